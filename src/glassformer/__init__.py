@@ -1,1 +1,79 @@
-"""glassformer: the Transformer of "Attention Is All You Need" that you can read, watch, train and use."""
+"""glassformer: the Transformer of "Attention Is All You Need" that you can read, watch, train and use.
+
+Importing glassformer imports nothing heavy: each public name is fetched when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer import training
+    from glassformer.errors import (
+        CheckpointError,
+        CheckpointVersionError,
+        ConfigError,
+        DataError,
+        DecodingError,
+        GlassformerError,
+        MissingDependencyError,
+        ShapeError,
+        VocabularyError,
+    )
+    from glassformer.model.attention import attention
+    from glassformer.model.config import ModelConfig
+    from glassformer.model.positions import sinusoids
+    from glassformer.model.taps import intervene, points, record
+    from glassformer.model.transformer import Transformer
+    from glassformer.run import train
+    from glassformer.translator import Translator
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointVersionError",
+    "ConfigError",
+    "DataError",
+    "DecodingError",
+    "GlassformerError",
+    "MissingDependencyError",
+    "ModelConfig",
+    "ShapeError",
+    "Transformer",
+    "Translator",
+    "VocabularyError",
+    "attention",
+    "intervene",
+    "points",
+    "record",
+    "sinusoids",
+    "train",
+    "training",
+]
+
+_MODULES = {
+    "glassformer.model.attention": ("attention",),
+    "glassformer.model.config": ("ModelConfig",),
+    "glassformer.model.positions": ("sinusoids",),
+    "glassformer.model.taps": ("intervene", "points", "record"),
+    "glassformer.model.transformer": ("Transformer",),
+    "glassformer.run": ("train",),
+    "glassformer.translator": ("Translator",),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, importing its module now."""
+    if name == "training":
+        return import_module("glassformer.training")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in __all__:
+        return getattr(import_module("glassformer.errors"), name)
+    raise AttributeError(f"module 'glassformer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -1,0 +1,217 @@
+"""Attention: every query takes a weighted average of values, weighted by how well its key fits.
+
+`attention` is equation 1 with every intermediate step; `MultiHeadAttention` projects, calls it once for all heads,
+and joins them. Where nobody listens to the intermediate steps, PyTorch's fused kernel computes the same.
+
+Axes: B batch · R rows (hypotheses; R = B unless a beam is decoded) · T query positions · S key positions · D d_model ·
+H heads · K width of a head's query and key · W width of a head's value.
+"""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.errors import ShapeError
+from glassformer.model.cache import KeyValues, LayerCache
+from glassformer.model.residual import RESIDUAL_POINTS
+from glassformer.model.taps import Tap
+
+__all__ = [
+    "Attended",
+    "MultiHeadAttention",
+    "attention",
+    "attention_scores",
+    "attention_weights",
+    "join_heads",
+    "split_heads",
+]
+
+
+class Attended(NamedTuple):
+    """What attention returns: the output (…, T, W) and the weights (…, T, S) that made it."""
+
+    output: Tensor
+    weights: Tensor
+
+
+def attention_scores(query: Float[Tensor, "... T K"], key: Float[Tensor, "... S K"]) -> Float[Tensor, "... T S"]:
+    """Return how well each query fits each key: their dot product, divided by √d_k.
+
+    Paper: §3.2.1; the division keeps the variance of a score at 1 when queries and keys have variance 1.
+    """
+    return query @ key.mT / math.sqrt(query.shape[-1])
+
+
+def attention_weights(
+    scores: Float[Tensor, "... T S"], mask: Bool[Tensor, "..."] | None = None
+) -> Float[Tensor, "... T S"]:
+    """Return the softmax of each row of scores, in [0, 1] and summing to 1, over the keys that the mask allows.
+
+    A masked score is −∞ before the softmax, so its weight is exactly 0. A row with no allowed key is all zeros.
+    """
+    if mask is None:
+        return scores.softmax(-1)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+    return weights.masked_fill(~mask, 0.0)  # only changes rows without any allowed key, whose softmax is 0/0
+
+
+def attention(
+    query: Float[Tensor, "... T K"],
+    key: Float[Tensor, "... S K"],
+    value: Float[Tensor, "... S W"],
+    mask: Bool[Tensor, "..."] | None = None,
+) -> Attended:
+    """Return softmax(Q Kᵀ / √d_k) V, and the weights beside it; in the mask, True = may attend.
+
+    Any leading axes (batch, heads) are carried along; the mask broadcasts to (…, T, S).
+
+    Raises:
+        ShapeError: the widths of query and key, or the lengths of key and value, or the mask's shape do not fit.
+
+    Paper: §3.2.1, equation 1.
+
+    >>> one = torch.eye(2)
+    >>> attention(one, one, one, mask=torch.tensor([[True, False], [True, True]])).weights[0]
+    tensor([1., 0.])
+    """
+    _check_shapes(query, key, value, mask)
+    weights = attention_weights(attention_scores(query, key), mask)
+    return Attended(weights @ value, weights)
+
+
+def split_heads(x: Float[Tensor, "B T width"], heads: int) -> Float[Tensor, "B H T K"]:
+    """Return the heads' shares of a projection side by side, each as a sequence of its own."""
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)  # (B, T, H·K) -> (B, T, H, K) -> (B, H, T, K)
+
+
+def join_heads(x: Float[Tensor, "B H T W"]) -> Float[Tensor, "B T width"]:
+    """Return the heads' outputs concatenated at each position: what `split_heads` undoes."""
+    return x.transpose(1, 2).flatten(2)  # (B, H, T, W) -> (B, T, H, W) -> (B, T, H·W)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, each in its own projection of the input, joined and mixed by W_O.
+
+    Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads lie in one matrix, so that self-attention needs one
+    product; one (d_model, heads · d_k) matrix seen as heads is the same as separate (d_model, d_k) matrices.
+    Differs: the projections have biases, as in every implementation since tensor2tensor.
+    """
+
+    POINTS = (*RESIDUAL_POINTS, "query", "key", "value", "scores", "weights", "heads", "joined", "output")
+
+    def __init__(self, d_model: int, heads: int, d_k: int, d_v: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.widths = [heads * d_k, heads * d_k, heads * d_v]
+        self.input_projection = nn.Linear(d_model, sum(self.widths))
+        self.output_projection = nn.Linear(heads * d_v, d_model)
+        self.tap = Tap()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw each of W_Q, W_K, W_V and W_O by itself (Xavier uniform), and set the biases to 0."""
+        for weight in (*self.input_projection.weight.split(self.widths), self.output_projection.weight):
+            nn.init.xavier_uniform_(weight)
+        nn.init.zeros_(self.input_projection.bias)
+        nn.init.zeros_(self.output_projection.bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "R T D"],
+        mask: Bool[Tensor, "#B #H #T #S"] | None = None,
+        *,
+        cache: LayerCache | None = None,
+        memory: KeyValues | None = None,
+    ) -> Float[Tensor, "R T D"]:
+        """Return what each position of x gathers from x itself, or from `memory` (cross-attention).
+
+        With a cache, x holds the newest positions only; earlier ones are read from the cache, which takes the new.
+        """
+        if memory is not None:
+            return self.attend(self.query(x), memory.key, memory.value, mask)
+        query, key, value = self.query_key_value(x)
+        if cache is not None:
+            key, value = cache.extend(key, value)
+        return self.attend(query, key, value, mask)
+
+    def query_key_value(
+        self, x: Float[Tensor, "R T D"]
+    ) -> tuple[Float[Tensor, "R H T K"], Float[Tensor, "R H T K"], Float[Tensor, "R H T W"]]:
+        """Return the heads' queries, keys and values of x, by one matrix product."""
+        query, key, value = self.input_projection(x).split(self.widths, dim=-1)
+        return self._heads("query", query), self._heads("key", key), self._heads("value", value)
+
+    def query(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R H T K"]:
+        """Return the heads' queries of x."""
+        rows = slice(self.widths[0])
+        return self._heads("query", F.linear(x, self.input_projection.weight[rows], self.input_projection.bias[rows]))
+
+    def key_value(self, memory: Float[Tensor, "B S D"]) -> KeyValues:
+        """Return the heads' keys (B, H, S, K) and values (B, H, S, W) of the encoder's output."""
+        rows = slice(self.widths[0], None)
+        both = F.linear(memory, self.input_projection.weight[rows], self.input_projection.bias[rows])
+        key, value = both.split(self.widths[1:], dim=-1)
+        return KeyValues(self._heads("key", key), self._heads("value", value))
+
+    def attend(
+        self,
+        query: Float[Tensor, "R H T K"],
+        key: Float[Tensor, "B H S K"],
+        value: Float[Tensor, "B H S W"],
+        mask: Bool[Tensor, "#B #H #T #S"] | None,
+    ) -> Float[Tensor, "R T D"]:
+        """Return the heads' weighted values, joined and mixed by W_O.
+
+        Rows of one sentence share its keys and values: they stand beside each other as further query positions.
+        """
+        rows, positions = query.shape[0], query.shape[2]
+        query = _gather_rows(query, key.shape[0])
+        if self.tap.heard():
+            heads = self._explained(query, key, value, mask)
+        else:
+            heads = F.scaled_dot_product_attention(query, key, value, mask, self._dropout())
+        joined = self.tap("joined", join_heads(heads).view(rows, positions, -1))
+        return self.tap("output", self.output_projection(joined))
+
+    def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the heads' weighted values, step by step; the fused kernel computes the same."""
+        scores = self.tap("scores", attention_scores(query, key))
+        weights = F.dropout(attention_weights(scores, mask), self._dropout())
+        return self.tap("heads", self.tap("weights", weights) @ value)
+
+    def _heads(self, point: str, x: Tensor) -> Tensor:
+        return self.tap(point, split_heads(x, self.heads))
+
+    def _dropout(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _gather_rows(query: Float[Tensor, "R H T K"], sentences: int) -> Float[Tensor, "B H NT K"]:
+    """Return the queries with the N rows of each sentence laid out as N·T positions."""
+    if query.shape[0] == sentences:
+        return query
+    rows = query.view(sentences, -1, *query.shape[1:])  # (R, H, T, K) -> (B, N, H, T, K)
+    return rows.transpose(1, 2).flatten(2, 3)  # -> (B, H, N·T, K)
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    if query.shape[-1] != key.shape[-1]:
+        raise ShapeError(f"query and key must have one width d_k, got {query.shape[-1]} and {key.shape[-1]}")
+    if key.shape[-2] != value.shape[-2]:
+        raise ShapeError(f"key and value must have one length, got {key.shape[-2]} and {value.shape[-2]}")
+    if mask is None:
+        return
+    scores = (*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
+    try:
+        fits = torch.broadcast_shapes(mask.shape, scores) == scores
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"the mask must broadcast to (…, T, S) = {tuple(scores)}, got {tuple(mask.shape)}")

@@ -1,0 +1,88 @@
+"""The decoder: every target position looks back at the target so far, then at the source, and says what comes next.
+
+Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · S source positions · D d_model.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from glassformer.model.attention import MultiHeadAttention
+from glassformer.model.cache import LayerCache
+from glassformer.model.config import Norm
+from glassformer.model.feed_forward import FeedForward
+from glassformer.model.residual import Residual, final_norm
+from glassformer.model.taps import Tap
+
+__all__ = ["Decoder", "DecoderLayer"]
+
+
+class Decoder(nn.Module):
+    """A stack of layers over the target. Paper: §3.1. Pre-norm differs: one more norm at the end."""
+
+    POINTS = ("output",)
+
+    def __init__(self, layers: Iterable["DecoderLayer"], d_model: int, norm: Norm) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = final_norm(d_model, norm)
+        self.tap = Tap()
+
+    def start(self, memory: Float[Tensor, "B S D"]) -> tuple[LayerCache, ...]:
+        """Return an empty cache for each layer, with the layer's keys and values of the memory."""
+        return tuple(
+            LayerCache(layer.cross_attention.key_value(memory)) for layer in cast("Iterable[DecoderLayer]", self.layers)
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "R T D"],
+        mask: Bool[Tensor, "#R 1 T T"] | None,
+        caches: tuple[LayerCache, ...],
+        memory_mask: Bool[Tensor, "B 1 1 S"],
+    ) -> Float[Tensor, "R T D"]:
+        """Return the stream after all layers, and extend each layer's cache by these positions."""
+        for layer, cache in zip(self.layers, caches, strict=True):
+            x = layer(x, mask, cache, memory_mask)
+        return self.tap("output", self.norm(x))
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention over the target so far, cross-attention to the memory, feed-forward. Paper: Figure 1 right."""
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: FeedForward,
+        d_model: int,
+        norm: Norm,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.self_attention_residual = Residual(d_model, norm, dropout, self_attention.tap)
+        self.cross_attention = cross_attention
+        self.cross_attention_residual = Residual(d_model, norm, dropout, cross_attention.tap)
+        self.feed_forward = feed_forward
+        self.feed_forward_residual = Residual(d_model, norm, dropout, feed_forward.tap)
+
+    def forward(
+        self,
+        x: Float[Tensor, "R T D"],
+        mask: Bool[Tensor, "#R 1 T T"] | None,
+        cache: LayerCache,
+        memory_mask: Bool[Tensor, "B 1 1 S"],
+    ) -> Float[Tensor, "R T D"]:
+        """Return the stream after the three sub-layers. Queries come from x; the memory gives keys and values."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask, cache=cache))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory_mask, memory=cache.memory))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    if TYPE_CHECKING:
+        __call__ = forward

@@ -1,0 +1,77 @@
+"""Ids become vectors: a row of the embedding matrix for each token, scaled, plus its position.
+
+Axes: B batch · T positions · D d_model · V vocabulary.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from glassformer.errors import ShapeError, VocabularyError
+from glassformer.model.positions import Positions
+from glassformer.model.taps import Tap
+
+__all__ = ["InputEmbedding"]
+
+
+class InputEmbedding(nn.Module):
+    """E[token] · √d_model + position, then dropout. Paper: §3.4, §3.5, §5.4.
+
+    A lookup is the same as a one-hot vector times the matrix. The rows start with a standard deviation of d_model^-0.5,
+    so that after the scaling they have the size of the positions.
+    """
+
+    POINTS = ("embedding", "positions", "input")
+
+    def __init__(self, vocab_size: int, d_model: int, positions: Positions, dropout: float) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = positions
+        self.dropout = nn.Dropout(dropout)
+        self.scale = math.sqrt(d_model)
+        self.tap = Tap()
+        nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
+
+    def forward(self, ids: Int[Tensor, "B T"], start: int = 0) -> Float[Tensor, "B T D"]:
+        """Return the vectors of these tokens, the first of which stands at position `start`.
+
+        Raises:
+            VocabularyError: an id is not in the vocabulary.
+        """
+        embedding = self.tap("embedding", self._lookup(ids) * self.scale)
+        positions = self.tap("positions", self.positions(start, ids.shape[1], embedding))
+        return self.tap("input", self.dropout(embedding + positions))
+
+    def load_vectors(self, vectors: Float[Tensor, "V D"], found: Bool[Tensor, "V"], *, freeze: bool = False) -> None:
+        """Put pretrained vectors in the place of the rows that were found; `freeze` keeps the whole matrix as it is.
+
+        The vectors are taken as they are: the forward pass multiplies them by √d_model like any other row. A matrix
+        that is shared (tied) changes, and is frozen, for all who share it.
+
+        Raises:
+            ShapeError: there is not one vector of width d_model for each entry of the vocabulary.
+        """
+        weight = self.tokens.weight
+        if vectors.shape != weight.shape:
+            raise ShapeError(
+                f"vectors have shape {tuple(vectors.shape)}, expected (V, d_model) = {tuple(weight.shape)}"
+            )
+        with torch.no_grad():
+            weight[found] = vectors[found].to(weight)
+        weight.requires_grad_(not freeze)
+
+    def _lookup(self, ids: Tensor) -> Tensor:
+        try:
+            rows: Tensor = self.tokens(ids)
+        except IndexError as error:
+            size, low, high = self.tokens.num_embeddings, int(ids.min()), int(ids.max())
+            raise VocabularyError(
+                f"ids from {low} to {high}, but the vocabulary has {size} entries: expected 0 to {size - 1}"
+            ) from error
+        return rows
+
+    if TYPE_CHECKING:
+        __call__ = forward

@@ -1,0 +1,60 @@
+"""The encoder: every source position gathers what it needs from the others, layer after layer.
+
+Axes: B batch · S source positions · D d_model.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from glassformer.model.attention import MultiHeadAttention
+from glassformer.model.config import Norm
+from glassformer.model.feed_forward import FeedForward
+from glassformer.model.residual import Residual, final_norm
+from glassformer.model.taps import Tap
+
+__all__ = ["Encoder", "EncoderLayer"]
+
+
+class Encoder(nn.Module):
+    """A stack of layers; its output is called memory. Paper: §3.1. Pre-norm differs: one more norm at the end."""
+
+    POINTS = ("output",)
+
+    def __init__(self, layers: Iterable["EncoderLayer"], d_model: int, norm: Norm) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = final_norm(d_model, norm)
+        self.tap = Tap()
+
+    def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
+        """Return the memory of a source: one vector for each of its positions."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.tap("output", self.norm(x))
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with its residual connection. Paper: §3.1, Figure 1 left."""
+
+    def __init__(
+        self, self_attention: MultiHeadAttention, feed_forward: FeedForward, d_model: int, norm: Norm, dropout: float
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.self_attention_residual = Residual(d_model, norm, dropout, self_attention.tap)
+        self.feed_forward = feed_forward
+        self.feed_forward_residual = Residual(d_model, norm, dropout, feed_forward.tap)
+
+    def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
+        """Return the stream after both sub-layers."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    if TYPE_CHECKING:
+        __call__ = forward

@@ -1,0 +1,45 @@
+"""The feed-forward network: the same two-layer network at every position, for each position alone.
+
+Axes: B batch · T positions · D d_model · F d_ff.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.model.config import Activation
+from glassformer.model.residual import RESIDUAL_POINTS
+from glassformer.model.taps import Tap
+
+__all__ = ["ACTIVATIONS", "FeedForward"]
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """max(0, x W_1 + b_1) W_2 + b_2. Paper: §3.3, equation 2; other activations than ReLU are a setting."""
+
+    POINTS = (*RESIDUAL_POINTS, "hidden", "activated", "output")
+
+    def __init__(self, d_model: int, d_ff: int, activation: Activation, dropout: float) -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, d_ff)
+        self.contract = nn.Linear(d_ff, d_model)
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(dropout)
+        self.tap = Tap()
+        for linear in (self.expand, self.contract):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """Return the network's output at each position."""
+        hidden = self.tap("hidden", self.expand(x))  # (B, T, D) -> (B, T, F)
+        activated = self.tap("activated", self.dropout(self.activation(hidden)))
+        return self.tap("output", self.contract(activated))  # (B, T, F) -> (B, T, D)
+
+    if TYPE_CHECKING:
+        __call__ = forward

@@ -1,0 +1,31 @@
+"""Which position may look at which: the only place where masks are made.
+
+A mask is boolean, and True means *may be attended to* (as in `torch.nn.functional.scaled_dot_product_attention`;
+`torch.nn.MultiheadAttention` means the opposite). Masks broadcast to (B, H, T, S).
+
+Axes: B batch · H heads · T query positions · S key positions.
+"""
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+__all__ = ["causal_mask", "padding_mask", "target_mask"]
+
+
+def padding_mask(ids: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1 S"]:
+    """Return the mask that hides padding: every query may look at every real position."""
+    return (ids != pad_id)[:, None, None, :]
+
+
+def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor, "1 1 T T"]:
+    """Return the mask that hides the future: position i may look at positions up to and including i.
+
+    Paper: §3.2.3, third point.
+    """
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+
+
+def target_mask(ids: Int[Tensor, "B T"], pad_id: int) -> Bool[Tensor, "B 1 T T"]:
+    """Return the decoder's mask: neither padding nor the future may be looked at."""
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], ids.device)

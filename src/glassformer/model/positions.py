@@ -1,0 +1,94 @@
+"""Where a token stands: attention alone does not see order, so each position adds a pattern of its own.
+
+Axes: T positions · D d_model.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glassformer.errors import ConfigError, ShapeError
+from glassformer.model.config import PositionKind
+
+__all__ = ["Positions", "sinusoids"]
+
+
+def sinusoids(
+    length: int,
+    d_model: int,
+    layout: Literal["interleaved", "halves"] = "interleaved",
+    *,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "T D"]:
+    """Return the sinusoids of the first `length` positions, in [−1, 1].
+
+    Pair i turns by 10000^(−2i/d_model) per position. "interleaved" is the paper's formula: PE[pos, 2i] = sin,
+    PE[pos, 2i+1] = cos. "halves" has all sines, then all cosines: the same up to a permutation of dimensions.
+    Computed in float64, returned in `dtype` (PyTorch's default one unless given). With an odd d_model the last cosine
+    is left out.
+
+    Raises:
+        ConfigError: the layout is neither of the two.
+
+    Paper: §3.5.
+
+    >>> sinusoids(2, 4)[1]
+    tensor([0.8415, 0.5403, 0.0100, 0.9999])
+    """
+    if layout not in ("interleaved", "halves"):
+        raise ConfigError(f"layout = {layout!r}: expected 'interleaved' or 'halves'")
+    exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # 2i/d_model
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.pow(10000.0, -exponent)
+    if layout == "interleaved":
+        table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
+    else:
+        table = torch.cat([angles.sin(), angles.cos()[:, : d_model // 2]], dim=-1)
+    return table.to(dtype or torch.get_default_dtype())
+
+
+class Positions(nn.Module):
+    """The pattern of each position: sinusoids (§3.5), a learned table (Table 3, row E), or none."""
+
+    def __init__(self, kind: PositionKind, d_model: int, max_length: int) -> None:
+        super().__init__()
+        self.kind, self.d_model, self.max_length = kind, d_model, max_length
+        if kind == "learned":
+            self.table = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
+
+    def forward(self, start: int, length: int, like: Tensor) -> Float[Tensor, "T D"]:
+        """Return the patterns of `length` positions from `start` on, on the device and in the dtype of `like`.
+
+        Raises:
+            ShapeError: a learned table ends before the last of them.
+        """
+        if self.kind == "none":
+            return like.new_zeros(length, self.d_model)
+        if self.kind == "learned":
+            return self._learned(start, length)
+        rows = _sinusoid_table(_table_length(start + length), self.d_model, self.kind)[start : start + length]
+        return rows.to(device=like.device, dtype=like.dtype, copy=True)
+
+    def _learned(self, start: int, length: int) -> Tensor:
+        if start + length > self.max_length:
+            raise ShapeError(
+                f"the sequence has {start + length} positions, but the learned table ends at {self.max_length}: "
+                "shorten it, or train with a larger model.max_length or with sinusoids"
+            )
+        return self.table[start : start + length]
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _table_length(length: int) -> int:
+    """Return the power of two, at least 256, that holds `length`: few different tables are computed."""
+    return max(256, 1 << (length - 1).bit_length())
+
+
+@lru_cache(maxsize=16)
+def _sinusoid_table(length: int, d_model: int, layout: Literal["interleaved", "halves"]) -> Tensor:
+    with torch.inference_mode(False):  # so that a table first made while decoding can be used in training
+        return sinusoids(length, d_model, layout, dtype=torch.float64)

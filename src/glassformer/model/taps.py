@@ -1,0 +1,185 @@
+"""Named points of the forward pass, where recordings listen and interventions act.
+
+A module that computes something worth seeing owns a `Tap` and passes its values through it:
+`scores = self.tap("scores", …)`. The name of the point is the module's path and that word, such as
+`encoder.layers.2.self_attention.scores`. When nobody listens, a tap hands its tensor back untouched.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from torch import Tensor, nn
+
+from glassformer.errors import ConfigError, ShapeError, nearest
+
+__all__ = ["Edit", "Tap", "Trace", "intervene", "points", "record"]
+
+Edit = Callable[[Tensor], Tensor]
+"""What an intervention does to a tensor: takes it, returns one of the same shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """Somebody who listens to some taps: `prefixes` has the path of each, `hear` gets the point's whole name."""
+
+    prefixes: Mapping["Tap", str]
+    hear: Callable[[str, Tensor], Tensor]
+
+
+class _Listening(threading.local):
+    """Who listens in this thread. Interventions come first, so that a recording holds what flows on."""
+
+    interventions: tuple[_Listener, ...] = ()
+    recordings: tuple[_Listener, ...] = ()
+
+
+_listening = _Listening()
+
+
+class Tap:
+    """A place through which a module passes its values, so that they can be seen and changed."""
+
+    def heard(self) -> bool:
+        """Return whether anybody listens to this tap just now."""
+        return any(self in listener.prefixes for listener in (*_listening.interventions, *_listening.recordings))
+
+    def __call__(self, point: str, tensor: Tensor) -> Tensor:
+        """Return the tensor, or what the interventions at this point make of it."""
+        if not (_listening.interventions or _listening.recordings):
+            return tensor
+        for listener in (*_listening.interventions, *_listening.recordings):
+            if self in listener.prefixes:
+                tensor = listener.hear(_join(listener.prefixes[self], point), tensor)
+        return tensor
+
+
+class Trace(Mapping[str, Tensor]):
+    """What a recording heard, by name and in the order of the forward pass.
+
+    `trace[name]` is the latest value; `trace.history(name)` has one for each time that the point was passed, so one
+    for each step of a cached decoding.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[Tensor]] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return the latest value of a point."""
+        return self.history(name)[-1]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names, in the order in which they were first heard."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return how many points were heard."""
+        return len(self._values)
+
+    def history(self, name: str) -> list[Tensor]:
+        """Return all values of a point, oldest first.
+
+        Raises:
+            KeyError: nothing of that name was heard.
+        """
+        if name not in self._values:
+            raise KeyError(f"{name!r} was not recorded{nearest(name, self._values)}")
+        return self._values[name]
+
+    def _hear(self, name: str, tensor: Tensor) -> Tensor:
+        self._values.setdefault(name, []).append(tensor)
+        return tensor
+
+
+def points(model: nn.Module) -> list[str]:
+    """Return the names of all points of a model (or of any part of one, named from that part on)."""
+    return [_join(path, point) for path, _, names in _tapped(model) for point in names]
+
+
+@contextmanager
+def record(model: nn.Module, patterns: Iterable[str] = ("*",)) -> Iterator[Trace]:
+    """Record what passes the points of a model, while the context lasts and in this thread only.
+
+    `patterns` chooses points by name, with `*` and `?` as in file names: `["*.weights"]` keeps memory small.
+    Tensors are recorded as they are, neither copied nor cut from the graph of gradients.
+
+    Raises:
+        ConfigError: a pattern fits no point.
+
+    >>> import torch, glassformer as gf
+    >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
+    >>> with gf.record(model) as trace:
+    ...     logits = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 4]]))
+    >>> trace["decoder.layers.0.cross_attention.weights"].shape
+    torch.Size([1, 8, 2, 3])
+    """
+    trace = Trace()
+    wanted = _matching(model, patterns)
+    listener = _Listener(
+        _prefixes(model, wanted), lambda name, tensor: trace._hear(name, tensor) if name in wanted else tensor
+    )
+    before = _listening.recordings
+    _listening.recordings = (*before, listener)
+    try:
+        yield trace
+    finally:
+        _listening.recordings = before
+
+
+@contextmanager
+def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
+    """Put `edit(tensor)` in the tensor's place at each named point, while the context lasts, in this thread only.
+
+    Names may hold `*` and `?`. An edit of `log_probs` is what the model returns in place of its logits.
+
+    Raises:
+        ConfigError: a name fits no point.
+        ShapeError: an edit returned another shape.
+    """
+    chosen = {name: edit for pattern, edit in edits.items() for name in _matching(model, [pattern])}
+
+    def hear(name: str, tensor: Tensor) -> Tensor:
+        if name not in chosen:
+            return tensor
+        edited = chosen[name](tensor)
+        if edited.shape != tensor.shape:
+            raise ShapeError(f"the edit of {name} returned shape {tuple(edited.shape)}, expected {tuple(tensor.shape)}")
+        return edited
+
+    before = _listening.interventions
+    _listening.interventions = (*before, _Listener(_prefixes(model, chosen), hear))
+    try:
+        yield
+    finally:
+        _listening.interventions = before
+
+
+def _tapped(model: nn.Module) -> Iterator[tuple[str, Tap, tuple[str, ...]]]:
+    """Yield path, tap and points of each module that owns a tap (a residual connection borrows its sub-layer's)."""
+    for path, module in model.named_modules():
+        tap, names = getattr(module, "tap", None), getattr(module, "POINTS", None)
+        if isinstance(tap, Tap) and isinstance(names, tuple):
+            yield path, tap, names
+
+
+def _prefixes(model: nn.Module, names: Iterable[str]) -> dict[Tap, str]:
+    """Return the path of each tap that one of these points belongs to."""
+    parents = {name.rpartition(".")[0] for name in names}
+    return {tap: path for path, tap, _ in _tapped(model) if path in parents}
+
+
+def _matching(model: nn.Module, patterns: Iterable[str]) -> set[str]:
+    known = points(model)
+    matching: set[str] = set()
+    for pattern in patterns:
+        found = {name for name in known if fnmatchcase(name, pattern)}
+        if not found:
+            raise ConfigError(f"no point of the model is named {pattern!r}{nearest(pattern, known)}")
+        matching |= found
+    return matching
+
+
+def _join(prefix: str, point: str) -> str:
+    return f"{prefix}.{point}" if prefix else point

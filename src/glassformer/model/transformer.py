@@ -1,0 +1,147 @@
+"""The whole Transformer, put together from its parts: ids and masks in, logits out.
+
+Axes: B sentences · R rows (hypotheses; R = B unless a beam is decoded) · S source positions · T target positions ·
+D d_model · V target vocabulary.
+"""
+
+from typing import TYPE_CHECKING
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.errors import ShapeError
+from glassformer.model.attention import MultiHeadAttention
+from glassformer.model.cache import Cache
+from glassformer.model.config import ModelConfig
+from glassformer.model.decoder import Decoder, DecoderLayer
+from glassformer.model.embedding import InputEmbedding
+from glassformer.model.encoder import Encoder, EncoderLayer
+from glassformer.model.feed_forward import FeedForward
+from glassformer.model.masks import padding_mask, target_mask
+from glassformer.model.positions import Positions
+from glassformer.model.taps import Tap
+
+__all__ = ["Transformer"]
+
+
+class Transformer(nn.Module):
+    """The encoder–decoder of "Attention Is All You Need". Paper: §3, Figure 1.
+
+    >>> model = Transformer(ModelConfig.preset("tiny", vocab_size=11))
+    >>> model(source=torch.tensor([[4, 5, 6]]), target_input=torch.tensor([[1, 4]])).shape
+    torch.Size([1, 2, 11])
+    """
+
+    POINTS = ("logits", "log_probs")
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.source = _input_embedding(config, config.source_vocab_size)
+        self.target = _input_embedding(config, config.target_vocab_size)
+        encoder_layers = (_encoder_layer(config) for _ in range(config.encoder_layers))
+        decoder_layers = (_decoder_layer(config) for _ in range(config.decoder_layers))
+        self.encoder = Encoder(encoder_layers, config.d_model, config.norm)
+        self.decoder = Decoder(decoder_layers, config.d_model, config.norm)
+        self.output = nn.Linear(config.d_model, config.target_vocab_size, bias=False)
+        self.tap = Tap()
+        nn.init.xavier_uniform_(self.output.weight)
+        if config.tie_embeddings:
+            self.target.tokens.weight = self.source.tokens.weight
+        if config.tie_output:
+            self.output.weight = self.target.tokens.weight
+
+    def forward(self, source: Int[Tensor, "B S"], target_input: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+        """Return the logits of each next token, given the source and the target up to and including each position."""
+        return self.decode(target_input, self.encode(source), source)
+
+    def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        """Return the memory of a batch of sources.
+
+        Raises:
+            ShapeError: the ids are not a non-empty batch of sequences.
+            VocabularyError: an id is not in the source vocabulary.
+        """
+        _check_ids("source", source)
+        return self.encoder(self.source(source), padding_mask(source, self.config.pad_id))
+
+    def decode(
+        self, target_input: Int[Tensor, "B T"], memory: Float[Tensor, "B S D"], source: Int[Tensor, "B S"]
+    ) -> Float[Tensor, "B T V"]:
+        """Return the logits of each next token; `source` tells which positions of the memory are padding.
+
+        Raises:
+            ShapeError: ids, memory and source do not fit each other.
+            VocabularyError: an id is not in the target vocabulary.
+        """
+        return self.logits(self.hidden(target_input, memory, source))
+
+    def hidden(
+        self, target_input: Int[Tensor, "B T"], memory: Float[Tensor, "B S D"], source: Int[Tensor, "B S"]
+    ) -> Float[Tensor, "B T D"]:
+        """Return the decoder's output, from which `logits` makes the logits."""
+        _check_ids("target_input", target_input)
+        if memory.shape[:2] != source.shape or target_input.shape[0] != source.shape[0]:
+            raise ShapeError(
+                f"target_input {tuple(target_input.shape)}, memory {tuple(memory.shape)} and source "
+                f"{tuple(source.shape)} do not fit: expected (B, T), (B, S, d_model) and (B, S) with one B and one S"
+            )
+        mask = target_mask(target_input, self.config.pad_id)
+        memory_mask = padding_mask(source, self.config.pad_id)
+        return self.decoder(self.target(target_input), mask, self.decoder.start(memory), memory_mask)
+
+    def logits(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        """Return the projection of the decoder's output onto the vocabulary, before the softmax. Paper: §3.4."""
+        logits = self.tap("logits", self.output(hidden))
+        if not self.tap.heard():
+            return logits
+        log_probs = logits.log_softmax(-1)
+        edited = self.tap("log_probs", log_probs)
+        return logits if edited is log_probs else edited
+
+    def start(self, source: Int[Tensor, "B S"]) -> Cache:
+        """Return the cache of a decoding that has not begun: the source is encoded, no token is fed, one row each."""
+        memory_mask = padding_mask(source, self.config.pad_id)
+        return Cache(self.decoder.start(self.encode(source)), memory_mask)
+
+    def advance(self, tokens: Int[Tensor, "R"], cache: Cache) -> tuple[Float[Tensor, "R V"], Cache]:
+        """Return the logits after one more token in each row, and the cache that holds it.
+
+        A sentence of the cache may have several rows (hypotheses): R = B × rows of a sentence, sentence-major.
+        No mask is needed: the cache holds the past only, and no row is padded.
+        """
+        following = cache.next(1)
+        x = self.target(tokens[:, None], start=cache.length)  # (R,) -> (R, 1, D)
+        hidden = self.decoder(x, None, following.layers, cache.memory_mask)
+        return self.logits(hidden[:, 0]), following
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _input_embedding(config: ModelConfig, vocab_size: int) -> InputEmbedding:
+    positions = Positions(config.positions, config.d_model, config.max_length)
+    return InputEmbedding(vocab_size, config.d_model, positions, config.dropout)
+
+
+def _encoder_layer(config: ModelConfig) -> EncoderLayer:
+    return EncoderLayer(_attention(config), _feed_forward(config), config.d_model, config.norm, config.dropout)
+
+
+def _decoder_layer(config: ModelConfig) -> DecoderLayer:
+    return DecoderLayer(
+        _attention(config), _attention(config), _feed_forward(config), config.d_model, config.norm, config.dropout
+    )
+
+
+def _attention(config: ModelConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(config.d_model, config.heads, config.d_k, config.d_v, config.attention_dropout)
+
+
+def _feed_forward(config: ModelConfig) -> FeedForward:
+    return FeedForward(config.d_model, config.d_ff, config.activation, config.activation_dropout)
+
+
+def _check_ids(name: str, ids: Tensor) -> None:
+    if ids.dim() != 2 or 0 in ids.shape:
+        raise ShapeError(f"{name} has shape {tuple(ids.shape)}, expected (batch, length), neither of them 0")
