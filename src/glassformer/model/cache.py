@@ -7,7 +7,7 @@ so far · S source positions · K, W width of a head's key, value.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -50,12 +50,12 @@ class Cache:
     memory_mask: Bool[Tensor, "B 1 1 S"]
     length: int = 0
 
-    def next(self, tokens: int) -> Self:
+    def next(self, tokens: int) -> "Cache":
         """Return a cache that holds the same and may be extended by so many tokens; this one stays as it is."""
         layers = tuple(LayerCache(layer.memory, layer.past) for layer in self.layers)
-        return type(self)(layers, self.memory_mask, self.length + tokens)
+        return Cache(layers, self.memory_mask, self.length + tokens)
 
-    def select(self, rows: Int[Tensor, "rows"], sentences: Int[Tensor, "sentences"]) -> Self:
+    def select(self, rows: Int[Tensor, "rows"], sentences: Int[Tensor, "sentences"]) -> "Cache":
         """Return the cache of these rows (of hypotheses) and these sentences, in this order."""
         same = torch.equal(sentences, torch.arange(self.memory_mask.shape[0], device=sentences.device))
         layers = tuple(
@@ -65,4 +65,4 @@ class Cache:
             )
             for layer in self.layers
         )
-        return type(self)(layers, self.memory_mask if same else self.memory_mask[sentences], self.length)
+        return Cache(layers, self.memory_mask if same else self.memory_mask[sentences], self.length)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest
 
@@ -82,7 +82,7 @@ class ModelConfig:
         self._check_choices()
 
     @classmethod
-    def preset(cls, name: str, **overrides: Any) -> Self:
+    def preset(cls, name: str, **overrides: Any) -> "ModelConfig":
         """Return the named preset, with `overrides` in place of its fields.
 
         `tiny`, `small`, `base`, `big`, and one name for each row of the paper's Table 3 (`table3-A-h1` …).
@@ -100,7 +100,7 @@ class ModelConfig:
         return cls.from_dict({**PRESETS[name], **overrides})
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> "ModelConfig":
         """Return the configuration that these fields describe.
 
         Raises:
@@ -117,7 +117,7 @@ class ModelConfig:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> "ModelConfig":
         """Return the configuration that `to_json` wrote.
 
         Raises:
