@@ -1,0 +1,173 @@
+"""A model in a folder: configuration, tokenizers and weights, saved and loaded. Only the weights need torch.
+
+config.toml          the complete configuration
+tokenizer/           source and target tokenizer
+model.safetensors    the weights: plain numbers, so that loading a model somebody sent you runs no code
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from glassformer.errors import CheckpointError, nearest
+from glassformer.model.config import ModelConfig
+from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.toml import load, model_config, to_toml
+from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from glassformer.model.transformer import Transformer
+
+__all__ = [
+    "CONFIG",
+    "TOKENIZER",
+    "WEIGHTS",
+    "Bundle",
+    "load_weights",
+    "put_weights",
+    "read_weights",
+    "save_weights",
+    "write_safely",
+]
+
+CONFIG, TOKENIZER, WEIGHTS = "config.toml", "tokenizer", "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What a model needs to read and write text; `model()` builds the model itself."""
+
+    folder: Path
+    configuration: Configuration
+    model_config: ModelConfig
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Return what a run directory or an exported folder holds, without its weights.
+
+        Raises:
+            CheckpointError: the folder, its configuration or its tokenizers are missing or damaged.
+        """
+        folder = Path(folder)
+        _check_folder(folder)
+        configuration = load(folder / CONFIG)
+        source, target = load_tokenizers(folder / TOKENIZER)
+        config = model_config(configuration, len(source), len(target))
+        return cls(
+            folder=folder,
+            configuration=configuration,
+            model_config=config,
+            source_tokenizer=source,
+            target_tokenizer=target,
+        )
+
+    def save(self, model: "nn.Module | None" = None) -> None:
+        """Write configuration and tokenizers into the folder, and the model's weights if it is given."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        save_tokenizers(self.folder / TOKENIZER, self.source_tokenizer, self.target_tokenizer)
+        text = to_toml(self.configuration, self.model_config)
+        write_safely(self.folder / CONFIG, lambda path: path.write_text(text, encoding="utf-8"))
+        if model is not None:
+            save_weights(model, self.folder / WEIGHTS)
+
+    def model(self) -> "Transformer":
+        """Return the model with the folder's weights, ready to translate (in evaluation mode).
+
+        Raises:
+            CheckpointError: the weights are missing, damaged, or of another model.
+        """
+        from glassformer.model.transformer import Transformer
+
+        model = Transformer(self.model_config)
+        load_weights(model, self.folder / WEIGHTS)
+        return model.eval()
+
+
+def save_weights(model: "nn.Module", path: Path) -> None:
+    """Write a model's weights as safetensors; a matrix that several parts share is written once."""
+    from safetensors.torch import save_file
+
+    weights = {name: weight.detach().contiguous() for name, weight in model.named_parameters()}
+    write_safely(path, lambda temporary: save_file(weights, temporary))
+
+
+def read_weights(path: Path) -> "dict[str, Tensor]":
+    """Return the weights in a safetensors file, by name.
+
+    Raises:
+        CheckpointError: the file is missing, cut short or damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return dict(load_file(path))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{path} does not exist: train the run to its first validation, or copy the file"
+        ) from error
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or cut short ({error}): copy it again, or use a checkpoint of the run"
+        ) from error
+
+
+def load_weights(model: "nn.Module", path: Path) -> None:
+    """Put the weights of a file into a model.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or its names or shapes are not this model's.
+    """
+    put_weights(model, read_weights(path), str(path))
+
+
+def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str) -> None:
+    """Put these weights into a model; `origin` says in an error where they come from.
+
+    Raises:
+        CheckpointError: their names or shapes are not this model's.
+    """
+    parameters = dict(model.named_parameters())
+    for name in parameters.keys() ^ weights.keys():
+        where = "has no" if name in parameters else "has an unknown"
+        raise CheckpointError(f"{origin} {where} weight {name!r}: it belongs to a model of another configuration")
+    for name, parameter in parameters.items():
+        if parameter.shape != weights[name].shape:
+            got, expected = tuple(weights[name].shape), tuple(parameter.shape)
+            raise CheckpointError(f"{origin}: {name} has shape {got}, but the configuration says {expected}")
+        parameter.data.copy_(weights[name])
+
+
+def write_safely(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under a temporary name and put it in its place when it is whole: `path` is never half written.
+
+    Raises:
+        CheckpointError: it could not be written, because the disk is full, say; what was there before still is.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"cannot write {path}: {error.strerror or error}; what was there before is kept"
+        ) from error
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        siblings = [str(path) for path in folder.parent.glob("*")] if folder.parent.is_dir() else []
+        raise CheckpointError(f"no run in '{folder}': there is no such folder{nearest(str(folder), siblings)}")
+    for name in (CONFIG, TOKENIZER):
+        if not (folder / name).exists():
+            raise CheckpointError(f"'{folder}' is no run: it has no {name}; `glassformer train` makes one")

@@ -1,0 +1,46 @@
+"""The Transformer as a `Step`, and the log probabilities that it gives to targets that are already known.
+
+Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.model.cache import Cache
+from glassformer.model.transformer import Transformer
+
+__all__ = ["TransformerStep", "target_log_probs"]
+
+
+class TransformerStep:
+    """One batch of sources, to be decoded step by step; the state is the model's cache."""
+
+    def __init__(self, model: Transformer, source: Int[Tensor, "B S"]) -> None:
+        self._model, self._source = model, source
+        self.vocab_size = model.config.target_vocab_size
+        self.bos_id, self.eos_id, self.pad_id = model.config.bos_id, model.config.eos_id, model.config.pad_id
+        self.device = source.device
+
+    def start(self) -> Cache:
+        """Return the cache after encoding the sources."""
+        return self._model.start(self._source)
+
+    def advance(self, tokens: Int[Tensor, "R"], state: Cache) -> tuple[Float[Tensor, "R V"], Cache]:
+        """Return the log probabilities of each row's next token, and the cache after `tokens`."""
+        logits, state = self._model.advance(tokens, state)
+        return logits.log_softmax(-1), state
+
+    def select(self, state: Cache, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> Cache:
+        """Return the cache of these rows and sentences."""
+        return state.select(rows, sentences)
+
+
+@torch.no_grad()
+def target_log_probs(
+    model: Transformer, source: Int[Tensor, "B S"], target_input: Int[Tensor, "B T"], target_output: Int[Tensor, "B T"]
+) -> Float[Tensor, "B T"]:
+    """Return the log probability (natural logarithm, ≤ 0) of each token of given targets; 0 at padding."""
+    log_probs = model(source, target_input).log_softmax(-1)
+    chosen = log_probs.gather(-1, target_output[..., None]).squeeze(-1)  # (B, T, V) -> (B, T)
+    return chosen.masked_fill(target_output == model.config.pad_id, 0.0)

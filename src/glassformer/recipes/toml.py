@@ -1,0 +1,180 @@
+"""Reading, checking and writing configurations as TOML, and the built-in recipes."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import ConfigError, nearest
+from glassformer.model.config import ModelConfig
+from glassformer.recipes.configuration import Configuration
+
+__all__ = ["from_dict", "load", "model_config", "recipes", "set_values", "to_toml"]
+
+FORMAT_VERSION = 1
+
+_SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
+
+
+def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Path | None = None) -> Configuration:
+    """Return the configuration of a built-in recipe (by name) or of a TOML file (by path), checked.
+
+    Each override is "section.field=value", with the value as in TOML (text may go without quotes); `data` is the
+    folder in which the corpus lies.
+
+    Raises:
+        ConfigError: there is no such file or recipe, it is not TOML, or a setting is unknown or impossible; the message
+            names the field, its value, and the nearest right name.
+    """
+    values = _parse(name_or_path)
+    if data is not None:
+        values.setdefault("data", {})["directory"] = str(data)
+    for override in overrides:
+        set_values(values, override)
+    values.setdefault("run", {}).setdefault("directory", f"runs/{Path(name_or_path).stem}")
+    return from_dict(values)
+
+
+def from_dict(values: Mapping[str, Any]) -> Configuration:
+    """Return the configuration that these sections describe, checked.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    values = dict(values)
+    version = values.pop("format_version", FORMAT_VERSION)
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ConfigError(f"format_version = {version!r}: this glassformer reads up to {FORMAT_VERSION}; upgrade it")
+    _check_names(values)
+    try:
+        configuration = TypeAdapter(Configuration).validate_python(values, strict=False)
+    except ValidationError as error:
+        raise ConfigError(_describe(error)) from error
+    preset = configuration.model.get("preset", "")
+    if preset in _SMOOTHING_OF_PRESET and "label_smoothing" not in values.get("training", {}):
+        training = replace(configuration.training, label_smoothing=_SMOOTHING_OF_PRESET[preset])
+        configuration = replace(configuration, training=training)
+    _check_model(configuration)
+    return configuration
+
+
+def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
+    """Return the [model] section as a ModelConfig, for tokenizers of these sizes.
+
+    Raises:
+        ConfigError: a field is unknown, of the wrong type, or impossible.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    values = dict(configuration.model)
+    sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
+    if configuration.tokenizer.joint:
+        sizes["vocab_size"] = source_size
+    for name, size in sizes.items():
+        if values.get(name, size) != size:
+            raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer has {size} entries: leave it out")
+    model = ModelConfig.preset(values.pop("preset", "base"), **{**values, **sizes})
+    try:
+        TypeAdapter(ModelConfig).validate_python({**values, **sizes}, strict=False)
+    except ValidationError as error:
+        raise ConfigError(_describe(error, "model")) from error
+    return model
+
+
+def to_toml(configuration: Configuration, model: ModelConfig) -> str:
+    """Return the complete configuration, every default written out, as TOML text that `load` reads."""
+    import tomli_w
+
+    sections = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
+    values: dict[str, Any] = {"format_version": FORMAT_VERSION}
+    for name, section in sections.items():
+        values[name] = _without_none(model.to_dict() if name == "model" else asdict(section))
+    return tomli_w.dumps(values)
+
+
+def set_values(values: dict[str, Any], override: str) -> None:
+    """Put "section.field=value" into nested sections.
+
+    Raises:
+        ConfigError: it does not have that form.
+    """
+    name, equals, text = override.partition("=")
+    section, dot, field = name.strip().partition(".")
+    if not (equals and dot and section and field):
+        raise ConfigError(f"--set {override!r}: expected section.field=value, such as training.steps=60")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    values.setdefault(section, {})[field] = value
+
+
+def recipes() -> dict[str, Path]:
+    """Return the built-in recipes: name and file, alphabetically."""
+    folder = Path(str(files("glassformer.recipes")))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def _parse(name_or_path: str | Path) -> dict[str, Any]:
+    path = Path(name_or_path)
+    if not path.suffix and not path.is_file():
+        known = recipes()
+        if str(name_or_path) not in known:
+            hint = nearest(str(name_or_path), known)
+            raise ConfigError(f"no recipe or file named '{name_or_path}'{hint}; recipes: {', '.join(known)}")
+        path = known[str(name_or_path)]
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def _check_model(configuration: Configuration) -> None:
+    """Refuse a [model] section that no vocabulary could make right, before any data is read."""
+    sizes = {name: value for name, value in configuration.model.items() if name.endswith("vocab_size")}
+    size = sizes.get("vocab_size", 8)
+    model_config(configuration, sizes.get("source_vocab_size", size), sizes.get("target_vocab_size", size))
+
+
+def _check_names(values: Mapping[str, Any]) -> None:
+    """Refuse unknown sections and fields, naming the nearest that exist."""
+    sections = {field.name: field.type for field in fields(Configuration)}
+    for section, content in values.items():
+        if section not in sections:
+            raise ConfigError(f"[{section}]: unknown section{nearest(section, sections)}")
+        if not isinstance(content, Mapping):
+            raise ConfigError(f"{section} = {content!r}: expected a section [{section}] with fields")
+        known = _field_names(section)
+        for name in content:
+            if name not in known:
+                raise ConfigError(f"{section}.{name} = {content[name]!r}: unknown field{nearest(name, known)}")
+
+
+def _field_names(section: str) -> list[str]:
+    if section == "model":
+        return ["preset", *(field.name for field in fields(ModelConfig))]
+    kind = {field.name: field.type for field in fields(Configuration)}[section]
+    return [field.name for field in fields(kind)]  # type: ignore[arg-type]
+
+
+def _describe(error: Any, prefix: str = "") -> str:
+    """Return pydantic's first complaint in our form: field, value, what was expected."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):
+        return str(cause)
+    name = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
+    if first["type"] == "missing":
+        return f"{name}: missing"
+    return f"{name} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are set: TOML has no null."""
+    return {name: value for name, value in values.items() if value is not None}

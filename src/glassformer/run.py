@@ -1,0 +1,375 @@
+"""Whole jobs, composed from the parts: train with validation, average, evaluate."""
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from glassformer.bundle import CONFIG, WEIGHTS, Bundle, put_weights, save_weights, write_safely
+from glassformer.errors import ConfigError
+from glassformer.evaluation.metrics import Score
+from glassformer.evaluation.metrics import evaluate as score_texts
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import Configuration, DataConfig
+from glassformer.recipes.toml import load, model_config
+from glassformer.tasks import TASKS
+from glassformer.text.batching import Examples
+from glassformer.text.corpus import ParallelCorpus, read_parallel, read_tsv
+from glassformer.text.tokenizer import Tokenizer, train_tokenizers
+from glassformer.text.vectors import read_vectors
+from glassformer.training.allocator import keep_memory
+from glassformer.training.checkpoint import Checkpoints, average_weights
+from glassformer.training.loop import (
+    CheckpointReport,
+    EndReport,
+    Measured,
+    Report,
+    StepReport,
+    ValidationReport,
+    badness,
+    steps,
+    validation_loss,
+)
+from glassformer.training.optimiser import make_optimiser
+from glassformer.translator import Translation, Translator
+
+__all__ = [
+    "AverageReport",
+    "PreparedReport",
+    "Summary",
+    "average",
+    "evaluate",
+    "train",
+    "training_run",
+]
+
+Pairs = Sequence[tuple[str, str]]
+
+CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
+ERROR_RATES = ("wer", "per", "cer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedReport:
+    """The corpus is read, the tokenizers are there, the model is made: training begins."""
+
+    folder: Path
+    train_pairs: int
+    valid_pairs: int
+    dropped: dict[str, int]
+    """Pairs that are left out, counted by reason."""
+    source_vocabulary: int
+    target_vocabulary: int
+    parameters: int
+    resumed_step: int
+    """The step from which an earlier start of this run goes on; 0 = a new run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AverageReport:
+    """The mean of the last checkpoints was validated, and is kept if it is better than the best so far."""
+
+    checkpoints: int
+    loss: float
+    metric: Measured | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a training came to."""
+
+    folder: Path
+    steps: int
+    seconds: float
+    reason: Literal["steps", "minutes", "patience", "stopped"]
+    valid_loss: float | None
+    """−log p per target token of the weights that are kept, in nats."""
+    metric: Measured | None
+
+
+RunReport = PreparedReport | Report | AverageReport
+
+
+def train(
+    configuration: Configuration | str | Path,
+    *,
+    overrides: Iterable[str] = (),
+    data: str | Path | None = None,
+    on_report: Callable[[RunReport], object] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Summary:
+    """Train what a configuration (an object, a TOML file, or the name of a recipe) describes; return the run's summary.
+
+    A run that was stopped goes on where its last checkpoint was written. `on_report` sees everything that happens, as
+    it happens; once `stop()` is true, the run writes a checkpoint and ends.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or the folder holds another run.
+        DataError: the corpus cannot be read.
+        CheckpointError: something could not be written or read back.
+    """
+    if not isinstance(configuration, Configuration):
+        configuration = load(configuration, overrides, data)
+    elif data is not None or list(overrides):
+        raise ConfigError("overrides and data belong to a configuration file: change the object instead")
+    last: dict[type, Any] = {}
+    best: ValidationReport | AverageReport | None = None
+    for report in training_run(configuration, stop):
+        on_report(report)
+        last[type(report)] = report
+        if (isinstance(report, ValidationReport) and report.best) or (
+            isinstance(report, AverageReport) and report.kept
+        ):
+            best = report
+    end: EndReport = last[EndReport]
+    return Summary(
+        folder=last[PreparedReport].folder,
+        steps=end.step,
+        seconds=end.seconds,
+        reason=end.reason,
+        valid_loss=best.loss if best else None,
+        metric=best.metric if best else None,
+    )
+
+
+def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda: False) -> Iterator[RunReport]:
+    """Yield all that happens in a training run, from reading the corpus to the last checkpoint."""
+    keep_memory()
+    settings, folder = configuration.training, Path(configuration.run.directory)
+    corpora = _read_corpora(configuration)
+    bundle = _prepare(configuration, folder, corpora.train)
+    encoder = (bundle.source_tokenizer, bundle.target_tokenizer)
+    train_examples, too_long = Examples.encode(corpora.train, *encoder, max_length=configuration.data.max_length)
+    valid_examples, _ = Examples.encode(corpora.valid, *encoder, max_length=configuration.data.max_length)
+
+    torch.manual_seed(configuration.run.seed)
+    model = Transformer(bundle.model_config)
+    _load_embeddings(model, bundle)
+    optimiser = make_optimiser(model, settings)
+    checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
+    state = checkpoints.restore(model, optimiser)
+    yield PreparedReport(
+        folder=folder,
+        train_pairs=len(train_examples),
+        valid_pairs=len(valid_examples),
+        dropped={**corpora.dropped, "longer than data.max_length": len(too_long)},
+        source_vocabulary=len(bundle.source_tokenizer),
+        target_vocabulary=len(bundle.target_tokenizer),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        resumed_step=state.step if state else 0,
+    )
+    metric = _metric(bundle, corpora.valid)
+    log = _Log(folder / METRICS, settings.log_every, state.step if state else 0)
+    reports = steps(
+        model,
+        train_examples,
+        settings,
+        seed=configuration.run.seed,
+        optimiser=optimiser,
+        state=state,
+        valid=valid_examples,
+        metric=metric,
+        checkpoints=checkpoints,
+        stop=stop,
+    )
+    for report in reports:
+        if _keeps_weights(report, folder, validated=len(valid_examples) > 0):
+            save_weights(model, folder / WEIGHTS)
+        if isinstance(report, EndReport) and report.reason != "stopped" and settings.average:
+            averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)
+            log.write(averaged, report.step)
+            yield averaged
+        log.write(report, report.step)
+        yield report
+
+
+def average(run: str | Path, last: int, output: str | Path | None = None) -> Path:
+    """Write a model whose weights are the mean of a run's last checkpoints, and return its folder.
+
+    The run itself stays as it is; the folder is RUN/averaged-LAST unless `output` is given.
+
+    Raises:
+        CheckpointError: the run is not there, or has fewer checkpoints.
+
+    Paper: §6.1.
+    """
+    bundle = Bundle.load(run)
+    paths = Checkpoints(bundle.folder / CHECKPOINTS, last).paths()
+    if not 1 <= last <= len(paths):
+        raise ConfigError(f"--last {last}: the run has {len(paths)} checkpoints; training.keep_checkpoints keeps more")
+    averaged = replace(bundle, folder=Path(output) if output else bundle.folder / f"averaged-{last}")
+    model = Transformer(bundle.model_config)
+    put_weights(model, average_weights(paths[-last:]), f"the mean of {last} checkpoints")
+    averaged.save(model)
+    return averaged.folder
+
+
+def evaluate(
+    translator: Translator, sources: Sequence[str], references: Sequence[str], metrics: Sequence[str], **options: Any
+) -> tuple[list[Score], list[Translation]]:
+    """Return the scores of a translator's output against references, and the translations themselves.
+
+    `options` are those of `Translator.translate`.
+    """
+    translations = translator.translate(sources, **options)
+    return score_texts([one.text for one in translations], references, metrics=metrics), translations
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpora:
+    train: Pairs
+    valid: Pairs
+    dropped: dict[str, int]
+
+
+def _read_corpora(configuration: Configuration) -> _Corpora:
+    data = configuration.data
+    if data.task:
+        return _task_corpora(data.task, configuration.run.seed)
+    corpus = _read(data, data.source, data.target)
+    pairs = list(zip(corpus.source, corpus.target, strict=True))
+    dropped = {reason: len(lines) for reason, lines in corpus.dropped.items()}
+    if data.valid_source:
+        held_out = _read(data, data.valid_source, data.valid_target)
+        return _Corpora(pairs, list(zip(held_out.source, held_out.target, strict=True)), dropped)
+    random.Random(configuration.run.seed).shuffle(pairs)
+    count = min(data.valid_lines, len(pairs) // 10)
+    return _Corpora(pairs[count:], pairs[:count], dropped)
+
+
+def _task_corpora(name: str, seed: int) -> _Corpora:
+    if name not in TASKS:
+        raise ConfigError(f"data.task = {name!r}: expected one of {', '.join(TASKS)}")
+    splits = TASKS[name](seed).splits
+    train, valid = ([(one.source, one.target) for one in splits[split]] for split in ("train", "valid"))
+    return _Corpora(train, valid, {})
+
+
+def _read(data: DataConfig, source: str, target: str) -> ParallelCorpus:
+    folder = Path(data.directory)
+    return read_parallel(folder / source, folder / target) if target else read_tsv(folder / source)
+
+
+def _prepare(configuration: Configuration, folder: Path, pairs: Pairs) -> Bundle:
+    """Return the run's bundle: the one that is in the folder, or a new one, with new tokenizers."""
+    if (folder / CONFIG).exists():
+        bundle = replace(Bundle.load(folder), configuration=configuration)
+        _check_same_run(Bundle.load(folder), configuration)
+    else:
+        source, target = train_tokenizers(
+            (source for source, _ in pairs), (target for _, target in pairs), configuration.tokenizer
+        )
+        bundle = _bundle(configuration, folder, source, target)
+    bundle.save()
+    return bundle
+
+
+def _bundle(configuration: Configuration, folder: Path, source: Tokenizer, target: Tokenizer) -> Bundle:
+    return Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, len(source), len(target)),
+        source_tokenizer=source,
+        target_tokenizer=target,
+    )
+
+
+def _check_same_run(bundle: Bundle, configuration: Configuration) -> None:
+    """Refuse to go on with a run of other data, words or sizes: how long and how it is trained may change."""
+    model = model_config(configuration, len(bundle.source_tokenizer), len(bundle.target_tokenizer))
+    there = {**_identity(bundle.configuration), "model": bundle.model_config.to_dict()}
+    here = {**_identity(configuration), "model": model.to_dict()}
+    for section, values in here.items():
+        for name, value in values.items():
+            if value != there[section][name]:
+                raise ConfigError(
+                    f"{bundle.folder} holds a run with {section}.{name} = {there[section][name]!r}, not {value!r}: "
+                    "choose another run.directory, or delete that folder"
+                )
+
+
+def _identity(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    sections = {name: asdict(getattr(configuration, name)) for name in ("data", "tokenizer", "embeddings")}
+    return {**sections, "run": {"seed": configuration.run.seed}}
+
+
+def _load_embeddings(model: Transformer, bundle: Bundle) -> None:
+    config = bundle.configuration.embeddings
+    sides = (
+        ("source", config.source, model.source, bundle.source_tokenizer),
+        ("target", config.target, model.target, bundle.target_tokenizer),
+    )
+    for name, path, embedding, tokenizer in sides:
+        if not path:
+            continue
+        vectors, found = read_vectors(path, tokenizer.tokens(range(len(tokenizer))))
+        if vectors.shape[1] != bundle.model_config.d_model:
+            raise ConfigError(
+                f"embeddings.{name} = {path!r} has vectors of width {vectors.shape[1]}, but model.d_model = "
+                f"{bundle.model_config.d_model}: make them equal"
+            )
+        embedding.load_vectors(torch.from_numpy(vectors), torch.from_numpy(found), freeze=config.freeze)
+
+
+def _metric(bundle: Bundle, valid: Pairs) -> Callable[[Transformer], Measured] | None:
+    """Return what scores a model's greedy translations of the first validation lines."""
+    settings = bundle.configuration.training
+    if settings.metric == "none" or not valid:
+        return None
+    sources, references = zip(*valid[: settings.metric_lines], strict=True)
+
+    def measure(model: Transformer) -> Measured:
+        [score], _ = evaluate(Translator(bundle, model), sources, references, [settings.metric], beam_size=1)
+        return Measured(score.name, score.value, higher_is_better=settings.metric not in ERROR_RATES)
+
+    return measure
+
+
+def _average_if_better(
+    bundle: Bundle, checkpoints: Checkpoints, valid: Examples, metric: Callable[[Transformer], Measured] | None
+) -> AverageReport:
+    settings = bundle.configuration.training
+    paths = checkpoints.paths()[-settings.average :]
+    best, mean = bundle.model(), Transformer(bundle.model_config).eval()
+    put_weights(mean, average_weights(paths), f"the mean of {len(paths)} checkpoints")
+    candidates = [
+        (model, validation_loss(model, valid, settings.batch_tokens), metric and metric(model))
+        for model in (best, mean)
+    ]
+    before, after = (badness(loss, measured, settings) for _, loss, measured in candidates)
+    kept = after < before
+    if kept:
+        save_weights(mean, bundle.folder / WEIGHTS)
+    return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)
+
+
+def _keeps_weights(report: Report, folder: Path, *, validated: bool) -> bool:
+    """Return whether the weights of this moment are the run's best so far."""
+    if isinstance(report, ValidationReport):
+        return report.best
+    return isinstance(report, CheckpointReport) and not (validated and (folder / WEIGHTS).exists())
+
+
+class _Log:
+    """metrics.jsonl: one JSON object a line, for every `every`-th update and all else that happens."""
+
+    def __init__(self, path: Path, every: int, resumed_step: int) -> None:
+        self.path, self.every = path, every
+        if path.exists():  # what came after the checkpoint from which the run goes on will come again
+            lines = path.read_text(encoding="utf-8").splitlines()
+            kept = [line for line in lines if json.loads(line)["step"] <= resumed_step]
+            write_safely(path, lambda temporary: temporary.write_text("".join(f"{line}\n" for line in kept)))
+
+    def write(self, report: Report | AverageReport, step: int) -> None:
+        """Append what a report says."""
+        if isinstance(report, StepReport) and step % self.every:
+            return
+        values = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(report).items()}
+        kind = type(report).__name__.removesuffix("Report").lower()
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"type": kind, "step": step, **values}) + "\n")

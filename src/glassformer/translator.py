@@ -1,0 +1,293 @@
+"""Text in, text out: a model and its tokenizers, put to work.
+
+Each text has exactly one result, in order; one that cannot be translated has an empty text and a status that says why.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from glassformer.bundle import Bundle
+from glassformer.errors import ConfigError, DataError, ShapeError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from glassformer.decoding.hypothesis import Hypothesis
+    from glassformer.model.transformer import Transformer
+
+__all__ = ["Sampling", "Status", "Translation", "Translator"]
+
+Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
+
+EXTRA_LENGTH = 50
+"""An output may be so many tokens longer than its source. Paper: §6.1."""
+BATCH_TOKENS = 6000
+"""Source positions, padding and beams included, that are decoded side by side: bounds memory, whatever the input."""
+WINDOW = 2000
+"""Lines of a stream that are sorted by length together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """One output, with what the model thinks of it."""
+
+    text: str
+    """The translation; empty when there is none."""
+    log_prob: float = 0.0
+    """Sum of the tokens' log probabilities, `<eos>` included (natural logarithm, ≤ 0)."""
+    score: float = 0.0
+    """What the search ranks by: log_prob over the length penalty."""
+    tokens: tuple[str, ...] = ()
+    """The tokens, `<eos>` included."""
+    token_log_probs: tuple[float, ...] = ()
+    """Log probability of each token (natural logarithm, ≤ 0)."""
+    alternatives: tuple["Translation", ...] = ()
+    """The next best outputs, best first, when more than one was asked for."""
+    status: Status = "ok"
+    """"ok"; "max_length": cut at its maximal length; or why nothing was translated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """Draw tokens at random instead of searching for the best."""
+
+    temperature: float = 1.0
+    """Logits are divided by it: below 1 bolder, above 1 more varied."""
+    top_k: int = 0
+    """Only the k most probable tokens may be drawn; 0 = all."""
+    top_p: float = 1.0
+    """Only the most probable tokens that together reach this probability may be drawn."""
+    seed: int = 1
+    """The draws of a text depend on this and its place in the input alone."""
+
+
+class Translator:
+    """Translates with one model.
+
+    >>> import glassformer as gf
+    >>> translator = gf.Translator.load("runs/demo")                                 # doctest: +SKIP
+    >>> translator.translate(["The black cat sat on the couch."])[0].text            # doctest: +SKIP
+    'Le chat noir était assis sur le canapé.'
+    """
+
+    def __init__(self, bundle: Bundle, model: "Transformer") -> None:
+        self.bundle = bundle
+        self.model = model
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Return the translator of a run directory or an exported folder.
+
+        Raises:
+            CheckpointError: something is missing or damaged there.
+        """
+        bundle = Bundle.load(folder)
+        return cls(bundle, bundle.model())
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        n_best: int = 1,
+        prefix: str | Sequence[str] = "",
+        sampling: Sampling | None = None,
+        max_source: int = 1024,
+    ) -> list[Translation]:
+        """Return one translation for each text, in order.
+
+        The same text gives the same translation whatever stands beside it. Unless given, beam size and length penalty
+        are those of the run's configuration; `prefix` is what each output (or, as a list, each single one) has to
+        begin with. A text that is blank, longer than `max_source` tokens or not valid Unicode has no translation; its
+        status says so.
+
+        Raises:
+            ShapeError: `texts` is one string, or there are not as many prefixes as texts.
+            ConfigError: `sampling` and a beam are both asked for.
+            DecodingError: an option is out of its range.
+        """
+        if isinstance(texts, str):
+            raise ShapeError(f"texts is one string, expected a list of them: translate([{texts[:20]!r}])")
+        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
+        if len(prefixes) != len(texts):
+            raise ShapeError(f"got {len(prefixes)} prefixes for {len(texts)} texts")
+        if sampling and (beam_size or n_best) > 1:
+            raise ConfigError("sampling draws one output a text: leave out beam_size and n_best")
+        decoding = self.bundle.configuration.decoding
+        search = _Search(
+            beam_size=decoding.beam_size if beam_size is None else beam_size,
+            length_penalty=decoding.length_penalty if length_penalty is None else length_penalty,
+            n_best=n_best,
+            sampling=sampling,
+        )
+        results = [Translation(text="", status=self._status(text, max_source)) for text in texts]
+        jobs = self._jobs(texts, prefixes, results, search)
+        for batch in _batches(list(jobs), search.rows):
+            for job, found in zip(batch, self._decode(batch, search), strict=True):
+                for place in jobs[job]:
+                    results[place] = self._translation(found, job.max_length)
+        return results
+
+    def stream(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
+        """Yield the translation of each text of a stream, in order, holding few of them at a time.
+
+        The options are those of `translate`, but for a list of prefixes.
+        """
+        texts = iter(texts)
+        while window := list(islice(texts, WINDOW)):
+            yield from self.translate(window, **options)  # type: ignore[arg-type]
+
+    def score(self, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None) -> list[Translation]:
+        """Return each given target as a Translation: its tokens with the log probabilities that the model gives them.
+
+        Raises:
+            DataError: a source or a target is blank.
+        """
+        alpha = self.bundle.configuration.decoding.length_penalty if length_penalty is None else length_penalty
+        for number, pair in enumerate(pairs, start=1):
+            if not all(text.strip() for text in pair):
+                raise DataError(f"pair {number} has a blank side: nothing to score")
+        encoded = [(self._source_ids(source), self._target_ids(target)) for source, target in pairs]
+        order = sorted(range(len(pairs)), key=lambda place: len(encoded[place][1]))
+        results: list[Translation] = [Translation(text=target) for _, target in pairs]
+        for start in range(0, len(order), 32):
+            places = order[start : start + 32]
+            for place, log_probs in zip(places, self._forced([encoded[place] for place in places]), strict=True):
+                results[place] = self._scored(pairs[place][1], encoded[place][1], log_probs, alpha)
+        return results
+
+    def _status(self, text: str, max_source: int) -> Status:
+        if not text.strip():
+            return "blank"
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            return "undecodable"
+        return "too_long" if len(self._source_ids(text)) > max_source else "ok"
+
+    def _jobs(
+        self, texts: Sequence[str], prefixes: Sequence[str], results: Sequence[Translation], search: "_Search"
+    ) -> dict["_Job", list[int]]:
+        """Return what is to be decoded, each different job once, with the places of the texts that wait for it."""
+        jobs: dict[_Job, list[int]] = {}
+        for place, (text, prefix, result) in enumerate(zip(texts, prefixes, results, strict=True)):
+            if result.status != "ok":
+                continue
+            source = tuple(self._source_ids(text))
+            seed = search.sampling.seed * 1_000_003 + place if search.sampling else 0
+            forced = tuple(self.bundle.target_tokenizer.encode(prefix))
+            jobs.setdefault(_Job(source, forced, self._max_length(source), seed), []).append(place)
+        return jobs
+
+    def _max_length(self, source: Sequence[int]) -> int:
+        config = self.bundle.model_config
+        longest = len(source) + EXTRA_LENGTH
+        return min(longest, config.max_length) if config.positions == "learned" else longest
+
+    def _decode(self, batch: Sequence["_Job"], search: "_Search") -> "list[list[Hypothesis]]":
+        """Return the hypotheses of each job, best first."""
+        from glassformer.decoding.beam import beam_search
+        from glassformer.decoding.greedy import greedy
+        from glassformer.decoding.sampling import sample
+        from glassformer.decoding.transformer_step import TransformerStep
+
+        step = TransformerStep(self.model, self._padded([job.source for job in batch]))
+        lengths, prefixes = [job.max_length for job in batch], [job.prefix for job in batch]
+        if search.sampling:
+            how, seeds = search.sampling, [job.seed for job in batch]
+            options = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
+            drawn = sample(step, max_lengths=lengths, prefixes=prefixes, seeds=seeds, **options)  # type: ignore[arg-type]
+            return [[hypothesis] for hypothesis in drawn]
+        if search.beam_size == 1 and search.n_best == 1:
+            alpha = search.length_penalty
+            return [[one] for one in greedy(step, max_lengths=lengths, prefixes=prefixes, length_penalty=alpha)]
+        return beam_search(
+            step,
+            beam_size=search.beam_size,
+            n_best=search.n_best,
+            length_penalty=search.length_penalty,
+            max_lengths=lengths,
+            prefixes=prefixes,
+        )
+
+    def _translation(self, hypotheses: "Sequence[Hypothesis]", max_length: int) -> Translation:
+        best, *others = (self._one(hypothesis, max_length) for hypothesis in hypotheses)
+        return replace(best, alternatives=tuple(others))
+
+    def _one(self, hypothesis: "Hypothesis", max_length: int) -> Translation:
+        tokenizer = self.bundle.target_tokenizer
+        return Translation(
+            text=tokenizer.decode(hypothesis.tokens),
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
+            tokens=tuple(tokenizer.tokens(hypothesis.tokens)),
+            token_log_probs=hypothesis.token_log_probs,
+            status="max_length" if len(hypothesis.tokens) == max_length else "ok",
+        )
+
+    def _forced(self, encoded: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
+        from glassformer.decoding.transformer_step import target_log_probs
+
+        config = self.bundle.model_config
+        output = self._padded([target for _, target in encoded])
+        target_input = self._padded([[config.bos_id, *target[:-1]] for _, target in encoded])
+        log_probs = target_log_probs(self.model, self._padded([source for source, _ in encoded]), target_input, output)
+        return [row[: len(target)] for row, (_, target) in zip(log_probs.tolist(), encoded, strict=True)]
+
+    def _scored(self, text: str, target: Sequence[int], log_probs: Sequence[float], alpha: float) -> Translation:
+        from glassformer.decoding.hypothesis import Hypothesis
+
+        hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, alpha)
+        return replace(self._one(hypothesis, 0), text=text)
+
+    def _source_ids(self, text: str) -> list[int]:
+        return [*self.bundle.source_tokenizer.encode(text), self.bundle.model_config.eos_id]
+
+    def _target_ids(self, text: str) -> list[int]:
+        return [*self.bundle.target_tokenizer.encode(text), self.bundle.model_config.eos_id]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> "Tensor":
+        import torch
+
+        longest, pad_id = max(map(len, rows)), self.bundle.model_config.pad_id
+        padded = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
+        return padded.to(self.model.output.weight.device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """How to search, whatever the texts."""
+
+    beam_size: int
+    length_penalty: float
+    n_best: int
+    sampling: Sampling | None
+
+    @property
+    def rows(self) -> int:
+        """Hypotheses that are decoded side by side for each text."""
+        return 1 if self.sampling else max(self.beam_size, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What decides an output: equal jobs are decoded once."""
+
+    source: tuple[int, ...]
+    prefix: tuple[int, ...]
+    max_length: int
+    seed: int
+
+
+def _batches(jobs: Sequence[_Job], rows: int) -> Iterator[list[_Job]]:
+    """Yield jobs of about equal length together, longest first, as many as the budget of positions allows."""
+    batch: list[_Job] = []
+    for job in sorted(jobs, key=lambda job: len(job.source), reverse=True):
+        if batch and len(batch[0].source) * rows * (len(batch) + 1) > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(job)
+    if batch:
+        yield batch
