@@ -1,0 +1,1 @@
+"""Words ↔ ids, without torch: vocabularies, tokenizers, corpus readers, batches, word vectors."""

@@ -1,0 +1,16 @@
+"""What every tokenizer does to a text before it cuts it: the one place where characters of the input are changed."""
+
+__all__ = ["SPACE_MARK", "normalise"]
+
+SPACE_MARK = "▁"
+"""Stands for a space inside tokens, in all tokenizers; in a text it is read as a space."""
+
+
+def normalise(text: str) -> str:
+    """Return `text` with every run of white space as one space, and none at its ends.
+
+    White space is what `str.split` takes for it: no-break spaces, tabs and line separators too. `SPACE_MARK` counts as
+    white space, because a token could not tell it from a space. Nothing else is changed: letters keep their case and
+    their accents the way they are composed.
+    """
+    return " ".join(text.replace(SPACE_MARK, " ").split())

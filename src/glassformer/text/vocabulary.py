@@ -1,0 +1,98 @@
+"""A vocabulary: which token has which id. The first four ids are the same in every vocabulary."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from glassformer.errors import CheckpointError, VocabularyError
+from glassformer.text.storage import read_json, write_json
+
+__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
+
+SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens and their ids: the id of a token is its place in `tokens`.
+
+    Raises:
+        VocabularyError: `tokens` does not begin with `SPECIALS`, or holds a token twice.
+    """
+
+    tokens: tuple[str, ...]
+    """All tokens, the four special ones first."""
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.tokens[:4] != SPECIALS:
+            raise VocabularyError(f"a vocabulary begins with {SPECIALS}, got {self.tokens[:4]}: add them in front")
+        ids = {token: id for id, token in enumerate(self.tokens)}
+        if len(ids) < len(self.tokens):
+            twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
+            raise VocabularyError(f"a vocabulary holds each token once, got {twice!r} more than once: remove one")
+        object.__setattr__(self, "_ids", ids)
+
+    @classmethod
+    def build(
+        cls, sentences: Iterable[Iterable[str]], *, max_size: int | None = None, min_count: int = 1
+    ) -> "Vocabulary":
+        """Return the vocabulary of the most frequent tokens, equally frequent ones in the order of their code points.
+
+        Args:
+            sentences: the tokens of each sentence; tokens that look like special ones are passed over.
+            max_size: how many tokens to keep at most, the four special ones included.
+            min_count: how often a token must occur to be kept.
+        """
+        counts = Counter(token for sentence in sentences for token in sentence)
+        frequent = (token for token, count in counts.items() if count >= min_count and token not in SPECIALS)
+        ranked = sorted(frequent, key=lambda token: (-counts[token], token))
+        return cls((*SPECIALS, *ranked)[:max_size])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def id(self, token: str) -> int:
+        """Return the token's id, that of `<unk>` when the vocabulary does not have it."""
+        return self._ids.get(token, UNK_ID)
+
+    def token(self, id: int) -> str:
+        """Return the token with this id.
+
+        Raises:
+            VocabularyError: there is no such id.
+        """
+        check_ids([id], len(self))
+        return self.tokens[id]
+
+    def save(self, path: Path) -> None:
+        """Write the vocabulary as JSON."""
+        write_json(path, {"tokens": self.tokens})
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocabulary":
+        """Return the vocabulary that `save` wrote.
+
+        Raises:
+            CheckpointError: the file is missing or damaged, or written by a newer glassformer.
+            VocabularyError: its tokens make no vocabulary.
+        """
+        tokens = read_json(path).get("tokens")
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
+        return cls(tuple(tokens))
+
+
+def check_ids(ids: Iterable[int], size: int) -> None:
+    """Raise VocabularyError when an id is not one of a vocabulary of `size` tokens."""
+    wrong = next((id for id in ids if not 0 <= id < size), None)
+    if wrong is not None:
+        raise VocabularyError(
+            f"token id {wrong} is not in a vocabulary of {size} tokens, ids 0 to {size - 1}: "
+            "do the ids come from another tokenizer?"
+        )
