@@ -1,0 +1,24 @@
+"""Texts as characters: a token is a code point, a space is the token "▁"."""
+
+from collections.abc import Iterable
+
+from glassformer.text.lookup import LookupTokenizer
+from glassformer.text.normalisation import SPACE_MARK, normalise
+
+__all__ = ["CharacterTokenizer"]
+
+
+class CharacterTokenizer(LookupTokenizer):
+    """Code points, and the vocabulary that numbers them: join(split(text)) == normalise(text) for every text."""
+
+    kind = "characters"
+
+    @staticmethod
+    def split(text: str) -> list[str]:
+        """Return the code points of the normalised text, spaces as "▁"."""
+        return list(normalise(text).replace(" ", SPACE_MARK))
+
+    @staticmethod
+    def join(tokens: Iterable[str]) -> str:
+        """Return the text of these characters."""
+        return "".join(tokens).replace(SPACE_MARK, " ")

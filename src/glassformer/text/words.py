@@ -1,0 +1,120 @@
+"""Texts as words: the rules that cut punctuation, English contractions and French elisions off, and put them back.
+
+Most tokens stand alone, with a space on either side. Some lean on a neighbour, and no space comes between:
+
+- to the left: closing punctuation (`.` `,` `)` …), and what follows an English word: `n't`, `'s`, `'re`, …;
+- to the right: opening punctuation (`(` `«` …), and elided French words: `l'`, `qu'`, …
+
+A word is cut only where the two sides lean together, so that joining needs no memory of the cut. Where a text has a
+space although two tokens lean together ("Qui est-ce ?", "l' animal"), the second token says so with a `▁` in front.
+Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
+
+Straight double quotes, dashes and slashes stay with their word: which side they lean to cannot be told from the token.
+A typographic apostrophe cuts like a plain one.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from glassformer.text.lookup import LookupTokenizer
+from glassformer.text.normalisation import SPACE_MARK, normalise
+
+__all__ = ["WordTokenizer", "join_words", "split_words"]
+
+OPENING = frozenset("([{«“„¿¡")
+CLOSING = frozenset(".,!?;:…)]}»”")
+ELISIONS = frozenset(
+    f"{word}'" for word in ("c", "d", "j", "l", "m", "n", "s", "t", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu")
+)
+CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'")
+LEAN_RIGHT = OPENING | ELISIONS
+LEAN_LEFT = CLOSING | frozenset(CONTRACTIONS)
+
+
+def split_words(text: str) -> list[str]:
+    """Return the tokens of the normalised text.
+
+    >>> split_words("The animal didn't cross.")
+    ['The', 'animal', 'did', "n't", 'cross', '.']
+    >>> split_words("L'animal n'a pas traversé.")
+    ["L'", 'animal', "n'", 'a', 'pas', 'traversé', '.']
+    """
+    tokens: list[str] = []
+    for word in normalise(text).split():
+        first, *rest = _cut(word)
+        leans = bool(tokens) and _lean_together(tokens[-1], first)
+        tokens += [SPACE_MARK + first if leans else first, *rest]
+    return tokens
+
+
+def join_words(tokens: Iterable[str]) -> str:
+    """Return the text of these tokens, without a space where two lean together.
+
+    >>> join_words(["L'", "animal", "était", "là", "."])
+    "L'animal était là."
+    """
+    return "".join(_spaced(tokens)).lstrip(" ")
+
+
+def _spaced(tokens: Iterable[str]) -> Iterator[str]:
+    left = ""
+    for token in tokens:
+        marked = token.replace(SPACE_MARK, " ")
+        yield marked if marked.startswith(" ") or _lean_together(left, token) else " " + token
+        left = token
+
+
+def _lean_together(left: str, right: str) -> bool:
+    return _plain(left.removeprefix(SPACE_MARK)) in LEAN_RIGHT or _plain(right) in LEAN_LEFT
+
+
+def _plain(token: str) -> str:
+    return _straight(token).lower()
+
+
+def _straight(token: str) -> str:
+    return token.replace("’", "'")
+
+
+@lru_cache(maxsize=2**16)
+def _cut(word: str) -> tuple[str, ...]:
+    heads: list[str] = []
+    tails: list[str] = []
+    while head := _head(word):
+        heads.append(head)
+        word = word[len(head) :]
+    while tail := _tail(word):
+        tails.append(tail)
+        word = word[: -len(tail)]
+    return *heads, word, *reversed(tails)
+
+
+def _head(word: str) -> str:
+    """Return what leans to the right at the word's beginning, "" when that is nothing or the whole word."""
+    end = 1 if word[0] in OPENING else _straight(word).find("'") + 1
+    return word[:end] if end < len(word) and _plain(word[:end]) in LEAN_RIGHT else ""
+
+
+def _tail(word: str) -> str:
+    """Return what leans to the left at the word's end, "" when that is nothing or the whole word."""
+    if len(word) > 1 and word[-1] in CLOSING:
+        return word[-1]
+    if _plain(word) in ELISIONS:
+        return ""
+    endings = (word[-len(ending) :] for ending in CONTRACTIONS if len(word) > len(ending))
+    return next((ending for ending in endings if _plain(ending) in CONTRACTIONS), "")
+
+
+class WordTokenizer(LookupTokenizer):
+    """Words, and the vocabulary that numbers them. Letters keep their case.
+
+    decode(encode(text)) == normalise(text) when the vocabulary has all its tokens. A token with a typographic
+    apostrophe that the vocabulary lacks is looked up with a plain one.
+    """
+
+    kind = "words"
+    split = staticmethod(split_words)
+    join = staticmethod(join_words)
+
+    def _id(self, token: str) -> int:
+        return self.vocabulary.id(token if token in self.vocabulary else _straight(token))

@@ -1,0 +1,141 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.errors import CheckpointError, DataError, VocabularyError
+from glassformer.text.normalisation import normalise
+from glassformer.text.subwords import SentencePieceTokenizer
+
+LINES = [
+    "the black cat sat on the couch",
+    "le chat noir était assis sur le canapé",
+    "the brown dog slept on the rug",
+] * 3
+KINDS = ["bpe", "unigram"]
+covered = st.text("abcdeéhiklnorstu ▁\u00a0\t", max_size=30)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tokenizer(request: pytest.FixtureRequest) -> SentencePieceTokenizer:
+    return SentencePieceTokenizer.train(request.param, LINES, 60)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def byte_tokenizer(request: pytest.FixtureRequest) -> SentencePieceTokenizer:
+    return SentencePieceTokenizer.train(request.param, LINES, 320, byte_fallback=True)
+
+
+@given(covered)
+def test_decoding_gives_back_every_text_whose_characters_are_known(
+    tokenizer: SentencePieceTokenizer, text: str
+) -> None:
+    assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
+
+
+@settings(max_examples=300)
+@given(st.text())
+def test_with_byte_fallback_every_text_comes_back(byte_tokenizer: SentencePieceTokenizer, text: str) -> None:
+    ids = byte_tokenizer.encode(text)
+    assert byte_tokenizer.decode(ids) == normalise(text)
+    assert all(4 <= id < len(byte_tokenizer) for id in ids)
+
+
+@given(st.text())
+def test_ids_are_never_those_of_pad_bos_and_eos(tokenizer: SentencePieceTokenizer, text: str) -> None:
+    assert all(3 <= id < len(tokenizer) for id in tokenizer.encode(text))
+
+
+def test_special_tokens_have_our_names_and_ids(tokenizer: SentencePieceTokenizer) -> None:
+    assert tokenizer.tokens(range(4)) == ["<pad>", "<bos>", "<eos>", "<unk>"]
+
+
+def test_special_ids_are_skipped_and_unknown_characters_read_unk(tokenizer: SentencePieceTokenizer) -> None:
+    assert tokenizer.decode([1, *tokenizer.encode("the cat"), 2, 0, 0]) == "the cat"
+    assert tokenizer.decode(tokenizer.encode("the Щ")) == "the <unk>"
+
+
+def test_pieces_show_spaces_and_unknown_characters(tokenizer: SentencePieceTokenizer) -> None:
+    assert "".join(tokenizer.split("the  Щ cat")) == "▁the▁Щ▁cat"
+    assert "".join(tokenizer.tokens(tokenizer.encode("the Щ"))) == "▁the▁<unk>"
+
+
+def test_an_id_out_of_range_is_an_error(tokenizer: SentencePieceTokenizer) -> None:
+    with pytest.raises(VocabularyError, match="ids 0 to"):
+        tokenizer.decode([len(tokenizer)])
+    with pytest.raises(VocabularyError, match="-1"):
+        tokenizer.tokens([-1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_lines_give_the_same_model(kind) -> None:
+    assert SentencePieceTokenizer.train(kind, LINES, 60).model == SentencePieceTokenizer.train(kind, LINES, 60).model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_does_not_depend_on_the_order_of_dicts(kind) -> None:
+    code = (
+        "import hashlib; from glassformer.text.subwords import SentencePieceTokenizer as T;"
+        f"print(hashlib.sha256(T.train({kind!r}, {LINES!r}, 60).model).hexdigest())"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True)
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout != b""
+    assert [run.stderr for run in runs] == [b"", b""]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_small_corpus_makes_a_smaller_vocabulary(kind) -> None:
+    assert 4 < len(SentencePieceTokenizer.train(kind, ["a b c"], 8000)) < 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_very_long_lines_are_learnt_from(kind) -> None:
+    long = "xylophone " * 2000
+    tokenizer = SentencePieceTokenizer.train(kind, ["abc", long], 50)
+    assert tokenizer.decode(tokenizer.encode("xylophone")) == "xylophone"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_that_look_like_special_tokens_are_learnt_from_and_come_back(kind) -> None:
+    text = "x<eos> <unk> <pad>y <s> </s>"
+    tokenizer = SentencePieceTokenizer.train(kind, [text, "pause, donkey", text], 60)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert min(tokenizer.encode(text)) > 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("lines", "size"), [([], 100), (["", " \t"], 100), (["abcdefghij"], 9)])
+def test_what_cannot_be_made_is_an_error_that_says_what_to_do(capfd, kind, lines: list[str], size: int) -> None:
+    with pytest.raises(VocabularyError, match=r"raise tokenizer\.vocab_size"):
+        SentencePieceTokenizer.train(kind, lines, size)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_and_encoding_write_nothing(capfd, kind) -> None:
+    tokenizer = SentencePieceTokenizer.train(kind, [*LINES, "nul \0 and \u2028", "▁"], 100)
+    tokenizer.decode(tokenizer.encode("the \0 cat"))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("model", [b"", b"garbage", b"\0" * 100])
+def test_what_is_no_model_is_refused(model: bytes) -> None:
+    with pytest.raises(VocabularyError):
+        SentencePieceTokenizer("bpe", model)
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"joint\.model"):
+        SentencePieceTokenizer.load("bpe", tmp_path / "joint.model")
+
+
+def test_half_a_surrogate_pair_is_an_error_and_not_a_crash(tokenizer: SentencePieceTokenizer) -> None:
+    with pytest.raises(DataError, match="surrogate"):
+        tokenizer.encode("half \ud83d pair")

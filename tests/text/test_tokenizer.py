@@ -1,0 +1,161 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, VocabularyError
+from glassformer.text.tokenizer import (
+    KINDS,
+    Tokenizer,
+    TokenizerConfig,
+    load_tokenizers,
+    save_tokenizers,
+    train_tokenizers,
+)
+
+SOURCE = ["the black cat didn't sleep", "the brown dog slept", "a cat, a dog"]
+TARGET = ["le chat noir n'a pas dormi", "le chien marron dormait", "un chat, un chien"]
+
+
+def joint(kind) -> Tokenizer:
+    return train_tokenizers(SOURCE, TARGET, TokenizerConfig(kind=kind, vocab_size=200))[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_a_tokenizer(kind) -> None:
+    tokenizer = joint(kind)
+    assert isinstance(tokenizer, Tokenizer)
+    assert (tokenizer.kind, tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id) == (
+        kind,
+        0,
+        1,
+        2,
+        3,
+    )
+    assert tokenizer.tokens([0, 1, 2, 3]) == ["<pad>", "<bos>", "<eos>", "<unk>"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", [*SOURCE, *TARGET, "", "  the\u00a0cat  "])
+def test_decoding_gives_back_the_text(kind, text: str) -> None:
+    tokenizer = joint(kind)
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == " ".join(text.split())
+    assert tokenizer.decode([1, *ids, 2, 0, 0]) == " ".join(text.split())
+    assert tokenizer.tokens(ids) == tokenizer.split(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_unknown_reads_unk(kind) -> None:
+    tokenizer = joint(kind)
+    assert tokenizer.unk_id in tokenizer.encode("Щ")
+    assert tokenizer.decode(tokenizer.encode("Щ")) == "<unk>"
+    assert "Щ" in "".join(tokenizer.split("Щ"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_id_that_is_not_in_the_vocabulary_is_an_error(kind) -> None:
+    with pytest.raises(VocabularyError, match="token id 100000"):
+        joint(kind).decode([4, 100_000])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_joint_tokenizer_is_one_object_before_and_after_saving(tmp_path: Path, kind) -> None:
+    source, target = train_tokenizers(SOURCE, TARGET, TokenizerConfig(kind=kind, vocab_size=150))
+    save_tokenizers(tmp_path / "tokenizer", source, target)
+    loaded_source, loaded_target = load_tokenizers(tmp_path / "tokenizer")
+    assert source is target
+    assert loaded_source is loaded_target
+    assert loaded_source.kind == kind
+    assert [loaded_source.encode(line) for line in SOURCE + TARGET] == [source.encode(line) for line in SOURCE + TARGET]
+
+
+def test_two_tokenizers_can_be_of_different_kinds(tmp_path: Path) -> None:
+    config = TokenizerConfig(joint=False, source_kind="characters", target_kind="words")
+    source, target = train_tokenizers(["cat"], ["K AE1 T"], config)
+    save_tokenizers(tmp_path, source, target)
+    loaded_source, loaded_target = load_tokenizers(tmp_path)
+    assert (loaded_source.kind, loaded_target.kind) == ("characters", "words")
+    assert loaded_source.split("cat") == ["c", "a", "t"]
+    assert loaded_target.decode(loaded_target.encode("K AE1 T")) == "K AE1 T"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["source.json", "target.json", "tokenizer.json"]
+
+
+def test_the_index_says_kind_and_version(tmp_path: Path) -> None:
+    save_tokenizers(tmp_path, *train_tokenizers(SOURCE, TARGET, TokenizerConfig(vocab_size=150)))
+    index = json.loads((tmp_path / "tokenizer.json").read_text())
+    assert index == {"format_version": 1, "joint": True, "source": "bpe", "target": "bpe"}
+
+
+@pytest.mark.parametrize(
+    ("index", "error"),
+    [
+        ({"format_version": 2}, CheckpointVersionError),
+        ({"format_version": 1}, CheckpointError),
+        ({"format_version": 1, "joint": True, "source": "bpe"}, CheckpointError),
+        ({"format_version": 1, "joint": True, "source": "word", "target": "word"}, CheckpointError),
+        ({"format_version": 1, "joint": False, "source": "words"}, CheckpointError),
+    ],
+)
+def test_a_damaged_folder_is_an_error(tmp_path: Path, index: dict, error: type[Exception]) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(index))
+    with pytest.raises(error, match=r"tokenizer\.json|joint"):
+        load_tokenizers(tmp_path)
+
+
+def test_a_folder_without_tokenizers_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
+        load_tokenizers(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_without_text_are_an_error(kind) -> None:
+    with pytest.raises(VocabularyError, match="text"):
+        train_tokenizers([""], [" "], TokenizerConfig(kind=kind))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"source_kind": "words"}, r"tokenizer\.source_kind.*joint = false"),
+        ({"vocab_size": 4}, r"tokenizer\.vocab_size.*got 4"),
+        ({"character_coverage": 0.0}, r"tokenizer\.character_coverage"),
+        ({"character_coverage": 1.1}, r"tokenizer\.character_coverage"),
+        ({"kind": "words", "byte_fallback": True}, r"tokenizer\.byte_fallback.*no effect"),
+        ({"kind": "characters", "character_coverage": 0.99}, r"tokenizer\.character_coverage.*no effect"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_that_names_the_field(settings: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TokenizerConfig(**settings)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("field", ["kind", "source_kind", "target_kind"])
+def test_an_unknown_kind_is_an_error_that_names_the_nearest(field: str) -> None:
+    with pytest.raises(ConfigError, match=rf"tokenizer\.{field}: .*'word' \(did you mean 'words'\?\)"):
+        TokenizerConfig(**{"joint": False, field: "word"})
+
+
+def test_pydantic_can_build_and_check_the_configuration() -> None:
+    adapter = TypeAdapter(TokenizerConfig)
+    assert adapter.validate_python({"kind": "words", "vocab_size": 50}) == TokenizerConfig(kind="words", vocab_size=50)
+    with pytest.raises(ValueError, match=r"tokenizer\.vocab_size"):
+        adapter.validate_python({"vocab_size": 0})
+
+
+def test_settings_for_subwords_are_right_when_one_side_has_subwords() -> None:
+    config = TokenizerConfig(joint=False, source_kind="characters", target_kind="bpe", byte_fallback=True)
+    assert config.kinds == ("characters", "bpe")
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, glassformer.text.tokenizer, glassformer.text.corpus, glassformer.evaluation.metrics;"
+        "print({'torch', 'numpy', 'sentencepiece', 'sacrebleu', 'rapidfuzz', 'jaxtyping'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("set()\n", "")

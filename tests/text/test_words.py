@@ -1,0 +1,130 @@
+import doctest
+from string import printable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.text import words
+from glassformer.text.normalisation import normalise
+from glassformer.text.words import WordTokenizer, join_words, split_words
+
+# Pieces from which tricky sentences are made: leaning tokens, alone and glued together, and any characters at all.
+piece = st.sampled_from(
+    [
+        *"'’.,!?;:()«»“” \t▁-\"",
+        "\u00a0",
+        "n't",
+        "'s",
+        "'ll",
+        "l'",
+        "qu'",
+        "Jusqu'",
+        "J'",
+        "did",
+        "animal",
+        "dogs",
+        "İ",
+        "ſ'",
+    ]
+)
+tricky = st.lists(piece | st.text(max_size=2), max_size=12).map("".join)
+
+
+@settings(max_examples=500)
+@given(tricky | st.text() | st.text(printable))
+def test_joining_gives_back_every_text(text: str) -> None:
+    assert join_words(split_words(text)) == normalise(text)
+
+
+@settings(max_examples=200)
+@given(tricky)
+def test_no_token_is_empty_or_holds_a_space(text: str) -> None:
+    assert all(token and not any(character.isspace() for character in token) for token in split_words(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("The animal didn't cross.", ["The", "animal", "did", "n't", "cross", "."]),
+        ("It couldn't've", ["It", "could", "n't", "'ve"]),
+        ("the river's edge", ["the", "river", "'s", "edge"]),
+        ("the dogs' bone, here!", ["the", "dogs", "'", "bone", ",", "here", "!"]),
+        ("L'animal n'a pas", ["L'", "animal", "n'", "a", "pas"]),
+        ("parce qu'il était", ["parce", "qu'", "il", "était"]),
+        ("qu'aujourd'hui", ["qu'", "aujourd'hui"]),
+        ("J'ai traversé la rivière à la nage.", ["J'", "ai", "traversé", "la", "rivière", "à", "la", "nage", "."]),
+        ("au bord de l'eau", ["au", "bord", "de", "l'", "eau"]),
+        ("la chauve-souris", ["la", "chauve-souris"]),
+        ("aujourd'hui quelqu'un", ["aujourd'hui", "quelqu'un"]),
+        ("o'clock", ["o'clock"]),
+        ("(the U.S., 3.5)", ["(", "the", "U.S", ".", ",", "3.5", ")"]),
+        ("Wait...", ["Wait", ".", ".", "."]),
+        ("«Non»", ["«", "Non", "»"]),
+    ],
+)
+def test_words_are_cut_where_the_rules_say(text: str, tokens: list[str]) -> None:
+    assert split_words(text) == tokens
+    assert join_words(tokens) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The animal didn't cross the street because it was too tired.",
+        "L'animal n'a pas traversé la rue parce qu'il était trop fatigué.",
+        "L'animal n'a pas traversé la rue parce qu'elle était trop large.",
+        "I swam across the river to get to the other bank.",
+        "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis.",
+        "La souris s'est assise au bord de la rivière, jusqu'à ce qu'aujourd'hui vienne.",
+    ],
+)
+def test_sentences_of_the_built_in_corpus_need_no_marks_and_come_back(text: str) -> None:
+    tokens = split_words(text)
+    assert join_words(tokens) == text
+    assert not any("▁" in token for token in tokens)
+
+
+def test_an_elided_word_at_the_end_of_a_prefix_is_the_same_token_as_within_a_sentence() -> None:
+    assert split_words("parce qu'")[-1] in split_words("parce qu'il dort")
+
+
+def test_an_unusual_space_is_marked_on_the_second_token() -> None:
+    assert split_words("Qui est-ce ?") == ["Qui", "est-ce", "▁?"]
+    assert split_words("l' animal") == ["l'", "▁animal"]
+
+
+def test_symbols_between_spaces_are_tokens() -> None:
+    assert split_words("K AE1 T") == ["K", "AE1", "T"]
+    assert split_words("t͡ʃ ʼ a") == ["t͡ʃ", "ʼ", "a"]
+
+
+def test_typographic_apostrophes_cut_like_plain_ones_and_are_kept() -> None:
+    assert split_words("L’animal didn’t") == ["L’", "animal", "did", "n’t"]
+    assert join_words(["L’", "animal", "did", "n’t"]) == "L’animal didn’t"
+
+
+def test_typographic_apostrophes_are_read_as_plain_ones_where_only_those_are_known() -> None:
+    plain = WordTokenizer.train(["L'animal didn't"], 100)
+    both = WordTokenizer.train(["L'animal L’animal"], 100)
+    assert plain.encode("L’animal didn’t") == plain.encode("L'animal didn't")
+    assert both.decode(both.encode("L’animal L'animal")) == "L’animal L'animal"
+
+
+@given(st.lists(st.sampled_from(["l'", "chat", ".", "n't", "▁.", "(", "did", "<unk>"])))
+def test_any_sequence_of_tokens_can_be_joined(tokens: list[str]) -> None:
+    assert normalise(join_words(tokens)) == join_words(tokens)
+
+
+def test_the_letters_of_a_special_token_in_a_text_are_an_unknown_word() -> None:
+    tokenizer = WordTokenizer.train(["a word"], 100)
+    assert tokenizer.encode("a <eos> <pad> <unk> word") == [4, 3, 3, 3, 5]
+
+
+def test_words_keep_their_case() -> None:
+    tokenizer = WordTokenizer.train(["The the THE"], 100)
+    assert tokenizer.decode(tokenizer.encode("THE The the")) == "THE The the"
+
+
+def test_the_examples_of_the_documentation_run() -> None:
+    assert doctest.testmod(words).failed == 0
