@@ -1,0 +1,1 @@
+"""How good translations are, without torch: BLEU, chrF, exact match and error rates."""

@@ -1,0 +1,133 @@
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.evaluation.metrics import METRICS, bleu, chrf, error_rate, evaluate, exact_match
+
+word = st.sampled_from(["the", "cat", "dog.", "a", "Sat", "don't", "x,y", "é"])
+sentence = st.lists(word, max_size=9).map(" ".join)
+corpus = st.lists(st.tuples(sentence, sentence), min_size=1, max_size=7)
+symbols = st.lists(st.sampled_from("abc"), min_size=1, max_size=7)
+
+
+def edits(a: list[str], b: list[str]) -> int:
+    """Return the Levenshtein distance by its definition."""
+    if not a or not b:
+        return len(a) + len(b)
+    return min(edits(a[1:], b) + 1, edits(a, b[1:]) + 1, edits(a[1:], b[1:]) + (a[0] != b[0]))
+
+
+@given(corpus)
+def test_bleu_and_chrf_are_those_of_sacrebleu(pairs) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    assert bleu(hypotheses, references).value == pytest.approx(
+        sacrebleu.corpus_bleu(hypotheses, [references]).score, abs=1e-9
+    )
+    assert chrf(hypotheses, references).value == pytest.approx(
+        sacrebleu.corpus_chrf(hypotheses, [references]).score, abs=1e-9
+    )
+
+
+@given(st.lists(st.tuples(sentence, sentence, sentence), min_size=1, max_size=7))
+def test_several_references_are_those_of_sacrebleu(rows) -> None:
+    hypotheses, first, second = map(list, zip(*rows, strict=True))
+    references = [list(pair) for pair in zip(first, second, strict=True)]
+    expected = sacrebleu.corpus_bleu(hypotheses, [first, second]).score
+    assert bleu(hypotheses, references).value == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_fixed_corpus_has_the_score_and_signature_of_sacrebleu() -> None:
+    hypotheses = ["The cat sat on the mat.", "A dog sleeps in the sun."]
+    references = ["The cat sat on the mat.", "The dog is sleeping in the sun."]
+    score = bleu(hypotheses, references)
+    assert score.name == "BLEU"
+    assert score.value == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references]).score, abs=1e-9)
+    assert score.signature == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
+    assert chrf(hypotheses, references).name == "chrF2"
+
+
+def test_lines_may_have_different_numbers_of_references() -> None:
+    score = bleu(["the cat sat here", "x"], [["the cat sat here", "b"], ["x"]])
+    assert score.value == pytest.approx(100)
+    assert "nrefs:var" in score.signature
+
+
+def test_exact_match_counts_lines_that_equal_any_reference() -> None:
+    score = exact_match(["K AE1 T", "D AO1 G", "x"], [["K AA1 T", "K AE1 T"], ["D AO1"], ["X", "y"]])
+    assert (score.name, score.value) == ("exact", pytest.approx(100 / 3))
+
+
+def test_exact_match_does_not_look_at_white_space() -> None:
+    assert exact_match(["a b"], [" a\u00a0 b "]).value == 100
+    assert exact_match(["a b"], ["ab"]).value == 0
+
+
+@given(st.lists(st.tuples(symbols, symbols), min_size=1, max_size=5))
+def test_error_rate_is_the_edit_distance_per_symbol_of_the_references(pairs) -> None:
+    hypotheses, references = ([" ".join(line) for line in side] for side in zip(*pairs, strict=True))
+    expected = 100 * sum(edits(a, b) for a, b in pairs) / sum(len(b) for _, b in pairs)
+    assert error_rate(hypotheses, references, unit="symbols").value == pytest.approx(expected, abs=1e-9)
+
+
+@given(corpus.filter(lambda pairs: any(reference for _, reference in pairs)))
+def test_exact_match_and_error_rate_agree_about_perfection_and_keep_their_bounds(pairs) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    exact, rate = exact_match(hypotheses, references).value, error_rate(hypotheses, references).value
+    most = sum(max(len(line.split()) for line in pair) for pair in pairs)
+    assert 0 <= exact <= 100
+    assert 0 <= rate <= 100 * most / sum(len(line.split()) for line in references) + 1e-9
+    assert (exact == 100) == (rate == 0)
+    assert error_rate(references, references).value == 0
+
+
+@given(st.lists(st.tuples(word, word), min_size=1))
+def test_for_lines_of_one_word_the_error_rate_is_what_exact_match_lacks(pairs) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    assert error_rate(hypotheses, references).value == pytest.approx(100 - exact_match(hypotheses, references).value)
+
+
+def test_the_closest_reference_counts_whatever_their_order() -> None:
+    references = ["a b c d", "a x", "a b"]
+    for several in (references, references[::-1]):
+        assert error_rate(["a b c"], [several]).value == pytest.approx(100 / 4)
+
+
+@pytest.mark.parametrize(
+    ("unit", "name", "value"), [("words", "WER", 50), ("symbols", "PER", 50), ("characters", "CER", 20)]
+)
+def test_units(unit, name: str, value: float) -> None:
+    score = error_rate(["ab  ce"], ["ab cd"], unit=unit)
+    assert (score.name, score.value) == (name, pytest.approx(value))
+
+
+def test_evaluate_gives_the_scores_in_the_order_asked_for() -> None:
+    scores = evaluate(["a b c d"], ["a b c d"], metrics=["exact", "wer", "bleu", "chrf", "per", "cer"])
+    assert [score.name for score in scores] == ["exact", "WER", "BLEU", "chrF2", "PER", "CER"]
+    assert [score.value for score in scores] == pytest.approx([100, 0, 100, 100, 0, 0])
+    assert [score.name for score in evaluate(["a"], ["a"])] == ["BLEU", "chrF2", "exact"]
+
+
+def test_an_unknown_metric_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"'blue' \(did you mean 'bleu'\?\)"):
+        evaluate(["a"], ["a"], metrics=["blue"])
+
+
+@pytest.mark.parametrize("metric", list(METRICS))
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        (["a"], ["a", "b"], "1 hypotheses and 2 references"),
+        ([], [], "at least one line"),
+        (["a", "b"], [["a"], []], "line 2: expected at least one reference"),
+    ],
+)
+def test_what_cannot_be_scored_is_an_error(metric: str, hypotheses, references, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        METRICS[metric](hypotheses, references)
+
+
+def test_references_without_words_have_no_error_rate() -> None:
+    with pytest.raises(DataError, match="blank lines only"):
+        error_rate(["a"], [" "])
