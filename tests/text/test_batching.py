@@ -52,7 +52,7 @@ def test_batches_hold_their_examples_and_padding_and_nothing_else(sizes, budget:
 def test_a_batch_looks_as_the_interface_says() -> None:
     examples = Examples(
         source=[np.array([5, 6, 2], np.int32), np.array([7, 2], np.int32)],
-        target=[np.array([8, 2], np.int32), np.array([9, 10, 11, 2], np.int32)],
+        target=[np.array([8, 2]), np.array([9, 10, 11, 2])],
     )
     batch = make_batch(examples, np.array([1, 0]))
     assert batch.source.tolist() == [[7, 2, 0], [5, 6, 2]]

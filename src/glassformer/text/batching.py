@@ -5,6 +5,7 @@ B: pairs of a batch · S: source positions · T: target positions. Padding is id
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from glassformer.text.vocabulary import BOS_ID, PAD_ID
 
 __all__ = ["Batch", "Examples", "batches", "make_batch", "plan_batches"]
 
-Ids = NDArray[np.int32]
+Ids = NDArray[np.signedinteger[Any]]
 Rows = NDArray[np.int64]
 
 # Pairs are sorted by length within so many random ones: few enough to mix them anew each epoch, enough to pad little.
