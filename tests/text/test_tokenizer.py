@@ -84,6 +84,16 @@ def test_two_tokenizers_can_be_of_different_kinds(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["source.json", "target.json", "tokenizer.json"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_tokenizers_of_one_kind_stay_two(tmp_path: Path, kind) -> None:
+    source, target = train_tokenizers(SOURCE, TARGET, TokenizerConfig(kind=kind, vocab_size=100, joint=False))
+    save_tokenizers(tmp_path, source, target)
+    loaded_source, loaded_target = load_tokenizers(tmp_path)
+    assert loaded_source.tokens(range(len(loaded_source))) == source.tokens(range(len(source)))
+    assert loaded_target.tokens(range(len(loaded_target))) == target.tokens(range(len(target)))
+    assert loaded_source.encode("le chien") != loaded_target.encode("le chien")
+
+
 def test_the_index_says_kind_and_version(tmp_path: Path) -> None:
     save_tokenizers(tmp_path, *train_tokenizers(SOURCE, TARGET, TokenizerConfig(vocab_size=150)))
     index = json.loads((tmp_path / "tokenizer.json").read_text())
