@@ -175,8 +175,12 @@ class ModelConfig:
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"model.{name} = {getattr(self, name)!r}: expected a probability in [0, 1)")
         specials = (self.pad_id, self.bos_id, self.eos_id)
-        if min(specials) < 0 or len(set(specials)) < 3:
-            raise ConfigError(f"model.pad_id, bos_id, eos_id = {specials}: expected three different ids of at least 0")
+        last = min(self.source_vocab_size, self.target_vocab_size) - 1
+        if min(specials) < 0 or max(specials) > last or len(set(specials)) < 3:
+            raise ConfigError(
+                f"model.pad_id, bos_id, eos_id = {specials}: expected three different ids from 0 to {last}, "
+                "the last one of the vocabulary"
+            )
 
     def _check_choices(self) -> None:
         for name, kind in (("activation", Activation), ("norm", Norm), ("positions", PositionKind)):

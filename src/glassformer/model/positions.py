@@ -77,7 +77,7 @@ class Positions(nn.Module):
                 f"the sequence has {start + length} positions, but the learned table ends at {self.max_length}: "
                 "shorten it, or train with a larger model.max_length or with sinusoids"
             )
-        return self.table[start : start + length]
+        return self.table[start : start + length].clone()  # an intervention may write into it
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -90,5 +90,6 @@ def _table_length(length: int) -> int:
 
 @lru_cache(maxsize=16)
 def _sinusoid_table(length: int, d_model: int, layout: Literal["interleaved", "halves"]) -> Tensor:
-    with torch.inference_mode(False):  # so that a table first made while decoding can be used in training
+    # A table outlives the call that makes it: it must not be an inference tensor, nor lie on a device of the moment.
+    with torch.inference_mode(False), torch.device("cpu"):
         return sinusoids(length, d_model, layout, dtype=torch.float64)

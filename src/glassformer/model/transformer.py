@@ -27,6 +27,7 @@ __all__ = ["Transformer"]
 class Transformer(nn.Module):
     """The encoder–decoder of "Attention Is All You Need". Paper: §3, Figure 1.
 
+    >>> import torch
     >>> model = Transformer(ModelConfig.preset("tiny", vocab_size=11))
     >>> model(source=torch.tensor([[4, 5, 6]]), target_input=torch.tensor([[1, 4]])).shape
     torch.Size([1, 2, 11])

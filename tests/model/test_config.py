@@ -1,0 +1,153 @@
+"""A configuration derives what was not given, and says what is impossible."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import glassformer as gf
+from glassformer.model.config import PRESETS
+
+widths = st.integers(1, 64)
+configs = st.fixed_dictionaries(
+    {"d_model": widths, "heads": widths, "d_k": widths, "d_v": widths, "dropout": st.floats(0, 0.99)},
+    optional={
+        "d_ff": widths,
+        "norm": st.sampled_from(["post", "pre"]),
+        "positions": st.sampled_from(["interleaved", "halves", "learned", "none"]),
+        "activation": st.sampled_from(["relu", "gelu", "silu"]),
+        "tie_output": st.booleans(),
+        "tie_embeddings": st.just(False),
+    },
+)
+vocabularies = st.one_of(
+    st.integers(3, 99).map(lambda size: {"vocab_size": size}),
+    st.tuples(st.integers(3, 99), st.integers(3, 99)).map(
+        lambda sizes: {"source_vocab_size": sizes[0], "target_vocab_size": sizes[1]}
+    ),
+)
+
+
+def test_the_defaults_are_the_base_model_of_the_paper():
+    config = gf.ModelConfig(vocab_size=37000)
+    assert (config.d_model, config.heads, config.d_ff, config.dropout) == (512, 8, 2048, 0.1)
+    assert (config.encoder_layers, config.decoder_layers, config.norm) == (6, 6, "post")
+    assert (config.activation, config.positions) == ("relu", "interleaved")
+    assert (config.attention_dropout, config.activation_dropout) == (0, 0)
+    assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
+
+
+def test_the_big_model_of_the_paper():
+    config = gf.ModelConfig.preset("big", vocab_size=37000)
+    assert (config.d_model, config.heads, config.d_k, config.d_v) == (1024, 16, 64, 64)
+    assert (config.d_ff, config.dropout, config.encoder_layers) == (4096, 0.3, 6)
+
+
+def test_head_widths_are_derived_each_by_itself():
+    config = gf.ModelConfig(vocab_size=11, d_model=24, heads=3)
+    assert (config.d_k, config.d_v) == (8, 8)
+    config = gf.ModelConfig(vocab_size=11, d_model=24, heads=3, d_k=5)
+    assert (config.d_k, config.d_v) == (5, 8)
+
+
+def test_given_head_widths_need_no_divisor():
+    assert gf.ModelConfig(vocab_size=11, d_model=10, heads=3, d_k=5, d_v=7).d_k == 5
+
+
+def test_a_joint_vocabulary_shares_all_three_matrices():
+    config = gf.ModelConfig(vocab_size=11)
+    assert (config.source_vocab_size, config.target_vocab_size) == (11, 11)
+    assert config.tie_embeddings
+    assert config.tie_output
+
+
+def test_two_vocabularies_share_no_embedding_unless_told_to():
+    config = gf.ModelConfig(source_vocab_size=11, target_vocab_size=13)
+    assert config.vocab_size is None
+    assert not config.tie_embeddings
+    assert config.tie_output
+    assert not gf.ModelConfig(source_vocab_size=11, target_vocab_size=11).tie_embeddings
+    assert gf.ModelConfig(source_vocab_size=11, target_vocab_size=11, tie_embeddings=True).tie_embeddings
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({}, "vocab_size is missing"),
+        ({"source_vocab_size": 11}, "vocab_size is missing"),
+        ({"vocab_size": 11, "target_vocab_size": 13}, "vocab_size = 11 contradicts"),
+        ({"source_vocab_size": 11, "target_vocab_size": 13, "tie_embeddings": True}, "got 11 and 13"),
+        ({"vocab_size": 11, "heads": 3}, "heads = 3 does not divide model.d_model = 512"),
+        ({"vocab_size": 11, "heads": 0}, "heads = 0"),
+        ({"vocab_size": 11, "d_ff": 0}, "d_ff = 0: expected a whole number of at least 1"),
+        ({"vocab_size": 11, "d_ff": 2.5}, "d_ff = 2.5"),
+        ({"vocab_size": 11, "decoder_layers": -1}, "decoder_layers = -1"),
+        ({"vocab_size": 11, "dropout": 1.0}, r"dropout = 1.0: expected a probability in \[0, 1\)"),
+        ({"vocab_size": 11, "attention_dropout": float("nan")}, "attention_dropout = nan"),
+        ({"vocab_size": 11, "eos_id": 1}, r"\(0, 1, 1\): expected three different ids from 0 to 10"),
+        ({"vocab_size": 11, "pad_id": -1}, r"\(-1, 1, 2\): expected"),
+        ({"vocab_size": 11, "eos_id": 11}, "from 0 to 10"),
+        ({"source_vocab_size": 3, "target_vocab_size": 9, "bos_id": 3}, "from 0 to 2"),
+        ({"vocab_size": 11, "norm": "prr"}, r"norm = 'prr'.*did you mean 'pre'"),
+        ({"vocab_size": 11, "positions": "half"}, "did you mean 'halves'"),
+        ({"vocab_size": 11, "activation": "tanh"}, "expected one of relu, gelu, silu"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_impossible_is_named(settings, complaint):
+    with pytest.raises(gf.ConfigError, match=complaint):
+        gf.ModelConfig(**settings)
+
+
+def test_an_unknown_field_is_an_error_that_suggests_the_nearest():
+    with pytest.raises(gf.ConfigError, match=r"model\.num_heads: unknown field \(did you mean 'heads'\?\)"):
+        gf.ModelConfig.from_dict({"vocab_size": 11, "num_heads": 8})
+    with pytest.raises(gf.ConfigError, match=r"unknown field"):
+        gf.ModelConfig.preset("tiny", vocab_size=11, format_version=1)
+
+
+def test_an_unknown_preset_is_an_error_that_suggests_the_nearest():
+    with pytest.raises(gf.ConfigError, match="did you mean 'tiny'"):
+        gf.ModelConfig.preset("tinny", vocab_size=11)
+
+
+def test_a_configuration_cannot_be_changed():
+    config = gf.ModelConfig(vocab_size=11)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.d_model = 7
+
+
+@given(vocabularies, configs)
+def test_json_gives_the_same_configuration_back(vocabulary, settings):
+    config = gf.ModelConfig(**vocabulary, **settings)
+    assert gf.ModelConfig.from_json(config.to_json()) == config
+    assert gf.ModelConfig.from_dict(config.to_dict()) == config
+
+
+def test_json_of_a_newer_format_is_an_error_that_says_so():
+    values = json.loads(gf.ModelConfig(vocab_size=11).to_json())
+    assert values["format_version"] == 1
+    with pytest.raises(gf.CheckpointVersionError, match="format 2, but this glassformer reads up to 1"):
+        gf.ModelConfig.from_json(json.dumps({**values, "format_version": 2, "shiny": True}))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_builds_a_model(preset):
+    with torch.device("meta"):
+        model = gf.Transformer(gf.ModelConfig.preset(preset, vocab_size=11))
+        ids = torch.ones(1, 3, dtype=torch.long)
+        assert model(ids, ids).shape == (1, 3, 11)
+
+
+def test_a_preset_can_be_overridden():
+    config = gf.ModelConfig.preset("big", vocab_size=11, heads=4, dropout=0.0)
+    assert (config.d_k, config.dropout, config.d_ff) == (256, 0.0, 4096)
+
+
+@pytest.mark.parametrize("heads", [1, 4, 16, 32])
+def test_rows_a_of_table_3_keep_the_amount_of_computation(heads):
+    config = gf.ModelConfig.preset(f"table3-A-h{heads}", vocab_size=11)
+    assert config.heads * config.d_k == config.heads * config.d_v == 512

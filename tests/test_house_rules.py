@@ -1,0 +1,152 @@
+"""The rules of this repository that a machine can check."""
+
+import ast
+import doctest
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import glassformer as gf
+from glassformer import errors
+
+SRC = Path(gf.__file__).parent
+FILES = sorted(SRC.rglob("*.py"))
+TORCH_FREE = ("text", "tasks", "recipes", "evaluation")
+
+each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(SRC.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Yield the public functions and classes, and the public methods of the latter."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node.body)
+
+
+def listed(tree: ast.Module) -> list[str] | None:
+    """Return a module's `__all__`, or None if it has none."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            return ast.literal_eval(node.value)
+    return None
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after this code."""
+    program = f"{code}\nimport sys\nsys.stdout.write(' '.join(sys.modules))"
+    return set(
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    )
+
+
+# Imports
+
+
+def test_importing_glassformer_loads_nothing_heavy():
+    heavy = {"torch", "numpy", "jaxtyping", "sentencepiece", "sacrebleu", "pydantic", "typer", "rich"}
+    assert not heavy & loaded_after("import glassformer; dir(glassformer)")
+
+
+def test_a_configuration_needs_no_torch():
+    assert not {"torch", "numpy"} & loaded_after("import glassformer as gf; gf.ModelConfig(vocab_size=11).to_json()")
+
+
+def test_words_corpora_recipes_and_metrics_need_no_torch():
+    names = [module_name(file) for file in FILES if file.relative_to(SRC).parts[0] in TORCH_FREE]
+    assert "torch" not in loaded_after("\n".join(f"import {name}" for name in names))
+
+
+@each_file
+def test_importing_a_module_has_a_lazy_way_only_in_the_package_itself(file):
+    """`from glassformer import x` inside the package would hide who imports whom."""
+    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
+    assert not [node for node in imports if node.level > 0], "absolute imports only"
+
+
+# Names
+
+
+def test_all_names_what_type_checkers_see():
+    tree = ast.parse(Path(gf.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = [alias.asname or alias.name for node in block.body for alias in node.names]
+    assert sorted(seen) == sorted(gf.__all__)
+    assert len(set(gf.__all__)) == len(gf.__all__)
+
+
+@pytest.mark.parametrize("name", gf.__all__)
+def test_each_public_name_can_be_used(name):
+    value = getattr(gf, name)
+    assert value.__doc__
+    assert name in dir(gf)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'transformer_'"):
+        gf.transformer_  # noqa: B018
+
+
+@each_file
+def test_each_module_lists_its_public_names(file):
+    tree = ast.parse(file.read_text())
+    defined = {node.name for node in public(tree.body) if node in tree.body}
+    if file.name.startswith("_") or not defined:
+        return
+    names = listed(tree)
+    assert names is not None, "__all__ is missing"
+    assert defined <= set(names)
+    assert len(set(names)) == len(names)
+
+
+def test_no_module_is_a_drawer_for_everything():
+    assert not [
+        file for file in FILES if {*file.with_suffix("").parts} & {"utils", "util", "common", "helpers", "misc"}
+    ]
+
+
+# Words
+
+
+@each_file
+def test_everything_public_says_what_it_is(file):
+    tree = ast.parse(file.read_text())
+    assert ast.get_docstring(tree), "the module has no docstring"
+    assert not [node.name for node in public(tree.body) if not ast.get_docstring(node)]
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if ">>> " in file.read_text()], ids=lambda file: file.stem)
+def test_examples_in_docstrings_give_what_they_show(file):
+    result = doctest.testmod(import_module(module_name(file)))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@each_file
+def test_only_the_command_line_prints(file):
+    if file.relative_to(SRC).parts[0] == "cli":
+        return
+    calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if isinstance(call, ast.Name) and call.id == "print"]
+
+
+def test_the_drawn_tree_of_errors_is_the_real_one():
+    drawing = re.findall(r"^    ([│├└─ ]*)(\w+Error)(?:\((\w+)\))?", errors.__doc__, flags=re.MULTILINE)
+    drawn, path = {}, []
+    for branch, name, builtin in drawing:
+        path = [*path[: len(branch) // 4], name]
+        drawn[name] = {*path[-2:-1], *filter(None, [builtin])}
+    real = {c.__name__: {b.__name__ for b in c.__bases__} for c in vars(errors).values() if isinstance(c, type)}
+    assert drawn == real
+    assert all(issubclass(getattr(errors, name), gf.GlassformerError) for name in real)
