@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from glassformer.errors import CheckpointError, nearest
 from glassformer.model.config import ModelConfig
@@ -48,7 +48,7 @@ class Bundle:
     target_tokenizer: Tokenizer
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path) -> "Bundle":
         """Return what a run directory or an exported folder holds, without its weights.
 
         Raises:

@@ -16,7 +16,7 @@ from glassformer.evaluation.metrics import evaluate as score_texts
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import Configuration, DataConfig
 from glassformer.recipes.toml import load, model_config
-from glassformer.tasks import TASKS
+from glassformer.tasks import TASKS, Example
 from glassformer.text.batching import Examples
 from glassformer.text.corpus import ParallelCorpus, read_parallel, read_tsv
 from glassformer.text.tokenizer import Tokenizer, train_tokenizers
@@ -40,9 +40,11 @@ from glassformer.translator import Translation, Translator
 __all__ = [
     "AverageReport",
     "PreparedReport",
+    "SplitResult",
     "Summary",
     "average",
     "evaluate",
+    "evaluate_splits",
     "train",
     "training_run",
 ]
@@ -209,6 +211,33 @@ def average(run: str | Path, last: int, output: str | Path | None = None) -> Pat
     return averaged.folder
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitResult:
+    """How a model does on one split of its built-in task."""
+
+    name: str
+    sentences: int
+    exact: float
+    """Sentences whose translation equals the reference, in %."""
+    bleu: float
+    pairs: dict[str, tuple[float, int]]
+    """Of minimal pairs, by kind: how many have both members right, in %, and how many pairs there are."""
+
+
+def evaluate_splits(translator: Translator, **options: Any) -> Iterator[SplitResult]:
+    """Yield the result of each split of a run's built-in task, training left out. `options` go to `translate`.
+
+    Raises:
+        ConfigError: the run was not trained on a built-in task.
+    """
+    configuration = translator.bundle.configuration
+    if not configuration.data.task:
+        raise ConfigError("the run has a corpus of its own: give SRC and REF, its test set")
+    for name, examples in TASKS[configuration.data.task](configuration.run.seed).splits.items():
+        if name != "train":
+            yield _evaluate_split(translator, name, examples, options)
+
+
 def evaluate(
     translator: Translator, sources: Sequence[str], references: Sequence[str], metrics: Sequence[str], **options: Any
 ) -> tuple[list[Score], list[Translation]]:
@@ -225,6 +254,20 @@ class _Corpora:
     train: Pairs
     valid: Pairs
     dropped: dict[str, int]
+
+
+def _evaluate_split(
+    translator: Translator, name: str, examples: Sequence[Example], options: dict[str, Any]
+) -> SplitResult:
+    sources, references = [one.source for one in examples], [one.target for one in examples]
+    [exact, bleu], translations = evaluate(translator, sources, references, ["exact", "bleu"], **options)
+    pairs: dict[str, dict[int, bool]] = {}
+    for example, translation in zip(examples, translations, strict=True):
+        if example.pair is not None:
+            both = pairs.setdefault(example.kind, {})
+            both[example.pair] = both.get(example.pair, True) and translation.text == example.target
+    shares = {kind: (100 * sum(both.values()) / len(both), len(both)) for kind, both in pairs.items()}
+    return SplitResult(name=name, sentences=len(examples), exact=exact.value, bleu=bleu.value, pairs=shares)
 
 
 def _read_corpora(configuration: Configuration) -> _Corpora:

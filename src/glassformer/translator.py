@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
-from glassformer.errors import ConfigError, DataError, ShapeError
+from glassformer.errors import ConfigError, ShapeError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,10 +24,14 @@ Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
 
 EXTRA_LENGTH = 50
 """An output may be so many tokens longer than its source. Paper: §6.1."""
+MAX_SOURCE = 1024
+"""Longer sources are not translated unless asked for: in tokens, `<eos>` included."""
 BATCH_TOKENS = 6000
 """Source positions, padding and beams included, that are decoded side by side: bounds memory, whatever the input."""
 WINDOW = 2000
 """Lines of a stream that are sorted by length together."""
+SCORED_TOGETHER = 32
+"""Pairs whose targets are scored side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ class Translator:
         self.model = model
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path) -> "Translator":
         """Return the translator of a run directory or an exported folder.
 
         Raises:
@@ -96,7 +100,7 @@ class Translator:
         n_best: int = 1,
         prefix: str | Sequence[str] = "",
         sampling: Sampling | None = None,
-        max_source: int = 1024,
+        max_source: int = MAX_SOURCE,
     ) -> list[Translation]:
         """Return one translation for each text, in order.
 
@@ -132,30 +136,30 @@ class Translator:
                     results[place] = self._translation(found, job.max_length)
         return results
 
-    def stream(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
-        """Yield the translation of each text of a stream, in order, holding few of them at a time.
+    def stream(self, texts: Iterable[str], *, window: int = WINDOW, **options: Any) -> Iterator[Translation]:
+        """Yield the translation of each text of a stream, in order, holding `window` of them at a time.
 
         The options are those of `translate`, but for a list of prefixes.
         """
         texts = iter(texts)
-        while window := list(islice(texts, WINDOW)):
-            yield from self.translate(window, **options)  # type: ignore[arg-type]
+        while held := list(islice(texts, window)):
+            yield from self.translate(held, **options)
 
     def score(self, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None) -> list[Translation]:
         """Return each given target as a Translation: its tokens with the log probabilities that the model gives them.
 
-        Raises:
-            DataError: a source or a target is blank.
+        A pair with a side that is blank, too long or not valid Unicode is not scored; its status says so.
         """
         alpha = self.bundle.configuration.decoding.length_penalty if length_penalty is None else length_penalty
-        for number, pair in enumerate(pairs, start=1):
-            if not all(text.strip() for text in pair):
-                raise DataError(f"pair {number} has a blank side: nothing to score")
-        encoded = [(self._source_ids(source), self._target_ids(target)) for source, target in pairs]
-        order = sorted(range(len(pairs)), key=lambda place: len(encoded[place][1]))
-        results: list[Translation] = [Translation(text=target) for _, target in pairs]
-        for start in range(0, len(order), 32):
-            places = order[start : start + 32]
+        results = [Translation(text=target, status=self._pair_status(source, target)) for source, target in pairs]
+        encoded = {
+            place: (self._source_ids(source), self._target_ids(target))
+            for place, (source, target) in enumerate(pairs)
+            if results[place].status == "ok"
+        }
+        order = sorted(encoded, key=lambda place: len(encoded[place][1]))
+        for start in range(0, len(order), SCORED_TOGETHER):
+            places = order[start : start + SCORED_TOGETHER]
             for place, log_probs in zip(places, self._forced([encoded[place] for place in places]), strict=True):
                 results[place] = self._scored(pairs[place][1], encoded[place][1], log_probs, alpha)
         return results
@@ -166,6 +170,11 @@ class Translator:
         if any("\ud800" <= character <= "\udfff" for character in text):
             return "undecodable"
         return "too_long" if len(self._source_ids(text)) > max_source else "ok"
+
+    def _pair_status(self, source: str, target: str) -> Status:
+        """Return the status of the source, or else of the target."""
+        status = self._status(source, MAX_SOURCE)
+        return self._status(target, MAX_SOURCE) if status == "ok" else status
 
     def _jobs(
         self, texts: Sequence[str], prefixes: Sequence[str], results: Sequence[Translation], search: "_Search"

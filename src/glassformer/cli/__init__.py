@@ -1,0 +1,68 @@
+"""The command line: one file a command, each of which parses, makes one call, and prints.
+
+Nothing heavy is imported before a command runs, so that `--help` answers at once.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from glassformer.cli.average import average
+from glassformer.cli.demo import demo
+from glassformer.cli.estimate import estimate
+from glassformer.cli.evaluate import evaluate
+from glassformer.cli.recipes import recipes
+from glassformer.cli.score import score
+from glassformer.cli.trace import trace
+from glassformer.cli.train import train
+from glassformer.cli.translate import translate
+from glassformer.errors import GlassformerError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="glassformer",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, train, translate, evaluate, score, trace, estimate, average, recipes):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from glassformer import __version__
+
+        typer.echo(f"glassformer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (at any place).")] = False,
+) -> None:
+    """The Transformer of "Attention Is All You Need" that you can read, watch, train and use."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a user's mistake ends it with one line on stderr and status 1."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    try:
+        app([argument for argument in given if argument != "--debug"])
+    except BrokenPipeError:  # whoever read our output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except (GlassformerError, OSError) as error:
+        if debug:
+            raise
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(1)

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from glassformer.errors import DataError, nearest
 
-__all__ = ["ParallelCorpus", "iterate_lines", "read_lines", "read_parallel", "read_tsv"]
+__all__ = [
+    "ParallelCorpus",
+    "iterate_lines",
+    "raw_lines",
+    "read_lines",
+    "read_parallel",
+    "read_parallel_lines",
+    "read_tsv",
+]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -41,13 +49,22 @@ def read_parallel(source_path: str | Path, target_path: str | Path) -> ParallelC
         DataError: a file is missing, empty, damaged or not UTF-8, the files have unequal numbers of lines, or no pair
             has text on both sides.
     """
+    return _without_blanks(*read_parallel_lines(source_path, target_path), f"{source_path} and {target_path}")
+
+
+def read_parallel_lines(source_path: str | Path, target_path: str | Path) -> tuple[list[str], list[str]]:
+    """Return the lines of two files, as many of one as of the other, blank ones too.
+
+    Raises:
+        DataError: a file is missing, empty, damaged or not UTF-8, or the files have unequal numbers of lines.
+    """
     source, target = read_lines(source_path), read_lines(target_path)
     if len(source) != len(target):
         raise DataError(
             f"{source_path} has {len(source)} lines, {target_path} has {len(target)}: expected as many. "
             "Line n of one file must be the translation of line n of the other"
         )
-    return _without_blanks(source, target, f"{source_path} and {target_path}")
+    return source, target
 
 
 def read_tsv(path: str | Path, *, source_column: int = 0, target_column: int = 1) -> ParallelCorpus:
@@ -103,7 +120,7 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
         DataError: the file is missing, damaged or not UTF-8.
     """
     offset = 0
-    for number, raw in enumerate(_raw_lines(Path(path)), start=1):
+    for number, raw in enumerate(raw_lines(Path(path)), start=1):
         skip = len(BYTE_ORDER_MARK) if number == 1 and raw.startswith(BYTE_ORDER_MARK) else 0
         if skip < len(raw):
             yield _decoded(raw[skip:], f"{path}, line {number}", offset + skip)
@@ -121,7 +138,12 @@ def _decoded(raw: bytes, place: str, offset: int) -> str:
         ) from error
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file of any size as bytes, with their line ends: the text may be in any encoding.
+
+    Raises:
+        DataError: the file is missing or damaged.
+    """
     try:
         with _opened(path) as file:
             yield from file

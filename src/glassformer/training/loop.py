@@ -214,7 +214,7 @@ def _update(
         with _precision(config, model.output.weight):
             mean = batch_loss(model, batch, config.label_smoothing).smoothed / tokens
         mean.backward()
-        loss += float(mean)
+        loss += float(mean.detach())
     norm = float(clip_grad_norm_(model.parameters(), config.clip_norm or math.inf))
     if not math.isfinite(norm):
         raise ConfigError(_diverged(state, loss, rate))

@@ -1,0 +1,119 @@
+"""Training as one watches it: a live bar in a terminal, a line now and then anywhere else. All on stderr."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from types import FrameType, TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from glassformer.run import AverageReport, PreparedReport, RunReport
+from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
+
+__all__ = ["TrainingProgress", "stop_on_signal"]
+
+_SECONDS_BETWEEN_LINES = 10.0
+_PARTS = 1000
+
+
+class TrainingProgress:
+    """A context that shows the reports of a training run: `with TrainingProgress() as show: … show(report)`."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.bar = Progress(BarColumn(24), TextColumn("{task.description}"), console=self.console, transient=True)
+        self.task: TaskID | None = None
+        self.last_line = 0.0
+        self.loss: float | None = None
+
+    def __enter__(self) -> Self:
+        """Start the live bar where there is a terminal."""
+        if self.console.is_terminal:
+            self.task = self.bar.add_task("reading the corpus", total=_PARTS)
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+    def __call__(self, report: RunReport) -> None:
+        """Show one report."""
+        match report:
+            case PreparedReport():
+                self._prepared(report)
+            case StepReport():
+                self._step(report)
+            case ValidationReport():
+                best = ", best so far" if report.best else ""
+                self._line(f"step {report.step}: validation {_quality(report.loss, report.metric)}{best}")
+            case AverageReport():
+                kept = "better: kept" if report.kept else "no better: not kept"
+                quality = _quality(report.loss, report.metric)
+                self._line(f"mean of the last {report.checkpoints} checkpoints: {quality}, {kept}")
+            case CheckpointReport() | EndReport():
+                pass
+
+    def _prepared(self, report: PreparedReport) -> None:
+        left_out = "".join(f", {count} left out ({reason})" for reason, count in report.dropped.items() if count)
+        self._line(
+            f"{report.train_pairs:,} training pairs{left_out}, {report.valid_pairs:,} for validation; vocabularies "
+            f"{report.source_vocabulary:,} and {report.target_vocabulary:,}; {report.parameters:,} parameters"
+        )
+        if report.resumed_step:
+            self._line(f"going on from step {report.resumed_step:,} of {report.folder}")
+
+    def _step(self, report: StepReport) -> None:
+        # Losses of single batches jump about: show their moving average.
+        self.loss = report.loss if self.loss is None else 0.95 * self.loss + 0.05 * report.loss
+        done = report.seconds / max(report.seconds + report.seconds_left, 1e-9)
+        text = (
+            f"step {report.step:,} · epoch {report.epoch} · loss {self.loss:.3f} · learning rate "
+            f"{report.learning_rate:.1e} · {report.tokens_per_second:,.0f} tokens/s · "
+            f"{_clock(report.seconds_left)} left"
+        )
+        if self.task is not None:
+            self.bar.update(self.task, completed=int(_PARTS * done), description=text)
+        elif time.monotonic() - self.last_line >= _SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            self._line(text)
+
+    def _line(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+
+@contextmanager
+def stop_on_signal(console: Console) -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C (or SIGTERM) into an event that lets a step end in peace; a second one interrupts."""
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        console.print("stopping after this step, with a checkpoint (Ctrl-C again: at once, without)")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _quality(loss: float, metric: Measured | None) -> str:
+    from math import exp
+
+    measured = f", {metric.name} {metric.value:.1f}" if metric else ""
+    return f"loss {loss:.3f}, perplexity {exp(min(loss, 700)):.2f}{measured}"
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
