@@ -179,10 +179,12 @@ def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda
         checkpoints=checkpoints,
         stop=stop,
     )
+    trained = False
     for report in reports:
         if _keeps_weights(report, folder, validated=len(valid_examples) > 0):
             save_weights(model, folder / WEIGHTS)
-        if isinstance(report, EndReport) and report.reason != "stopped" and settings.average:
+        trained = trained or isinstance(report, StepReport)
+        if isinstance(report, EndReport) and report.reason != "stopped" and settings.average and trained:
             averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)
             log.write(averaged, report.step)
             yield averaged
@@ -338,6 +340,7 @@ def _check_same_run(bundle: Bundle, configuration: Configuration) -> None:
 
 def _identity(configuration: Configuration) -> dict[str, dict[str, Any]]:
     sections = {name: asdict(getattr(configuration, name)) for name in ("data", "tokenizer", "embeddings")}
+    del sections["data"]["directory"]  # the corpus may have been moved
     return {**sections, "run": {"seed": configuration.run.seed}}
 
 
@@ -380,12 +383,10 @@ def _average_if_better(
     paths = checkpoints.paths()[-settings.average :]
     best, mean = bundle.model(), Transformer(bundle.model_config).eval()
     put_weights(mean, average_weights(paths), f"the mean of {len(paths)} checkpoints")
-    candidates = [
-        (model, validation_loss(model, valid, settings.batch_tokens), metric and metric(model))
-        for model in (best, mean)
-    ]
-    before, after = (badness(loss, measured, settings) for _, loss, measured in candidates)
-    kept = after < before
+    (old_loss, old_measured), (loss, measured) = (
+        (validation_loss(model, valid, settings.batch_tokens), metric and metric(model)) for model in (best, mean)
+    )
+    kept = badness(loss, measured, settings) < badness(old_loss, old_measured, settings)
     if kept:
         save_weights(mean, bundle.folder / WEIGHTS)
     return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

@@ -42,7 +42,8 @@ class TrainingProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Take the bar away."""
-        self.bar.stop()
+        if self.task is not None:
+            self.bar.stop()
 
     def __call__(self, report: RunReport) -> None:
         """Show one report."""

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["trace"]
 
 MEANING = {
-    "embedding": "rows of the embedding matrix × √d_model",
-    "positions": "the pattern of each position",
+    "embedding": "rows of the matrix × √d_model",
+    "positions": "each position's pattern",
     "input": "what enters",
-    "query": "x W_Q, per head: what is looked for",
-    "key": "x W_K, per head: what is offered",
-    "value": "x W_V, per head: what is handed over",
+    "query": "x W_Q: what is looked for",
+    "key": "x W_K: what is offered",
+    "value": "x W_V: what is handed over",
     "scores": "query · key / √d_k",
-    "weights": "softmax of the allowed scores",
-    "heads": "weights × values, per head",
+    "weights": "softmax of allowed scores",
+    "heads": "weights · values, per head",
     "joined": "the heads side by side",
     "hidden": "x W_1 + b_1",
     "activated": "after the activation",
@@ -55,6 +55,11 @@ class _Traced:
     output_ids: list[int]
     points: "Trace"
     tokenizer: "Tokenizer"
+
+    def values(self, name: str) -> "Tensor":
+        """Return the latest value of a point, without the axis of the batch (positions have none)."""
+        tensor = self.points[name]
+        return tensor if tensor.dim() == 2 else tensor[0]
 
     def word(self, token: int) -> str:
         """Return the readable form of a target token."""
@@ -129,18 +134,20 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
 
 
 def _print_all(console: "Console", traced: _Traced) -> None:
-    from rich.table import Table
-
     console.print(f"source  {' '.join(traced.source)}\ntarget  {' '.join(traced.target)}\n")
-    table = Table("point", "shape", "what it is", "first numbers", box=None, pad_edge=False)
-    for name, tensor in traced.points.items():
-        shape = " × ".join(str(size) for size in tensor.squeeze(0).shape)
-        numbers = " ".join(f"{number:8.4f}" for number in tensor.flatten()[:4].tolist())
-        table.add_row(name, shape, MEANING[name.rpartition(".")[2]], numbers)
-    console.print(table)
+    block = ""
+    for name in traced.points:
+        path, _, point = name.rpartition(".")
+        if path != block:
+            console.print(f"[bold]{path}[/bold]")
+            block = path
+        tensor = traced.values(name)
+        shape = "×".join(map(str, tensor.shape))
+        numbers = "".join(f"{number:9.4f}" for number in tensor.flatten()[:3].tolist())
+        console.print(f"  {point:<10} {shape:>8}  {MEANING[point]:<29}{numbers}")
     last = max(name for name in traced.points if name.endswith("cross_attention.weights"))
     console.print(f"\n{last}, mean of the heads: where each word of the target looks")
-    console.print(_grid(traced.points[last][0].mean(0), traced.target, traced.source))
+    console.print(_grid(traced.values(last).mean(0), traced.target, traced.source))
     console.print("\nthe next word, step by step, with its best rivals")
     console.print(_next_words(traced))
     console.print("\n--point NAME prints one of them in full, --json all of them")
@@ -150,7 +157,7 @@ def _next_words(traced: _Traced) -> "Table":
     from rich.table import Table
 
     table = Table("after", "comes", "log p", "p", "the likeliest words", box=None, pad_edge=False)
-    log_probs = traced.points["log_probs"][0]  # (T, V)
+    log_probs = traced.values("log_probs")  # (T, V)
     for position, (before, after) in enumerate(zip(traced.target, traced.output, strict=True)):
         own = log_probs[position, traced.output_ids[position]]
         best = log_probs[position].topk(3)
@@ -164,7 +171,7 @@ def _next_words(traced: _Traced) -> "Table":
 
 def _print_point(console: "Console", traced: _Traced, name: str) -> None:
     """Print all numbers of one point: a grid for each head, or one grid."""
-    tensor = traced.points[name][0]
+    tensor = traced.values(name)
     rows, columns = traced.labels(name, tensor)
     console.print(f"\n{name}  {' × '.join(map(str, tensor.shape))}: {MEANING[name.rpartition('.')[2]]}")
     for head, grid in enumerate(tensor if tensor.dim() == 3 else [tensor]):

@@ -1,0 +1,45 @@
+# Every command does its own set-up in .venv; CI calls the same ones.
+PYTHON ?= python3
+BIN := .venv/bin
+# The build of PyTorch: where the package index has several, PIP_EXTRA_INDEX_URL chooses (the CPU build is enough).
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test quick check format clean
+
+demo: .venv/installed ## train the English–French demo (about 4 minutes) and show what it can do
+	$(BIN)/glassformer demo
+
+test: .venv/developer ## all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+quick: .venv/developer ## the quick tests, in a minute or two
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+
+check: .venv/developer ## style, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/developer ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment and all caches (runs/ stays)
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "glassformer needs Python 3.11 or newer; make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+# PyTorch comes first and by its exact version: a wide requirement could draw gigabytes of CUDA packages.
+.venv/installed: .venv/python pyproject.toml constraints.txt
+	$(PIP) install $$(grep '^torch==' constraints.txt)
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/developer: .venv/installed
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
