@@ -139,7 +139,7 @@ def _print_all(console: "Console", traced: _Traced) -> None:
     for name in traced.points:
         path, _, point = name.rpartition(".")
         if path != block:
-            console.print(f"[bold]{path}[/bold]")
+            console.print(f"[bold]{path or 'output'}[/bold]")
             block = path
         tensor = traced.values(name)
         shape = "×".join(map(str, tensor.shape))
@@ -196,10 +196,8 @@ def _grid(grid: "Tensor", rows: Sequence[str], columns: Sequence[str]) -> "Table
 
 
 def _as_json(traced: _Traced, chosen: Sequence[str]) -> dict[str, object]:
-    points = {
-        name: {"shape": list(traced.points[name][0].shape), "values": traced.points[name][0].tolist()}
-        for name in chosen
-    }
+    tensors = {name: traced.values(name) for name in chosen}
+    points = {name: {"shape": list(tensor.shape), "values": tensor.tolist()} for name, tensor in tensors.items()}
     return {"source": traced.source, "target": traced.target, "output": traced.output, "points": points}
 
 
