@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
@@ -97,7 +97,6 @@ def test_leading_axes_are_carried_along():
 
 
 @given(masks(3, 5), st.integers(0, 2**31))
-@settings(max_examples=50)
 def test_weights_sum_to_one_and_are_exactly_zero_where_masked(mask, number):
     torch.manual_seed(number)
     weights = attention_weights(10 * torch.randn(2, 3, 5), mask)
@@ -218,7 +217,6 @@ def assert_explained_equals_fused(module, inputs, forward):
 
 
 @given(masks(5, 5), st.integers(0, 2**31))
-@settings(max_examples=25)
 def test_explained_self_attention_equals_fused_for_every_mask(mask, number):
     torch.manual_seed(number)
     module = random_attention()
@@ -226,7 +224,6 @@ def test_explained_self_attention_equals_fused_for_every_mask(mask, number):
 
 
 @given(st.lists(masks(1, 7), min_size=2, max_size=2).map(torch.stack), st.integers(0, 2**31))
-@settings(max_examples=25)
 def test_explained_cross_attention_equals_fused_for_every_mask(mask, number):
     torch.manual_seed(number)
     module, inputs = random_attention(), [torch.randn(2, 5, 11), torch.randn(2, 7, 11)]

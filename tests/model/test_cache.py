@@ -80,6 +80,13 @@ def test_sentences_may_leave_and_change_places(make_model):
     assert_same(logits, model(SOURCE[left], TOKENS[left])[:, -1])
 
 
+def test_all_sentences_may_change_places(make_model):
+    model, order = make_model(), torch.tensor([2, 0, 1])
+    _, cache = feed(model, TOKENS[:, :3], model.start(SOURCE))
+    logits, _ = model.advance(TOKENS[order, 3], cache.select(order, order))
+    assert_same(logits, model(SOURCE[order], TOKENS[order])[:, -1])
+
+
 def test_sentences_leave_with_all_their_rows(make_model):
     model = make_model()
     tokens = torch.cat([TOKENS, TOKENS.roll(1, 0)], dim=1).view(6, 4)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import glassformer as gf
@@ -89,7 +89,6 @@ def test_an_unknown_layout_is_an_error():
 
 
 @given(st.integers(0, 3000), st.integers(1, 50))
-@settings(max_examples=20)
 def test_positions_start_where_they_are_asked_to(start, length):
     patterns = Positions("interleaved", 6, 1)(start, length, torch.empty(0, dtype=torch.float64))
     expected = torch.tensor([by_hand(start + t, 6) for t in range(length)], dtype=torch.float64)

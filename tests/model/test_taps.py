@@ -237,6 +237,13 @@ def test_nested_interventions_act_one_after_the_other_from_outside_in(model):
         assert torch.equal(model.encode(SOURCE), (before + 1) * 2)
 
 
+def test_of_two_edits_of_a_point_the_later_one_acts(model):
+    with gf.intervene(model, {"*.output": zeros, "encoder.output": lambda memory: memory + 1}):
+        edited = model.encode(SOURCE)
+    with gf.intervene(model, {"encoder.layers.*.output": zeros}):
+        assert torch.equal(edited, model.encode(SOURCE) + 1)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_an_edit_at_any_point_reaches_the_output(make_model, norm):
     model = make_model(norm=norm, encoder_layers=1, decoder_layers=1)

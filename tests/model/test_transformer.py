@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -99,7 +99,6 @@ def test_forward_is_encode_then_decode(make_model):
 
 
 @given(sentences(19), sentences(23), st.integers(0, 4), st.integers(0, 4))
-@settings(max_examples=25)
 def test_padding_does_not_change_real_positions(make_model, sources, targets, more_source, more_target):
     model, targets = make_model(), [[1, *row] for row in (targets * 5)[: len(sources)]]
     together = model(padded(sources, more_source), padded(targets, more_target))
@@ -165,7 +164,6 @@ def test_cross_attention_follows_the_padding_of_the_source_and_not_of_the_target
 
 
 @given(st.integers(0, 6), st.integers(3, 22))
-@settings(max_examples=20)
 def test_a_later_token_does_not_change_earlier_logits(make_model, changed, token):
     model, target = make_model(), torch.tensor([[1, 6, 7, 8, 9, 10, 11]] * 3)
     before = model(SOURCE, target)

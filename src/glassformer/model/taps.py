@@ -18,7 +18,7 @@ from glassformer.errors import ConfigError, ShapeError, nearest
 __all__ = ["Edit", "Tap", "Trace", "intervene", "points", "record"]
 
 Edit = Callable[[Tensor], Tensor]
-"""What an intervention does to a tensor: takes it, returns one of the same shape."""
+"""What an intervention does to a tensor: returns one of the same shape, and does not write into the one it got."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,8 @@ def record(model: nn.Module, patterns: Iterable[str] = ("*",)) -> Iterator[Trace
 def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     """Put `edit(tensor)` in the tensor's place at each named point, while the context lasts, in this thread only.
 
-    Names may hold `*` and `?`. An edit of `log_probs` is what the model returns in place of its logits.
+    Names may hold `*` and `?`; where two fit a point, the later edit acts. What an edit makes of `log_probs` is what
+    the model returns in place of its logits.
 
     Raises:
         ConfigError: a name fits no point.
