@@ -1,0 +1,111 @@
+"""What no search may choose freely: tokens that are never written, prefixes that are given, and the last `<eos>`.
+
+Axis letters: B sentences · L the longest of their maximal lengths · R rows · V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.decoding.step import Step
+from glassformer.errors import DecodingError
+
+__all__ = ["FREE", "Constraints", "keep_only_", "no_output"]
+
+FREE = -1
+"""In the place of a forced token: any may come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """The tokens that B sentences must have and those that they cannot have, built once for a search."""
+
+    forced: Int[Tensor, "B L"]
+    """The one token that a sentence may have at a position (from its prefix, or `<eos>` at its last), or FREE."""
+    forced_positions: frozenset[int]
+    """The positions at which any sentence is not free, so that the others need no look at `forced`."""
+    suppressed: Int[Tensor, "2"]
+    """`<bos>` and `<pad>`, which are never chosen."""
+
+    @classmethod
+    def of(cls, step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Sequence[int]] | None) -> "Constraints":
+        """Return the constraints of a search with these maximal lengths (counting `<eos>`) and prefixes.
+
+        Raises:
+            DecodingError: a maximal length is below 1, or a prefix does not fit.
+        """
+        prefixes = [()] * len(max_lengths) if prefixes is None else prefixes
+        _check(step, max_lengths, prefixes)
+        forced = torch.full((len(max_lengths), max(max_lengths, default=0)), FREE)
+        forced[torch.arange(len(forced)), torch.tensor(max_lengths, dtype=torch.int64) - 1] = step.eos_id
+        for row, prefix in zip(forced, prefixes, strict=True):
+            row[: len(prefix)] = torch.tensor(prefix, dtype=torch.int64)
+        last_positions = (max_length - 1 for max_length in max_lengths)
+        return cls(
+            forced=forced.to(step.device),
+            forced_positions=frozenset(last_positions).union(*(range(len(prefix)) for prefix in prefixes)),
+            suppressed=torch.tensor([step.bos_id, step.pad_id], device=step.device),
+        )
+
+    def apply_(self, log_probs: Float[Tensor, "R V"], sentences: Int[Tensor, "B2"], position: int) -> None:
+        """Give −inf to every token that rows of `sentences` cannot have at `position`, in place; the rest is untouched.
+
+        Nothing is renormalised, so that log probabilities stay those of forced rescoring.
+        """
+        log_probs.index_fill_(1, self.suppressed, -torch.inf)
+        if position in self.forced_positions:
+            rows_per_sentence = len(log_probs) // len(sentences)
+            keep_only_(log_probs, self.forced[sentences, position].repeat_interleave(rows_per_sentence))
+
+
+def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> None:
+    """Give −inf, in place, to all but one token of each row; a row whose token is FREE keeps them all."""
+    rows = (tokens != FREE).nonzero().squeeze(1)
+    tokens = tokens[rows]
+    kept = log_probs[rows, tokens]
+    log_probs[rows] = -torch.inf
+    log_probs[rows, tokens] = kept
+
+
+def no_output(sentence: int) -> DecodingError:
+    """Return the error of a sentence to which the model gives no output at all."""
+    return DecodingError(
+        f"sentence {sentence} (counted from 0) has no output: every continuation has probability 0 or NaN. "
+        "Check that the model's weights are finite and that its prefix is possible"
+    )
+
+
+def _check(step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Sequence[int]]) -> None:
+    if len(prefixes) != len(max_lengths):
+        raise DecodingError(
+            f"got {len(prefixes)} prefixes for {len(max_lengths)} sentences: give each its own, [] for none"
+        )
+    for sentence, (prefix, max_length) in enumerate(zip(prefixes, max_lengths, strict=True)):
+        if max_length < 1:
+            raise DecodingError(
+                f"the maximal length of sentence {sentence} must be at least 1, got {max_length}: it counts <eos>"
+            )
+        if len(prefix) >= max_length:
+            raise DecodingError(
+                f"the prefix of sentence {sentence} has {len(prefix)} tokens, which leaves no room for <eos> in a "
+                f"maximal length of {max_length}: shorten the prefix or allow at least {len(prefix) + 1} tokens"
+            )
+        _check_tokens(step, sentence, prefix)
+
+
+def _check_tokens(step: Step[Any], sentence: int, prefix: Sequence[int]) -> None:
+    special = {step.pad_id: "<pad>", step.bos_id: "<bos>", step.eos_id: "<eos>"}
+    for token in prefix:
+        if token in special:
+            raise DecodingError(
+                f"the prefix of sentence {sentence} holds {special[token]} (id {token}): give it without special tokens"
+            )
+        if not 0 <= token < step.vocab_size:
+            raise DecodingError(
+                f"the prefix of sentence {sentence} holds the id {token}, expected 0 to {step.vocab_size - 1}: "
+                "encode it with the tokenizer of this model's target"
+            )

@@ -1,0 +1,69 @@
+"""Greedy search: at each step the most probable token. The loop is shared with sampling, which chooses otherwise.
+
+Axis letters: B sentences still being written · V vocabulary.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.decoding.constraints import Constraints, no_output
+from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis
+from glassformer.decoding.step import State, Step
+
+__all__ = ["Choose", "follow", "greedy"]
+
+Choose = Callable[[Float[Tensor, "B V"], Int[Tensor, "B"], int], Int[Tensor, "B"]]
+"""(log probabilities, which sentence each row is, position) → the token that each row goes on with."""
+
+
+def greedy(
+    step: Step[State],
+    *,
+    max_lengths: Sequence[int],
+    prefixes: Sequence[Sequence[int]] | None = None,
+    length_penalty: float = PAPER_ALPHA,
+) -> list[Hypothesis]:
+    """Return for each sentence the hypothesis that always goes on with the most probable token.
+
+    The arguments are those of `beam_search`; the length penalty touches `score` only.
+
+    Raises:
+        DecodingError: a maximal length is below 1, a prefix does not fit, or a sentence has no output.
+    """
+    constraints = Constraints.of(step, max_lengths, prefixes)
+    return follow(step, lambda log_probs, *_: log_probs.argmax(-1), constraints, alpha=length_penalty)
+
+
+@torch.no_grad()
+def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha: float) -> list[Hypothesis]:
+    """Return for each sentence the one hypothesis that `choose` leads to."""
+    B, longest = constraints.forced.shape
+    tokens = torch.full_like(constraints.forced, step.pad_id)
+    token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
+    sentences = torch.arange(B, device=step.device)
+    newest = torch.full((B,), step.bos_id, device=step.device)
+    state = step.start()
+    for position in range(longest):
+        log_probs, state = step.advance(newest, state)
+        constraints.apply_(log_probs, sentences, position)
+        newest = choose(log_probs, sentences, position)
+        newest_log_probs = log_probs.gather(1, newest[:, None]).squeeze(1)
+        tokens[sentences, position] = newest
+        token_log_probs[sentences, position] = newest_log_probs.double()
+
+        going = (newest != step.eos_id).nonzero().squeeze(1)
+        if len(going) == 0:
+            break
+        if len(going) < len(sentences):
+            sentences, newest = sentences[going], newest[going]
+            state = step.select(state, rows=going, sentences=going)
+
+    for sentence, log_prob in enumerate(token_log_probs.sum(1).tolist()):
+        if not log_prob > -math.inf:
+            raise no_output(sentence)
+    written = zip(tokens.tolist(), token_log_probs.tolist(), strict=True)
+    return [Hypothesis.ending_with(step.eos_id, *both, alpha) for both in written]

@@ -1,0 +1,53 @@
+"""What a search returns, and how it is scored."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glassformer.errors import DecodingError
+
+__all__ = ["PAPER_ALPHA", "Hypothesis", "length_penalty"]
+
+PAPER_ALPHA = 0.6
+"""The paper's exponent of the length penalty (§6.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """One finished output of a search."""
+
+    tokens: tuple[int, ...]
+    """Token ids without `<bos>`, with the final `<eos>`."""
+    token_log_probs: tuple[float, ...]
+    """Log probability (natural logarithm, ≤ 0) of each token, as forced rescoring would give it."""
+    log_prob: float
+    """Sum of `token_log_probs`, rounded once (`math.fsum`)."""
+    score: float
+    """What beam search ranks by: `log_prob` divided by the length penalty."""
+
+    @classmethod
+    def ending_with(
+        cls, eos_id: int, tokens: Sequence[int], token_log_probs: Sequence[float], alpha: float
+    ) -> "Hypothesis":
+        """Return the hypothesis that goes as far as the first `eos_id` of `tokens`; what is behind it is padding."""
+        length = tokens.index(eos_id) + 1
+        log_prob = math.fsum(token_log_probs[:length])
+        return cls(
+            tokens=tuple(tokens[:length]),
+            token_log_probs=tuple(token_log_probs[:length]),
+            log_prob=log_prob,
+            score=log_prob / length_penalty(length, alpha),
+        )
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """Return ((5 + length) / 6)^alpha, with `<eos>` counted in the length; 1 for every length when alpha is 0.
+
+    Paper: §6.1, after Wu et al. 2016, equation 14.
+
+    Raises:
+        DecodingError: alpha is not a number from −100 to 100.
+    """
+    if not abs(alpha) <= 100:
+        raise DecodingError(f"length_penalty must be from −100 to 100, got {alpha}: the paper's value is {PAPER_ALPHA}")
+    return math.pow((5 + length) / 6, alpha)

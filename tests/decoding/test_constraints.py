@@ -1,0 +1,54 @@
+"""What no search may choose freely."""
+
+import math
+
+import pytest
+import torch
+
+from glassformer.decoding.constraints import FREE, Constraints, keep_only_
+from glassformer.errors import DecodingError
+
+INF = math.inf
+
+
+def test_keeping_one_token_leaves_free_rows_as_they_are():
+    log_probs = torch.arange(-21.0, 0).view(3, 7)
+    expected = log_probs.clone()
+    expected[1] = -INF
+    expected[1, 5] = -9
+    keep_only_(log_probs, torch.tensor([FREE, 5, FREE]))
+    assert torch.equal(log_probs, expected)
+
+
+def test_bos_and_pad_are_always_impossible_and_nothing_is_renormalised(random_toy):
+    constraints = Constraints.of(random_toy(0, sentences=2), [3, 5], None)
+    log_probs = torch.full((2, 5), -1.5)
+    constraints.apply_(log_probs, torch.arange(2), 0)
+    assert log_probs.tolist() == [[-INF, -INF, -1.5, -1.5, -1.5]] * 2
+
+
+def test_prefixes_and_last_positions_bind_every_row_of_their_sentence(random_toy):
+    constraints = Constraints.of(random_toy(0, sentences=3), [2, 7, 5], [[], [4, 3], [4]])
+    log_probs = torch.zeros(4, 5)
+    constraints.apply_(log_probs, torch.tensor([0, 1]), 1)  # sentence 0 has to end, sentence 1 goes on with 3
+    only = [[token == forced for token in range(5)] for forced in (2, 2, 3, 3)]
+    assert (log_probs == 0).tolist() == only
+
+
+@pytest.mark.parametrize(
+    ("max_lengths", "prefixes", "message"),
+    [
+        ([3, 0], None, r"maximal length of sentence 1 must be at least 1, got 0"),
+        ([3, -5], None, r"maximal length of sentence 1 must be at least 1, got -5"),
+        ([3, 5], [[4]], r"got 1 prefixes for 2 sentences"),
+        ([3, 2], [[], [3, 4]], r"prefix of sentence 1 has 2 tokens.*allow at least 3"),
+        ([3, 5], [[], [3, 2]], r"prefix of sentence 1 holds <eos> \(id 2\)"),
+        ([3, 5], [[1], []], r"prefix of sentence 0 holds <bos> \(id 1\)"),
+        ([3, 5], [[0], []], r"prefix of sentence 0 holds <pad> \(id 0\)"),
+        ([3, 5], [[5], []], r"holds the id 5, expected 0 to 4"),
+        ([3, 5], [[-1], []], r"holds the id -1, expected 0 to 4"),
+    ],
+)
+def test_lengths_and_prefixes_that_do_not_fit_are_refused(random_toy, max_lengths, prefixes, message):
+    with pytest.raises(DecodingError, match=message):
+        Constraints.of(random_toy(0, sentences=2), max_lengths, prefixes)

@@ -1,0 +1,168 @@
+"""Sampling."""
+
+import collections
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.decoding import greedy, sample
+from glassformer.decoding.sampling import draw
+from glassformer.errors import DecodingError
+
+examples = settings(max_examples=40, deadline=None)
+SEEDS = st.integers(0, 10**6)
+DTYPES = st.sampled_from([torch.float32, torch.float64])
+DRAWS = 4001
+FIRST = {(): {3: 0.5, 4: 0.3, 2: 0.2}}
+
+# The statistical tests compare χ² with the value that a right sampler exceeds with a probability of 10⁻⁶. Their seeds
+# are fixed: they fail on every run or on none.
+CHI_SQUARE_2 = -2 * math.log(1e-6)  # two degrees of freedom: P(χ² > x) = exp(−x/2)
+CHI_SQUARE_6 = 38.26  # six: exp(−x/2) · (1 + x/2 + (x/2)²/2)
+
+
+def chi_square(counts, probabilities):
+    total = sum(counts.values())
+    assert set(counts) <= set(probabilities)
+    return sum((counts[key] - total * p) ** 2 / (total * p) for key, p in probabilities.items())
+
+
+def first_tokens(written_toy, **sampling):
+    step = written_toy(FIRST, copies=DRAWS)
+    drawn = sample(step, max_lengths=[2] * DRAWS, seeds=range(DRAWS), **sampling)
+    return collections.Counter(hypothesis.tokens[0] for hypothesis in drawn)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_tokens_come_as_often_as_the_tempered_probabilities_say(written_toy, temperature):
+    weights = {token: p ** (1 / temperature) for token, p in FIRST[()].items()}
+    expected = {token: weight / sum(weights.values()) for token, weight in weights.items()}
+    assert chi_square(first_tokens(written_toy, temperature=temperature), expected) < CHI_SQUARE_2
+
+
+def test_whole_outputs_come_as_often_as_their_probabilities_say(written_toy):
+    word = {3: 0.45, 4: 0.3, 2: 0.25}
+    step = written_toy(
+        {(): word, (3,): word, (4,): word, **{(a, b): word for a in (3, 4) for b in (3, 4)}}, copies=DRAWS
+    )
+    drawn = sample(step, max_lengths=[3] * DRAWS, seeds=range(DRAWS))
+    outputs = [(2,), (3, 2), (4, 2), *((a, b, 2) for a in (3, 4) for b in (3, 4))]
+    free = {tokens: math.prod(word[token] for token in tokens[:2]) for tokens in outputs}  # the third is forced
+    assert chi_square(collections.Counter(hypothesis.tokens for hypothesis in drawn), free) < CHI_SQUARE_6
+
+
+def test_top_k_leaves_the_most_probable_tokens_in_their_proportions(written_toy):
+    assert chi_square(first_tokens(written_toy, top_k=2), {3: 5 / 8, 4: 3 / 8}) < CHI_SQUARE_2
+
+
+@pytest.mark.parametrize(("top_p", "left"), [(0.4, [3]), (0.5, [3]), (0.51, [3, 4]), (0.81, [3, 4, 2])])
+def test_top_p_leaves_the_fewest_tokens_that_have_the_share(written_toy, top_p, left):
+    share = sum(FIRST[()][token] for token in left)
+    counts = first_tokens(written_toy, top_p=top_p)
+    assert chi_square(counts, {token: FIRST[()][token] / share for token in left}) < CHI_SQUARE_2
+    assert set(counts) == set(left)
+
+
+def test_top_p_is_a_share_of_what_top_k_leaves(written_toy):
+    assert set(first_tokens(written_toy, top_k=2, top_p=0.6)) == {3}  # 0.5 of 0.8; 0.6 of all would leave 3 and 4
+    assert set(first_tokens(written_toy, top_k=2, top_p=0.7)) == {3, 4}
+
+
+@examples
+@given(seed=SEEDS, dtype=DTYPES)
+def test_the_most_probable_token_alone_is_greedy_search(random_toy, seed, dtype):
+    step = random_toy(seed, sentences=3, vocab_size=7, dtype=dtype)
+    arguments = {"max_lengths": [2, 11, 5], "prefixes": [[], [5], [3, 4]]}
+    expected = greedy(step, **arguments)
+    for narrow in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-300}):
+        assert sample(step, seeds=[seed, 7, 11], **arguments, **narrow) == expected
+
+
+@examples
+@given(seed=SEEDS, top_k=st.sampled_from([0, 3, 7, 11]), top_p=st.sampled_from([0.7, 1.0]))
+def test_a_sentence_is_drawn_alike_in_any_batch(random_toy, seed, top_k, top_p):
+    step = random_toy(seed, sentences=4, vocab_size=7)
+    max_lengths, seeds, prefixes = [3, 11, 1, 7], [seed, 5, seed, 2**32 - 1], [[4], [], [], [6, 5]]
+    sampling = {"temperature": 1.3, "top_k": top_k, "top_p": top_p}
+    together = sample(step, max_lengths=max_lengths, seeds=seeds, prefixes=prefixes, **sampling)
+    for i, hypothesis in enumerate(together):
+        arguments = {"max_lengths": max_lengths[i : i + 1], "seeds": seeds[i : i + 1], "prefixes": prefixes[i : i + 1]}
+        assert sample(step.alone(i), **arguments, **sampling) == [hypothesis]
+
+
+def test_equal_seeds_draw_equally_and_others_do_not(random_toy):
+    step = random_toy(5, sentences=23, vocab_size=13)
+    every = step.rule
+    step.rule = lambda sentence, history: every(0, history)
+    drawn = sample(step, max_lengths=[17] * 23, seeds=[*range(22), 0], temperature=2.0)
+    assert drawn[22] == drawn[0]
+    assert len({hypothesis.tokens for hypothesis in drawn}) > 11
+
+
+@examples
+@given(seed=SEEDS, dtype=DTYPES)
+def test_log_probs_are_those_of_forced_rescoring_whatever_the_temperature(random_toy, seed, dtype):
+    step = random_toy(seed, sentences=3, vocab_size=7, dtype=dtype)
+    drawn = sample(step, max_lengths=[2, 5, 11], seeds=[seed, 1, 2], temperature=3.0, top_k=5, top_p=0.9)
+    for sentence, hypothesis in enumerate(drawn):
+        assert hypothesis.token_log_probs == step.rescore(sentence, hypothesis.tokens)
+
+
+@examples
+@given(seed=SEEDS)
+def test_impossible_and_special_tokens_are_never_drawn(random_toy, seed):
+    step = random_toy(seed, sentences=3, vocab_size=7, holes=0.7)
+    drawn = sample(step, max_lengths=[3, 5, 7], seeds=[seed, seed + 1, seed + 2], temperature=50.0)
+    for hypothesis, max_length in zip(drawn, [3, 5, 7], strict=True):
+        assert hypothesis.log_prob > -math.inf
+        assert len(hypothesis.tokens) <= max_length
+        assert not {0, 1, 2} & set(hypothesis.tokens[:-1])
+
+
+@pytest.mark.parametrize("sampling", [{}, {"top_k": 3}, {"top_p": 0.8}])
+def test_the_ends_of_the_random_numbers_reach_possible_tokens(sampling):
+    log_probs = torch.tensor([-math.inf, 0.25, -math.inf, 0.75, -math.inf]).log_softmax(0).expand(2, 5)
+    tokens = draw(
+        log_probs, torch.tensor([2.0**-53, 1.0]), **{"temperature": 1.0, "top_k": 0, "top_p": 1.0, **sampling}
+    )
+    assert set(tokens.tolist()) == {1, 3}
+
+
+def test_finished_sentences_leave_the_batch(written_toy):
+    step = written_toy({(3,) * length: {3: 1 - 1e-12, 2: 1e-12} for length in range(7)}, copies=3)
+    sample(step, max_lengths=[5, 2, 7], seeds=[1, 2, 3])
+    assert step.seen == [3, 3, 2, 2, 2, 1, 1]
+
+
+@pytest.mark.parametrize("impossible", [-math.inf, math.nan])
+@pytest.mark.parametrize("sampling", [{}, {"top_k": 3}, {"top_p": 0.8}])
+def test_a_sentence_without_any_possible_output_is_named(random_toy, impossible, sampling):
+    step = random_toy(0, sentences=3)
+    good = step.rule
+    step.rule = lambda sentence, history: [impossible] * 5 if sentence == 1 else good(sentence, history)
+    with pytest.raises(DecodingError, match=r"sentence 1 .* has no output"):
+        sample(step, max_lengths=[5, 5, 5], seeds=[1, 2, 3], **sampling)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"temperature": 0.0}, "temperature must be above 0"),
+        ({"temperature": -1.0}, "temperature must be above 0"),
+        ({"temperature": math.inf}, "temperature must be above 0 and finite"),
+        ({"temperature": math.nan}, "temperature must be above 0"),
+        ({"top_k": -1}, "top_k must be at least 0, got -1"),
+        ({"top_p": 0.0}, "top_p must be above 0 and at most 1, got 0.0"),
+        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
+        ({"seeds": [1, 2]}, "got 2 seeds for 1 sentences"),
+        ({"seeds": [-1]}, "a seed must be from 0 to 4294967295, got -1"),
+        ({"max_lengths": [-5]}, "must be at least 1, got -5"),
+        ({"prefixes": [[2]]}, "holds <eos>"),
+    ],
+)
+def test_the_arguments_are_checked(random_toy, arguments, message):
+    with pytest.raises(DecodingError, match=message):
+        sample(random_toy(0), **{"max_lengths": [5], "seeds": [0], **arguments})
