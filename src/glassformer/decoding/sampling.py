@@ -18,7 +18,7 @@ from glassformer.errors import DecodingError
 
 __all__ = ["draw", "sample"]
 
-SEEDS = 2**32  # torch's generator on the CPU looks at 32 bits of its seed
+SEEDS = 2**32  # torch's generator on the CPU looks at no more bits of its seed
 
 
 def sample(
@@ -37,7 +37,7 @@ def sample(
     Args:
         step: The model and its sources.
         max_lengths: For each sentence, how many tokens it may have, counting `<eos>`.
-        seeds: For each sentence, the seed of its own random numbers, 0 to 2³² − 1.
+        seeds: For each sentence, the seed of its own random numbers, an integer taken modulo 2³².
         temperature: Divides the log probabilities before the draw: below 1 sharpens, above 1 flattens.
         top_k: Draw from the `top_k` most probable tokens only; 0 draws from all.
         top_p: Draw from the most probable tokens that together have at least this share (of what `top_k` leaves).
@@ -86,9 +86,8 @@ def _heights(seeds: Sequence[int], max_lengths: Sequence[int]) -> Float[Tensor, 
         raise DecodingError(f"got {len(seeds)} seeds for {len(max_lengths)} sentences: give each sentence its own")
     heights = torch.ones(len(seeds), max(max_lengths, default=0), dtype=torch.float64)
     for row, seed, length in zip(heights, seeds, max_lengths, strict=True):
-        if not 0 <= seed < SEEDS:
-            raise DecodingError(f"a seed must be from 0 to {SEEDS - 1}, got {seed}: take it modulo {SEEDS}")
-        row[:length] -= torch.rand(length, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        generator = torch.Generator().manual_seed(seed % SEEDS)
+        row[:length] -= torch.rand(length, generator=generator, dtype=torch.float64)
     return heights
 
 
