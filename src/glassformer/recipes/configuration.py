@@ -1,5 +1,6 @@
 """The whole configuration of a job: what to train, on what, how, and how to decode. One dataclass a section."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -133,7 +134,7 @@ class TrainingConfig:
         for name in ("label_smoothing", "beta1", "beta2"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)!r}: expected a number in [0, 1)")
-        if self.epsilon <= 0:
+        if not 0.0 < self.epsilon < math.inf:
             raise ConfigError(f"training.epsilon = {self.epsilon!r}: expected a number above 0")
         self._check_combinations()
 
@@ -182,10 +183,10 @@ class Configuration:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
 
-def _check_minimum(section: str, config: object, **minima: float) -> None:
+def _check_minimum(section: str, config: object, **minima: int) -> None:
     for name, minimum in minima.items():
-        if getattr(config, name) < minimum:
-            raise ConfigError(f"{section}.{name} = {getattr(config, name)!r}: expected at least {minimum}")
+        if not minimum <= getattr(config, name) < math.inf:
+            raise ConfigError(f"{section}.{name} = {getattr(config, name)!r}: expected a number of at least {minimum}")
 
 
 def _check_pair(name: str, source: str, target: str) -> None:

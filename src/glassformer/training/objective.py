@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from glassformer.errors import ConfigError
 
@@ -79,6 +80,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return smoothed, plain
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         hidden_grad, weight_grad = ctx.saved_tensors
         hidden_dtype, weight_dtype = ctx.dtypes

@@ -1,0 +1,133 @@
+"""The loss, against what torch makes of the same logits."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from glassformer.errors import ConfigError
+from glassformer.training import objective
+from glassformer.training.objective import ROWS, smoothed_cross_entropy
+
+SMOOTHINGS = [0.0, 0.1, 0.37]
+
+
+@pytest.fixture
+def make_inputs(seed, float64):
+    """Return a function that makes hidden (N, 5), weight (11, 5) and target (N)."""
+
+    def make(n, dtype=torch.float64):
+        hidden, weight = (torch.randn(rows, 5, dtype=dtype, requires_grad=True) for rows in (n, 11))
+        return hidden, weight, torch.randint(11, (n,))
+
+    return make
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("n", [1, 7, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 3])
+def test_value_and_both_gradients_equal_those_of_torch(make_inputs, n, smoothing):
+    hidden, weight, target = make_inputs(n)
+    loss = smoothed_cross_entropy(hidden, weight, target, smoothing).smoothed
+    gradients = torch.autograd.grad(3 * loss, (hidden, weight))
+    expected = F.cross_entropy(hidden @ weight.t(), target, label_smoothing=smoothing, reduction="sum")
+    expected_gradients = torch.autograd.grad(3 * expected, (hidden, weight))
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(gradients, expected_gradients, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS[1:])
+def test_is_the_divergence_from_the_smoothed_target_up_to_its_entropy(make_inputs, smoothing):
+    hidden, weight, target = make_inputs(7)
+    smoothed = torch.full((7, 11), smoothing / 11)
+    smoothed[torch.arange(7), target] += 1 - smoothing
+    divergence = F.kl_div((hidden @ weight.t()).log_softmax(-1), smoothed, reduction="sum")
+    entropy = -(smoothed * smoothed.log()).sum()
+    loss = smoothed_cross_entropy(hidden, weight, target, smoothing).smoothed
+    torch.testing.assert_close(loss, divergence + entropy, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_plain_is_the_log_probability_of_the_reference(make_inputs, smoothing):
+    hidden, weight, target = make_inputs(ROWS + 7)
+    log_probs = (hidden @ weight.t()).log_softmax(-1)
+    plain = smoothed_cross_entropy(hidden, weight, target, smoothing).plain
+    torch.testing.assert_close(plain, -log_probs[torch.arange(ROWS + 7), target].sum(), rtol=1e-12, atol=0)
+    assert not plain.requires_grad
+
+
+def test_without_smoothing_both_sums_are_one(make_inputs):
+    loss = smoothed_cross_entropy(*make_inputs(7), 0.0)
+    assert loss.smoothed == loss.plain
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_the_gradient_is_that_of_finite_differences(make_inputs, monkeypatch, smoothing):
+    monkeypatch.setattr(objective, "ROWS", 2)
+    hidden, weight, target = make_inputs(5)
+    assert torch.autograd.gradcheck(lambda *x: smoothed_cross_entropy(*x, target, smoothing).smoothed, (hidden, weight))
+
+
+def test_a_second_derivative_is_refused_instead_of_wrong(make_inputs):
+    hidden, weight, target = make_inputs(5)
+    loss = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed ** 2
+    [gradient] = torch.autograd.grad(loss, hidden, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_a_frozen_matrix_does_not_change_the_gradient_of_the_rest(make_inputs):
+    hidden, weight, target = make_inputs(7)
+    [free] = torch.autograd.grad(smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed, hidden)
+    loss = smoothed_cross_entropy(hidden, weight.detach(), target, 0.1).smoothed
+    [frozen] = torch.autograd.grad(loss, hidden)
+    assert torch.equal(free, frozen)
+
+
+def test_nothing_as_large_as_the_logits_waits_for_the_backward_pass(make_inputs):
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: kept.append(tuple(tensor.shape)) or tensor, lambda x: x
+    ):
+        smoothed_cross_entropy(*make_inputs(ROWS + 7), 0.1)
+    assert sorted(kept) == [(11, 5), (ROWS + 7, 5)]
+
+
+def test_no_gradient_is_worked_out_where_none_is_wanted(make_inputs):
+    with torch.no_grad():
+        loss = smoothed_cross_entropy(*make_inputs(7), 0.1)
+    assert not loss.smoothed.requires_grad
+
+
+def test_no_rows_have_no_loss(make_inputs):
+    hidden, weight, target = make_inputs(0)
+    loss = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed
+    loss.backward()
+    assert loss == 0
+    assert not weight.grad.any()
+
+
+def test_large_logits_in_single_precision_are_no_trouble(make_inputs):
+    hidden, weight, target = make_inputs(7, torch.float32)
+    loss = smoothed_cross_entropy(1e4 * hidden, weight, target, 0.1).smoothed
+    expected = F.cross_entropy((1e4 * hidden @ weight.t()).double(), target, label_smoothing=0.1, reduction="sum")
+    assert loss.isfinite()
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=0)
+
+
+def test_bf16_products_change_little(make_inputs):
+    hidden, weight, target = make_inputs(ROWS + 7, torch.float32)
+    exact = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed
+    assert rough.dtype == torch.float32
+    # bf16 keeps 8 bits: each factor is off by up to 2^-9, a gradient (a sum of several products) by a few of these.
+    torch.testing.assert_close(rough, exact, rtol=2**-8, atol=0)
+    for parameter in (hidden, weight):
+        ours, theirs = (torch.autograd.grad(x, parameter, retain_graph=True)[0] for x in (rough, exact))
+        assert ours.dtype == torch.float32
+        assert (ours - theirs).norm() < 2**-6 * theirs.norm()
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0, float("nan")])
+def test_an_impossible_smoothing_is_refused(make_inputs, smoothing):
+    with pytest.raises(ConfigError, match=r"smoothing = .*: expected a number in \[0, 1\)"):
+        smoothed_cross_entropy(*make_inputs(2), smoothing)
