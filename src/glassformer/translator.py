@@ -206,8 +206,16 @@ class Translator:
         lengths, prefixes = [job.max_length for job in batch], [job.prefix for job in batch]
         if search.sampling:
             how, seeds = search.sampling, [job.seed for job in batch]
-            options = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
-            drawn = sample(step, max_lengths=lengths, prefixes=prefixes, seeds=seeds, **options)  # type: ignore[arg-type]
+            drawn = sample(
+                step,
+                seeds=seeds,
+                temperature=how.temperature,
+                top_k=how.top_k,
+                top_p=how.top_p,
+                length_penalty=search.length_penalty,
+                max_lengths=lengths,
+                prefixes=prefixes,
+            )
             return [[hypothesis] for hypothesis in drawn]
         if search.beam_size == 1 and search.n_best == 1:
             alpha = search.length_penalty

@@ -1,0 +1,92 @@
+"""A small trained run, and the command line called in this process."""
+
+import io
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from glassformer.cli import main
+
+CONFIG = """
+[data]
+source = "train.tsv"
+valid_lines = 13
+[tokenizer]
+kind = "words"
+joint = false
+[model]
+preset = "tiny"
+d_model = 32
+heads = 4
+d_ff = 48
+[training]
+steps = 60
+batch_tokens = 500
+learning_rate = 5e-3
+warmup = 10
+validate_every = 30
+checkpoint_every = 20
+[decoding]
+beam_size = 3
+"""
+
+WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def glassformer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Call a command: `glassformer("translate", run, stdin=b"…")`."""
+
+    def call(*arguments: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Result(int(end.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+def write_corpus(folder: Path, pairs: int = 200) -> None:
+    """Write a corpus in which each word has one translation."""
+    chosen = random.Random(7)
+    lines = []
+    for _ in range(pairs):
+        words = chosen.choices(list(WORDS), k=chosen.randint(2, 6))
+        lines.append(" ".join(words) + "\t" + " ".join(WORDS[word] for word in words) + "\n")
+    (folder / "train.tsv").write_text("".join(lines), encoding="utf-8")
+    (folder / "small.toml").write_text(CONFIG, encoding="utf-8")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a corpus and its configuration, as the current folder."""
+    write_corpus(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that was trained by the command."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_corpus(folder)
+    run = folder / "run"
+    with pytest.raises(SystemExit) as end:
+        main(["train", str(folder / "small.toml"), "--data", str(folder), "--set", f"run.directory={run}"])
+    assert not end.value.code
+    return run

@@ -1,0 +1,97 @@
+"""`glassformer train`: mistakes end in one line, and nothing is lost."""
+
+import json
+
+import pytest
+
+
+def test_a_run_holds_all_that_it_should(trained):
+    names = {path.name for path in trained.iterdir()}
+    assert names == {"config.toml", "tokenizer", "model.safetensors", "checkpoints", "metrics.jsonl"}
+    kinds = [json.loads(line)["type"] for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    assert kinds.count("validation") == 2
+    assert kinds[-1] == "end"
+
+
+def test_training_says_how_it_goes_and_where_it_went(glassformer, corpus):
+    result = glassformer("train", "small.toml")
+    assert result.status == 0
+    assert "187 training pairs, 13 for validation" in result.err
+    assert "step 30: validation loss" in result.err
+    assert "60 steps in" in result.out
+    assert "runs/small" in result.out
+
+
+def test_a_finished_run_has_nothing_more_to_do(glassformer, corpus):
+    glassformer("train", "small.toml", "--set", "training.steps=20")
+    weights = (corpus / "runs/small/model.safetensors").read_bytes()
+    again = glassformer("train", "small.toml", "--set", "training.steps=20")
+    assert again.status == 0
+    assert "going on from step 20" in again.err
+    assert (corpus / "runs/small/model.safetensors").read_bytes() == weights
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.stepz=3", "training.stepz = 3: unknown field (did you mean 'steps'?)"),
+        ("trainin.steps=3", "[trainin]: unknown section (did you mean 'training'?)"),
+        ("training.steps=many", "training.steps = 'many'"),
+        ("model.norm=middle", "model.norm = 'middle': expected one of post, pre"),
+        ("model.preset=tinny", "no such preset (did you mean 'tiny'?)"),
+        ("model.heads=5", "model.heads = 5 does not divide model.d_model = 32"),
+        ("training.label_smoothing=1.5", "training.label_smoothing = 1.5"),
+        ("data.target=other.txt", "holds source and target"),
+        ("steps=3", "expected section.field=value"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value_and_what_is_right(glassformer, corpus, override, message):
+    result = glassformer("train", "small.toml", "--set", override)
+    assert result.status == 1
+    assert result.err.startswith("error: ")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert not (corpus / "runs").exists()
+
+
+def test_an_unknown_recipe_names_the_nearest(glassformer):
+    result = glassformer("train", "dmo")
+    assert result.status == 1
+    assert "did you mean 'demo'?" in result.err
+
+
+def test_files_of_unequal_length_stop_before_anything_is_written(glassformer, corpus):
+    (corpus / "a.txt").write_text("the cat\na dog\n")
+    (corpus / "b.txt").write_text("le chat\n")
+    result = glassformer("train", "small.toml", "--set", "data.source=a.txt", "--set", "data.target=b.txt")
+    assert result.status == 1
+    assert "a.txt has 2 lines, b.txt has 1" in result.err
+    assert not (corpus / "runs").exists()
+
+
+def test_an_empty_corpus_is_named(glassformer, corpus):
+    (corpus / "train.tsv").write_text("")
+    result = glassformer("train", "small.toml")
+    assert result.status == 1
+    assert "train.tsv is empty" in result.err
+
+
+def test_a_missing_corpus_is_named(glassformer, corpus):
+    (corpus / "train.tsv").rename(corpus / "train2.tsv")
+    result = glassformer("train", "small.toml")
+    assert result.status == 1
+    assert "train.tsv does not exist (did you mean 'train2.tsv'?)" in result.err
+
+
+def test_another_configuration_in_the_same_folder_is_refused(glassformer, corpus):
+    glassformer("train", "small.toml", "--set", "training.steps=5")
+    before = (corpus / "runs/small/config.toml").read_text()
+    result = glassformer("train", "small.toml", "--set", "model.d_ff=64")
+    assert result.status == 1
+    assert "holds a run with model.d_ff = 48, not 64" in result.err
+    assert (corpus / "runs/small/config.toml").read_text() == before
+
+
+def test_usage_errors_are_status_2(glassformer):
+    assert glassformer("train").status == 2
+    assert glassformer("fly").status == 2
