@@ -7,11 +7,12 @@ model.safetensors    the weights: plain numbers, so that loading a model somebod
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glassformer.errors import CheckpointError, nearest
+from glassformer.errors import CheckpointError, ConfigError, nearest
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load, model_config, to_toml
@@ -31,7 +32,9 @@ __all__ = [
     "put_weights",
     "read_weights",
     "save_weights",
+    "sync",
     "write_safely",
+    "write_tensors",
 ]
 
 CONFIG, TOKENIZER, WEIGHTS = "config.toml", "tokenizer", "model.safetensors"
@@ -56,9 +59,12 @@ class Bundle:
         """
         folder = Path(folder)
         _check_folder(folder)
-        configuration = load(folder / CONFIG)
         source, target = load_tokenizers(folder / TOKENIZER)
-        config = model_config(configuration, len(source), len(target))
+        try:
+            configuration = load(folder / CONFIG)
+            config = model_config(configuration, len(source), len(target))
+        except ConfigError as error:
+            raise CheckpointError(f"the configuration of '{folder}' is damaged: {error}") from error
         return cls(
             folder=folder,
             configuration=configuration,
@@ -68,13 +74,27 @@ class Bundle:
         )
 
     def save(self, model: "nn.Module | None" = None) -> None:
-        """Write configuration and tokenizers into the folder, and the model's weights if it is given."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        save_tokenizers(self.folder / TOKENIZER, self.source_tokenizer, self.target_tokenizer)
-        text = to_toml(self.configuration, self.model_config)
-        write_safely(self.folder / CONFIG, lambda path: path.write_text(text, encoding="utf-8"))
+        """Write tokenizers and configuration into the folder, and the model's weights if it is given.
+
+        Raises:
+            CheckpointError: something could not be written.
+        """
+        try:
+            save_tokenizers(self.folder / TOKENIZER, self.source_tokenizer, self.target_tokenizer)
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self.folder / TOKENIZER}: {error.strerror or error}") from error
+        self.save_configuration()
         if model is not None:
             save_weights(model, self.folder / WEIGHTS)
+
+    def save_configuration(self) -> None:
+        """Write the configuration only: what makes a folder with tokenizers a run.
+
+        Raises:
+            CheckpointError: it could not be written.
+        """
+        text = to_toml(self.configuration, self.model_config)
+        write_safely(self.folder / CONFIG, lambda path: path.write_text(text, encoding="utf-8"))
 
     def model(self) -> "Transformer":
         """Return the model with the folder's weights, ready to translate (in evaluation mode).
@@ -90,11 +110,29 @@ class Bundle:
 
 
 def save_weights(model: "nn.Module", path: Path) -> None:
-    """Write a model's weights as safetensors; a matrix that several parts share is written once."""
+    """Write a model's weights as safetensors; a matrix that several parts share is written once.
+
+    Raises:
+        CheckpointError: they could not be written; what was there before still is.
+    """
+    weights = {name: weight.detach().contiguous() for name, weight in model.named_parameters()}
+    write_safely(path, lambda temporary: write_tensors(weights, temporary))
+
+
+def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
+    """Write tensors as safetensors, all the way to the disk.
+
+    Raises:
+        OSError: they could not be written.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    weights = {name: weight.detach().contiguous() for name, weight in model.named_parameters()}
-    write_safely(path, lambda temporary: save_file(weights, temporary))
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    sync(path)
 
 
 def read_weights(path: Path) -> "dict[str, Tensor]":
@@ -154,14 +192,23 @@ def write_safely(path: Path, write: Callable[[Path], object]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(temporary)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise CheckpointError(
             f"cannot write {path}: {error.strerror or error}; what was there before is kept"
         ) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the list of a folder's files, is on the disk: only then does it outlive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _check_folder(folder: Path) -> None:

@@ -7,18 +7,16 @@ A folder gets its name only when it is whole, so that whatever has a name can be
 
 import json
 import logging
-import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from glassformer.bundle import WEIGHTS, load_weights, read_weights, save_weights
+from glassformer.bundle import WEIGHTS, load_weights, read_weights, sync, write_tensors
 from glassformer.errors import CheckpointError
 
 __all__ = ["Checkpoints", "TrainingState", "average_weights"]
@@ -63,18 +61,16 @@ class Checkpoints:
         try:
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
-            save_weights(model, temporary / WEIGHTS)
-            _write_optimiser(optimiser, temporary / _OPTIMISER)
-            _write_text(temporary / _STATE, json.dumps(asdict(state), indent=1))
+            _write(temporary, model, optimiser, state)
             if path.exists():
                 shutil.rmtree(path)
             temporary.rename(path)
-            _sync_folder(self.folder)
+            sync(self.folder)
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
             raise CheckpointError(f"cannot write {path}: {error.strerror or error}; earlier ones are kept") from error
         for old in self.paths()[: -self.keep]:
-            shutil.rmtree(old)
+            shutil.rmtree(old, ignore_errors=True)
         return path
 
     def paths(self) -> list[Path]:
@@ -84,18 +80,24 @@ class Checkpoints:
     def restore(self, model: nn.Module, optimiser: Optimizer) -> TrainingState | None:
         """Load the latest checkpoint that can be read, with the random state; None when there is none.
 
+        Later ones, which cannot be read, are set aside: they get "damaged-" before their names.
+
         Raises:
             CheckpointError: there are checkpoints, but none of them can be read.
         """
-        problems: list[CheckpointError] = []
+        problems: dict[Path, CheckpointError] = {}
         for path in reversed(self.paths()):
             try:
-                return _load(path, model, optimiser)
+                state = _load(path, model, optimiser)
             except CheckpointError as error:
                 _log.warning("checkpoint skipped: %s", error)
-                problems.append(error)
+                problems[path] = error
+            else:
+                _set_aside(problems)
+                return state
         if problems:
-            raise CheckpointError(f"no checkpoint in {self.folder} can be read; the latest: {problems[0]}")
+            latest = next(iter(problems.values()))
+            raise CheckpointError(f"no checkpoint in {self.folder} can be read; the latest: {latest}")
         return None
 
 
@@ -110,55 +112,66 @@ def average_weights(paths: list[Path]) -> dict[str, Tensor]:
     mean = {name: weight.double() for name, weight in read_weights(paths[0] / WEIGHTS).items()}
     for count, path in enumerate(paths[1:], start=2):
         weights = read_weights(path / WEIGHTS)
-        if weights.keys() != mean.keys():
+        if _shapes(weights) != _shapes(mean):
             raise CheckpointError(f"{path} is of another model than {paths[0]}")
         for name, weight in weights.items():
             mean[name] += (weight.double() - mean[name]) / count
     return {name: weight.float() for name, weight in mean.items()}
 
 
+def _write(folder: Path, model: nn.Module, optimiser: Optimizer, state: TrainingState) -> None:
+    write_tensors({name: weight.detach().contiguous() for name, weight in model.named_parameters()}, folder / WEIGHTS)
+    write_tensors({**_moments(model, optimiser), _RANDOM: torch.get_rng_state()}, folder / _OPTIMISER)
+    (folder / _STATE).write_text(json.dumps(asdict(state), indent=1), encoding="utf-8")
+    sync(folder / _STATE)
+
+
 def _load(path: Path, model: nn.Module, optimiser: Optimizer) -> TrainingState:
     state = _read_state(path / _STATE)
     moments = read_weights(path / _OPTIMISER)
-    random_state = moments.pop(_RANDOM)
+    random_state = moments.pop(_RANDOM, None)
+    if random_state is None:
+        raise CheckpointError(f"{path / _OPTIMISER} has no random state: it is damaged")
     load_weights(model, path / WEIGHTS)
+    places = {name: place for place, name in enumerate(_names(model, optimiser))}
     entries: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in moments.items():
-        index, _, key = name.partition(".")
-        entries.setdefault(int(index), {})[key] = tensor
+    for name, moment in moments.items():
+        parameter, _, key = name.rpartition(".")
+        if parameter not in places:
+            raise CheckpointError(f"{path / _OPTIMISER} has a {key} of {parameter!r}, which this training leaves alone")
+        entries.setdefault(places[parameter], {})[key] = moment
     optimiser.load_state_dict({"state": entries, "param_groups": optimiser.state_dict()["param_groups"]})
     torch.set_rng_state(random_state)
     return state
 
 
-def _write_optimiser(optimiser: Optimizer, path: Path) -> None:
-    entries: dict[int, dict[str, Any]] = optimiser.state_dict()["state"]
-    tensors = {f"{index}.{key}": value for index, entry in entries.items() for key, value in entry.items()}
-    save_file({**tensors, _RANDOM: torch.get_rng_state()}, path)
-    _sync_file(path)
+def _moments(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
+    """Return what the optimiser remembers of each weight, by the weight's name."""
+    names = _names(model, optimiser)
+    entries: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
+    return {f"{names[place]}.{key}": moment for place, entry in entries.items() for key, moment in entry.items()}
+
+
+def _names(model: nn.Module, optimiser: Optimizer) -> list[str]:
+    """Return the names of the weights that the optimiser changes, in its order."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return [names[parameter] for group in optimiser.param_groups for parameter in group["params"]]
 
 
 def _read_state(path: Path) -> TrainingState:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         return TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)})
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is missing or damaged: {error}") from error
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-    _sync_file(path)
+def _set_aside(paths: Iterable[Path]) -> None:
+    for path in paths:
+        aside = path.with_name(f"damaged-{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
 
 
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in weights.items()}

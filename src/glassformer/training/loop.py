@@ -117,8 +117,8 @@ def steps(
 ) -> Iterator[Report]:
     """Yield a report after each update, validation and checkpoint, and one at the end.
 
-    `state` and `optimiser` continue an earlier training (see `Checkpoints.restore`). `stop` is asked after each update:
-    once it says yes, a checkpoint is written and the loop ends.
+    `state` and `optimiser` continue an earlier training (see `Checkpoints.restore`). `stop` is asked after each update
+    and each validation: once it says yes, a checkpoint is written and the loop ends.
 
     Raises:
         DataError: there are no examples.

@@ -1,0 +1,323 @@
+"""The training loop: what it yields, when it ends, and that an update is what it says."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.text.batching import Examples, make_batch
+from glassformer.training import steps
+from glassformer.training.checkpoint import Checkpoints
+from glassformer.training.loop import (
+    CheckpointReport,
+    EndReport,
+    Measured,
+    StepReport,
+    ValidationReport,
+    badness,
+    batch_loss,
+    validation_loss,
+)
+
+QUICK = {"warmup": 1, "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 40}
+
+
+def weights_of(model):
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def kinds(reports):
+    return [(type(report).__name__.removesuffix("Report"), report.step) for report in reports]
+
+
+# Losses
+
+
+@settings(max_examples=20)
+@given(lengths=st.lists(st.integers(2, 13), min_size=1, max_size=7), smoothing=st.sampled_from([0.0, 0.1]))
+def test_padding_counts_for_nothing(make_model, make_examples, lengths, smoothing):
+    model, examples = make_model(), make_examples(lengths)
+    together = batch_loss(model, make_batch(examples, np.arange(len(lengths))), smoothing)
+    single = [batch_loss(model, make_batch(examples, np.array([row])), smoothing) for row in range(len(lengths))]
+    torch.testing.assert_close(together.smoothed, sum(loss.smoothed for loss in single), rtol=1e-12, atol=0)
+    torch.testing.assert_close(together.plain, sum(loss.plain for loss in single), rtol=1e-12, atol=0)
+
+
+def test_the_loss_of_a_batch_is_that_of_its_logits(make_model, make_examples):
+    model, examples = make_model(), make_examples()
+    batch = make_batch(examples, np.arange(len(examples)))
+    logits = model(torch.from_numpy(batch.source), torch.from_numpy(batch.target_input))
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1),
+        torch.from_numpy(batch.target_output).flatten(),
+        ignore_index=0,
+        label_smoothing=0.1,
+        reduction="sum",
+    )
+    torch.testing.assert_close(batch_loss(model, batch, 0.1).smoothed, expected, rtol=1e-12, atol=0)
+
+
+def test_validation_has_neither_smoothing_nor_dropout_and_does_not_depend_on_batches(make_model, make_examples):
+    model, examples = make_model(dropout=0.5).train(), make_examples()
+    losses = [validation_loss(model, examples, batch_tokens) for batch_tokens in (1, 40, 1000)]
+    assert model.training
+    model.eval()
+    tokens = sum(map(len, examples.target))
+    whole = batch_loss(model, make_batch(examples, np.arange(len(examples))), 0.0).plain / tokens
+    assert losses == pytest.approx([whole.item()] * 3, rel=1e-12)
+
+
+# Reports
+
+
+def test_reports_come_in_order(make_model, make_examples, tmp_path):
+    config = TrainingConfig(**QUICK, steps=7, validate_every=3, checkpoint_every=2)
+    reports = list(
+        steps(make_model(), make_examples(), config, valid=make_examples(), checkpoints=Checkpoints(tmp_path, 5))
+    )
+    assert kinds(reports) == [
+        *[("Step", 1), ("Step", 2), ("Checkpoint", 2), ("Step", 3), ("Validation", 3), ("Step", 4), ("Checkpoint", 4)],
+        *[("Step", 5), ("Step", 6), ("Validation", 6), ("Checkpoint", 6)],
+        *[("Step", 7), ("Validation", 7), ("Checkpoint", 7), ("End", 7)],
+    ]
+    assert reports[-1].reason == "steps"
+    assert all(report.path.is_dir() for report in reports if isinstance(report, CheckpointReport))
+
+
+def test_without_validation_and_checkpoints_there_are_only_steps(make_model, make_examples):
+    config = TrainingConfig(**QUICK, steps=2, validate_every=1, checkpoint_every=1)
+    assert kinds(steps(make_model(), make_examples(), config)) == [("Step", 1), ("Step", 2), ("End", 2)]
+
+
+def test_validation_may_wait_for_the_end(make_model, make_examples):
+    config = TrainingConfig(**QUICK, steps=3, validate_every=0)
+    reports = steps(make_model(), make_examples(), config, valid=make_examples())
+    assert kinds(reports) == [("Step", 1), ("Step", 2), ("Step", 3), ("Validation", 3), ("End", 3)]
+
+
+def test_a_step_report_says_what_happened(make_model, make_examples):
+    examples = make_examples()
+    config = TrainingConfig(steps=8, batch_tokens=40, warmup=4, learning_rate=0.004)
+    reports = [report for report in steps(make_model(), examples, config) if isinstance(report, StepReport)]
+    assert [report.learning_rate for report in reports[:4]] == pytest.approx([0.001, 0.002, 0.003, 0.004])
+    per_epoch = {}
+    for report in reports:
+        per_epoch[report.epoch] = per_epoch.get(report.epoch, 0) + report.target_tokens
+        assert math.isfinite(report.loss)
+        assert report.gradient_norm > 0
+        assert report.tokens_per_second > 0
+    assert per_epoch[1] == sum(map(len, examples.target))
+    seconds = [report.seconds for report in reports]
+    assert seconds == sorted(seconds)
+    assert reports[3].seconds_left == pytest.approx(reports[3].seconds)
+    assert reports[-1].seconds_left == 0
+
+
+def test_nothing_happens_before_it_is_asked_for(make_model, make_examples):
+    model = make_model()
+    before = weights_of(model)
+    reports = steps(model, make_examples(), TrainingConfig(**QUICK))
+    torch.testing.assert_close(weights_of(model), before, rtol=0, atol=0)
+    assert next(reports).step == 1
+    assert not torch.equal(model.target.tokens.weight, before["target.tokens.weight"])
+
+
+def test_a_training_without_a_limit_has_the_papers_100_000_steps():
+    assert TrainingConfig().last_step == 100_000
+    assert TrainingConfig(steps=7, minutes=1.0).last_step == 7
+    assert TrainingConfig(minutes=1.0).last_step > 10**15
+
+
+# Updates
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw"])
+def test_two_half_batches_make_the_update_of_a_whole_one(make_model, make_examples, optimiser):
+    examples, results = make_examples((3, 3, 3, 7, 7)), []
+    # With Adam's own ε, a weight whose gradient is 0 but for rounding moves by rounding · 10⁹.
+    settings = {**QUICK, "optimiser": optimiser, "steps": 3, "epsilon": 1e-3}
+    for batch_tokens, accumulate in ((50, 1), (30, 2)):
+        torch.manual_seed(7)
+        model = make_model(dropout=0.0)
+        config = TrainingConfig(**{**settings, "batch_tokens": batch_tokens}, accumulate=accumulate)
+        *reports, _ = steps(model, examples, config)
+        results.append(([(one.loss, one.gradient_norm, one.target_tokens) for one in reports], weights_of(model)))
+    (whole, whole_weights), (halves, half_weights) = results
+    assert np.array(halves) == pytest.approx(np.array(whole), rel=1e-10)
+    torch.testing.assert_close(half_weights, whole_weights, rtol=1e-10, atol=1e-10)
+
+
+def test_the_first_update_is_the_papers_adam_on_the_mean_gradient(make_model, make_examples):
+    model, examples = make_model(dropout=0.0), make_examples((5, 5, 7))
+    batch = make_batch(examples, np.arange(3))
+    loss = batch_loss(model, batch, 0.1).smoothed / batch.target_tokens
+    gradients = dict(zip(weights_of(model), torch.autograd.grad(loss, list(model.parameters())), strict=True))
+    before = weights_of(model)
+    report = next(steps(model, examples, TrainingConfig(steps=1, batch_tokens=100, warmup=4000)))
+    rate = 11**-0.5 * 4000**-1.5
+    assert (report.loss, report.learning_rate) == (pytest.approx(loss.item()), pytest.approx(rate))
+    assert report.gradient_norm == pytest.approx(
+        math.sqrt(sum(float(one.square().sum()) for one in gradients.values()))
+    )
+    for name, weight in model.named_parameters():  # Adam's first step: both means are corrected for their start at 0
+        expected = before[name] - rate * gradients[name] / (gradients[name].abs() + 1e-9)
+        torch.testing.assert_close(weight.detach(), expected, rtol=0, atol=1e-6 * rate)
+
+
+def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, make_examples):
+    # Plain descent shows the gradient as it was used.
+    def movement(clip_norm):
+        torch.manual_seed(7)
+        model = make_model(dropout=0.0)
+        before = weights_of(model)
+        optimiser = torch.optim.SGD(model.parameters())
+        config = TrainingConfig(**{**QUICK, "learning_rate": 1.0}, steps=1, clip_norm=clip_norm)
+        report = next(steps(model, make_examples(), config, optimiser=optimiser))
+        return report.gradient_norm, torch.cat([(before[name] - x).flatten() for name, x in weights_of(model).items()])
+
+    norm, free = movement(0.0)
+    assert free.norm().item() == pytest.approx(norm)
+    for limit in (norm / 7, norm * 7):
+        reported, clipped = movement(limit)
+        assert reported == norm
+        torch.testing.assert_close(clipped, free * min(1, limit / norm), rtol=1e-5, atol=1e-12)  # norm + 1e-6 in torch
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_kind_of_dropout_acts_in_training_and_only_if_asked_for(make_model, make_examples, name):
+    def first_losses(**settings):
+        model, losses = make_model(**{"dropout": 0.0, **settings}), []
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            config = TrainingConfig(**{**QUICK, "learning_rate": 1e-12, "batch_tokens": 1000}, steps=1)
+            losses.append(next(steps(model, make_examples(), config)).loss)
+        return losses
+
+    without, again = first_losses()
+    assert without == pytest.approx(again, rel=1e-9)
+    some, other = first_losses(**{name: 0.5})
+    assert abs(some - other) > 1e-4
+
+
+def test_frozen_embeddings_stay(make_model, make_examples):
+    model = make_model()
+    model.target.load_vectors(torch.zeros(23, 11), torch.zeros(23, dtype=torch.bool), freeze=True)
+    before = weights_of(model)
+    list(steps(model, make_examples(), TrainingConfig(**QUICK, steps=3)))
+    after = weights_of(model)
+    assert {name for name in before if torch.equal(before[name], after[name])} == {"target.tokens.weight"}
+
+
+def test_bf16_trains_almost_as_fp32_does(make_model, make_examples):
+    def losses(precision):
+        torch.manual_seed(7)
+        model = make_model(dropout=0.0).float()
+        config = TrainingConfig(**{**QUICK, "learning_rate": 0.003}, steps=5, precision=precision)
+        reports = [report for report in steps(model, make_examples(), config) if isinstance(report, StepReport)]
+        assert all(weight.dtype == torch.float32 for weight in model.parameters())
+        return [report.loss for report in reports]
+
+    # bf16 keeps 8 bits: a few layers of products, each off by 2^-9, leave the loss within a few per cent.
+    exact, rough = losses("fp32"), losses("bf16")
+    assert rough == pytest.approx(exact, rel=0.05)
+    assert rough != exact
+
+
+# Validation and the end
+
+
+def test_the_best_validation_is_the_lowest_loss(make_model, make_examples):
+    config = TrainingConfig(**{**QUICK, "learning_rate": 0.2}, steps=15, validate_every=1)
+    reports = steps(make_model(), make_examples(), config, valid=make_examples(seed=3))
+    best = math.inf
+    for report in reports:
+        if isinstance(report, ValidationReport):
+            assert report.best == (report.loss < best)
+            assert report.perplexity == pytest.approx(math.exp(report.loss))
+            best = min(best, report.loss)
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_the_best_validation_may_be_that_of_a_metric(make_model, make_examples, higher_is_better):
+    values = iter([3.0, 5.0, 5.0, 2.0, 7.0])
+    config = TrainingConfig(**QUICK, steps=5, validate_every=1, metric="bleu", best_by="metric")
+
+    def metric(model):
+        assert not model.training
+        return Measured("made up", next(values), higher_is_better)
+
+    reports = steps(make_model(), make_examples(), config, valid=make_examples(), metric=metric)
+    best = [report.best for report in reports if isinstance(report, ValidationReport)]
+    assert best == ([True, True, False, False, True] if higher_is_better else [True, False, False, True, False])
+
+
+def test_the_loss_decides_unless_the_metric_is_to():
+    measured = Measured("BLEU", 30.0, True)
+    assert badness(2.0, measured, TrainingConfig(metric="bleu")) == 2.0
+    assert badness(2.0, measured, TrainingConfig(metric="bleu", best_by="metric")) == -30.0
+
+
+def test_patience_ends_the_training(make_model, make_examples):
+    values = iter([5.0, 7.0, 6.0, 6.5, 8.0, 7.0, 7.5, 7.9, 9.0])
+    config = TrainingConfig(**QUICK, steps=9, validate_every=1, metric="bleu", best_by="metric", patience=3)
+    metric = lambda _: Measured("made up", next(values), True)  # noqa: E731
+    *_, end = steps(make_model(), make_examples(), config, valid=make_examples(), metric=metric)
+    assert end == EndReport(step=8, reason="patience", seconds=end.seconds)
+
+
+def test_minutes_end_the_training_and_cool_it_down(make_model, make_examples):
+    config = TrainingConfig(minutes=0.4 / 60, batch_tokens=40, warmup=1, schedule="cosine", learning_rate=0.01)
+    reports = list(steps(make_model(), make_examples(), config, valid=make_examples()))
+    *_, last, validation, end = reports
+    assert isinstance(validation, ValidationReport)
+    assert end.reason == "minutes"
+    assert 0.4 <= end.seconds < 4
+    assert last.learning_rate < 0.001 < reports[0].learning_rate
+
+
+def test_a_stop_writes_a_checkpoint_and_ends(make_model, make_examples, tmp_path):
+    asked = iter([False, False, True])
+    config = TrainingConfig(**QUICK, steps=7, validate_every=3, checkpoint_every=5)
+    options = {"valid": make_examples(), "checkpoints": Checkpoints(tmp_path, 5)}
+    reports = list(steps(make_model(), make_examples(), config, stop=lambda: next(asked), **options))
+    assert kinds(reports) == [("Step", 1), ("Step", 2), ("Step", 3), ("Checkpoint", 3), ("End", 3)]
+    assert reports[-1].reason == "stopped"
+
+
+def test_the_same_seed_gives_the_same_training_and_another_seed_another(make_model, make_examples):
+    def losses(seed):
+        torch.manual_seed(7)
+        reports = steps(make_model(), make_examples(), TrainingConfig(**QUICK, steps=5), seed=seed)
+        return [report.loss for report in reports if isinstance(report, StepReport)]
+
+    assert losses(1) == losses(1)
+    assert losses(1) != losses(2)
+
+
+# What goes wrong
+
+
+def test_no_examples_are_an_error(make_model):
+    with pytest.raises(DataError, match="there are no training examples: every pair was blank or longer"):
+        next(steps(make_model(), Examples(source=[], target=[]), TrainingConfig()))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_training_that_diverges_says_what_to_do(make_model, make_examples, norm):
+    config = TrainingConfig(**{**QUICK, "learning_rate": 1e9}, steps=100)
+    with pytest.raises(ConfigError, match=r"diverged at step \d+ .* lower training.learning_rate, raise .*warmup, or"):
+        list(steps(make_model(norm=norm).float(), make_examples(), config))
+
+
+def test_weights_that_are_no_numbers_are_noticed_before_they_spread(make_model, make_examples):
+    model = make_model()
+    model.encoder.layers[0].feed_forward.expand.weight.data[2, 3] = math.inf
+    before = weights_of(model)
+    with pytest.raises(ConfigError, match="training has diverged at step 1"):
+        next(steps(model, make_examples(), TrainingConfig(**QUICK)))
+    torch.testing.assert_close(weights_of(model), before, rtol=0, atol=0)
