@@ -17,7 +17,7 @@ __all__ = [
     "TrainingConfig",
 ]
 
-Metric = Literal["bleu", "chrf", "exact", "wer", "per", "cer"]
+Metric = Literal["bleu", "chrf", "exact", "wer", "per", "cer", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class TrainingConfig:
     """Arithmetic of matrix products; bf16 keeps weights, norms, softmax and loss in fp32."""
     validate_every: int = 1000
     """Steps between validations; 0 = only at the end."""
-    metric: Metric | Literal["none"] = "none"
+    metric: Metric = "none"
     """A score of greedy translations of the validation set, at every validation."""
     metric_lines: int = 500
     """How many validation lines are translated for it."""

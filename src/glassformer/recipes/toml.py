@@ -5,13 +5,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from glassformer.errors import ConfigError, nearest
-from glassformer.model.config import ModelConfig
+from glassformer.errors import CheckpointVersionError, ConfigError, nearest
+from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import Configuration
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["from_dict", "load", "model_config", "recipes", "set_values", "to_toml"]
+
+T = TypeVar("T")
 
 FORMAT_VERSION = 1
 
@@ -30,10 +33,10 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
     """
     values = _parse(name_or_path)
     if data is not None:
-        values.setdefault("data", {})["directory"] = str(data)
+        _section(values, "data")["directory"] = str(data)
     for override in overrides:
         set_values(values, override)
-    values.setdefault("run", {}).setdefault("directory", f"runs/{Path(name_or_path).stem}")
+    _section(values, "run").setdefault("directory", f"runs/{Path(name_or_path).stem}")
     return from_dict(values)
 
 
@@ -42,21 +45,15 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
 
     Raises:
         ConfigError: a setting is unknown or impossible.
+        CheckpointVersionError: it was written by a newer glassformer.
     """
-    from pydantic import TypeAdapter, ValidationError
-
     values = dict(values)
-    version = values.pop("format_version", FORMAT_VERSION)
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise ConfigError(f"format_version = {version!r}: this glassformer reads up to {FORMAT_VERSION}; upgrade it")
+    _check_version(values.pop("format_version", FORMAT_VERSION))
     _check_names(values)
-    try:
-        configuration = TypeAdapter(Configuration).validate_python(values, strict=False)
-    except ValidationError as error:
-        raise ConfigError(_describe(error)) from error
-    preset = configuration.model.get("preset", "")
-    if preset in _SMOOTHING_OF_PRESET and "label_smoothing" not in values.get("training", {}):
-        training = replace(configuration.training, label_smoothing=_SMOOTHING_OF_PRESET[preset])
+    configuration = _parsed(Configuration, values)
+    smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
+    if smoothing is not None and "label_smoothing" not in values.get("training", {}):
+        training = replace(configuration.training, label_smoothing=smoothing)
         configuration = replace(configuration, training=training)
     _check_model(configuration)
     return configuration
@@ -68,21 +65,21 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
     """
-    from pydantic import TypeAdapter, ValidationError
-
     values = dict(configuration.model)
+    preset = str(values.pop("preset", "base"))
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
     if configuration.tokenizer.joint:
         sizes["vocab_size"] = source_size
+    specials = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
     for name, size in sizes.items():
         if values.get(name, size) != size:
             raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer has {size} entries: leave it out")
-    model = ModelConfig.preset(values.pop("preset", "base"), **{**values, **sizes})
-    try:
-        TypeAdapter(ModelConfig).validate_python({**values, **sizes}, strict=False)
-    except ValidationError as error:
-        raise ConfigError(_describe(error, "model")) from error
-    return model
+    for name, id in specials.items():
+        if values.get(name, id) != id:
+            raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer's is {id}: leave it out")
+    given = {**values, **sizes}
+    typed = _parsed(ModelConfig, {**PRESETS.get(preset, {}), **given}, "model")
+    return ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
 
 
 def to_toml(configuration: Configuration, model: ModelConfig) -> str:
@@ -110,7 +107,7 @@ def set_values(values: dict[str, Any], override: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    values.setdefault(section, {})[field] = value
+    _section(values, section)[field] = value
 
 
 def recipes() -> dict[str, Path]:
@@ -135,6 +132,36 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
+def _parsed(kind: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
+    """Return the dataclass that has these values, each of its field's type; names that it does not know are ignored."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise ConfigError(_describe(error, prefix)) from error
+
+
+def _section(values: dict[str, Any], name: str) -> dict[str, Any]:
+    section = values.setdefault(name, {})
+    if not isinstance(section, dict):
+        raise _not_a_section(name, section)
+    return section
+
+
+def _not_a_section(name: str, value: object) -> ConfigError:
+    return ConfigError(f"{name} = {value!r}: expected a section [{name}] with fields")
+
+
+def _check_version(version: object) -> None:
+    if not isinstance(version, int):
+        raise ConfigError(f"format_version = {version!r}: expected a number")
+    if version > FORMAT_VERSION:
+        raise CheckpointVersionError(
+            f"format_version = {version}: this glassformer reads up to {FORMAT_VERSION}; upgrade it"
+        )
+
+
 def _check_model(configuration: Configuration) -> None:
     """Refuse a [model] section that no vocabulary could make right, before any data is read."""
     sizes = {name: value for name, value in configuration.model.items() if name.endswith("vocab_size")}
@@ -149,7 +176,7 @@ def _check_names(values: Mapping[str, Any]) -> None:
         if section not in sections:
             raise ConfigError(f"[{section}]: unknown section{nearest(section, sections)}")
         if not isinstance(content, Mapping):
-            raise ConfigError(f"{section} = {content!r}: expected a section [{section}] with fields")
+            raise _not_a_section(section, content)
         known = _field_names(section)
         for name in content:
             if name not in known:
@@ -172,6 +199,11 @@ def _describe(error: Any, prefix: str = "") -> str:
     name = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
     if first["type"] == "missing":
         return f"{name}: missing"
+    if first["type"] == "literal_error":
+        allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return (
+            f"{name} = {first['input']!r}: expected one of {', '.join(allowed)}{nearest(str(first['input']), allowed)}"
+        )
     return f"{name} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
 
 

@@ -1,0 +1,262 @@
+"""Configuration files and built-in recipes: what is right loads as it is meant, what is wrong is named."""
+
+import tomllib
+from dataclasses import asdict, fields
+
+import pytest
+
+from glassformer.errors import CheckpointVersionError, ConfigError
+from glassformer.model.config import PRESETS, ModelConfig
+from glassformer.recipes.configuration import Configuration, DataConfig, TrainingConfig
+from glassformer.recipes.toml import from_dict, load, model_config, recipes, set_values, to_toml
+
+TASK = {"data": {"task": "copy"}}
+
+
+# What is right
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_every_recipe_loads(name, tmp_path):
+    configuration = load(name, data=tmp_path)
+    assert configuration.run.directory == f"runs/{name}"
+    assert configuration.data.directory == str(tmp_path)
+    assert model_config(configuration, 101, 101).encoder_layers > 0
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_every_recipe_says_in_its_first_line_what_it_is_for(name):
+    first = recipes()[name].read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith("# ")
+    assert first.endswith(".")
+
+
+def test_the_recipes_are_these():
+    assert {"copy", "demo", "multi30k-de-en"} <= set(recipes())
+
+
+def test_what_is_not_given_has_its_default():
+    configuration = from_dict(TASK)
+    assert configuration == Configuration(data=DataConfig(task="copy"))
+    training = configuration.training
+    assert (training.beta1, training.beta2, training.epsilon, training.warmup) == (0.9, 0.98, 1e-9, 4000)
+    assert (training.label_smoothing, training.schedule, training.optimiser) == (0.1, "paper", "adam")
+    assert (configuration.decoding.beam_size, configuration.decoding.length_penalty) == (4, 0.6)
+    assert model_config(configuration, 37_000, 37_000) == ModelConfig.preset("base", vocab_size=37_000)
+
+
+def test_the_folder_of_a_run_has_the_name_of_its_configuration(write_config):
+    assert load(write_config()).run.directory == "runs/mine"
+    assert load(write_config(), ["run.directory=elsewhere"]).run.directory == "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("training.steps=60", 60),
+        ("training.minutes=7", 7.0),
+        ("training.learning_rate=1e-3", 0.001),
+        ("training.schedule=cosine", "cosine"),
+        ('training.schedule = "cosine"', "cosine"),
+        ("data.source=some/file=x.txt", "some/file=x.txt"),
+        ("data.source=", ""),
+        ("tokenizer.joint=false", False),
+    ],
+)
+def test_an_override_is_read_as_toml_or_else_as_text(override, value):
+    values = {}
+    set_values(values, override)
+    [[found]] = [section.values() for section in values.values()]
+    assert found == value
+    assert type(found) is type(value) or isinstance(value, float)
+
+
+def test_overrides_come_on_top_of_the_file_and_the_last_wins(write_config):
+    configuration = load(write_config(), ["training.steps=5", "training.steps=7", "model.d_ff=17"], data="corpus")
+    assert configuration.training.steps == 7
+    assert model_config(configuration, 11, 11) == ModelConfig.preset("tiny", vocab_size=11, d_ff=17)
+    assert (configuration.data.source, configuration.data.directory) == ("a.txt", "corpus")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_can_be_written_and_read_back(preset):
+    configuration = from_dict({**TASK, "model": {"preset": preset}})
+    model = model_config(configuration, 101, 101)
+    again = from_dict(tomllib.loads(to_toml(configuration, model)))
+    assert model_config(again, 101, 101) == model == ModelConfig.preset(preset, vocab_size=101)
+    assert again.training == configuration.training
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("name", recipes())
+def test_what_is_written_is_complete_and_reads_as_the_same(name, joint, write_config):
+    overrides = [f"tokenizer.joint={str(joint).lower()}", "training.minutes=0.5", "run.seed=7"]
+    configuration = load(name, overrides, data='some "folder" of München\\')
+    model = model_config(configuration, 101, 101 if joint else 103)
+    text = to_toml(configuration, model)
+    again = load(write_config(text))
+    assert again.data == configuration.data
+    assert all(
+        getattr(again, one.name) == getattr(configuration, one.name) for one in fields(again) if one.name != "model"
+    )
+    assert model_config(again, 101, 101 if joint else 103) == model
+    assert to_toml(again, model) == text
+    assert set(tomllib.loads(text)["training"]) == {field.name for field in fields(TrainingConfig)}
+
+
+@pytest.mark.parametrize(("preset", "smoothing"), [("D-smoothing0.0", 0.0), ("D-smoothing0.2", 0.2), ("base", 0.1)])
+def test_the_presets_of_label_smoothing_set_it_unless_it_is_given(preset, smoothing):
+    model = {"preset": f"table3-{preset}"}
+    assert from_dict({**TASK, "model": model}).training.label_smoothing == smoothing
+    assert from_dict({**TASK, "model": model, "training": {"steps": 7}}).training.label_smoothing == smoothing
+    given = {"label_smoothing": 0.3}
+    assert from_dict({**TASK, "model": model, "training": given}).training.label_smoothing == 0.3
+
+
+def test_numbers_in_quotes_are_numbers():
+    configuration = from_dict({**TASK, "training": {"steps": "60"}, "model": {"d_model": "64", "dropout": "0.3"}})
+    model = model_config(configuration, 11, 11)
+    assert (configuration.training.steps, model.d_model, model.dropout) == (60, 64, 0.3)
+
+
+# What is wrong
+
+WRONG = {
+    "[trainin]\nsteps = 3": "[trainin]: unknown section (did you mean 'training'?)",
+    "training = 3": "training = 3: expected a section [training] with fields",
+    "[training]\nstepz = 3": "training.stepz = 3: unknown field (did you mean 'steps'?)",
+    "[training]\nlabel-smoothing = 0.2": "training.label-smoothing = 0.2: unknown field (did you mean 'label_",
+    '[training]\nsteps = "many"': "training.steps = 'many': input should be a valid integer",
+    "[training]\nsteps = 1.5": "training.steps = 1.5: input should be a valid integer",
+    "[training]\nsteps = [3]": "training.steps = [3]: input should be a valid integer",
+    "[training]\nsteps = -1": "training.steps = -1: expected a number of at least 0",
+    "[training]\nminutes = nan": "training.minutes = nan: expected a number of at least 0",
+    "[training]\nlearning_rate = inf": "training.learning_rate = inf: expected a number of at least 0",
+    "[training]\nwarmup = 0": "training.warmup = 0: expected a number of at least 1",
+    "[training]\nlabel_smoothing = 1.0": "training.label_smoothing = 1.0: expected a number in [0, 1)",
+    "[training]\nbeta2 = nan": "training.beta2 = nan: expected a number in [0, 1)",
+    "[training]\nepsilon = 0": "training.epsilon = 0.0: expected a number above 0",
+    '[training]\nschedule = "cosin"': "training.schedule = 'cosin': expected one of paper, cosine, constant (did you",
+    '[training]\nmetric = "blue"': "training.metric = 'blue': expected one of bleu, chrf, exact, wer, per, cer, none",
+    "[training]\nweight_decay = 0.1": 'training.weight_decay has no effect with optimiser = "adam": choose "adamw"',
+    '[training]\nbest_by = "metric"': 'training.best_by = "metric" needs training.metric',
+    "[training]\naverage = 7": "training.average = 7 needs as many checkpoints, but keep_checkpoints = 5: raise it",
+    "[decoding]\nbeam_size = 0": "decoding.beam_size = 0: expected a number of at least 1",
+    "[decoding]\nlength_penalty = nan": "decoding.length_penalty = nan: expected a number of at least 0",
+    "[run]\ndirectory = 3": "run.directory = 3: input should be a valid string",
+    "[model]\nd_modl = 3": "model.d_modl = 3: unknown field (did you mean 'd_model'?)",
+    '[model]\nd_model = "big"': "model.d_model = 'big': input should be a valid integer",
+    "[model]\nheads = [3]": "model.heads = [3]: input should be a valid integer",
+    '[model]\ndropout = "some"': "model.dropout = 'some': input should be a valid number",
+    "[model]\ndropout = 1.5": "model.dropout = 1.5: expected a probability in [0, 1)",
+    '[model]\nnorm = "middle"': "model.norm = 'middle': expected one of post, pre",
+    '[model]\ntie_output = "perhaps"': "model.tie_output = 'perhaps': input should be a valid boolean",
+    '[model]\npreset = "tinny"': "model.preset = 'tinny': no such preset (did you mean 'tiny'?)",
+    "[model]\npreset = 3": "model.preset = '3': no such preset",
+    "[model]\npreset = []": "model.preset = '[]': no such preset",
+    "[model]\nheads = 7": "model.heads = 7 does not divide model.d_model = 512",
+    "[model]\npad_id = 5": "model.pad_id = 5, but the tokenizer's is 0: leave it out",
+    '[tokenizer]\nkind = "word"': "tokenizer.kind = 'word': expected one of words, characters, bpe, unigram (did",
+    "[tokenizer]\nvocab_size = 4": "tokenizer.vocab_size: expected more than the 4 special tokens, got 4",
+    "format_version = 'one'": "format_version = 'one': expected a number",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG.items(), ids=map(repr, WRONG))
+def test_a_mistake_is_named_with_its_field_its_value_and_what_is_right(unchecked, write_config, text, message):
+    data = '[data]\ntask = "copy"\n'
+    path = write_config(text + "\n" + data if "=" in text.splitlines()[0] else data + text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+DATA = {
+    "": "data: missing",
+    "[data]": "data: expected either a built-in task or source files, got task = '', source = ''",
+    '[data]\ntask = "copy"\nsource = "a"\ntarget = "b"': "data: expected either a built-in task or source files",
+    '[data]\nsource = "a.txt"': "data.target is missing: give the translation of source = 'a.txt', or one .tsv file",
+    '[data]\nsource = "a.tsv.gz"\ntarget = "b"': "data.target = 'b' would be ignored: 'a.tsv.gz' holds source",
+    '[data]\nsource = "a.tsv"\nvalid_source = "v"': "data.valid_target is missing: give the translation of valid_",
+    '[data]\nsource = "a.tsv"\nvalid_target = "v"': "data.valid_source is missing, but valid_target = 'v' is given",
+    '[data]\ntask = "copy"\nmax_length = 1': "data.max_length = 1: expected a number of at least 2",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), DATA.items(), ids=map(repr, DATA))
+def test_a_corpus_is_whole_or_named(unchecked, write_config, text, message):
+    with pytest.raises(ConfigError) as caught:
+        load(write_config(text))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("override", ["training.steps", "steps=3", "=3", ".steps=3", "training.=3", ""])
+def test_an_override_has_a_section_a_field_and_a_value(override):
+    with pytest.raises(ConfigError, match=r"--set .*: expected section\.field=value, such as training\.steps=60"):
+        set_values({}, override)
+
+
+@pytest.mark.parametrize("options", [{"overrides": ["data.task=copy"]}, {"data": "folder"}])
+def test_what_is_no_section_cannot_be_overridden(write_config, options):
+    with pytest.raises(ConfigError, match=r"data = 3: expected a section \[data\]"):
+        load(write_config("data = 3"), **options)
+
+
+def test_a_newer_format_is_not_guessed_at(write_config):
+    with pytest.raises(CheckpointVersionError, match="format_version = 2: this glassformer reads up to 1; upgrade it"):
+        load(write_config("format_version = 2\n[data]\nunheard_of = 3"))
+
+
+@pytest.mark.parametrize("text", ["[data", "data = ", "[data]\nsource = 'a'\nsource = 'b'", "<html>"])
+def test_what_is_no_toml_is_named(write_config, text):
+    with pytest.raises(ConfigError, match=r"mine\.toml is not TOML: "):
+        load(write_config(text))
+
+
+def test_bytes_that_are_no_text_are_named(write_config):
+    path = write_config()
+    path.write_bytes(b"\xff\xfe[data]")
+    with pytest.raises(ConfigError, match=r"mine\.toml is not TOML: .*utf-8"):
+        load(path)
+
+
+def test_a_missing_file_and_an_unknown_recipe_are_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read the configuration .*none\.toml: No such file"):
+        load(tmp_path / "none.toml")
+    with pytest.raises(
+        ConfigError, match=r"no recipe or file named 'coppy' \(did you mean 'copy'\?\); recipes: copy, "
+    ):
+        load("coppy")
+
+
+def test_sizes_that_contradict_the_tokenizer_are_named():
+    configuration = from_dict({**TASK, "model": {"vocab_size": 101}})
+    with pytest.raises(ConfigError, match=r"model.vocab_size = 101, but the tokenizer has 17 entries: leave it out"):
+        model_config(configuration, 17, 17)
+
+
+def test_a_mapping_that_is_loaded_stays_as_it_is():
+    values = {"format_version": 1, **TASK, "model": {"preset": "tiny"}}
+    from_dict(values)
+    assert values == {"format_version": 1, "data": {"task": "copy"}, "model": {"preset": "tiny"}}
+
+
+def test_unknown_model_fields_of_a_configuration_object_are_named():
+    configuration = Configuration(data=DataConfig(task="copy"), model={"d_modl": 3})
+    with pytest.raises(ConfigError, match=r"model.d_modl: unknown field \(did you mean 'd_model'\?\)"):
+        model_config(configuration, 11, 11)
+
+
+def test_every_field_is_explained_where_it_is_defined():
+    import ast
+    import inspect
+
+    import glassformer.recipes.configuration as module
+
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Config"):
+            for field, after in zip(node.body, node.body[1:], strict=False):
+                if isinstance(field, ast.AnnAssign):
+                    assert isinstance(after, ast.Expr), f"{node.name}.{field.target.id}"
+    assert asdict(TrainingConfig())["steps"] == 0
