@@ -64,7 +64,7 @@ class Bundle:
             configuration = load(folder / CONFIG)
             config = model_config(configuration, len(source), len(target))
         except ConfigError as error:
-            raise CheckpointError(f"the configuration of '{folder}' is damaged: {error}") from error
+            raise CheckpointError(f"{folder / CONFIG} is damaged: {error}") from error
         return cls(
             folder=folder,
             configuration=configuration,
@@ -172,13 +172,14 @@ def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str
         CheckpointError: their names or shapes are not this model's.
     """
     parameters = dict(model.named_parameters())
-    for name in parameters.keys() ^ weights.keys():
+    for name in sorted(parameters.keys() ^ weights.keys()):
         where = "has no" if name in parameters else "has an unknown"
         raise CheckpointError(f"{origin} {where} weight {name!r}: it belongs to a model of another configuration")
     for name, parameter in parameters.items():
         if parameter.shape != weights[name].shape:
             got, expected = tuple(weights[name].shape), tuple(parameter.shape)
             raise CheckpointError(f"{origin}: {name} has shape {got}, but the configuration says {expected}")
+    for name, parameter in parameters.items():
         parameter.data.copy_(weights[name])
 
 

@@ -1,0 +1,311 @@
+"""A model in a folder: what is saved is what is loaded, and what is damaged is named."""
+
+import errno
+import os
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import glassformer as gf
+from glassformer.bundle import Bundle, load_weights, save_weights, write_safely
+from glassformer.errors import CheckpointError, CheckpointVersionError
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.text.tokenizer import train_tokenizers
+
+SOURCE = ["the black cat sleeps", "the dog sees a cat", "a dog sleeps"]
+TARGET = ["le chat noir dort", "le chien voit un chat", "un chien dort"]
+SIZES = {"d_model": 11, "heads": 3, "d_k": 5, "d_v": 7, "d_ff": 13, "encoder_layers": 1, "decoder_layers": 1}
+LAYOUTS = {
+    "joint": ({"joint": True}, {}),
+    "joint, untied": ({"joint": True}, {"tie_embeddings": False, "tie_output": False}),
+    "separate": ({"joint": False}, {}),
+    "separate, untied": ({"joint": False}, {"tie_output": False}),
+    "separate kinds": ({"joint": False, "source_kind": "characters", "target_kind": "unigram"}, {"norm": "pre"}),
+    "learned positions": ({"joint": True}, {"positions": "learned", "max_length": 17}),
+}
+
+
+@pytest.fixture
+def make_bundle(tmp_path, seed):
+    """Return a function that makes a bundle and its model, with random weights throughout."""
+
+    def make(tokenizer=None, folder=tmp_path / "run", **model):
+        values = {"kind": "words", "joint": True, "vocab_size": 31, **(tokenizer or {})}
+        configuration = from_dict({"data": {"source": "a.tsv"}, "tokenizer": values, "model": {**SIZES, **model}})
+        source, target = train_tokenizers(SOURCE, TARGET, configuration.tokenizer)
+        config = model_config(configuration, len(source), len(target))
+        bundle = Bundle(
+            folder=folder,
+            configuration=configuration,
+            model_config=config,
+            source_tokenizer=source,
+            target_tokenizer=target,
+        )
+        network = gf.Transformer(config).eval()
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.normal_()
+        return bundle, network
+
+    return make
+
+
+@pytest.fixture
+def run(make_bundle):
+    """Return the folder of a saved bundle."""
+    bundle, model = make_bundle()
+    bundle.save(model)
+    return bundle.folder
+
+
+# Round trip
+
+
+@pytest.mark.parametrize(("tokenizer", "settings"), LAYOUTS.values(), ids=LAYOUTS)
+def test_what_is_saved_is_loaded(make_bundle, tokenizer, settings):
+    bundle, model = make_bundle(tokenizer, **settings)
+    bundle.save(model)
+    loaded = Bundle.load(bundle.folder)
+    assert loaded.model_config == bundle.model_config
+    for ours, theirs in (
+        (bundle.source_tokenizer, loaded.source_tokenizer),
+        (bundle.target_tokenizer, loaded.target_tokenizer),
+    ):
+        assert theirs.tokens(range(len(theirs))) == ours.tokens(range(len(ours)))
+    assert (loaded.source_tokenizer is loaded.target_tokenizer) == bundle.configuration.tokenizer.joint
+    source = torch.tensor([loaded.source_tokenizer.encode(SOURCE[0])])
+    target = torch.tensor([[1, *loaded.target_tokenizer.encode(TARGET[1])]])
+    assert torch.equal(loaded.model()(source, target), model(source, target))
+
+
+@pytest.mark.parametrize(("tokenizer", "settings"), LAYOUTS.values(), ids=LAYOUTS)
+def test_saving_what_was_loaded_changes_no_file(make_bundle, tmp_path, tokenizer, settings):
+    bundle, model = make_bundle(tokenizer, **settings)
+    bundle.save(model)
+    first = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    loaded = Bundle.load(bundle.folder)
+    loaded.save(loaded.model())
+    assert {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == first
+
+
+def test_a_loaded_model_is_ready_to_translate(run):
+    model = Bundle.load(run).model()
+    assert not model.training
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_a_folder_may_be_moved(run, tmp_path):
+    run.rename(tmp_path / "elsewhere")
+    assert Bundle.load(tmp_path / "elsewhere").folder == tmp_path / "elsewhere"
+    Bundle.load(str(tmp_path / "elsewhere")).model()
+
+
+def layer(stack, *attentions):
+    """The weights of a stack's only layer."""
+    rows = 51  # heads · (d_k + d_k + d_v)
+    shapes = {
+        "feed_forward.expand.weight": (13, 11),
+        "feed_forward.expand.bias": (13,),
+        "feed_forward.contract.weight": (11, 13),
+        "feed_forward.contract.bias": (11,),
+    }
+    for name in attentions:
+        shapes[f"{name}.input_projection.weight"] = (rows, 11)
+        shapes[f"{name}.input_projection.bias"] = (rows,)
+        shapes[f"{name}.output_projection.weight"] = (11, 21)
+        shapes[f"{name}.output_projection.bias"] = (11,)
+    for name in (*attentions, "feed_forward"):
+        shapes |= {f"{name}_residual.norm.{part}": (11,) for part in ("weight", "bias")}
+    return {f"{stack}.layers.0.{name}": shape for name, shape in shapes.items()}
+
+
+def test_the_names_of_the_weights_in_a_file_are_a_contract(make_bundle):
+    bundle, model = make_bundle({"joint": False}, tie_output=False)
+    bundle.save(model)
+    source, target = bundle.model_config.source_vocab_size, bundle.model_config.target_vocab_size
+    assert {name: tuple(weight.shape) for name, weight in load_file(bundle.folder / "model.safetensors").items()} == {
+        "source.tokens.weight": (source, 11),
+        "target.tokens.weight": (target, 11),
+        **layer("encoder", "self_attention"),
+        **layer("decoder", "self_attention", "cross_attention"),
+        "output.weight": (target, 11),
+    }
+
+
+def test_shared_matrices_are_written_once(make_bundle):
+    bundle, model = make_bundle()
+    bundle.save(model)
+    names = set(load_file(bundle.folder / "model.safetensors"))
+    assert "source.tokens.weight" in names
+    assert not {"target.tokens.weight", "output.weight"} & names
+    loaded = Bundle.load(bundle.folder).model()
+    assert loaded.source.tokens.weight is loaded.target.tokens.weight is loaded.output.weight
+
+
+def test_weights_of_double_precision_are_loaded_in_the_precision_of_the_model(run):
+    path = run / "model.safetensors"
+    weights = load_file(path)
+    save_file({name: weight.double() for name, weight in weights.items()}, path)
+    model = Bundle.load(run).model()
+    assert all(torch.equal(parameter, weights[name]) for name, parameter in model.named_parameters())
+
+
+# Damage
+
+DAMAGES = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "without its end": lambda path: path.write_bytes(path.read_bytes()[:-2]),
+    "corrupted": lambda path: path.write_bytes(b"\xff" * 64 + path.read_bytes()[64:]),
+    "empty": lambda path: path.write_bytes(b""),
+    "something else": lambda path: path.write_text("<html>not found</html>"),
+    "missing": lambda path: path.unlink(),
+    "a folder": lambda path: [path.unlink(), path.mkdir()],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_weights_are_one_line_that_names_the_file_and_what_to_do(run, damage):
+    damage(run / "model.safetensors")
+    with pytest.raises(CheckpointError) as caught:
+        Bundle.load(run).model()
+    message = str(caught.value)
+    assert str(run / "model.safetensors") in message
+    assert "copy" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("name", ["config.toml", "tokenizer/tokenizer.json", "tokenizer/joint.json"])
+def test_other_damaged_files_are_named(run, name, damage):
+    damage(run / name)
+    with pytest.raises(CheckpointError, match=Path(name).name):
+        Bundle.load(run)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"encoder_layers": 2},
+            r"has an unknown weight 'encoder\.layers\.1\..*: it belongs to a model of another config",
+        ),
+        ({"tie_output": False}, "has an unknown weight 'output.weight'"),
+        ({"d_ff": 17}, r"expand\.weight has shape \(17, 11\), but the configuration says \(13, 11\)"),
+        ({"d_v": 5}, r"has shape .* but the configuration says"),
+    ],
+)
+def test_weights_of_another_configuration_are_refused(make_bundle, run, settings, message):
+    _, other = make_bundle(**settings)
+    save_weights(other, run / "model.safetensors")
+    with pytest.raises(CheckpointError, match=message):
+        Bundle.load(run).model()
+
+
+def test_weights_of_a_smaller_configuration_lack_some(make_bundle, run):
+    bundle, model = make_bundle(norm="pre", folder=run.with_name("pre"))
+    bundle.save(model)
+    shutil.copy(run / "model.safetensors", bundle.folder)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors has no weight 'decoder\.norm\.bias'"):
+        Bundle.load(bundle.folder).model()
+
+
+def test_refused_weights_leave_the_model_as_it_was(make_bundle, tmp_path):
+    _, model = make_bundle()
+    before = {name: weight.clone() for name, weight in model.named_parameters()}
+    _, other = make_bundle(d_ff=17)
+    save_weights(other, tmp_path / "other.safetensors")
+    with pytest.raises(CheckpointError, match="expand"):
+        load_weights(model, tmp_path / "other.safetensors")
+    assert all(torch.equal(before[name], weight) for name, weight in model.named_parameters())
+
+
+def test_a_configuration_that_contradicts_its_tokenizer_is_damaged(run):
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(text.replace("vocab_size = 18", "vocab_size = 23"))
+    with pytest.raises(CheckpointError, match=r"config\.toml is damaged: model\..*vocab_size = 23"):
+        Bundle.load(run)
+
+
+def test_a_run_of_a_newer_version_says_so(run):
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(text.replace("format_version = 1", "format_version = 2"))
+    with pytest.raises(CheckpointVersionError, match="reads up to 1; upgrade it"):
+        Bundle.load(run)
+
+
+def test_a_missing_folder_names_the_nearest(run):
+    with pytest.raises(CheckpointError, match=r"no run in '.*rum': there is no such folder \(did you mean '.*run'\?\)"):
+        Bundle.load(run.with_name("rum"))
+    with pytest.raises(CheckpointError, match=r"there is no such folder$"):
+        Bundle.load("no/such/place")
+
+
+@pytest.mark.parametrize("name", ["config.toml", "tokenizer"])
+def test_a_folder_that_is_no_run_says_what_it_lacks(run, name):
+    (run / name).rename(run / "other")
+    with pytest.raises(CheckpointError, match=rf"is no run: it has no {name}; `glassformer train` makes one"):
+        Bundle.load(run)
+
+
+# Writing
+
+
+def test_what_is_written_is_in_place_and_nothing_else(tmp_path):
+    write_safely(tmp_path / "new" / "a.txt", lambda path: path.write_text("one"))
+    write_safely(tmp_path / "new" / "a.txt", lambda path: path.write_text("two"))
+    assert [(path.name, path.read_text()) for path in (tmp_path / "new").iterdir()] == [("a.txt", "two")]
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "os.open", "pathlib.Path.replace", "pathlib.Path.mkdir"])
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(call, full)
+    with pytest.raises(CheckpointError, match=r"cannot write .*a\.txt: No space left on device; what was there before"):
+        write_safely(path, lambda temporary: temporary.write_text("new"))
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+def test_a_write_that_breaks_off_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def half(temporary):
+        temporary.write_text("ne")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(CheckpointError, match="No space left"):
+        write_safely(path, half)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+@pytest.mark.parametrize("limit", [0, 50, 2000])
+def test_weights_that_really_cannot_be_written_leave_the_old_ones(run, make_bundle, limit):
+    files = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    _, model = make_bundle()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(CheckpointError, match=r"cannot write .*model\.safetensors.*File too large"):
+            save_weights(model, run / "model.safetensors")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == files
+
+
+@pytest.mark.parametrize("part", [".", "run", "run/tokenizer", "run/config.toml/x"])
+def test_a_place_that_cannot_be_written_is_one_error(make_bundle, tmp_path, part):
+    bundle, model = make_bundle(folder=tmp_path / "blocked" / "run")
+    blocked = (tmp_path / "blocked" / part).resolve()
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.write_text("a file where a folder should be, or the other way round")
+    with pytest.raises(CheckpointError, match="cannot write"):
+        bundle.save(model)
