@@ -3,7 +3,8 @@
 Each text has exactly one result, in order; one that cannot be translated has an empty text and a status that says why.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError, ShapeError
+from glassformer.text.normalisation import normalise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,6 +68,12 @@ class Sampling:
     """Only the most probable tokens that together reach this probability may be drawn."""
     seed: int = 1
     """The draws of a text depend on this and its place in the input alone."""
+    first: int = 0
+    """The place of the first text in the whole input, of which it may be a part."""
+
+    def seed_of(self, place: int) -> int:
+        """Return the seed of the draws for the text at this place, of those that are translated together."""
+        return self.seed * 1_000_003 + self.first + place
 
 
 class Translator:
@@ -106,8 +114,8 @@ class Translator:
 
         The same text gives the same translation whatever stands beside it. Unless given, beam size and length penalty
         are those of the run's configuration; `prefix` is what each output (or, as a list, each single one) has to
-        begin with. A text that is blank, longer than `max_source` tokens or not valid Unicode has no translation; its
-        status says so.
+        begin with. A text that is blank, longer than `max_source` tokens (or than the model's learned positions) or not
+        valid Unicode has no translation; its status says so.
 
         Raises:
             ShapeError: `texts` is one string, or there are not as many prefixes as texts.
@@ -119,7 +127,7 @@ class Translator:
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
             raise ShapeError(f"got {len(prefixes)} prefixes for {len(texts)} texts")
-        if sampling and (beam_size or n_best) > 1:
+        if sampling and max(beam_size or 1, n_best) > 1:
             raise ConfigError("sampling draws one output a text: leave out beam_size and n_best")
         decoding = self.bundle.configuration.decoding
         search = _Search(
@@ -128,7 +136,7 @@ class Translator:
             n_best=n_best,
             sampling=sampling,
         )
-        results = [Translation(text="", status=self._status(text, max_source)) for text in texts]
+        results = [Translation(text="", status=self._status(text, self._source_ids, max_source)) for text in texts]
         jobs = self._jobs(texts, prefixes, results, search)
         for batch in _batches(list(jobs), search.rows):
             for job, found in zip(batch, self._decode(batch, search), strict=True):
@@ -136,14 +144,17 @@ class Translator:
                     results[place] = self._translation(found, job.max_length)
         return results
 
-    def stream(self, texts: Iterable[str], *, window: int = WINDOW, **options: Any) -> Iterator[Translation]:
+    def stream(
+        self, texts: Iterable[str], *, window: int = WINDOW, sampling: Sampling | None = None, **options: Any
+    ) -> Iterator[Translation]:
         """Yield the translation of each text of a stream, in order, holding `window` of them at a time.
 
         The options are those of `translate`, but for a list of prefixes.
         """
         texts = iter(texts)
         while held := list(islice(texts, window)):
-            yield from self.translate(held, **options)
+            yield from self.translate(held, sampling=sampling, **options)
+            sampling = sampling and replace(sampling, first=sampling.first + len(held))
 
     def score(self, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None) -> list[Translation]:
         """Return each given target as a Translation: its tokens with the log probabilities that the model gives them.
@@ -164,17 +175,17 @@ class Translator:
                 results[place] = self._scored(pairs[place][1], encoded[place][1], log_probs, alpha)
         return results
 
-    def _status(self, text: str, max_source: int) -> Status:
-        if not text.strip():
+    def _status(self, text: str, ids: Callable[[str], list[int]], longest: int = MAX_SOURCE) -> Status:
+        if not normalise(text):
             return "blank"
         if any("\ud800" <= character <= "\udfff" for character in text):
             return "undecodable"
-        return "too_long" if len(self._source_ids(text)) > max_source else "ok"
+        return "too_long" if len(ids(text)) > min(longest, self._longest) else "ok"
 
     def _pair_status(self, source: str, target: str) -> Status:
         """Return the status of the source, or else of the target."""
-        status = self._status(source, MAX_SOURCE)
-        return self._status(target, MAX_SOURCE) if status == "ok" else status
+        status = self._status(source, self._source_ids)
+        return self._status(target, self._target_ids) if status == "ok" else status
 
     def _jobs(
         self, texts: Sequence[str], prefixes: Sequence[str], results: Sequence[Translation], search: "_Search"
@@ -185,15 +196,19 @@ class Translator:
             if result.status != "ok":
                 continue
             source = tuple(self._source_ids(text))
-            seed = search.sampling.seed * 1_000_003 + place if search.sampling else 0
+            seed = search.sampling.seed_of(place) if search.sampling else 0
             forced = tuple(self.bundle.target_tokenizer.encode(prefix))
             jobs.setdefault(_Job(source, forced, self._max_length(source), seed), []).append(place)
         return jobs
 
     def _max_length(self, source: Sequence[int]) -> int:
+        return min(len(source) + EXTRA_LENGTH, self._longest)
+
+    @property
+    def _longest(self) -> int:
+        """How many positions the model has."""
         config = self.bundle.model_config
-        longest = len(source) + EXTRA_LENGTH
-        return min(longest, config.max_length) if config.positions == "learned" else longest
+        return config.max_length if config.positions == "learned" else sys.maxsize
 
     def _decode(self, batch: Sequence["_Job"], search: "_Search") -> "list[list[Hypothesis]]":
         """Return the hypotheses of each job, best first."""

@@ -45,7 +45,7 @@ def test_a_finished_run_has_nothing_more_to_do(glassformer, corpus):
         ("steps=3", "expected section.field=value"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_value_and_what_is_right(glassformer, corpus, override, message):
+def test_a_wrong_setting_is_named_with_its_value_and_what_is_right(unchecked, glassformer, corpus, override, message):
     result = glassformer("train", "small.toml", "--set", override)
     assert result.status == 1
     assert result.err.startswith("error: ")

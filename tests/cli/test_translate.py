@@ -12,7 +12,9 @@ def test_every_line_has_its_translation(glassformer, trained):
     result = glassformer("translate", trained, stdin=b"the cat sees a dog\na dog\n")
     assert result.status == 0
     first, second = result.out.splitlines()
-    assert first.split() and second.split() and first != second
+    assert first.split()
+    assert second.split()
+    assert first != second
 
 
 def test_a_file_and_standard_input_give_the_same(glassformer, trained, tmp_path):

@@ -34,12 +34,13 @@ for command in (demo, train, translate, evaluate, score, trace, estimate, averag
     app.command()(command)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> bool:
     if wanted:
         from glassformer import __version__
 
         typer.echo(f"glassformer {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()

@@ -44,14 +44,14 @@ def _print_classics(translator: "Translator") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from glassformer.tasks.english_french import CLASSIC
+    from glassformer.tasks import CLASSIC
 
     console = Console(highlight=False)
     console.print("\nSentences that everybody knows, in no training split:\n")
-    for (source, target), output in zip(CLASSIC, translator.translate([one for one, _ in CLASSIC]), strict=True):
-        right = output.text == target
-        console.print(Text.assemble("  ", source))
+    for classic, output in zip(CLASSIC, translator.translate([one.source for one in CLASSIC]), strict=True):
+        right = output.text == classic.target
+        console.print(Text.assemble("  ", classic.source))
         console.print(Text.assemble(("✓ " if right else "✗ ", "green" if right else "red"), output.text))
         if not right:
-            console.print(Text.assemble("  expected: ", target, style="dim"))
+            console.print(Text.assemble("  expected: ", classic.target, style="dim"))
     console.print()

@@ -65,9 +65,19 @@ def print_splits(results: "Iterable[SplitResult]") -> None:
     for column in table.columns[1:4]:
         column.justify = "right"
     for result in results:
-        pairs = ", ".join(f"{name} {share:.1f} % of {count}" for name, (share, count) in result.pairs.items())
-        table.add_row(result.name, f"{result.sentences:,}", f"{result.exact:.1f} %", f"{result.bleu:.1f}", pairs)
+        exact, bleu = f"{result.exact:.1f} %", f"{result.bleu:.1f}"
+        table.add_row(result.name, f"{result.sentences:,}", exact, bleu, _pairs(result))
     Console(highlight=False).print(table)
+
+
+def _pairs(result: "SplitResult") -> str:
+    """Return how many minimal pairs are right: one kind by one, or many together with the hardest."""
+    if len(result.pairs) <= 2:
+        return ", ".join(f"{kind} {share:.1f} % of {count}" for kind, (share, count) in result.pairs.items())
+    total = sum(count for _, count in result.pairs.values())
+    right = sum(share * count for share, count in result.pairs.values()) / total
+    hardest = min(result.pairs, key=lambda kind: result.pairs[kind][0])
+    return f"{right:.1f} % of {total} (hardest: {hardest}, {result.pairs[hardest][0]:.0f} %)"
 
 
 def _evaluate_task(translator: "Translator", options: Mapping[str, object], as_json: bool) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -31,7 +30,7 @@ class TrainingProgress:
         self.last_line = 0.0
         self.loss: float | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "TrainingProgress":
         """Start the live bar where there is a terminal."""
         if self.console.is_terminal:
             self.task = self.bar.add_task("reading the corpus", total=_PARTS)

@@ -99,7 +99,7 @@ def points(model: nn.Module) -> list[str]:
 
 
 @contextmanager
-def record(model: nn.Module, patterns: Iterable[str] = ("*",)) -> Iterator[Trace]:
+def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Trace]:
     """Record what passes the points of a model, while the context lasts and in this thread only.
 
     `patterns` chooses points by name, with `*` and `?` as in file names: `["*.weights"]` keeps memory small.
@@ -116,7 +116,7 @@ def record(model: nn.Module, patterns: Iterable[str] = ("*",)) -> Iterator[Trace
     torch.Size([1, 8, 2, 3])
     """
     trace = Trace()
-    wanted = _matching(model, patterns)
+    wanted = _matching(model, [patterns] if isinstance(patterns, str) else patterns)
     listener = _Listener(
         _prefixes(model, wanted), lambda name, tensor: trace._hear(name, tensor) if name in wanted else tensor
     )
