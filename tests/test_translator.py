@@ -1,0 +1,385 @@
+"""Text in, text out: one result for each text, the same whatever stands beside it."""
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import glassformer as gf
+from glassformer import translator as module
+from glassformer.bundle import Bundle
+from glassformer.decoding import length_penalty
+from glassformer.errors import ConfigError, DecodingError, ShapeError
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.text.batching import Examples
+from glassformer.text.tokenizer import train_tokenizers
+from glassformer.training import steps
+from glassformer.translator import Sampling, Translator
+
+SOURCE_WORDS = ("the", "cat", "dog", "sees", "a", "big", "black", "house", "and", "river", "sleeps")
+TARGET_WORDS = ("le", "chat", "chien", "voit", "un", "grand", "noir", "maison", "et", "fleuve", "dort", "pas", "ne")
+SIZES = {"d_model": 32, "heads": 4, "d_ff": 48, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
+
+few = settings(max_examples=5)
+some_texts = st.lists(st.lists(st.sampled_from(SOURCE_WORDS), min_size=1, max_size=11).map(" ".join), max_size=7)
+
+
+class Counting(gf.Transformer):
+    """A Transformer that counts the sources that it was asked to translate."""
+
+    started = 0
+
+    def start(self, source):
+        """Count, and start."""
+        self.started += len(source)
+        return super().start(source)
+
+
+def save_run(folder, **model):
+    """Write a run that has learned a little: word by word, and the length of the output."""
+    values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "words", "joint": False}, "model": {**SIZES, **model}}
+    configuration = from_dict({**values, "decoding": {"beam_size": 3, "length_penalty": 0.8}})
+    pairs = [(text, " ".join(TARGET_WORDS[SOURCE_WORDS.index(word)] for word in text.split())) for text in some(1000)]
+    source, target = train_tokenizers([" ".join(SOURCE_WORDS)], [" ".join(TARGET_WORDS)], configuration.tokenizer)
+    config = model_config(configuration, len(source), len(target))
+    bundle = Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=config,
+        source_tokenizer=source,
+        target_tokenizer=target,
+    )
+    torch.manual_seed(7)
+    network = gf.Transformer(config)
+    examples, _ = Examples.encode(pairs, source, target, max_length=config.max_length)
+    training = TrainingConfig(steps=200, batch_tokens=300, learning_rate=0.01, warmup=20)
+    for _ in steps(network, examples, training):
+        pass
+    bundle.save(network)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the folder of a run."""
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    with torch.random.fork_rng(devices=[]):
+        save_run(folder)
+    return folder
+
+
+@pytest.fixture
+def translator(run):
+    """Return its translator, which counts what it translates."""
+    bundle = Bundle.load(run)
+    network = Counting(bundle.model_config)
+    network.load_state_dict(bundle.model().state_dict())
+    return Translator(bundle, network.eval())
+
+
+def some(count, seed=1):
+    """Return so many texts of different lengths."""
+    chance = random.Random(seed)
+    return [" ".join(chance.choices(SOURCE_WORDS, k=chance.randint(1, 13))) for _ in range(count)]
+
+
+def assert_same(ours, theirs):
+    # float32: another batch sums the same numbers in another order.
+    assert (ours.text, ours.tokens, ours.status) == (theirs.text, theirs.tokens, theirs.status)
+    assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=1e-4)
+    assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-4)
+
+
+def assert_all_same(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        assert_same(one, other)
+
+
+# Results
+
+
+def test_a_saved_run_translates(run, translator):
+    loaded = Translator.load(run)
+    assert_all_same(loaded.translate(some(5)), translator.translate(some(5)))
+    assert not loaded.model.training
+
+
+def test_a_result_is_whole(translator):
+    for result in translator.translate(some(7)):
+        assert result.status == "ok"
+        assert result.tokens[-1] == "<eos>"
+        assert result.text == " ".join(result.tokens[:-1])
+        assert len(result.token_log_probs) == len(result.tokens)
+        assert result.log_prob == pytest.approx(sum(result.token_log_probs))
+        assert result.score == pytest.approx(result.log_prob / length_penalty(len(result.tokens), 0.8))
+        assert result.log_prob < 0
+        assert result.alternatives == ()
+
+
+def test_the_texts_of_this_file_have_different_translations(translator):
+    results = translator.translate(some(23))
+    assert len({result.text for result in results}) > 15
+    assert len({len(result.tokens) for result in results}) > 3
+
+
+@few
+@given(texts=some_texts, beam_size=st.sampled_from([1, 3]))
+def test_a_text_has_the_same_translation_whatever_stands_beside_it(translator, texts, beam_size):
+    results = translator.translate(texts, beam_size=beam_size)
+    for text, result in zip(texts, results, strict=True):
+        assert_same(result, translator.translate([text], beam_size=beam_size)[0])
+
+
+@few
+@given(texts=some_texts, order=st.randoms(use_true_random=False))
+def test_the_order_of_the_texts_does_not_matter(translator, texts, order):
+    places = list(range(len(texts)))
+    order.shuffle(places)
+    shuffled = translator.translate([texts[place] for place in places])
+    straight = translator.translate(texts)
+    assert_all_same(shuffled, [straight[place] for place in places])
+
+
+def test_small_batches_give_what_large_ones_give(translator, monkeypatch):
+    texts = some(23)
+    expected = translator.translate(texts)
+    for budget in (1, 40, 100):
+        monkeypatch.setattr(module, "BATCH_TOKENS", budget)
+        assert_all_same(translator.translate(texts), expected)
+
+
+def test_equal_texts_are_translated_once(translator):
+    texts = ["the cat sees", "a dog", "the  cat sees ", "a dog", "the cat sees", "", "a dog"]
+    results = translator.translate(texts)
+    assert translator.model.started == 2
+    assert [result.text for result in results] == [
+        translator.translate([text])[0].text if text else "" for text in texts
+    ]
+
+
+def test_equal_texts_with_different_prefixes_are_different_jobs(translator):
+    translator.translate(["the cat"] * 5, prefix=["le", "un", "le", "", ""])
+    assert translator.model.started == 3
+
+
+def test_no_texts_have_no_translations(translator):
+    assert translator.translate([]) == []
+    assert translator.score([]) == []
+    assert list(translator.stream([])) == []
+    assert translator.model.started == 0
+
+
+# What cannot be translated
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("", "blank"),
+        (" \t\n", "blank"),
+        ("\u3000\u00a0", "blank"),
+        ("▁ ▁", "blank"),
+        ("the \udcff cat", "undecodable"),
+        ("\ud800", "undecodable"),
+        ("cat " * 1024, "too_long"),
+    ],
+)
+def test_what_cannot_be_translated_has_a_status_and_no_text(translator, text, status):
+    first, middle, last = translator.translate(["the cat", text, "a dog"])
+    assert (middle.text, middle.status, middle.log_prob, middle.tokens) == ("", status, 0.0, ())
+    assert_all_same([first, last], translator.translate(["the cat", "a dog"]))
+    assert translator.model.started == 4
+
+
+def test_a_source_may_be_as_long_as_is_said_with_its_eos(translator):
+    texts = ["cat " * length for length in (5, 6, 7)]
+    assert [one.status for one in translator.translate(texts, max_source=7)] == ["ok", "ok", "too_long"]
+
+
+def test_an_output_that_is_cut_says_so(translator, monkeypatch):
+    monkeypatch.setattr(module, "EXTRA_LENGTH", 0)
+    text = max(some(23), key=lambda text: len(translator.translate([text])[0].tokens))
+    [result] = translator.translate(["dog"], prefix="le")
+    assert result.status == "max_length"
+    assert result.tokens == ("le", "<eos>")
+    [result] = translator.translate([text])
+    assert len(result.tokens) <= len(text.split()) + 1
+
+
+def test_unknown_words_are_translated_somehow(translator):
+    [result] = translator.translate(["the zebra 日本 🦓"])
+    assert result.status == "ok"
+
+
+def test_learned_positions_end_where_the_table_ends(tmp_path, seed):
+    save_run(tmp_path / "run", positions="learned", max_length=11)
+    translator = Translator.load(tmp_path / "run")
+    texts = ["cat " * 10, "cat " * 11, "a dog"]
+    long, too_long, short = translator.translate(texts)
+    assert (too_long.status, too_long.text) == ("too_long", "")
+    assert max(len(long.tokens), len(short.tokens)) <= 11
+    scored = translator.score([("a dog", "chat " * 10), ("a dog", "chat " * 11), ("cat " * 11, "chat")])
+    assert [one.status for one in scored] == ["ok", "too_long", "too_long"]
+
+
+# Searches
+
+
+def test_unless_told_otherwise_the_search_is_that_of_the_configuration(translator):
+    texts = some(7)
+    assert translator.translate(texts) == translator.translate(texts, beam_size=3, length_penalty=0.8)
+    plain = translator.translate(texts, length_penalty=0.0)
+    assert all(result.score == result.log_prob for result in plain)
+
+
+def test_the_alternatives_are_the_next_best_ones(translator):
+    for one, best in zip(translator.translate(some(7), n_best=3), translator.translate(some(7)), strict=True):
+        assert_same(replace(one, alternatives=()), best)
+        every = [one, *one.alternatives]
+        assert len({candidate.tokens for candidate in every}) == 3
+        scores = [candidate.score for candidate in every]
+        assert scores == sorted(scores, reverse=True)
+        assert all(candidate.alternatives == () for candidate in one.alternatives)
+
+
+def test_a_larger_beam_finds_nothing_worse(translator):
+    texts = some(23)
+    small, large = (translator.translate(texts, beam_size=size, length_penalty=0.0) for size in (1, 17))
+    assert sum(one.score for one in large) > sum(one.score for one in small)
+
+
+def test_one_prefix_begins_every_output(translator):
+    for result in translator.translate(some(7), prefix="le  chat"):
+        assert result.tokens[:2] == ("le", "chat")
+        assert result.text.startswith("le chat")
+
+
+def test_each_text_may_have_its_own_prefix(translator):
+    texts, prefixes = some(4), ["le chat", "", "zebra", "un"]
+    results = translator.translate(texts, prefix=prefixes)
+    assert [result.tokens[0] for result in (results[0], *results[2:])] == ["le", "<unk>", "un"]
+    for text, prefix, result in zip(texts, prefixes, results, strict=True):
+        assert_same(result, translator.translate([text], prefix=prefix)[0])
+    assert_same(results[1], translator.translate(texts)[1])
+
+
+def test_the_prefix_counts_in_the_log_probability(translator):
+    [result] = translator.translate(["the cat"], prefix="noir noir noir")
+    [scored] = translator.score([("the cat", result.text)])
+    assert_same(result, scored)
+
+
+# Samples
+
+
+def test_samples_depend_on_the_seed_and_the_place_alone(translator):
+    texts, sampling = some(7), Sampling(seed=5)
+    results = translator.translate(texts, sampling=sampling)
+    assert results == translator.translate(texts, sampling=sampling)
+    others = ["a cat", *texts[1:3], "", "the dog and the cat", *texts[5:]]
+    for place, result in enumerate(translator.translate(others, sampling=sampling)):
+        if others[place] == texts[place]:
+            assert_same(result, results[place])
+    assert [one.text for one in results] != [one.text for one in translator.translate(texts, sampling=Sampling(seed=6))]
+
+
+def test_equal_texts_at_different_places_have_different_samples(translator):
+    assert len({one.text for one in translator.translate(["the cat"] * 11, sampling=Sampling())}) > 3
+
+
+def test_any_integer_is_a_seed(translator):
+    for seed in (-1, 0, 2**40):
+        assert translator.translate(["the cat"], sampling=Sampling(seed=seed))[0].status == "ok"
+
+
+def test_a_sample_has_the_score_of_its_text(translator):
+    options = {"temperature": 1.7, "top_k": 5, "top_p": 0.9}
+    results = translator.translate(["the cat"] * 5, sampling=Sampling(**options), length_penalty=0.3)
+    scored = translator.score([("the cat", one.text) for one in results], length_penalty=0.3)
+    assert len({one.text for one in results}) > 1
+    assert_all_same(results, scored)
+
+
+def test_only_the_most_probable_tokens_may_be_the_ones_that_are_drawn(translator):
+    texts = some(5)
+    assert_all_same(translator.translate(texts, sampling=Sampling(top_k=1)), translator.translate(texts, beam_size=1))
+
+
+# Streams
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+@pytest.mark.parametrize("sampling", [None, Sampling(seed=3)])
+def test_a_stream_gives_what_translate_gives(translator, window, sampling):
+    texts = [*some(7), "", "the cat", "the cat", "\udcff"]
+    streamed = translator.stream(iter(texts), window=window, sampling=sampling, length_penalty=0.3)
+    assert_all_same(streamed, translator.translate(texts, sampling=sampling, length_penalty=0.3))
+
+
+def test_a_stream_holds_no_more_than_its_window(translator):
+    asked = []
+    results = translator.stream((asked.append(text) or text for text in some(7)), window=3)
+    assert asked == []
+    next(results)
+    assert len(asked) == 3
+
+
+# Scores
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_the_score_of_a_translation_is_what_the_search_gave(translator, beam_size):
+    found = dict(zip(some(41), translator.translate(some(41), beam_size=beam_size), strict=True))
+    whole = {text: one for text, one in found.items() if one.text and one.status == "ok"}
+    assert len(whole) > 30
+    assert_all_same(translator.score([(text, one.text) for text, one in whole.items()]), whole.values())
+
+
+def test_pairs_that_cannot_be_scored_have_a_status(translator):
+    pairs = [("the cat", "le chat"), ("", "le"), ("a", " "), ("\udcff", "le"), ("a", "\udcff"), ("a " * 1024, "le")]
+    results = translator.score([*pairs, ("a", "le " * 1024), ("the cat", "le chat")])
+    statuses = ["ok", "blank", "blank", "undecodable", "undecodable", "too_long", "too_long", "ok"]
+    assert [one.status for one in results] == statuses
+    assert [one.text for one in results[:6]] == [target for _, target in pairs]
+    assert_same(results[0], results[-1])
+    assert [one.log_prob for one in results[1:7]] == [0.0] * 6
+
+
+# Mistakes
+
+
+def test_one_string_is_no_list_of_texts(translator):
+    with pytest.raises(ShapeError, match=r"texts is one string, expected a list of them: translate\(\['the cat'\]\)"):
+        translator.translate("the cat")
+
+
+def test_prefixes_are_as_many_as_texts(translator):
+    with pytest.raises(ShapeError, match="got 1 prefixes for 2 texts"):
+        translator.translate(["the cat", "a dog"], prefix=["le"])
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 2}, {"n_best": 2}, {"beam_size": 1, "n_best": 2}])
+def test_samples_have_no_beam(translator, options):
+    with pytest.raises(ConfigError, match="sampling draws one output a text: leave out beam_size and n_best"):
+        translator.translate(["the cat"], sampling=Sampling(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1"),
+        ({"n_best": 4}, "n_best must be from 1 to beam_size, which is 3, got 4"),
+        ({"n_best": 0}, "n_best must be from 1"),
+        ({"beam_size": 1, "n_best": 0}, "n_best must be from 1"),
+        ({"prefix": "le " * 60}, "leaves no room for <eos>"),
+        ({"sampling": Sampling(temperature=0.0)}, "temperature must be above 0"),
+        ({"sampling": Sampling(top_p=1.5)}, "top_p must be"),
+        ({"sampling": Sampling(top_k=-1)}, "top_k must be"),
+    ],
+)
+def test_impossible_options_are_named(translator, options, message):
+    with pytest.raises(DecodingError, match=message):
+        translator.translate(["the cat"], **options)
