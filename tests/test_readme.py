@@ -1,0 +1,82 @@
+"""Every block of the README does what it says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from glassformer.tasks import english_french
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+SMALL = ["--set", "training.minutes=0", "--set", "training.steps=12", "--set", "tokenizer.vocab_size=400"]
+SMALL += ["--set", "model.d_model=32", "--set", "model.d_ff=32"]
+
+
+def blocks(language: str) -> list[str]:
+    return [text for name, text in BLOCKS if name == language]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files that the README speaks of, and a small run in the place of the demo's."""
+    folder = tmp_path_factory.mktemp("readme")
+    splits = english_french(1, train=400, valid=10, test=10, unseen=1, pairs=1, senses=1, longer=1).splits
+    for name, examples in {"train": splits["train"], "test": splits["test"], "new": splits["valid"]}.items():
+        (folder / f"{name}.en").write_text("".join(f"{one.source}\n" for one in examples), encoding="utf-8")
+        (folder / f"{name}.fr").write_text("".join(f"{one.target}\n" for one in examples), encoding="utf-8")
+    (folder / "mine.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    run(folder, f"glassformer demo {' '.join(SMALL)} > demo.txt")
+    return folder
+
+
+def run(folder: Path, line: str) -> str:
+    """Run a line of shell as a reader would, with the environment's commands on the path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-ec", line], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_two_commands_are_targets_of_the_makefile():
+    commands = [line for text in blocks("sh") for line in text.splitlines() if line.startswith("make ")]
+    assert commands == ["make demo", "make test"]
+    assert "glassformer demo" in subprocess.check_output(["make", "-n", "demo"], cwd=ROOT, text=True)
+    assert "pytest" in subprocess.check_output(["make", "-n", "test"], cwd=ROOT, text=True)
+
+
+@pytest.mark.slow
+def test_the_commands_run_as_they_stand(folder):
+    """Trainings are cut short, everything else is as written."""
+    lines = [line for text in blocks("sh") for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
+    assert len(lines) >= 8
+    for line in lines:
+        if " train " in line:
+            line += f" {' '.join(SMALL)} --set training.checkpoint_every=4"
+        line = line.replace("average runs/mine", "average runs/mine --output averaged")
+        if line.startswith("glassformer train mine.toml"):
+            run(folder, "rm -r runs/mine")
+        run(folder, line)
+    assert len((folder / "new.fr").read_text(encoding="utf-8").splitlines()) == 10
+
+
+@pytest.mark.slow
+def test_the_python_blocks_run_one_after_the_other(folder):
+    script = "\n".join(blocks("python"))
+    (folder / "readme.py").write_text(script, encoding="utf-8")
+    run(folder, f"{sys.executable} -W error readme.py")
+
+
+@pytest.mark.slow
+def test_the_demo_prints_what_the_readme_shows(folder):
+    printed = (folder / "demo.txt").read_text(encoding="utf-8")
+    [shown] = [text for text in blocks("text") if "exact match" in text]
+    for line in shown.splitlines():
+        name = line.strip("│ ").split("│")[0].split("  ")[0].strip()
+        if line.startswith("│"):
+            assert name in printed
