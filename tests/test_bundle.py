@@ -35,7 +35,9 @@ def make_bundle(tmp_path, seed):
 
     def make(tokenizer=None, folder=tmp_path / "run", **model):
         values = {"kind": "words", "joint": True, "vocab_size": 31, **(tokenizer or {})}
-        configuration = from_dict({"data": {"source": "a.tsv"}, "tokenizer": values, "model": {**SIZES, **model}})
+        configuration = from_dict(
+            {"data": {"source": "a.tsv", "max_length": 17}, "tokenizer": values, "model": {**SIZES, **model}}
+        )
         source, target = train_tokenizers(SOURCE, TARGET, configuration.tokenizer)
         config = model_config(configuration, len(source), len(target))
         bundle = Bundle(

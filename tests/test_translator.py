@@ -41,7 +41,11 @@ class Counting(gf.Transformer):
 
 def save_run(folder, **model):
     """Write a run that has learned a little: word by word, and the length of the output."""
-    values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "words", "joint": False}, "model": {**SIZES, **model}}
+    values = {
+        "data": {"source": "a.tsv", "max_length": model.get("max_length", 256)},
+        "tokenizer": {"kind": "words", "joint": False},
+        "model": {**SIZES, **model},
+    }
     configuration = from_dict({**values, "decoding": {"beam_size": 3, "length_penalty": 0.8}})
     pairs = [(text, " ".join(TARGET_WORDS[SOURCE_WORDS.index(word)] for word in text.split())) for text in some(1000)]
     source, target = train_tokenizers([" ".join(SOURCE_WORDS)], [" ".join(TARGET_WORDS)], configuration.tokenizer)

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from glassformer.errors import ConfigError
 from glassformer.evaluation.metrics import Score
 from glassformer.evaluation.metrics import evaluate as score_texts
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.configuration import Configuration, DataConfig
+from glassformer.recipes.configuration import Configuration, DataConfig, TrainingConfig
 from glassformer.recipes.toml import load, model_config
 from glassformer.tasks import TASKS, Example
 from glassformer.text.batching import Examples
@@ -120,27 +121,21 @@ def train(
     elif data is not None or list(overrides):
         raise ConfigError("overrides and data belong to a configuration file: change the object instead")
     last: dict[type, Any] = {}
-    best: ValidationReport | AverageReport | None = None
     for report in training_run(configuration, stop):
         on_report(report)
         last[type(report)] = report
-        if (isinstance(report, ValidationReport) and report.best) or (
-            isinstance(report, AverageReport) and report.kept
-        ):
-            best = report
     end: EndReport = last[EndReport]
+    folder = last[PreparedReport].folder
+    loss, metric = _best(folder / METRICS)
     return Summary(
-        folder=last[PreparedReport].folder,
-        steps=end.step,
-        seconds=end.seconds,
-        reason=end.reason,
-        valid_loss=best.loss if best else None,
-        metric=best.metric if best else None,
+        folder=folder, steps=end.step, seconds=end.seconds, reason=end.reason, valid_loss=loss, metric=metric
     )
 
 
 def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda: False) -> Iterator[RunReport]:
     """Yield all that happens in a training run, from reading the corpus to the last checkpoint."""
+    if not configuration.run.directory:
+        raise ConfigError("run.directory is missing: say in which folder the run shall be kept")
     keep_memory()
     settings, folder = configuration.training, Path(configuration.run.directory)
     corpora = _read_corpora(configuration)
@@ -148,10 +143,12 @@ def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda
     encoder = (bundle.source_tokenizer, bundle.target_tokenizer)
     train_examples, too_long = Examples.encode(corpora.train, *encoder, max_length=configuration.data.max_length)
     valid_examples, _ = Examples.encode(corpora.valid, *encoder, max_length=configuration.data.max_length)
+    _check_validation(settings, valid_examples)
 
     torch.manual_seed(configuration.run.seed)
     model = Transformer(bundle.model_config)
     _load_embeddings(model, bundle)
+    _keep(bundle)
     optimiser = make_optimiser(model, settings)
     checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
     state = checkpoints.restore(model, optimiser)
@@ -179,12 +176,11 @@ def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda
         checkpoints=checkpoints,
         stop=stop,
     )
-    trained = False
     for report in reports:
         if _keeps_weights(report, folder, validated=len(valid_examples) > 0):
             save_weights(model, folder / WEIGHTS)
-        trained = trained or isinstance(report, StepReport)
-        if isinstance(report, EndReport) and report.reason != "stopped" and settings.average and trained:
+        ended = isinstance(report, EndReport) and report.reason != "stopped"
+        if ended and settings.average and not log.has_average(report.step):
             averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)
             log.write(averaged, report.step)
             yield averaged
@@ -198,7 +194,8 @@ def average(run: str | Path, last: int, output: str | Path | None = None) -> Pat
     The run itself stays as it is; the folder is RUN/averaged-LAST unless `output` is given.
 
     Raises:
-        CheckpointError: the run is not there, or has fewer checkpoints.
+        CheckpointError: the run is not there, or a checkpoint cannot be read.
+        ConfigError: it has fewer checkpoints.
 
     Paper: §6.1.
     """
@@ -301,17 +298,23 @@ def _read(data: DataConfig, source: str, target: str) -> ParallelCorpus:
 
 
 def _prepare(configuration: Configuration, folder: Path, pairs: Pairs) -> Bundle:
-    """Return the run's bundle: the one that is in the folder, or a new one, with new tokenizers."""
+    """Return the run's bundle, not yet written: that of the folder, or a new one, with new tokenizers."""
     if (folder / CONFIG).exists():
-        bundle = replace(Bundle.load(folder), configuration=configuration)
-        _check_same_run(Bundle.load(folder), configuration)
+        there = Bundle.load(folder)
+        _check_same_run(there, configuration)
+        return replace(there, configuration=configuration)
+    source, target = train_tokenizers(
+        (source for source, _ in pairs), (target for _, target in pairs), configuration.tokenizer
+    )
+    return _bundle(configuration, folder, source, target)
+
+
+def _keep(bundle: Bundle) -> None:
+    """Write the bundle, but not over the tokenizers of a run that goes on."""
+    if (bundle.folder / CONFIG).exists():
+        bundle.save_configuration()
     else:
-        source, target = train_tokenizers(
-            (source for source, _ in pairs), (target for _, target in pairs), configuration.tokenizer
-        )
-        bundle = _bundle(configuration, folder, source, target)
-    bundle.save()
-    return bundle
+        bundle.save()
 
 
 def _bundle(configuration: Configuration, folder: Path, source: Tokenizer, target: Tokenizer) -> Bundle:
@@ -346,9 +349,10 @@ def _identity(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
 def _load_embeddings(model: Transformer, bundle: Bundle) -> None:
     config = bundle.configuration.embeddings
+    both = bundle.configuration.tokenizer.joint and not bundle.model_config.tie_embeddings
     sides = (
         ("source", config.source, model.source, bundle.source_tokenizer),
-        ("target", config.target, model.target, bundle.target_tokenizer),
+        ("target", config.target or (config.source if both else ""), model.target, bundle.target_tokenizer),
     )
     for name, path, embedding, tokenizer in sides:
         if not path:
@@ -360,6 +364,16 @@ def _load_embeddings(model: Transformer, bundle: Bundle) -> None:
                 f"{bundle.model_config.d_model}: make them equal"
             )
         embedding.load_vectors(torch.from_numpy(vectors), torch.from_numpy(found), freeze=config.freeze)
+
+
+def _check_validation(settings: TrainingConfig, valid: Examples) -> None:
+    """Refuse settings that mean nothing without validation."""
+    for name in ("average", "patience"):
+        if getattr(settings, name) and not len(valid):
+            raise ConfigError(
+                f"training.{name} = {getattr(settings, name)} needs validation pairs, and the corpus is too small to "
+                "hold any out: give data.valid_source and data.valid_target, or leave it out"
+            )
 
 
 def _metric(bundle: Bundle, valid: Pairs) -> Callable[[Transformer], Measured] | None:
@@ -404,10 +418,13 @@ class _Log:
 
     def __init__(self, path: Path, every: int, resumed_step: int) -> None:
         self.path, self.every = path, every
-        if path.exists():  # what came after the checkpoint from which the run goes on will come again
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if json.loads(line)["step"] <= resumed_step]
-            write_safely(path, lambda temporary: temporary.write_text("".join(f"{line}\n" for line in kept)))
+        # What came after the checkpoint from which the run goes on will come again, and so will its end.
+        kept = [line for line in _entries(path) if line["step"] <= resumed_step and line["type"] != "end"]
+        write_safely(path, lambda temporary: temporary.write_text("".join(f"{json.dumps(line)}\n" for line in kept)))
+
+    def has_average(self, step: int) -> bool:
+        """Return whether the mean of the checkpoints was already validated at this step."""
+        return any((line["type"], line["step"]) == ("average", step) for line in _entries(self.path))
 
     def write(self, report: Report | AverageReport, step: int) -> None:
         """Append what a report says."""
@@ -417,3 +434,20 @@ class _Log:
         kind = type(report).__name__.removesuffix("Report").lower()
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"type": kind, "step": step, **values}) + "\n")
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of metrics.jsonl; one that is not whole, because the process was killed, is passed over."""
+    entries = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        with suppress(json.JSONDecodeError):
+            entries.append(json.loads(line))
+    return entries
+
+
+def _best(path: Path) -> tuple[float | None, Measured | None]:
+    """Return what the weights that are kept were validated with, over all starts of the run."""
+    for line in reversed(_entries(path)):
+        if line.get("best") or line.get("kept"):
+            return line["loss"], line["metric"] and Measured(*line["metric"])
+    return None, None

@@ -155,6 +155,8 @@ WRONG = {
     "[model]\npreset = 3": "model.preset = '3': no such preset",
     "[model]\npreset = []": "model.preset = '[]': no such preset",
     "[model]\nheads = 7": "model.heads = 7 does not divide model.d_model = 512",
+    '[model]\npositions = "learned"\nmax_length = 64': "model.max_length = 64 learned positions are too few for",
+    "[embeddings]\nfreeze = true": "embeddings.freeze = true without vectors: give embeddings.source, or leave it out",
     "[model]\npad_id = 5": "model.pad_id = 5, but the tokenizer's is 0: leave it out",
     '[tokenizer]\nkind = "word"': "tokenizer.kind = 'word': expected one of words, characters, bpe, unigram (did",
     "[tokenizer]\nvocab_size = 4": "tokenizer.vocab_size: expected more than the 4 special tokens, got 4",
@@ -232,7 +234,7 @@ def test_a_missing_file_and_an_unknown_recipe_are_named(tmp_path):
 
 def test_sizes_that_contradict_the_tokenizer_are_named():
     configuration = from_dict({**TASK, "model": {"vocab_size": 101}})
-    with pytest.raises(ConfigError, match=r"model.vocab_size = 101, but the tokenizer has 17 entries: leave it out"):
+    with pytest.raises(ConfigError, match=r"model\.vocab_size = 101, but the tokenizer's is 17: leave it out"):
         model_config(configuration, 17, 17)
 
 

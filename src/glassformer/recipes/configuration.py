@@ -72,6 +72,11 @@ class EmbeddingsConfig:
     freeze: bool = False
     """Keep the embedding matrix as it is during training."""
 
+    def __post_init__(self) -> None:
+        """Check that there is something to freeze."""
+        if self.freeze and not (self.source or self.target):
+            raise ConfigError("embeddings.freeze = true without vectors: give embeddings.source, or leave it out")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:

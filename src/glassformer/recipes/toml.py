@@ -70,16 +70,14 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
     if configuration.tokenizer.joint:
         sizes["vocab_size"] = source_size
-    specials = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
-    for name, size in sizes.items():
-        if values.get(name, size) != size:
-            raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer has {size} entries: leave it out")
-    for name, id in specials.items():
-        if values.get(name, id) != id:
-            raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer's is {id}: leave it out")
+    for name, value in {**sizes, "pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}.items():
+        if values.get(name, value) != value:
+            raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer's is {value}: leave it out")
     given = {**values, **sizes}
     typed = _parsed(ModelConfig, {**PRESETS.get(preset, {}), **given}, "model")
-    return ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
+    model = ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
+    _check_positions(model, configuration.data.max_length)
+    return model
 
 
 def to_toml(configuration: Configuration, model: ModelConfig) -> str:
@@ -167,6 +165,14 @@ def _check_model(configuration: Configuration) -> None:
     sizes = {name: value for name, value in configuration.model.items() if name.endswith("vocab_size")}
     size = sizes.get("vocab_size", 8)
     model_config(configuration, sizes.get("source_vocab_size", size), sizes.get("target_vocab_size", size))
+
+
+def _check_positions(model: ModelConfig, longest: int) -> None:
+    if model.positions == "learned" and model.max_length < longest:
+        raise ConfigError(
+            f"model.max_length = {model.max_length} learned positions are too few for data.max_length = {longest}: "
+            "make them equal"
+        )
 
 
 def _check_names(values: Mapping[str, Any]) -> None:
