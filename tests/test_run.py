@@ -1,0 +1,481 @@
+"""Whole jobs: what a run's folder holds, that nothing is lost when a run stops, and that the copy task is learned."""
+
+import gzip
+import json
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import glassformer as gf
+from glassformer.bundle import Bundle
+from glassformer.errors import CheckpointError, ConfigError, DataError
+from glassformer.evaluation.metrics import bleu, exact_match
+from glassformer.model.masks import padding_mask
+from glassformer.recipes.toml import load
+from glassformer.run import AverageReport, average, evaluate, evaluate_splits, train, training_run
+from glassformer.tasks import TASKS, Example, Task, copy_task
+from glassformer.training.checkpoint import Checkpoints, average_weights
+from glassformer.training.loop import StepReport
+from glassformer.translator import Translator
+
+WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
+CONFIG = """
+[data]
+source = "train.tsv"
+valid_lines = 13
+[tokenizer]
+kind = "words"
+joint = false
+[model]
+d_model = 16
+heads = 2
+d_ff = 24
+encoder_layers = 1
+decoder_layers = 1
+[training]
+steps = 20
+batch_tokens = 200
+learning_rate = 5e-3
+warmup = 5
+validate_every = 8
+checkpoint_every = 5
+log_every = 1
+"""
+WHEN = ("seconds", "seconds_left", "tokens_per_second", "path")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Write a corpus and a configuration; return their folder."""
+    pairs = made_up(200)
+    (tmp_path / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    (tmp_path / "small.toml").write_text(CONFIG)
+    return tmp_path
+
+
+@pytest.fixture
+def make_configuration(corpus):
+    """Return a function that loads the configuration, with overrides, for a run of this name."""
+
+    def make(name="run", *overrides):
+        return load(corpus / "small.toml", [f"run.directory={corpus / name}", *overrides], data=corpus)
+
+    return make
+
+
+def made_up(count, seed=1):
+    chance = random.Random(seed)
+    sources = [" ".join(chance.choices(list(WORDS), k=chance.randint(1, 7))) for _ in range(count)]
+    return [(source, " ".join(WORDS[word] for word in source.split())) for source in sources]
+
+
+def metrics(folder):
+    """Return the lines of metrics.jsonl, without what depends on the clock or the place."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name not in WHEN} for line in lines]
+
+
+def after(step, reports):
+    """Follow a training up to this step and leave it there, as if the process were killed."""
+    for report in reports:
+        if isinstance(report, StepReport) and report.step == step:
+            break
+    reports.close()
+
+
+def stop_at(step):
+    """Return the callbacks that ask a training to stop at this step."""
+    seen = []
+    return {"on_report": lambda report: seen.append(getattr(report, "step", 0)), "stop": lambda: seen[-1] >= step}
+
+
+# What a run is
+
+
+def test_a_run_holds_configuration_tokenizers_weights_checkpoints_and_metrics(make_configuration, corpus):
+    summary = train(make_configuration())
+    assert {path.name for path in (corpus / "run").iterdir()} == {
+        *("config.toml", "tokenizer", "model.safetensors", "checkpoints", "metrics.jsonl")
+    }
+    assert [path.name for path in sorted((corpus / "run" / "checkpoints").iterdir())] == [
+        f"step-{step:08d}" for step in (5, 10, 15, 20)
+    ]
+    assert (summary.folder, summary.steps, summary.reason) == (corpus / "run", 20, "steps")
+    assert load(corpus / "run" / "config.toml").training == make_configuration().training
+    assert Translator.load(corpus / "run").translate(["the cat"], beam_size=1)[0].tokens
+
+
+def test_every_event_is_a_line_of_metrics(make_configuration, corpus):
+    summary = train(make_configuration())
+    lines = metrics(corpus / "run")
+    counts = {
+        kind: [line["step"] for line in lines if line["type"] == kind] for kind in {line["type"] for line in lines}
+    }
+    assert counts == {
+        "step": list(range(1, 21)),
+        "validation": [8, 16, 20],
+        "checkpoint": [5, 10, 15, 20],
+        "end": [20],
+    }
+    best = min(line["loss"] for line in lines if line["type"] == "validation")
+    assert summary.valid_loss == best
+
+
+def test_the_weights_of_a_run_are_those_of_its_best_validation(make_configuration, corpus):
+    kept = []
+
+    def watch(report):
+        if type(report).__name__ == "ValidationReport":
+            kept.append(load_file(corpus / "run" / "model.safetensors"))
+
+    train(make_configuration("run", "training.learning_rate=0.5", "training.schedule=constant"), on_report=watch)
+    losses = [line["loss"] for line in metrics(corpus / "run") if line["type"] == "validation"]
+    final = load_file(corpus / "run" / "model.safetensors")
+    best = kept[losses.index(min(losses))]
+    assert losses[-1] > min(losses)
+    assert all(torch.equal(final[name], best[name]) for name in best)
+
+
+def test_two_files_and_their_validation_files_are_a_corpus_too(make_configuration, corpus):
+    sides = {"a": made_up(50), "v": made_up(7, seed=2)}
+    for name, pairs in sides.items():
+        (corpus / f"{name}.source").write_text("".join(f"{source}\n" for source, _ in pairs))
+        with gzip.open(corpus / f"{name}.target.gz", "wt") as file:
+            file.writelines(f"{target}\n" for _, target in pairs)
+    files = {"source": "a.source", "target": "a.target.gz", "valid_source": "v.source", "valid_target": "v.target.gz"}
+    overrides = [f"data.{field}={name}" for field, name in files.items()]
+    prepared = next(training_run(make_configuration("run", *overrides)))
+    assert (prepared.train_pairs, prepared.valid_pairs, prepared.resumed_step) == (50, 7, 0)
+
+
+def test_what_is_left_out_is_counted(make_configuration, corpus):
+    with (corpus / "train.tsv").open("a") as file:
+        file.write("\tle\nthe\t \n" + "cat " * 30 + "\tchat\n")
+    prepared = next(training_run(make_configuration("run", "data.max_length=13")))
+    assert prepared.dropped == {"blank": 2, "longer than data.max_length": 1}
+    assert prepared.train_pairs + prepared.valid_pairs == 200
+
+
+def test_pairs_that_are_held_out_are_not_trained_on(make_configuration, corpus):
+    pairs = [(f"the cat {number}", f"le chat {number}") for number in range(200)]
+    (corpus / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    bundle_words = []
+    for seed in (1, 1, 2):
+        prepared = next(training_run(make_configuration(f"run{len(bundle_words)}", f"run.seed={seed}")))
+        tokenizer = Bundle.load(prepared.folder).source_tokenizer
+        bundle_words.append({text for text, _ in pairs if tokenizer.unk_id in tokenizer.encode(text)})
+        assert (prepared.train_pairs, prepared.valid_pairs) == (187, 13)
+        assert len(bundle_words[-1]) == 13  # their numbers are nowhere else
+    assert bundle_words[0] == bundle_words[1] != bundle_words[2]
+
+
+def test_never_more_than_a_tenth_is_held_out(make_configuration, corpus):
+    prepared = next(training_run(make_configuration("run", "data.valid_lines=500")))
+    assert (prepared.train_pairs, prepared.valid_pairs) == (180, 20)
+
+
+def test_without_validation_each_checkpoint_is_the_best(make_configuration, corpus):
+    (corpus / "train.tsv").write_text("the cat\tle chat\n" * 7)
+    summary = train(make_configuration())
+    assert summary.valid_loss is None
+    weights = load_file(corpus / "run" / "model.safetensors")
+    last = load_file(corpus / "run" / "checkpoints" / "step-00000020" / "model.safetensors")
+    assert all(torch.equal(weights[name], last[name]) for name in last)
+
+
+def test_a_path_and_a_configuration_object_train_the_same(make_configuration, corpus):
+    gf.train(make_configuration("a"))
+    gf.train(corpus / "small.toml", overrides=[f"run.directory={corpus / 'b'}"], data=corpus)
+    first, second = ((corpus / name / "model.safetensors").read_bytes() for name in "ab")
+    assert first == second
+
+
+def test_a_metric_of_the_validation_set_is_measured_and_may_decide(make_configuration, corpus):
+    overrides = ["training.metric=per", "training.best_by=metric", "training.metric_lines=5"]
+    summary = train(make_configuration("run", *overrides))
+    measured = [line["metric"] for line in metrics(corpus / "run") if line["type"] == "validation"]
+    assert [(name, higher) for name, _, higher in measured] == [("PER", False)] * 3
+    assert summary.metric.value == min(value for _, value, _ in measured)
+
+
+# Stopping and going on
+
+
+@pytest.mark.parametrize("stops", [(7,), (3, 10), (19,)])
+def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(make_configuration, corpus, stops):
+    whole = train(make_configuration("whole"))
+    for step in stops:
+        assert train(make_configuration("parts"), **stop_at(step)).reason == "stopped"
+    parts = train(make_configuration("parts"))
+    for path in ("model.safetensors", "checkpoints/step-00000020/model.safetensors"):
+        assert (corpus / "parts" / path).read_bytes() == (corpus / "whole" / path).read_bytes()
+    assert (parts.valid_loss, parts.steps) == (whole.valid_loss, whole.steps)
+    expected = metrics(corpus / "whole")
+    extra = [line for line in metrics(corpus / "parts") if line not in expected]
+    assert [line for line in metrics(corpus / "parts") if line in expected] == expected
+    assert [(line["type"], line["step"]) for line in extra] == [("checkpoint", step) for step in stops if step % 5]
+
+
+@pytest.mark.parametrize("step", [2, 7, 18])
+def test_a_run_that_is_killed_goes_on_from_its_last_checkpoint(make_configuration, corpus, step):
+    train(make_configuration("whole"))
+    after(step, training_run(make_configuration("parts")))
+    with (corpus / "parts" / "metrics.jsonl").open("a") as file:
+        file.write('{"type": "step", "st')  # it was just writing
+    prepared, *_ = training_run(make_configuration("parts"))
+    assert prepared.resumed_step == step // 5 * 5
+    assert metrics(corpus / "parts") == metrics(corpus / "whole")
+    first, second = ((corpus / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
+    assert first == second
+
+
+def test_a_finished_run_has_nothing_more_to_do(make_configuration, corpus):
+    first = train(make_configuration())
+    before = {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()}
+    second = train(make_configuration())
+    assert (second.valid_loss, second.metric, second.reason) == (first.valid_loss, first.metric, first.reason)
+    changed = {path.name for path, content in before.items() if path.read_bytes() != content}
+    assert changed <= {"metrics.jsonl"}
+    assert [line["type"] for line in metrics(corpus / "run")].count("end") == 1
+
+
+def test_a_run_may_be_trained_for_longer_and_its_data_may_move(make_configuration, corpus):
+    train(make_configuration())
+    (corpus / "moved").mkdir()
+    (corpus / "train.tsv").rename(corpus / "moved" / "train.tsv")
+    configuration = make_configuration("run", "training.steps=30", "training.optimiser=adamw")
+    configuration = replace(configuration, data=replace(configuration.data, directory=str(corpus / "moved")))
+    assert train(configuration).steps == 30
+    assert [line["step"] for line in metrics(corpus / "run") if line["type"] == "step"] == list(range(1, 31))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.d_ff=32", "holds a run with model.d_ff = 24, not 32: choose another run.directory, or delete"),
+        ("model.norm=pre", "model.norm = 'post', not 'pre'"),
+        ("tokenizer.vocab_size=9", "tokenizer.vocab_size = 8000, not 9"),
+        ("data.valid_lines=7", "data.valid_lines = 13, not 7"),
+        ("run.seed=2", "run.seed = 1, not 2"),
+    ],
+)
+def test_another_configuration_in_the_same_folder_is_refused(make_configuration, corpus, override, message):
+    next(training_run(make_configuration()))
+    before = {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match=message):
+        train(make_configuration("run", override))
+    assert {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()} == before
+
+
+# Averages
+
+
+def test_the_mean_of_the_last_checkpoints_is_a_model_of_its_own(make_configuration, corpus):
+    train(make_configuration())
+    before = (corpus / "run" / "model.safetensors").read_bytes()
+    folder = average(corpus / "run", last=3)
+    assert folder == corpus / "run" / "averaged-3"
+    weights = load_file(folder / "model.safetensors")
+    expected = average_weights(Checkpoints(corpus / "run" / "checkpoints", 3).paths()[-3:])
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert (corpus / "run" / "model.safetensors").read_bytes() == before
+    assert Translator.load(average(corpus / "run", 2, corpus / "other")).translate(["the cat"], beam_size=1)
+
+
+@pytest.mark.parametrize("last", [0, 5, -1])
+def test_more_checkpoints_than_there_are_have_no_mean(make_configuration, corpus, last):
+    train(make_configuration())
+    with pytest.raises(ConfigError, match=f"--last {last}: the run has 4 checkpoints"):
+        average(corpus / "run", last)
+    with pytest.raises(CheckpointError, match="there is no such folder"):
+        average(corpus / "elsewhere", 2)
+
+
+@pytest.mark.parametrize(("rate", "better"), [(0.05, True), (1e-4, False)])
+def test_a_mean_replaces_the_best_weights_if_it_is_better(make_configuration, corpus, rate, better):
+    overrides = ["training.average=4", f"training.learning_rate={rate}", "training.schedule=constant"]
+    reports = []
+    summary = train(make_configuration("run", *overrides), on_report=reports.append)
+    [report] = [one for one in reports if isinstance(one, AverageReport)]
+    best = min(line["loss"] for line in metrics(corpus / "run") if line["type"] == "validation")
+    assert report.kept == (report.loss < best) == better
+    assert summary.valid_loss == min(report.loss, best)
+    weights = load_file(corpus / "run" / "model.safetensors")
+    mean = average_weights(Checkpoints(corpus / "run" / "checkpoints", 4).paths())
+    assert all(torch.equal(weights[name], mean[name]) for name in mean) == report.kept
+
+
+def test_a_mean_that_was_not_reached_is_made_when_the_run_goes_on(make_configuration, corpus):
+    configuration = make_configuration("run", "training.average=2")
+    reports = training_run(configuration)
+    for report in reports:
+        if type(report).__name__ == "CheckpointReport" and report.step == 20:
+            break
+    reports.close()
+    _, averaged, end = training_run(configuration)
+    assert isinstance(averaged, AverageReport)
+    assert end.step == 20
+    assert len(list(training_run(configuration))) == 2
+
+
+# Pretrained vectors
+
+
+@pytest.fixture
+def vectors(corpus):
+    """Write vectors for two words of the source; return them."""
+    rows = {"cat": torch.arange(16.0), "dog": -torch.arange(16.0) / 7}
+    lines = (f"{word} {' '.join(str(number) for number in row.tolist())}\n" for word, row in rows.items())
+    (corpus / "words.vec").write_text("2 16\n" + "".join(lines))
+    return rows
+
+
+def rows_of(folder, side, words):
+    bundle = Bundle.load(folder)
+    tokenizer = getattr(bundle, f"{side}_tokenizer")
+    weight = getattr(bundle.model(), side).tokens.weight
+    return {word: weight[tokenizer.encode(word)[0]].detach() for word in words}
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+def test_vectors_are_loaded_and_frozen_if_asked_for(make_configuration, corpus, vectors, freeze):
+    overrides = [f"embeddings.source={corpus / 'words.vec'}", f"embeddings.freeze={str(freeze).lower()}"]
+    reports = training_run(make_configuration("run", *overrides))
+    list(reports)
+    found = rows_of(corpus / "run", "source", vectors)
+    same = {word: torch.allclose(found[word], vectors[word], rtol=0, atol=1e-6) for word in vectors}
+    assert same == {"cat": freeze, "dog": freeze}
+    assert all(torch.dist(found[word], vectors[word]) < 1 for word in vectors)
+
+
+@pytest.mark.parametrize("tied", ["true", "false"])
+def test_with_a_joint_vocabulary_the_source_vectors_serve_both(make_configuration, corpus, vectors, tied):
+    overrides = [f"embeddings.source={corpus / 'words.vec'}", "embeddings.freeze=true", "tokenizer.joint=true"]
+    train(make_configuration("run", *overrides, f"model.tie_embeddings={tied}"))
+    for side in ("source", "target"):
+        found = rows_of(corpus / "run", side, vectors)
+        assert all(torch.equal(found[word], vectors[word].float()) for word in vectors)
+
+
+def test_vectors_of_another_width_are_refused_before_anything_is_written(make_configuration, corpus, vectors):
+    overrides = [f"embeddings.target={corpus / 'words.vec'}", "model.d_model=18"]
+    with pytest.raises(
+        ConfigError, match=r"embeddings\.target = .* vectors of width 16, but model\.d_model = 18: make"
+    ):
+        train(make_configuration("run", *overrides))
+    assert not (corpus / "run").exists()
+
+
+# Mistakes
+
+
+def test_a_run_needs_a_folder(make_configuration):
+    configuration = make_configuration()
+    with pytest.raises(ConfigError, match=r"run\.directory is missing"):
+        train(replace(configuration, run=replace(configuration.run, directory="")))
+
+
+def test_overrides_do_not_apply_to_an_object(make_configuration):
+    for options in ({"overrides": ["training.steps=3"]}, {"data": "folder"}):
+        with pytest.raises(ConfigError, match="belong to a configuration file: change the object instead"):
+            train(make_configuration(), **options)
+
+
+def test_an_unknown_task_is_named(make_configuration):
+    configuration = make_configuration()
+    data = replace(configuration.data, source="", task="cpoy")
+    with pytest.raises(ConfigError, match=r"data\.task = 'cpoy': expected one of copy, english-french"):
+        train(replace(configuration, data=data))
+
+
+@pytest.mark.parametrize("setting", ["average=2", "patience=3"])
+def test_what_needs_validation_pairs_says_so(make_configuration, corpus, setting):
+    (corpus / "train.tsv").write_text("the cat\tle chat\n" * 9)
+    with pytest.raises(ConfigError, match=rf"training.{setting.replace('=', ' = ')} needs validation pairs, and"):
+        train(make_configuration("run", f"training.{setting}"))
+    assert not (corpus / "run").exists()
+
+
+def test_a_corpus_of_too_long_pairs_has_no_examples(make_configuration, corpus):
+    (corpus / "train.tsv").write_text("the big cat\tle grand chat\n" * 9)
+    with pytest.raises(DataError, match="there are no training examples"):
+        train(make_configuration("run", "data.max_length=3"))
+
+
+# Evaluation
+
+
+def test_evaluation_scores_what_it_translates(make_configuration, corpus):
+    train(make_configuration())
+    translator = Translator.load(corpus / "run")
+    sources, references = zip(*made_up(11, seed=3), strict=True)
+    scores, translations = evaluate(translator, sources, references, ["bleu", "exact"], beam_size=2)
+    assert translations == translator.translate(sources, beam_size=2)
+    texts = [one.text for one in translations]
+    assert scores == [bleu(texts, references), exact_match(texts, references)]
+
+
+@pytest.fixture
+def copier(make_configuration, monkeypatch):
+    """Return the translator of a run on the copy task that has learned nothing, in three steps."""
+    monkeypatch.setitem(TASKS, "copy", lambda seed: copy_task(seed, train=50, valid=5, test=7, length=3))
+    configuration = make_configuration("copier", "training.steps=3", "tokenizer.joint=true")
+    configuration = replace(configuration, data=replace(configuration.data, source="", task="copy"))
+    return Translator.load(train(configuration).folder)
+
+
+def test_each_split_but_the_training_is_evaluated(copier):
+    results = {result.name: result for result in evaluate_splits(copier, beam_size=1)}
+    assert {name: result.sentences for name, result in results.items()} == {"valid": 5, "test": 7}
+    for result in results.values():
+        assert (result.exact, result.pairs) == (0.0, {})
+        assert 0 <= result.bleu < 20
+
+
+def test_both_members_of_a_minimal_pair_have_to_be_right(copier, monkeypatch):
+    texts = ["1 2 3", "4 5 6", "7 8 9", "3 2 1", "6 5 4", "9 8 7"]
+    right = [one.text for one in copier.translate(texts)]
+    kinds = [("word", 1), ("word", 1), ("word", 2), ("word", 2), ("gender", 3), ("gender", 3)]
+    targets = [right[0], right[1], right[2], "wrong", right[4], right[5]]
+    examples = [
+        Example(source=source, target=target, kind=kind, pair=pair)
+        for source, target, (kind, pair) in zip(texts, targets, kinds, strict=True)
+    ]
+    monkeypatch.setitem(TASKS, "copy", lambda seed: Task(splits={"train": [], "pairs": examples}))
+    [result] = evaluate_splits(copier)
+    assert result.pairs == {"word": (50.0, 2), "gender": (100.0, 1)}
+    assert result.exact == pytest.approx(100 * 5 / 6)
+
+
+def test_a_run_with_a_corpus_of_its_own_has_no_splits(make_configuration, corpus):
+    train(make_configuration("run", "training.steps=1"))
+    with pytest.raises(ConfigError, match="the run has a corpus of its own: give SRC and REF"):
+        list(evaluate_splits(Translator.load(corpus / "run")))
+
+
+# The copy task
+
+
+def exact_on_the_test_split(folder):
+    train("copy", overrides=[f"run.directory={folder}"])
+    [result] = [one for one in evaluate_splits(Translator.load(folder), beam_size=1) if one.name == "test"]
+    return result.exact
+
+
+@pytest.mark.slow
+def test_the_copy_task_is_learned(tmp_path):
+    assert exact_on_the_test_split(tmp_path / "run") >= 99.5
+
+
+@pytest.mark.slow
+def test_with_a_decoder_that_sees_the_future_the_copy_task_is_not_learned(tmp_path, monkeypatch):
+    def sees_the_future(ids, pad_id):
+        return padding_mask(ids, pad_id).expand(-1, -1, ids.shape[1], -1)
+
+    monkeypatch.setattr("glassformer.model.transformer.target_mask", sees_the_future)
+    assert exact_on_the_test_split(tmp_path / "run") < 5
+    losses = [line["loss"] for line in metrics(tmp_path / "run") if line["type"] == "validation"]
+    assert losses[-1] < 0.2  # it only looked as if: each token was copied from the input that it was to predict
