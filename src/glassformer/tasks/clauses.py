@@ -44,6 +44,53 @@ from glassformer.tasks.verbs import (
 )
 from glassformer.tasks.words import Adjective, Crossing, Noun, Verb
 
+__all__ = [
+    "ACTIONS_OF",
+    "ACTIVITIES_OF",
+    "ANIMALS",
+    "BEASTS",
+    "CROSSED",
+    "CROSSINGS_OF",
+    "EVENTS",
+    "GOING_TO",
+    "HE",
+    "ME",
+    "OBJECTS",
+    "PEOPLE",
+    "PERSONS",
+    "PETS",
+    "SHE",
+    "STATES_OF_THINGS",
+    "US",
+    "Predicate",
+    "able",
+    "across",
+    "action",
+    "activity",
+    "adjectival",
+    "copula",
+    "cross",
+    "degree",
+    "described",
+    "errand",
+    "event",
+    "feeling",
+    "gift",
+    "inability",
+    "moment",
+    "movement",
+    "pair",
+    "passage",
+    "person",
+    "presents",
+    "speaker",
+    "state",
+    "stop",
+    "subject",
+    "tell",
+    "wish",
+]
+
 Predicate = Callable[[Draw, Phrase, Manner], Fragment]
 
 PERSONS, PEOPLE, PETS, BEASTS = nouns("person"), nouns("person kin"), nouns("pet"), nouns("beast")

@@ -67,6 +67,27 @@ from glassformer.tasks.phrases import (
 from glassformer.tasks.verbs import verbs
 from glassformer.tasks.words import Adjective, Noun
 
+__all__ = [
+    "AND",
+    "BUT",
+    "RULES",
+    "Rule",
+    "because",
+    "chain",
+    "coherent",
+    "comparison",
+    "description",
+    "in_a_row",
+    "meanwhile",
+    "passive",
+    "presence",
+    "relative",
+    "relative_object",
+    "seen",
+    "sentence",
+    "together",
+]
+
 _AGREEING = verbs("eat, cut, wash, paint, break, repair, open, close, read, write, find, buy, sell, choose")
 """The verbs whose French participle agrees, in the passive and after their object."""
 
