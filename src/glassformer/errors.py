@@ -14,8 +14,8 @@ nothing of glassformer can catch it too::
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
 
-from difflib import get_close_matches
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 __all__ = [
     "CheckpointError",
