@@ -1,5 +1,6 @@
 """The training loop: what it yields, when it ends, and that an update is what it says."""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError, DataError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Examples, make_batch
+from glassformer.text.batching import Examples, batches, make_batch
 from glassformer.training import steps
 from glassformer.training.checkpoint import Checkpoints
 from glassformer.training.loop import (
@@ -188,6 +189,27 @@ def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, 
         torch.testing.assert_close(clipped, free * min(1, limit / norm), rtol=1e-5, atol=1e-12)  # norm + 1e-6 in torch
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_training_is_the_loop_that_one_would_write(make_model, make_examples, accumulate):
+    examples, models = make_examples(), []
+    for _ in range(2):
+        torch.manual_seed(7)
+        models.append(make_model(dropout=0.0))
+    config = TrainingConfig(steps=9, batch_tokens=40, learning_rate=0.01, warmup=4, accumulate=accumulate)
+    list(steps(models[0], examples, config, seed=3))
+
+    optimiser = torch.optim.Adam(models[1].parameters(), betas=(0.9, 0.98), eps=1e-9)
+    plan = (list(batches(examples, 40, seed=3, epoch=epoch)) for epoch in itertools.count())
+    updates = (epoch[place : place + accumulate] for epoch in plan for place in range(0, len(epoch), accumulate))
+    for step, update in zip(range(1, 10), updates, strict=False):
+        optimiser.zero_grad()
+        loss = sum(batch_loss(models[1], batch, 0.1).smoothed for batch in update)
+        (loss / sum(batch.target_tokens for batch in update)).backward()
+        optimiser.param_groups[0]["lr"] = 0.01 * min(step / 4, (4 / step) ** 0.5)
+        optimiser.step()
+    torch.testing.assert_close(weights_of(models[0]), weights_of(models[1]), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
 def test_each_kind_of_dropout_acts_in_training_and_only_if_asked_for(make_model, make_examples, name):
     def first_losses(**settings):
@@ -251,8 +273,10 @@ def test_the_best_validation_may_be_that_of_a_metric(make_model, make_examples, 
         assert not model.training
         return Measured("made up", next(values), higher_is_better)
 
-    reports = steps(make_model(), make_examples(), config, valid=make_examples(), metric=metric)
-    best = [report.best for report in reports if isinstance(report, ValidationReport)]
+    model, best = make_model(), []
+    for report in steps(model, make_examples(), config, valid=make_examples(), metric=metric):
+        assert model.training
+        best += [report.best] if isinstance(report, ValidationReport) else []
     assert best == ([True, True, False, False, True] if higher_is_better else [True, False, False, True, False])
 
 
