@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError, ShapeError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from glassformer.decoding.hypothesis import Hypothesis
     from glassformer.model.transformer import Transformer
+
+T = TypeVar("T")
 
 __all__ = ["Sampling", "Status", "Translation", "Translator"]
 
@@ -32,8 +34,8 @@ BATCH_TOKENS = 6000
 """Source positions, padding and beams included, that are decoded side by side: bounds memory, whatever the input."""
 WINDOW = 2000
 """Lines of a stream that are sorted by length together."""
-SCORED_TOGETHER = 32
-"""Pairs whose targets are scored side by side."""
+SCORED_TOKENS = 1000
+"""Target positions, padding included, that are scored side by side: each has logits for the whole vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,7 @@ class Translator:
         )
         results = [Translation(text="", status=self._status(text, self._source_ids, max_source)) for text in texts]
         jobs = self._jobs(texts, prefixes, results, search)
-        for batch in _batches(list(jobs), search.rows):
+        for batch in _batches(jobs, lambda job: len(job.source) * search.rows, BATCH_TOKENS):
             for job, found in zip(batch, self._decode(batch, search), strict=True):
                 for place in jobs[job]:
                     results[place] = self._translation(found, job.max_length)
@@ -168,9 +170,7 @@ class Translator:
             for place, (source, target) in enumerate(pairs)
             if results[place].status == "ok"
         }
-        order = sorted(encoded, key=lambda place: len(encoded[place][1]))
-        for start in range(0, len(order), SCORED_TOGETHER):
-            places = order[start : start + SCORED_TOGETHER]
+        for places in _batches(encoded, lambda place: max(map(len, encoded[place])), SCORED_TOKENS):
             for place, log_probs in zip(places, self._forced([encoded[place] for place in places]), strict=True):
                 results[place] = self._scored(pairs[place][1], encoded[place][1], log_probs, alpha)
         return results
@@ -313,13 +313,13 @@ class _Job:
     seed: int
 
 
-def _batches(jobs: Sequence[_Job], rows: int) -> Iterator[list[_Job]]:
-    """Yield jobs of about equal length together, longest first, as many as the budget of positions allows."""
-    batch: list[_Job] = []
-    for job in sorted(jobs, key=lambda job: len(job.source), reverse=True):
-        if batch and len(batch[0].source) * rows * (len(batch) + 1) > BATCH_TOKENS:
+def _batches(items: Iterable[T], size: Callable[[T], int], budget: int) -> Iterator[list[T]]:
+    """Yield items of about equal size together, largest first; padded to the largest, they keep to the budget."""
+    batch: list[T] = []
+    for item in sorted(items, key=size, reverse=True):
+        if batch and size(batch[0]) * (len(batch) + 1) > budget:
             yield batch
             batch = []
-        batch.append(job)
+        batch.append(item)
     if batch:
         yield batch

@@ -61,7 +61,7 @@ def print_splits(results: "Iterable[SplitResult]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("split", "sentences", "exact match", "BLEU", "both of a pair right")
+    table = Table("split", "sentences", "exact", "BLEU", "both of a pair exact", box=None, pad_edge=False)
     for column in table.columns[1:4]:
         column.justify = "right"
     for result in results:
@@ -73,11 +73,11 @@ def print_splits(results: "Iterable[SplitResult]") -> None:
 def _pairs(result: "SplitResult") -> str:
     """Return how many minimal pairs are right: one kind by one, or many together with the hardest."""
     if len(result.pairs) <= 2:
-        return ", ".join(f"{kind} {share:.1f} % of {count}" for kind, (share, count) in result.pairs.items())
+        return ", ".join(f"{kind} {share:.1f} %" for kind, (share, _) in result.pairs.items())
     total = sum(count for _, count in result.pairs.values())
     right = sum(share * count for share, count in result.pairs.values()) / total
     hardest = min(result.pairs, key=lambda kind: result.pairs[kind][0])
-    return f"{right:.1f} % of {total} (hardest: {hardest}, {result.pairs[hardest][0]:.0f} %)"
+    return f"{right:.1f} % ({hardest}: {result.pairs[hardest][0]:.0f} %)"
 
 
 def _evaluate_task(translator: "Translator", options: Mapping[str, object], as_json: bool) -> None:

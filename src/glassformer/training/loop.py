@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from glassformer.errors import ConfigError, DataError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Batch, Examples, make_batch, plan_batches
+from glassformer.text.batching import Batch, Examples, batches, make_batch, plan_batches
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.objective import Loss, smoothed_cross_entropy
 from glassformer.training.optimiser import make_optimiser
@@ -169,8 +169,7 @@ def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -
     """Return −log p per target token of the examples, in nats, without smoothing and dropout."""
     training, total, tokens = model.training, 0.0, 0
     model.eval()
-    for rows in plan_batches(examples, batch_tokens, seed=0, epoch=0):
-        batch = make_batch(examples, rows)
+    for batch in batches(examples, batch_tokens, seed=0, epoch=0):
         total += float(batch_loss(model, batch, 0.0).plain)
         tokens += batch.target_tokens
     model.train(training)
