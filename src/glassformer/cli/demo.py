@@ -1,5 +1,7 @@
 """`glassformer demo`: the whole story in a few minutes, on a corpus that the program writes itself."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,9 +37,10 @@ def demo(
     translator = Translator.load(summary.folder)
     print_splits(list(evaluate_splits(translator)))
     _print_classics(translator)
+    command = "glassformer" if shutil.which("glassformer") else sys.argv[0]
     typer.echo(f"The model is in {summary.folder}. Now try:")
-    typer.echo(f"  echo 'The tired animal slept in the park.' | glassformer translate {summary.folder}")
-    typer.echo(f"  glassformer trace {summary.folder} 'The animal slept.'")
+    typer.echo(f"  echo 'The tired animal slept in the park.' | {command} translate {summary.folder}")
+    typer.echo(f"  {command} trace {summary.folder} 'The animal slept in the park.'")
 
 
 def _print_classics(translator: "Translator") -> None:
