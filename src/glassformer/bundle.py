@@ -213,6 +213,8 @@ def sync(path: Path) -> None:
 
 
 def _check_folder(folder: Path) -> None:
+    if folder.is_file():
+        raise CheckpointError(f"'{folder}' is a file: give the folder of a run, such as runs/demo")
     if not folder.is_dir():
         siblings = [str(path) for path in folder.parent.glob("*")] if folder.parent.is_dir() else []
         raise CheckpointError(f"no run in '{folder}': there is no such folder{nearest(str(folder), siblings)}")

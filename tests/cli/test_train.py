@@ -92,6 +92,18 @@ def test_another_configuration_in_the_same_folder_is_refused(glassformer, corpus
     assert (corpus / "runs/small/config.toml").read_text() == before
 
 
+def test_a_folder_of_data_is_refused_for_a_built_in_task(glassformer, tmp_path):
+    result = glassformer("train", "copy", "--data", tmp_path)
+    assert result.status == 1
+    assert "has no effect on a built-in task" in result.err
+
+
+def test_a_configuration_may_begin_with_a_byte_order_mark(glassformer, corpus):
+    text = (corpus / "small.toml").read_bytes()
+    (corpus / "small.toml").write_bytes(b"\xef\xbb\xbf" + text)
+    assert glassformer("estimate", "small.toml").status == 0
+
+
 def test_usage_errors_are_status_2(glassformer):
     assert glassformer("train").status == 2
     assert glassformer("fly").status == 2

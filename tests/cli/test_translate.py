@@ -139,6 +139,11 @@ def test_a_missing_run_is_named(glassformer, tmp_path):
     assert result.err.count("\n") == 1
 
 
+def test_a_file_in_the_place_of_a_run_is_named(glassformer, tmp_path):
+    (tmp_path / "run").write_text("")
+    assert "is a file: give the folder of a run" in glassformer("translate", tmp_path / "run").err
+
+
 @pytest.mark.parametrize("damage", ["truncated", "corrupted", "empty", "missing"])
 def test_damaged_weights_are_one_line_that_names_the_file(glassformer, trained, tmp_path, damage):
     run = shutil.copytree(trained, tmp_path / "run")

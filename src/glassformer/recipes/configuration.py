@@ -56,6 +56,10 @@ class DataConfig:
         if bool(self.task) == bool(self.source):
             got = f"task = {self.task!r}, source = {self.source!r}"
             raise ConfigError(f"data: expected either a built-in task or source files, got {got}")
+        if self.task and self.directory:
+            raise ConfigError(
+                f"data.directory = {self.directory!r} (--data) has no effect on a built-in task: leave it out"
+            )
         for name in ("source", "valid_source"):
             _check_pair(name, getattr(self, name), getattr(self, name.replace("source", "target")))
         _check_minimum("data", self, valid_lines=1, max_length=2)

@@ -123,7 +123,7 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
             raise ConfigError(f"no recipe or file named '{name_or_path}'{hint}; recipes: {', '.join(known)}")
         path = known[str(name_or_path)]
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
