@@ -50,6 +50,13 @@ def test_the_two_commands_are_targets_of_the_makefile():
     assert "pytest" in subprocess.check_output(["make", "-n", "test"], cwd=ROOT, text=True)
 
 
+def test_the_map_of_the_code_has_every_part():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    parts = (path for path in (ROOT / "src/glassformer").iterdir() if not path.name.startswith(("_", "py.typed")))
+    for path in parts:
+        assert f"`{path.name}{'/' if path.is_dir() else ''}`" in text
+
+
 @pytest.mark.slow
 def test_the_commands_run_as_they_stand(folder):
     """Trainings are cut short, everything else is as written."""
