@@ -539,13 +539,6 @@ MISTAKES = [
         "tests/decoding/test_transformer_step.py",
     ),
     Mistake(
-        "the cache does not follow the beam",
-        "decoding/transformer_step.py",
-        "return state.select(rows, sentences)",
-        "return state.select(rows.sort().values, sentences)",
-        "tests/decoding/test_transformer_step.py",
-    ),
-    Mistake(
         "the source has no <eos>",
         "translator.py",
         "return [*self.bundle.source_tokenizer.encode(text), self.bundle.model_config.eos_id]",
