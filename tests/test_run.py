@@ -386,7 +386,7 @@ def test_overrides_do_not_apply_to_an_object(make_configuration):
 
 def test_an_unknown_task_is_named(make_configuration):
     configuration = make_configuration()
-    data = replace(configuration.data, source="", task="cpoy")
+    data = replace(configuration.data, source="", directory="", task="cpoy")
     with pytest.raises(ConfigError, match=r"data\.task = 'cpoy': expected one of copy, english-french"):
         train(replace(configuration, data=data))
 
@@ -423,7 +423,7 @@ def copier(make_configuration, monkeypatch):
     """Return the translator of a run on the copy task that has learned nothing, in three steps."""
     monkeypatch.setitem(TASKS, "copy", lambda seed: copy_task(seed, train=50, valid=5, test=7, length=3))
     configuration = make_configuration("copier", "training.steps=3", "tokenizer.joint=true")
-    configuration = replace(configuration, data=replace(configuration.data, source="", task="copy"))
+    configuration = replace(configuration, data=replace(configuration.data, source="", directory="", task="copy"))
     return Translator.load(train(configuration).folder)
 
 
