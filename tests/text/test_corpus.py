@@ -103,7 +103,9 @@ def test_a_missing_file_is_an_error_that_names_the_nearest(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "content", [b"plain text\n", gzip.compress(b"many lines\n" * 1000)[:-9], b"\x1f\x8b\x08\0\0\0\0\0"]
+    "content",
+    [b"plain text\n", gzip.compress(b"many lines\n" * 1000, mtime=0)[:-9], b"\x1f\x8b\x08\0\0\0\0\0"],
+    ids=["plain", "truncated", "broken"],
 )
 def test_damaged_compressed_files_are_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "lines.gz").write_bytes(content)
