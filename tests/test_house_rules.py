@@ -94,7 +94,7 @@ def test_each_public_name_can_be_used(name):
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'transformer_'"):
-        gf.transformer_  # noqa: B018
+        gf.transformer_  # noqa: B018 – looking it up is the test
 
 
 @each_file

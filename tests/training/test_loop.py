@@ -289,7 +289,10 @@ def test_the_loss_decides_unless_the_metric_is_to():
 def test_patience_ends_the_training(make_model, make_examples):
     values = iter([5.0, 7.0, 6.0, 6.5, 8.0, 7.0, 7.5, 7.9, 9.0])
     config = TrainingConfig(**QUICK, steps=9, validate_every=1, metric="bleu", best_by="metric", patience=3)
-    metric = lambda _: Measured("made up", next(values), True)  # noqa: E731
+
+    def metric(_):
+        return Measured("made up", next(values), True)
+
     *_, end = steps(make_model(), make_examples(), config, valid=make_examples(), metric=metric)
     assert end == EndReport(step=8, reason="patience", seconds=end.seconds)
 

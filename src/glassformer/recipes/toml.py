@@ -193,6 +193,7 @@ def _field_names(section: str) -> list[str]:
     if section == "model":
         return ["preset", *(field.name for field in fields(ModelConfig))]
     kind = {field.name: field.type for field in fields(Configuration)}[section]
+    # A field's type could be a string; those of Configuration are the sections' dataclasses.
     return [field.name for field in fields(kind)]  # type: ignore[arg-type]
 
 

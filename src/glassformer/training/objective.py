@@ -45,6 +45,7 @@ def smoothed_cross_entropy(
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing = {smoothing!r}: expected a number in [0, 1)")
     arguments = hidden, weight, target, smoothing, _product_dtype(hidden)
+    # torch has no annotations for apply.
     return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
