@@ -4,6 +4,7 @@ from glassformer.decoding.beam import beam_search
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.hypothesis import Hypothesis, length_penalty
 from glassformer.decoding.sampling import sample
+from glassformer.decoding.search_trace import SearchStep, SearchTree
 from glassformer.decoding.step import Step
 
-__all__ = ["Hypothesis", "Step", "beam_search", "greedy", "length_penalty", "sample"]
+__all__ = ["Hypothesis", "SearchStep", "SearchTree", "Step", "beam_search", "greedy", "length_penalty", "sample"]

@@ -4,7 +4,7 @@ Axis letters: B sentences still being searched · N beam size · K living hypoth
 then N, or fewer when there are not as many) · J any number of hypotheses · T tokens so far.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.continuations import Continuations, best_continuations
 from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis, length_penalty
+from glassformer.decoding.search_trace import SearchStep
 from glassformer.decoding.step import State, Step
 from glassformer.errors import DecodingError
 
@@ -30,6 +31,7 @@ def beam_search(
     n_best: int = 1,
     length_penalty: float = PAPER_ALPHA,
     prefixes: Sequence[Sequence[int]] | None = None,
+    watch: Callable[[SearchStep], object] | None = None,
 ) -> list[list[Hypothesis]]:
     """Return for each sentence its `n_best` hypotheses of highest score that the beam met, best first, all different.
 
@@ -43,6 +45,7 @@ def beam_search(
         n_best: How many hypotheses to return, at most `beam_size`.
         length_penalty: The exponent α of the length penalty; 0 ranks by `log_prob`.
         prefixes: For each sentence, the tokens that it has to begin with.
+        watch: Hears the candidates of each sentence at each step; see `SearchTree`.
 
     Raises:
         DecodingError: a size is out of its range, a prefix does not fit, or a sentence has no output.
@@ -51,7 +54,7 @@ def beam_search(
     """
     _check(beam_size, n_best)
     constraints = Constraints.of(step, max_lengths, prefixes)
-    found = dict(_search(step, constraints, beam_size, alpha=length_penalty))
+    found = dict(_search(step, constraints, beam_size, length_penalty, watch))
     return [found[sentence][:n_best] for sentence in range(len(max_lengths))]
 
 
@@ -82,7 +85,11 @@ class _Paths(NamedTuple):
 
 
 def _search(
-    step: Step[State], constraints: Constraints, beam_size: int, alpha: float
+    step: Step[State],
+    constraints: Constraints,
+    beam_size: int,
+    alpha: float,
+    watch: Callable[[SearchStep], object] | None,
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Yield each sentence, when it is done, with its finished hypotheses, best first."""
     B, longest = constraints.forced.shape
@@ -97,6 +104,9 @@ def _search(
         best = best_continuations(log_probs, living.ranks, 2 * beam_size)
         ending, lasting = _split(best, step.eos_id, beam_size)
         penalty = length_penalty(position + 1, alpha)
+        if watch:
+            for seen in _seen(sentences, living, best, beam_size, step.eos_id, penalty):
+                watch(seen)
         finished = _merge(finished, living.extended(ending), penalty)
         living = living.extended(lasting)
 
@@ -122,7 +132,22 @@ def _split(best: Continuations, eos_id: int, beam_size: int) -> tuple[Continuati
     ending = Continuations(*(field[:, :beam_size] for field in best))
     ending = ending._replace(log_probs=ending.log_probs.masked_fill(~ends[:, :beam_size], -torch.inf))
     lasting = best._replace(log_probs=best.log_probs.masked_fill(ends, -torch.inf))
-    return ending, lasting.pick(lasting.log_probs.topk(min(beam_size, lasting.log_probs.shape[1])).indices)
+    return ending, lasting.pick(ends.int().argsort(dim=1, stable=True)[:, :beam_size])
+
+
+def _seen(
+    sentences: Int[Tensor, "B"], living: _Paths, best: Continuations, beam_size: int, eos_id: int, penalty: float
+) -> Iterator[SearchStep]:
+    """Yield what `_split` decides on for each sentence; impossible continuations are left out."""
+    K = living.ranks.shape[1]
+    fields = zip(sentences.tolist(), living.token_log_probs.tolist(), *(field.tolist() for field in best), strict=True)
+    for block, (sentence, past, *ways) in enumerate(fields):
+        possible = [
+            (row - block * K, token, token_log_prob)
+            for log_prob, row, token, token_log_prob in zip(*ways, strict=True)
+            if log_prob > -torch.inf
+        ]
+        yield SearchStep.of(sentence, past, possible, beam_size=beam_size, eos_id=eos_id, penalty=penalty)
 
 
 def _merge(finished: _Paths, newcomers: _Paths, penalty: float) -> _Paths:

@@ -1,0 +1,159 @@
+"""What a beam search saw: the candidates at each step, and the tree that they make.
+
+`beam_search(…, watch=…)` hands out one `SearchStep` for each sentence at each position; a list of them makes a tree:
+
+    seen: list[SearchStep] = []
+    beam_search(step, beam_size=4, max_lengths=[20], watch=seen.append)
+    tree = SearchTree.of(seen, bos_id=step.bos_id)
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+__all__ = ["Candidate", "Fate", "Node", "SearchStep", "SearchTree"]
+
+Fate = Literal["kept", "finished", "pruned"]
+"""What becomes of a candidate: it is one of the N that live on, it has ended with `<eos>`, or it is dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way in which a hypothesis may go on."""
+
+    parent: int
+    """Which of the hypotheses kept at the position before: 0 is the best; at the beginning there is one, `<bos>`."""
+    token: int
+    token_log_prob: float
+    """Log probability of this token (natural logarithm, ≤ 0)."""
+    log_prob: float
+    """Of the whole hypothesis: the sum of its tokens', rounded once."""
+    state: Fate
+    score: float | None
+    """`log_prob` over the length penalty; None unless it is finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """The best 2N candidates for one position of one sentence."""
+
+    sentence: int
+    position: int
+    """Which token of the output they would be, from 0."""
+    candidates: tuple[Candidate, ...]
+    """Best first; fewer where fewer are possible."""
+
+    @classmethod
+    def of(
+        cls,
+        sentence: int,
+        living: Sequence[Sequence[float]],
+        ways: Sequence[tuple[int, int, float]],
+        *,
+        beam_size: int,
+        eos_id: int,
+        penalty: float,
+    ) -> "SearchStep":
+        """Return the step in which living hypotheses, given by their tokens' log_probs, may go on in these ways.
+
+        A way is (parent, token, token_log_prob), best first; `penalty` is the length penalty of those that end.
+        """
+        fates = _fates((token for _, token, _ in ways), beam_size, eos_id)
+        candidates = []
+        for (parent, token, token_log_prob), state in zip(ways, fates, strict=True):
+            log_prob = math.fsum((*living[parent], token_log_prob))
+            score = log_prob / penalty if state == "finished" else None
+            candidates.append(
+                Candidate(
+                    parent=parent,
+                    token=token,
+                    token_log_prob=token_log_prob,
+                    log_prob=log_prob,
+                    state=state,
+                    score=score,
+                )
+            )
+        return cls(sentence=sentence, position=len(living[0]), candidates=tuple(candidates))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A candidate in its place in the tree; the root stands for `<bos>`."""
+
+    id: int
+    """Its place among the tree's nodes; the root's is 0."""
+    parent: int | None
+    """The id of the node that it continues; None at the root."""
+    position: int
+    """Which token of the output it is, from 0; −1 at the root."""
+    token: int
+    token_log_prob: float
+    """Log probability of this token (natural logarithm, ≤ 0); 0 at the root."""
+    log_prob: float
+    """Of the whole hypothesis: the sum of its tokens', rounded once."""
+    state: Fate
+    score: float | None
+    """`log_prob` over the length penalty; None unless it is finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTree:
+    """All candidates of one sentence, each behind the one that it continues."""
+
+    nodes: tuple[Node, ...]
+    """By id: the root, then position by position, best first."""
+
+    @classmethod
+    def of(cls, seen: Iterable[SearchStep], *, bos_id: int, sentence: int = 0) -> "SearchTree":
+        """Return the tree of one sentence of a search that was watched."""
+        root = Node(
+            id=0, parent=None, position=-1, token=bos_id, token_log_prob=0.0, log_prob=0.0, state="kept", score=None
+        )
+        nodes, beam = [root], [0]
+        for step in seen:
+            if step.sentence == sentence:
+                new = list(_nodes(step, beam, first_id=len(nodes)))
+                nodes, beam = nodes + new, [node.id for node in new if node.state == "kept"]
+        return cls(tuple(nodes))
+
+    def path(self, id: int) -> list[Node]:
+        """Return the nodes from the first token to this one; none for the root."""
+        path = []
+        while (node := self.nodes[id]).parent is not None:
+            path.append(node)
+            id = node.parent
+        return path[::-1]
+
+    def steps(self) -> list[list[Node]]:
+        """Return the nodes of each position, best first, without the root."""
+        return [list(nodes) for _, nodes in groupby(self.nodes[1:], key=lambda node: node.position)]
+
+
+def _fates(tokens: Iterable[int], beam_size: int, eos_id: int) -> Iterator[Fate]:
+    """Yield what becomes of candidates with these tokens, best first.
+
+    Those among the first N that end are finished; the first N of those that do not end are kept.
+    """
+    kept = 0
+    for place, token in enumerate(tokens):
+        if token == eos_id:
+            yield "finished" if place < beam_size else "pruned"
+        else:
+            yield "kept" if kept < beam_size else "pruned"
+            kept += 1
+
+
+def _nodes(step: SearchStep, beam: Sequence[int], first_id: int) -> Iterator[Node]:
+    for id, candidate in enumerate(step.candidates, start=first_id):
+        yield Node(
+            id=id,
+            parent=beam[candidate.parent],
+            position=step.position,
+            token=candidate.token,
+            token_log_prob=candidate.token_log_prob,
+            log_prob=candidate.log_prob,
+            state=candidate.state,
+            score=candidate.score,
+        )
