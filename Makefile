@@ -9,10 +9,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show what it can do
 	$(BIN)/glassformer demo
 
-test: .venv/developer ## all tests
+test: .venv/developer .venv/browser ## all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-quick: .venv/developer ## the quick tests, in a minute or two
+quick: .venv/developer .venv/browser ## the quick tests, in a minute or two
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 check: .venv/developer ## style, types, direction of imports
@@ -43,3 +43,11 @@ clean: ## remove the environment and all caches (runs/ stays)
 .venv/developer: .venv/installed
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+# The tests of the explorer drive a real browser; where there is none, they are passed over (or fail, when CI is set).
+.venv/browser: | .venv/python
+	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
+	elif [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; then touch $@; \
+	else echo "no Chromium on the PATH, so the tests of the explorer's page are passed over: install it" \
+		"(Debian: apt install chromium; Fedora: dnf install chromium; macOS: brew install --cask chromium)"; fi
