@@ -270,6 +270,52 @@ def test_another_configuration_in_the_same_folder_is_refused(make_configuration,
     assert {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()} == before
 
 
+# Snapshots
+
+
+def snapshots_of(folder):
+    """Return the snapshots of a run: name and content."""
+    return {path.name: path.read_bytes() for path in (folder / "snapshots").iterdir()}
+
+
+def test_a_snapshot_holds_the_weights_of_its_step(make_configuration, corpus):
+    configuration = make_configuration("run", "training.snapshots=3", "training.checkpoint_every=8")
+    train(configuration)
+    assert set(snapshots_of(corpus / "run")) == {"step-00000008.safetensors", "step-00000016.safetensors"}
+    for step in (8, 16):
+        snapshot = load_file(corpus / "run" / "snapshots" / f"step-{step:08d}.safetensors")
+        checkpoint = load_file(corpus / "run" / "checkpoints" / f"step-{step:08d}" / "model.safetensors")
+        assert snapshot.keys() == checkpoint.keys()
+        assert all(torch.equal(snapshot[name], checkpoint[name].half()) for name in checkpoint)
+
+
+def test_snapshots_change_nothing_else(make_configuration, corpus):
+    for name, snapshots in (("without", 0), ("with", 2)):
+        train(make_configuration(name, f"training.snapshots={snapshots}"))
+    assert metrics(corpus / "with") == metrics(corpus / "without")
+    first, second = ((corpus / name / "model.safetensors").read_bytes() for name in ("with", "without"))
+    assert first == second
+
+
+@pytest.mark.parametrize("step", [7, 9, 12, 17])
+@pytest.mark.parametrize("kept", [1, 3])
+def test_a_run_that_is_stopped_or_killed_has_the_snapshots_of_one_that_was_not(make_configuration, corpus, step, kept):
+    setting = f"training.snapshots={kept}"
+    train(make_configuration("whole", setting))
+    train(make_configuration("stopped", setting), **stop_at(step))
+    after(step, training_run(make_configuration("killed", setting)))
+    for name in ("stopped", "killed"):
+        train(make_configuration(name, setting))
+        assert snapshots_of(corpus / name) == snapshots_of(corpus / "whole")
+
+
+def test_a_run_that_goes_on_otherwise_has_no_snapshots_of_what_it_left(make_configuration, corpus):
+    after(18, training_run(make_configuration("run", "training.snapshots=3", "training.checkpoint_every=12")))
+    assert len(snapshots_of(corpus / "run")) == 2
+    next(training_run(make_configuration("run", "training.snapshots=3")))
+    assert set(snapshots_of(corpus / "run")) == {"step-00000008.safetensors"}
+
+
 # Averages
 
 

@@ -36,6 +36,7 @@ from glassformer.training.loop import (
     validation_loss,
 )
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translation, Translator
 
 __all__ = [
@@ -52,7 +53,7 @@ __all__ = [
 
 Pairs = Sequence[tuple[str, str]]
 
-CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
+CHECKPOINTS, METRICS, SNAPSHOTS = "checkpoints", "metrics.jsonl", "snapshots"
 ERROR_RATES = ("wer", "per", "cer")
 
 
@@ -152,6 +153,8 @@ def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda
     optimiser = make_optimiser(model, settings)
     checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
     state = checkpoints.restore(model, optimiser)
+    snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
+    snapshots.forget_after(state.step if state else 0)
     yield PreparedReport(
         folder=folder,
         train_pairs=len(train_examples),
@@ -179,6 +182,8 @@ def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda
     for report in reports:
         if _keeps_weights(report, folder, validated=len(valid_examples) > 0):
             save_weights(model, folder / WEIGHTS)
+        if isinstance(report, StepReport) and snapshots.due(report.step):
+            snapshots.save(model, report.step)
         ended = isinstance(report, EndReport) and report.reason != "stopped"
         if ended and settings.average and not log.has_average(report.step):
             averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)

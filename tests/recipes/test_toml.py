@@ -145,6 +145,8 @@ WRONG = {
     "[training]\nweight_decay = 0.1": 'training.weight_decay has no effect with optimiser = "adam": choose "adamw"',
     '[training]\nbest_by = "metric"': 'training.best_by = "metric" needs training.metric',
     "[training]\naverage = 7": "training.average = 7 needs as many checkpoints, but keep_checkpoints = 5: raise it",
+    "[training]\nsnapshots = -1": "training.snapshots = -1: expected a number of at least 0",
+    "[training]\nsnapshot = 3": "training.snapshot = 3: unknown field (did you mean 'snapshots'?)",
     "[decoding]\nbeam_size = 0": "decoding.beam_size = 0: expected a number of at least 1",
     "[decoding]\nlength_penalty = nan": "decoding.length_penalty = nan: expected a number of at least 0",
     "[run]\ndirectory = 3": "run.directory = 3: input should be a valid string",

@@ -130,6 +130,9 @@ class TrainingConfig:
     """Steps between checkpoints, from which a stopped run goes on; one is also written at the end."""
     keep_checkpoints: int = 5
     """How many of the latest checkpoints are kept."""
+    snapshots: int = 0
+    """How many snapshots are kept for playing the training back: half-precision weights of the latest steps that are
+    powers of two (from 8); 0 = none."""
     average: int = 0
     """At the end, the mean of so many latest checkpoints replaces the best weights if it validates better; 0 = off."""
     log_every: int = 50
@@ -140,6 +143,7 @@ class TrainingConfig:
         _check_minimum("training", self, steps=0, minutes=0, batch_tokens=1, accumulate=1, learning_rate=0, warmup=1)
         _check_minimum("training", self, validate_every=0, metric_lines=1, patience=0, checkpoint_every=1)
         _check_minimum("training", self, keep_checkpoints=1, average=0, log_every=1, clip_norm=0, weight_decay=0)
+        _check_minimum("training", self, snapshots=0)
         for name in ("label_smoothing", "beta1", "beta2"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)!r}: expected a number in [0, 1)")
