@@ -1,0 +1,288 @@
+"""What a page gets of a model: configuration, words, weights, the curve of its training, and PyTorch's own numbers.
+
+Small models travel whole, in half precision, and the page computes. Of larger ones a recording travels. All of it is
+plain data, ready for JSON; numbers lie side by side in one base64 text, with names, shapes and offsets beside it.
+
+Axes: S source positions · T target positions.
+"""
+
+import base64
+import copy
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.bundle import Bundle, read_weights
+from glassformer.decoding import Hypothesis, beam_search
+from glassformer.decoding.search_trace import SearchStep, SearchTree
+from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.errors import DataError
+from glassformer.explorer.tokenizer_data import tokenizer_data
+from glassformer.model.taps import record
+from glassformer.model.transformer import Transformer
+from glassformer.run import METRICS, SNAPSHOTS
+from glassformer.tasks import CLASSIC, TASKS
+from glassformer.text.vocabulary import UNK_ID
+from glassformer.training.snapshots import Snapshots
+from glassformer.translator import EXTRA_LENGTH, Translator
+
+__all__ = ["FORMAT_VERSION", "LARGEST_MODEL", "default_sentence", "pack", "payload", "rounded"]
+
+FORMAT_VERSION = 1
+LARGEST_MODEL = 2_000_000
+"""Parameters up to which the weights travel in the page, which then computes everything itself."""
+LARGEST_PAGE = 10_000_000
+"""Bytes that a page may have; snapshots that do not fit are left out."""
+FRAME = 250_000
+"""Bytes of the page that are not made here: the module and what is around it."""
+LARGEST_TRACE = 4_000_000
+"""Bytes of the recording of a model whose weights do not travel."""
+MOST_CHECKPOINTS = 6
+MOST_POINTS = 200
+"""Points of a curve."""
+EXAMPLES = 5
+
+COMPARED = ("embedding", "input", "weights", "output", "normed", "logits")
+"""Points with which the page compares its own numbers."""
+WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
+"""Points that are worth most where the page cannot compute, in this order; then come the others."""
+
+Dtype = Literal["float16", "float32"]
+
+
+def payload(
+    translator: Translator, sentence: str = "", *, checkpoints: int = 0, host: str | None = None
+) -> dict[str, Any]:
+    """Return all that the page needs to show this model, with `sentence` to begin with, ready for JSON.
+
+    Args:
+        translator: The model and its words; it stays as it is.
+        sentence: What is translated first; unless given, one that the model was made for.
+        checkpoints: How many snapshots of the training the page may have, at most 6.
+        host: Where the page asks Python; snapshots then need not travel.
+
+    Raises:
+        DataError: the sentence cannot be translated.
+        CheckpointError: a snapshot is damaged.
+    """
+    bundle, parameters = translator.bundle, dict(translator.model.named_parameters())
+    count = sum(parameter.numel() for parameter in parameters.values())
+    travels = count <= LARGEST_MODEL
+    model = rounded(translator.model) if travels else translator.model
+    sentence = sentence or default_sentence(bundle)
+    source = _source_ids(translator, sentence)
+    hypotheses, tree = _searched(bundle, model, source)
+    page = {
+        "format_version": FORMAT_VERSION,
+        "name": bundle.folder.resolve().name,
+        "config": bundle.model_config.to_dict(),
+        "parameters": count,
+        "decoding": asdict(bundle.configuration.decoding),
+        "sentence": sentence,
+        "examples": _examples(bundle),
+        "source": tokenizer_data(bundle.source_tokenizer),
+        "target": _target_tokenizer(bundle),
+        "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
+        **_progress(bundle.folder),
+        "trace": _trace(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], whole=not travels),
+        "search": None if travels else _search(bundle, hypotheses, tree),
+        "host": {"url": host} if host else None,
+    }
+    budget = LARGEST_PAGE - FRAME - len(json.dumps(page))
+    size = 2 * count * 4 // 3
+    return page | _checkpoints(bundle.folder, list(parameters), checkpoints if travels else 0, budget // size, host)
+
+
+def rounded(model: Transformer) -> Transformer:
+    """Return a copy of a model, in evaluation mode on the CPU, in float32, whose weights are halves."""
+    return copy.deepcopy(model).cpu().half().float().eval()
+
+
+def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
+    """Return tensors as one base64 text of little-endian numbers, and where each begins, counted in numbers."""
+    layout, offset = [], 0
+    for name, tensor in tensors.items():
+        layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
+        offset += tensor.numel()
+    return {"dtype": dtype, "tensors": layout, "data": _base64(tensors.values(), dtype)}
+
+
+def default_sentence(bundle: Bundle) -> str:
+    """Return a sentence that the model was made for: of its task, or else of its most frequent words."""
+    examples = _examples(bundle)
+    if examples:
+        return examples[0]
+    tokenizer = bundle.source_tokenizer
+    tokens = tokenizer.tokens(range(len(tokenizer)))
+    frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
+    return tokenizer.decode(list(islice(frequent, EXAMPLES)))
+
+
+def _base64(tensors: Iterable[Tensor], dtype: Dtype) -> str:
+    parts = [tensor.detach().cpu().numpy().astype(np.dtype(dtype).newbyteorder("<")).tobytes() for tensor in tensors]
+    return base64.b64encode(b"".join(parts)).decode("ascii")
+
+
+def _examples(bundle: Bundle) -> list[str]:
+    configuration = bundle.configuration
+    if configuration.data.task == "english-french":
+        return [example.source for example in CLASSIC]
+    if configuration.data.task in TASKS:
+        task = TASKS[configuration.data.task](configuration.run.seed)
+        return [example.source for example in task.splits["test"][:EXAMPLES]]
+    return []
+
+
+def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
+    """Return the target's tokenizer, or None when the source's is the same."""
+    joint = bundle.target_tokenizer is bundle.source_tokenizer
+    return None if joint else tokenizer_data(bundle.target_tokenizer)
+
+
+# One sentence, translated and recorded
+
+
+def _source_ids(translator: Translator, sentence: str) -> list[int]:
+    config = translator.bundle.model_config
+    ids = [*translator.bundle.source_tokenizer.encode(sentence), config.eos_id]
+    longest = config.max_length if config.positions == "learned" else 512
+    if not 1 < len(ids) <= longest:
+        raise DataError(f"{sentence[:40]!r} has {len(ids) - 1} tokens, expected 1 to {longest - 1}: give another one")
+    return ids
+
+
+def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tuple[list[Hypothesis], SearchTree]:
+    """Return the hypotheses of a beam search with the run's settings, and the tree of what it weighed."""
+    decoding, config = bundle.configuration.decoding, bundle.model_config
+    longest = len(source) + EXTRA_LENGTH
+    seen: list[SearchStep] = []
+    [hypotheses] = beam_search(
+        TransformerStep(model, _batch(model, source)),
+        beam_size=decoding.beam_size,
+        n_best=decoding.beam_size,
+        length_penalty=decoding.length_penalty,
+        max_lengths=[min(longest, config.max_length) if config.positions == "learned" else longest],
+        watch=seen.append,
+    )
+    return hypotheses, SearchTree.of(seen, bos_id=config.bos_id)
+
+
+def _search(bundle: Bundle, hypotheses: Sequence[Hypothesis], tree: SearchTree) -> dict[str, Any]:
+    """Return a search as the page shows it."""
+    tokenizer = bundle.target_tokenizer
+    return {
+        "hypotheses": [
+            {
+                "ids": list(one.tokens),
+                "tokens": tokenizer.tokens(one.tokens),
+                "text": tokenizer.decode(one.tokens),
+                "log_prob": one.log_prob,
+                "score": one.score,
+                "token_log_probs": list(one.token_log_probs),
+            }
+            for one in hypotheses
+        ],
+        "tree": [{**asdict(node), "text": tokenizer.tokens([node.token])[0]} for node in tree.nodes],
+    }
+
+
+@torch.no_grad()
+def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, whole: bool) -> dict[str, Any]:
+    """Return PyTorch's numbers: those that are compared, or as many as there is room for, those of most worth first."""
+    with record(model) as trace:
+        model(_batch(model, source), _batch(model, target))
+    points = {name: value.squeeze(0) if value.shape[0] == 1 else value for name, value in trace.items()}
+    chosen = _most_worth(points) if whole else {name for name in points if name.endswith(COMPARED)}
+    packed = pack({name: value for name, value in points.items() if name in chosen}, "float32")
+    return {
+        "source_ids": list(source),
+        "target_ids": list(target),
+        "points": packed["tensors"],
+        "data": packed["data"],
+    }
+
+
+def _most_worth(points: Mapping[str, Tensor]) -> set[str]:
+    """Return the names of the points that fit into the largest recording, kind by kind."""
+
+    def worth(name: str) -> int:
+        kind = name.rpartition(".")[2]
+        return WORTH.index(kind) if kind in WORTH else len(WORTH)
+
+    chosen, room = set(), LARGEST_TRACE
+    for name in sorted(points, key=worth):
+        room -= points[name].numel() * 4 * 4 // 3
+        if room < 0:
+            break
+        chosen.add(name)
+    return chosen
+
+
+def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
+    return torch.tensor([list(ids)], device=model.output.weight.device)
+
+
+# The training
+
+
+def _progress(folder: Path) -> dict[str, Any]:
+    """Return the curve of the loss, and the step whose weights the run kept."""
+    lines = [line for line in _metrics(folder / METRICS) if "loss" in line]
+    kinds = {"loss": "step", "validation": "validation"}
+    curve = {
+        name: _thinned([[line["step"], line["loss"]] for line in lines if line["type"] == kind])
+        for name, kind in kinds.items()
+    }
+    kept = [line["step"] for line in lines if line.get("best") or line.get("kept")]
+    return {"step": kept[-1] if kept else None, "curve": curve}
+
+
+def _metrics(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a run's log; one that is not whole is passed over."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        with suppress(json.JSONDecodeError):
+            lines.append(json.loads(line))
+    return lines
+
+
+def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
+    """Return at most so many of the items, evenly chosen, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
+
+
+def _checkpoints(folder: Path, names: Sequence[str], wanted: int, room: int, host: str | None) -> dict[str, Any]:
+    """Return the run's snapshots, spread over its steps by their logarithms, and the steps that did not fit."""
+    paths = Snapshots(folder / SNAPSHOTS, keep=0).paths()
+    chosen = _spread(sorted(paths), min(wanted, MOST_CHECKPOINTS))
+    carried = chosen if host else _spread(chosen, max(room, 0))
+    kept = [{"step": step, "data": None if host else _halves(paths[step], names)} for step in carried]
+    return {"checkpoints": kept, "left_out": [step for step in chosen if step not in carried]}
+
+
+def _spread(steps: Sequence[int], count: int) -> list[int]:
+    """Return `count` of the steps, at about equal distances of their logarithms, the last among them."""
+    if len(steps) <= count:
+        return list(steps)
+    if count == 0:
+        return []
+    logs, free = np.log(np.maximum(steps, 1)), set(range(len(steps)))
+    for aim in np.linspace(logs[-1], logs[0], count):
+        free.remove(min(free, key=lambda place: abs(logs[place] - aim)))
+    return [step for place, step in enumerate(steps) if place not in free]
+
+
+def _halves(path: Path, names: Sequence[str]) -> str:
+    weights = read_weights(path)
+    return _base64((weights[name] for name in names), "float16")

@@ -1,0 +1,159 @@
+// Numbers: bytes to floats, and the few operations that a Transformer is made of.
+//
+// A tensor is {shape, data}: data is a Float32Array, row after row. Sums are made in double precision and stored in
+// single, so that results agree with PyTorch's float32 to its last digits.
+
+/** Returns a tensor of this shape, of zeros unless data is given. */
+export function tensor(shape, data = null) {
+  return { shape, data: data ?? new Float32Array(shape.reduce((product, length) => product * length, 1)) };
+}
+
+/** Returns the bytes behind base64 text, a buffer or a view of one. */
+export function bytesOf(data) {
+  if (typeof data !== "string") {
+    return ArrayBuffer.isView(data)
+      ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+      : new Uint8Array(data);
+  }
+  const text = atob(data);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+/** Returns the floats that these little-endian bytes hold; copied, because they may not be aligned. */
+export function floatsOf(bytes) {
+  return new Float32Array(bytes.slice().buffer);
+}
+
+let halfValues = null;
+
+/** Returns the number that each of the 65 536 half-precision patterns stands for. */
+function halfTable() {
+  if (halfValues) return halfValues;
+  halfValues = new Float32Array(65536);
+  for (let bits = 0; bits < 65536; bits++) {
+    const sign = bits & 0x8000 ? -1 : 1;
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    if (exponent === 31) halfValues[bits] = fraction ? NaN : sign * Infinity;
+    else if (exponent === 0) halfValues[bits] = (sign * fraction) / 2 ** 24;
+    else halfValues[bits] = sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  }
+  return halfValues;
+}
+
+/** Returns the floats that little-endian half-precision bytes hold. */
+export function floatsOfHalves(bytes) {
+  const table = halfTable();
+  const floats = new Float32Array(bytes.length >> 1);
+  for (let i = 0; i < floats.length; i++) floats[i] = table[bytes[2 * i] | (bytes[2 * i + 1] << 8)];
+  return floats;
+}
+
+/** Returns Σ a[i + n] · b[j + n] over n < length: four sums side by side, because that is faster. */
+export function dot(a, i, b, j, length) {
+  let [s0, s1, s2, s3] = [0, 0, 0, 0];
+  let n = 0;
+  for (; n + 3 < length; n += 4) {
+    s0 += a[i + n] * b[j + n];
+    s1 += a[i + n + 1] * b[j + n + 1];
+    s2 += a[i + n + 2] * b[j + n + 2];
+    s3 += a[i + n + 3] * b[j + n + 3];
+  }
+  for (; n < length; n++) s0 += a[i + n] * b[j + n];
+  return s0 + s1 + (s2 + s3);
+}
+
+/** Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]; only with rows `from` to `to` of W and b, if these are given. */
+export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
+  const [length, width] = x.shape;
+  const out = tensor([length, to - from]);
+  for (let row = from; row < to; row++) {
+    const shift = bias ? bias.data[row] : 0;
+    for (let t = 0; t < length; t++) {
+      out.data[t * (to - from) + row - from] = dot(x.data, t * width, weight.data, row * width, width) + shift;
+    }
+  }
+  return out;
+}
+
+/** Returns a + b, element by element. */
+export function add(a, b) {
+  return { shape: a.shape, data: a.data.map((value, i) => value + b.data[i]) };
+}
+
+/**
+ * Returns (x − mean) / √(variance + 1e-5) · γ + β for each row of x.
+ * The variance is the biased one; `unbiased` is a classic mistake: / (deviation with n − 1, + 1e-5).
+ */
+export function layerNorm(x, gamma, beta, unbiased = false) {
+  const width = x.shape[1];
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const { mean, squares } = momentsOf(x.data, start, width);
+    const divisor = unbiased ? Math.sqrt(squares / (width - 1)) + 1e-5 : Math.sqrt(squares / width + 1e-5);
+    for (let d = 0; d < width; d++) {
+      out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
+    }
+  }
+  return out;
+}
+
+/** Returns the mean of a row and the sum of its squared distances from it. */
+function momentsOf(data, start, width) {
+  let mean = 0;
+  for (let d = 0; d < width; d++) mean += data[start + d] / width;
+  let squares = 0;
+  for (let d = 0; d < width; d++) squares += (data[start + d] - mean) ** 2;
+  return { mean, squares };
+}
+
+/** Writes softmax(scores) of one row into `out`; −∞ gets exactly 0, and a row of nothing but −∞ is all zeros. */
+export function softmaxRow(scores, out, start, width) {
+  let peak = -Infinity;
+  for (let s = 0; s < width; s++) peak = Math.max(peak, scores[start + s]);
+  if (peak === -Infinity) return;
+  let sum = 0;
+  for (let s = 0; s < width; s++) sum += Math.exp(scores[start + s] - peak);
+  for (let s = 0; s < width; s++) out[start + s] = Math.exp(scores[start + s] - peak) / sum;
+}
+
+/** Returns the softmax of each row (last axis). */
+export function softmax(x) {
+  const width = x.shape.at(-1);
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) softmaxRow(x.data, out.data, start, width);
+  return out;
+}
+
+/** Returns the logarithm of the softmax of each row. */
+export function logSoftmax(x) {
+  const width = x.shape.at(-1);
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const row = x.data.subarray(start, start + width);
+    const peak = row.reduce((most, value) => Math.max(most, value), -Infinity);
+    const logSum = peak + Math.log(row.reduce((sum, value) => sum + Math.exp(value - peak), 0));
+    for (let v = 0; v < width; v++) out.data[start + v] = row[v] - logSum;
+  }
+  return out;
+}
+
+/** Returns the error function: 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), to double precision. */
+export function erf(x) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let [term, sum] = [x, 0];
+  for (let n = 1; sum + term !== sum; n++) {
+    sum += term;
+    term *= (2 * x * x) / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+/** The non-linearities of the feed-forward network, by the name that the configuration gives them. */
+export const ACTIVATIONS = {
+  relu: (x) => Math.max(x, 0),
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  silu: (x) => x / (1 + Math.exp(-x)),
+};
