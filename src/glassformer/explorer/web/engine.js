@@ -2,7 +2,7 @@
 // answer the same questions, asynchronously.
 
 import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
-import { Run, forward, paddedIds } from "./forward.js";
+import { Run, forward } from "./forward.js";
 import { beamSearch } from "./search.js";
 import { bytesOf, floatsOf } from "./tensor.js";
 import { makeModel, pointNames, slices } from "./model.js";
@@ -195,18 +195,6 @@ export async function firstDifference(unchanged, changed) {
     if (!after || !isSame(before.shape, after.shape) || !isSame(before.data, after.data)) return name;
   }
   return null;
-}
-
-/**
- * Returns {first, unchanged, changed}: both traces on one target, and the first point that differs.
- * Where a change needs padding to be seen, both runs are padded to one length.
- */
-export async function compareTraces(engine, { sourceIds, changedSourceIds = sourceIds, targetIds, changes, signal }) {
-  const complete = engine.checked(changes);
-  const pad = (ids) => paddedIds(new Run({ config: engine.config }, complete), ids, targetIds);
-  const unchanged = await engine.trace({ ...pad(sourceIds), signal });
-  const changed = await engine.trace({ ...pad(changedSourceIds), changes: complete, signal });
-  return { first: await firstDifference(unchanged, changed), unchanged, changed };
 }
 
 /** Returns the largest difference between PyTorch's trace, which travelled along, and this engine's; or null. */

@@ -1,0 +1,277 @@
+// What one view of the explorer knows: the sentence, the changes, what was computed, and what the reader looks at.
+// Panels listen to its events ("result", "ui", "hover", "busy") and change it; it draws nothing itself.
+import { checkChanges, isUnchanged, NO_CHANGES } from "./changes.js";
+import { createEngine, firstDifference, parity } from "./engine.js";
+import { headStatistics } from "./statistics.js";
+import { STRINGS } from "./strings.js";
+
+/** The three families of attention, as they stand on the map from left to right. */
+export const FAMILIES = [
+  { id: "encoder", stack: "encoder", sublayer: "self_attention", rows: "source", columns: "source" },
+  { id: "cross", stack: "decoder", sublayer: "cross_attention", rows: "target", columns: "source" },
+  { id: "decoder", stack: "decoder", sublayer: "self_attention", rows: "target", columns: "target" },
+];
+const PADDING = "target_padding_mask";
+
+/** Returns the name of a family's attention in a layer, such as "decoder.layers.0.cross_attention". */
+export function attentionName(family, layer) {
+  return `${family.stack}.layers.${layer}.${family.sublayer}`;
+}
+
+/** Returns the app of one view; `signal` ends all that it started. */
+export async function createApp(payload, host, signal) {
+  const engine = await createEngine(payload, host);
+  const app = new App(payload, engine, signal);
+  await app.open(payload.sentence);
+  app.parity = await parity(engine, payload);
+  return app;
+}
+
+class App {
+  constructor(payload, engine, signal) {
+    Object.assign(this, { payload, engine, signal, config: engine.config });
+    this.listeners = new Map();
+    this.changes = { ...NO_CHANGES };
+    this.sentence = payload.sentence;
+    this.search = { beamSize: engine.decoding.beam_size, lengthPenalty: engine.decoding.length_penalty };
+    this.result = null;
+    this.parity = null;
+    this.run = 0;
+    this.ui = {
+      language: navigator.language?.startsWith("zh") ? "zh" : "en",
+      theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
+      stage: "map", // or "point": one tensor, large, with its numbers
+      point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
+      heads: Object.fromEntries(FAMILIES.map((family) => [family.id, { layer: this.layersOf(family) - 1, head: 0 }])),
+      order: "index",
+      contrast: false,
+      panel: "numbers",
+      selected: null, // {name, index}: the cell whose arithmetic is shown
+      shown: null, // how many target positions the animation has reached; null = all
+      step: null,
+    };
+  }
+
+  /** Calls `listener` at each event of a type, until the view is closed. Returns what stops it earlier. */
+  on(type, listener) {
+    if (!this.listeners.has(type)) this.listeners.set(type, new Set());
+    this.listeners.get(type).add(listener);
+    return () => this.listeners.get(type)?.delete(listener);
+  }
+
+  emit(type, detail) {
+    for (const listener of [...(this.listeners.get(type) ?? [])]) listener(detail);
+  }
+
+  /** Returns a string of the interface in the reader's language; {0}, {1} … are filled in. */
+  t(key, ...values) {
+    const text = STRINGS[this.ui.language][key] ?? STRINGS.en[key] ?? key;
+    return values.reduce((filled, value, place) => filled.replaceAll(`{${place}}`, String(value)), text);
+  }
+
+  /** Changes what the reader looks at. */
+  show(patch) {
+    this.ui = { ...this.ui, ...patch };
+    this.emit("ui", Object.keys(patch));
+  }
+
+  /** Lights tokens in all grids: a list of {side, position}. */
+  light(tokens) {
+    this.emit("hover", tokens);
+  }
+
+  /** Opens the arithmetic of one number. */
+  select(name, index) {
+    this.show({ selected: { name, index: [...index] }, panel: "numbers" });
+  }
+
+  layersOf(family) {
+    return this.config[`${family.stack}_layers`];
+  }
+
+  /** Starts anew with another sentence: it becomes what changes are compared with. */
+  async open(sentence) {
+    this.sentence = sentence;
+    this.changes = { ...NO_CHANGES };
+    await this.compute();
+  }
+
+  /** Changes the model or its input; what is not named stays as it is. */
+  async set(changes) {
+    checkChanges(changes, this.config);
+    this.changes = { ...this.changes, ...changes };
+    await this.compute();
+  }
+
+  /** Undoes all changes. */
+  async reset() {
+    this.changes = { ...NO_CHANGES };
+    await this.compute();
+  }
+
+  /** Changes beam size or length penalty. */
+  async searchWith(search) {
+    this.search = { ...this.search, ...search };
+    await this.compute();
+  }
+
+  /** Whether anything differs from the sentence as it was opened. */
+  get changed() {
+    const { source, prefix } = this.changes;
+    return !isUnchanged(this.changes) || Boolean(prefix) || (source ?? this.sentence) !== this.sentence;
+  }
+
+  /** Returns the value of a point for the current sentence under the current changes. */
+  async value(name) {
+    return this.result.current.trace.get(name);
+  }
+
+  async compute() {
+    const run = ++this.run;
+    this.emit("busy", true);
+    try {
+      const result = await this.computed();
+      if (run !== this.run || this.signal.aborted) return;
+      this.result = result;
+      this.emit("result", result);
+    } finally {
+      if (run === this.run) this.emit("busy", false);
+    }
+  }
+
+  async computed() {
+    const key = JSON.stringify([this.sentence, this.search, this.changes.mistakes.includes(PADDING)]);
+    if (this.reference?.key !== key) {
+      this.reference = { key, ...(await this.translated(this.sentence, "", this.engineChanges(NO_CHANGES))) };
+    }
+    const reference = this.reference;
+    if (!this.changed) {
+      return { reference, current: reference, firstDifference: null, logProbOfReference: reference.hypothesis.logProb };
+    }
+    const changes = await this.resolved();
+    const current = await this.translated(this.changes.source ?? this.sentence, this.changes.prefix ?? "", changes);
+    const sameTarget = String(current.targetIds) === String(reference.targetIds);
+    const compared = sameTarget ? current.trace : await this.traced(current.sourceIds, reference.targetIds, changes);
+    return {
+      reference,
+      current,
+      firstDifference: await firstDifference(reference.trace, compared),
+      logProbOfReference: await logProbOf(compared, reference.hypothesis.ids),
+    };
+  }
+
+  /** Returns one sentence translated and traced under changes. */
+  async translated(text, prefix, changes) {
+    const { engine } = this;
+    const { eos_id: eos, bos_id: bos } = this.config;
+    const sourceIds = [...(await engine.encode("source", text)).ids, eos];
+    const prefixIds = prefix ? (await engine.encode("target", prefix)).ids : [];
+    const search = await engine.search({ sourceIds, prefixIds, ...this.search, nBest: this.search.beamSize, changes });
+    const hypothesis = search.hypotheses[0];
+    const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
+    const trace = await this.traced(sourceIds, targetIds, changes);
+    return {
+      text: hypothesis.text, search, hypothesis, sourceIds, targetIds, prefixIds, trace,
+      sourceTokens: engine.tokens("source", this.padded(sourceIds, targetIds)[0]),
+      targetTokens: engine.tokens("target", this.padded(sourceIds, targetIds)[1]),
+      outputTokens: hypothesis.tokens,
+    };
+  }
+
+  traced(sourceIds, targetIds, changes) {
+    const [source, target] = this.padded(sourceIds, targetIds);
+    return this.engine.trace({ sourceIds: source, targetIds: target, changes });
+  }
+
+  /** Returns ids of equal length while a mistake about padding is looked at: without padding it could not be seen. */
+  padded(sourceIds, targetIds) {
+    if (!this.changes.mistakes.includes(PADDING)) return [sourceIds, targetIds];
+    const length = Math.max(sourceIds.length, targetIds.length);
+    return [sourceIds, targetIds].map((ids) => [...ids, ...Array(length - ids.length).fill(this.config.pad_id)]);
+  }
+
+  /** Returns the changes as the engine takes them. */
+  engineChanges({ ablated, masks, overrides, positions, scale, mistakes, checkpoint }, patches = []) {
+    return { ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint };
+  }
+
+  /** Returns the current changes for the engine: the sentences that patches come from as ids. */
+  async resolved() {
+    const plain = this.engineChanges(NO_CHANGES);
+    const patches = [];
+    for (const { sentence, ...patch } of this.changes.patches) {
+      const donor = await this.translated(sentence, "", { ...plain, checkpoint: this.changes.checkpoint });
+      patches.push({ ...patch, sourceIds: donor.sourceIds, targetIds: donor.targetIds });
+    }
+    return this.engineChanges(this.changes, patches);
+  }
+
+  /** Returns the tokens along a point's rows or columns, or null where these are dimensions. */
+  labels(name) {
+    const { sourceTokens, targetTokens } = this.result.current;
+    const cross = name.includes("cross_attention");
+    const source = name.startsWith("source") || name.startsWith("encoder") || /cross_attention\.(key|value)$/.test(name);
+    const rows = source && !(cross && this.changes.mistakes.includes("decoder_keys")) ? sourceTokens : targetTokens;
+    if (!/\.(scores|weights)$/.test(name)) return { rows, columns: null, rowSide: rows === sourceTokens ? "source" : "target" };
+    const keysFromSource = cross && !this.changes.mistakes.includes("decoder_keys");
+    const columns = keysFromSource ? sourceTokens : rows;
+    return { rows, columns, rowSide: rows === sourceTokens ? "source" : "target", columnSide: columns === sourceTokens ? "source" : "target" };
+  }
+
+  /** Returns whether the query at `row` may look at the key at `column` in an attention, under the current changes. */
+  allowed(attention, row, column) {
+    const edit = (this.changes.masks[attention] ?? []).findLast((cell) => cell[0] === row && cell[1] === column);
+    if (edit) return edit[2];
+    const { mistakes } = this.changes;
+    const keys = this.labels(`${attention}.weights`).columns;
+    if (attention.includes("cross") && mistakes.includes(PADDING)) return this.result.current.targetTokens[column] !== "<pad>";
+    if (keys[column] === "<pad>") return false;
+    return !attention.startsWith("decoder") || attention.includes("cross") || mistakes.includes("no_causal_mask") || column <= row;
+  }
+
+  /** Returns the statistics of every head of a family: [{layer, head, entropy, peak, …}]. */
+  async statistics(family) {
+    const { current } = this.result;
+    const found = [];
+    for (let layer = 0; layer < this.layersOf(family); layer++) {
+      const name = `${attentionName(family, layer)}.weights`;
+      const { shape: [heads, rows, columns], data } = await current.trace.get(name);
+      const keys = this.labels(name).columns;
+      for (let head = 0; head < heads; head++) {
+        found.push({ layer, head, ...headStatistics(data, head * rows * columns, rows, columns, keys) });
+      }
+    }
+    return found;
+  }
+
+  /** Returns how log p of the current output changes when one head is ablated. */
+  async ablationEffect(attention, head) {
+    const { current } = this.result;
+    const changes = await this.resolved();
+    const heads = [...new Set([...(changes.ablated[attention] ?? []), head])];
+    const trace = await this.traced(current.sourceIds, current.targetIds, { ...changes, ablated: { ...changes.ablated, [attention]: heads } });
+    return (await logProbOf(trace, current.hypothesis.ids)) - current.hypothesis.logProb;
+  }
+
+  /** Returns a translation under the current changes. */
+  async translate(text, { beamSize, lengthPenalty, prefix } = {}) {
+    const { engine } = this;
+    const sourceIds = [...(await engine.encode("source", text ?? this.changes.source ?? this.sentence)).ids, this.config.eos_id];
+    const forced = prefix ?? this.changes.prefix ?? "";
+    const { hypotheses } = await engine.search({
+      sourceIds,
+      prefixIds: forced ? (await engine.encode("target", forced)).ids : [],
+      beamSize: beamSize ?? this.search.beamSize,
+      lengthPenalty: lengthPenalty ?? this.search.lengthPenalty,
+      nBest: 1,
+      changes: await this.resolved(),
+    });
+    return hypotheses[0];
+  }
+}
+
+/** Returns the sum of the log probabilities that a trace gives to the tokens of an output. */
+async function logProbOf(trace, ids) {
+  const { shape: [, width], data } = await trace.get("log_probs");
+  return ids.reduce((sum, id, position) => sum + data[position * width + id], 0);
+}

@@ -1,0 +1,7 @@
+// (to be written)
+import { element } from "./dom.js";
+
+/** Returns the panel as an element. */
+export function createChangesPanel(app) {
+  return element("div", {}, app.t("panel.changes"));
+}

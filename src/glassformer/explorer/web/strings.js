@@ -1,0 +1,110 @@
+// Every word of the interface, in English and in Chinese. {0}, {1} … are filled in.
+
+const WORDS = {
+  // page
+  "page.title": ["The Transformer, every number of it", "Transformer:每一个数字都看得见"],
+  "page.sentence": ["Source sentence", "源句"],
+  "page.translate": ["Translate", "翻译"],
+  "page.examples": ["Examples", "例句"],
+  "page.examples.pick": ["Try an example …", "试试例句……"],
+  "page.theme": ["Dark / light", "深色 / 浅色"],
+  "page.language": ["中文", "English"],
+  "page.busy": ["computing …", "计算中……"],
+  "page.parity": ["equals PyTorch to {0}", "与 PyTorch 相差不超过 {0}"],
+  "page.parity.title": ["Largest difference between the numbers computed on this page and PyTorch's own, for one sentence that travels along. At most 1e-4 is right.", "本页计算的数字与 PyTorch 自己的数字之间的最大差(针对随页面附带的一个句子)。不超过 1e-4 即为正确。"],
+  "page.parity.bad": ["differs from PyTorch by {0}", "与 PyTorch 相差 {0}"],
+  "page.recorded": ["recorded numbers: changes need Python behind the page (glassformer explore RUN)", "这里是录制的数字:改动需要页面背后有 Python(glassformer explore RUN)"],
+  "page.remote": ["Python behind this page computes the numbers", "数字由页面背后的 Python 计算"],
+  "page.about": ["{0} · {1} parameters · {2} + {3} layers · {4} heads · d_model {5}", "{0} · {1} 个参数 · {2} + {3} 层 · {4} 个头 · d_model {5}"],
+  "page.panels": ["Panels", "面板"],
+  "output.source": ["source", "源句"],
+  "output.output": ["translation", "译文"],
+  "output.before": ["before", "改动前"],
+  "output.after": ["after", "改动后"],
+  "output.same": ["the translation stays the same", "译文不变"],
+  "output.first": ["first tensor that differs", "第一个不同的张量"],
+  "output.none": ["no tensor differs", "没有张量不同"],
+  "output.oldUnderNew": ["log p of the old translation now", "旧译文现在的 log p"],
+  "output.reset": ["Undo all changes", "撤销所有改动"],
+  "output.word": ["{0}: probability {1}", "“{0}”的概率为 {1}"],
+  // words
+  "word.head": ["head", "头"],
+  "word.layer": ["layer", "层"],
+  "word.weight": ["weight", "权重"],
+  "word.score": ["score", "分数"],
+  "word.value": ["value", "值"],
+  "word.close": ["Close", "关闭"],
+  // map
+  "map.order": ["Sort heads by", "头的排序"],
+  "order.index": ["number", "编号"],
+  "order.entropy": ["entropy", "熵"],
+  "order.peak": ["peak", "峰值"],
+  "order.diagonal": ["diagonal", "对角线"],
+  "order.special": ["mass on <bos>/<eos>", "在 <bos>/<eos> 上的权重"],
+  "order.punctuation": ["mass on punctuation", "在标点上的权重"],
+  "order.ablation": ["effect of ablating it", "去掉后的影响"],
+  "map.contrast": ["Contrast per row", "逐行对比度"],
+  "map.contrast.title": ["Colour each row by its own largest weight", "按每行自己的最大权重着色"],
+  "map.contrast.on": ["each row has its own scale now", "现在每行用自己的色标"],
+  "map.masked": ["hatched: blocked (–∞)", "斜线:被遮挡(–∞)"],
+  "map.heads": ["Heads of {0}", "{0}的各个头"],
+  "map.head": ["layer {0}, head {1}: entropy {2} bits, mean peak {3}, on <bos>/<eos> {4}", "第 {0} 层,第 {1} 个头:熵 {2} 比特,平均峰值 {3},在 <bos>/<eos> 上 {4}"],
+  "map.facts": ["layer {0} · head {1} · entropy {2} bits · peak {3}", "第 {0} 层 · 头 {1} · 熵 {2} 比特 · 峰值 {3}"],
+  "map.ablated": ["switched off", "已关闭"],
+  "map.hint": ["point at a cell to read it, click it for its arithmetic", "指向格子可读数,点击可看算式"],
+  "map.larger": ["Larger, with numbers", "放大,显示数字"],
+  "family.encoder": ["Encoder self-attention", "编码器自注意力"],
+  "family.encoder.about": ["each source word looks at all source words", "源句的每个词看源句的所有词"],
+  "family.cross": ["Cross-attention", "交叉注意力"],
+  "family.cross.about": ["each target word, to choose the next one, looks at source words", "每个译文词为了选出下一个词,看源句的词"],
+  "family.decoder": ["Decoder self-attention", "解码器自注意力"],
+  "family.decoder.about": ["target words look at themselves and earlier ones", "译文的词看自己和前面的词"],
+  "grid.label": ["{0}, head {1}: {2} rows, {3} columns", "{0},头 {1}:{2} 行,{3} 列"],
+  "grid.cell": ["row: {0}, column: {1}, {2} {3}", "行:{0},列:{1},{2} {3}"],
+  "grid.blocked": ["blocked (minus infinity)", "被遮挡(负无穷)"],
+  // one point
+  "point.title": ["One tensor, with its numbers", "一个张量及其数字"],
+  "point.back": ["Map", "总图"],
+  "point.part": ["Part of the model", "模型的部分"],
+  "point.point": ["Tensor", "张量"],
+  "point.end": ["output", "输出"],
+  "point.table": ["As a table", "表格"],
+  "point.cut": ["{0} further columns are in the picture", "其余 {0} 列见图"],
+  "point.missing": ["{0} is not in the recorded trace", "录制中没有 {0}"],
+  "point.embedding": ["A row of the embedding matrix for each token, times √d_model (§3.4).", "每个词元在嵌入矩阵中的一行,乘以 √d_model(§3.4)。"],
+  "point.positions": ["The pattern of each position: sines and cosines of falling frequency (§3.5).", "每个位置的图案:频率递减的正弦和余弦(§3.5)。"],
+  "point.input": ["What enters here.", "进入这里的值。"],
+  "point.query": ["x W_Q: what each position looks for (§3.2.2).", "x W_Q:每个位置在找什么(§3.2.2)。"],
+  "point.key": ["x W_K: what each position offers (§3.2.2).", "x W_K:每个位置提供什么(§3.2.2)。"],
+  "point.value": ["x W_V: what each position hands over (§3.2.2).", "x W_V:每个位置交出什么(§3.2.2)。"],
+  "point.scores": ["Query · key / √d_k, before the mask (§3.2.1).", "查询 · 键 / √d_k,遮挡之前(§3.2.1)。"],
+  "point.weights": ["Softmax of the allowed scores: each row sums to 1 (§3.2.1).", "允许的分数的 softmax:每行之和为 1(§3.2.1)。"],
+  "point.heads": ["Weights · values: what each head gathers (§3.2.1).", "权重 · 值:每个头收集到的(§3.2.1)。"],
+  "point.joined": ["The heads side by side (§3.2.2).", "各个头并排(§3.2.2)。"],
+  "point.hidden": ["x W_1 + b_1 (§3.3).", "x W_1 + b_1(§3.3)。"],
+  "point.activated": ["After the activation: negative values are gone with ReLU (§3.3).", "激活之后:ReLU 去掉负值(§3.3)。"],
+  "point.output": ["What this part of the model gives.", "模型这一部分的输出。"],
+  "point.added": ["Residual: input + output (§3.1).", "残差:输入 + 输出(§3.1)。"],
+  "point.normed": ["Layer norm: mean 0, variance 1, then γ and β (§3.1).", "层归一化:均值 0、方差 1,再乘 γ 加 β(§3.1)。"],
+  "point.logits": ["A score for every word; the likeliest are shown (§3.4).", "每个词一个分数;只显示最可能的(§3.4)。"],
+  "point.log_probs": ["Softmax of the logits: how probable each next word is (§3.4).", "logits 的 softmax:下一个词的概率(§3.4)。"],
+  // panels
+  "panel.numbers": ["Arithmetic", "算式"],
+  "panel.changes": ["What if?", "如果……"],
+  "panel.beam": ["Beam", "束搜索"],
+  "panel.positions": ["Positions", "位置"],
+  "panel.training": ["Training", "训练"],
+  // ribbon
+  // numbers
+  // changes
+  // beam
+  // positions
+  // training
+};
+
+const LANGUAGES = ["en", "zh"];
+
+/** The strings of each language. */
+export const STRINGS = Object.fromEntries(LANGUAGES.map((language, place) => [
+  language, Object.fromEntries(Object.entries(WORDS).map(([key, texts]) => [key, texts[place]])),
+]));

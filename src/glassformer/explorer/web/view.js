@@ -1,0 +1,242 @@
+// One view: the page's frame, its panels, and the console that scripts and tests use.
+import { createApp } from "./app.js";
+import { arithmetic } from "./arithmetic.js";
+import { createBeamPanel } from "./beam_panel.js";
+import { createChangesPanel } from "./changes_panel.js";
+import { button, chooser, element, numberText, refill, tokenElement } from "./dom.js";
+import { keepLink } from "./link.js";
+import { createMap } from "./map.js";
+import { createNumbersPanel } from "./numbers_panel.js";
+import { createPointView } from "./point_view.js";
+import { createPositionsPanel } from "./positions_panel.js";
+import { createRibbon } from "./ribbon.js";
+import { STYLES } from "./styles.js";
+import { createTrainingPanel } from "./training_panel.js";
+
+const PANELS = [
+  ["numbers", createNumbersPanel], ["changes", createChangesPanel], ["beam", createBeamPanel],
+  ["positions", createPositionsPanel], ["training", createTrainingPanel],
+];
+
+/** Returns the view in `el`: its console, ready once `ready` is. */
+export function createView(el, payload, host) {
+  const closing = new AbortController();
+  const root = element("div", { className: "glassformer" });
+  refill(el, element("style", {}, STYLES), root);
+  let app = null;
+  const ready = createApp(payload, host, closing.signal).then((made) => {
+    if (closing.signal.aborted) return;
+    app = made;
+    build(root, app);
+  });
+  ready.catch((error) => refill(root, element("p", { className: "gf-error", role: "alert" }, String(error.message ?? error))));
+  const after = (action) => async (...given) => (await ready, action(...given));
+  return {
+    ready,
+    get parity() { return app?.parity ?? null; },
+    get firstDifference() { return app?.result?.firstDifference ?? null; },
+    get app() { return app; },
+    points: after(() => app.result.current.trace.names),
+    value: after((name) => app.value(name)),
+    translate: after(async (text, options) => {
+      const { text: output, score, logProb, tokens } = await app.translate(text, options);
+      return { text: output, score, logProb, tokens };
+    }),
+    set: after((changes) => app.set(changes)),
+    reset: after(() => app.reset()),
+    explain: after((name, index) => arithmetic(app, name, index)),
+    close() {
+      closing.abort();
+      refill(el);
+      if (globalThis.glassformer === this) delete globalThis.glassformer;
+      if (el.glassformer === this) delete el.glassformer;
+    },
+  };
+}
+
+function build(root, app) {
+  const stage = element("div", { className: "gf-stage" });
+  const map = createMap(app), point = createPointView(app);
+  refill(stage, map, point);
+  refill(root, header(app), outcome(app), createRibbon(app), element("main", { className: "gf-main" }, stage, panels(app)));
+  const dress = () => {
+    root.dataset.theme = app.ui.theme;
+    root.lang = app.ui.language === "zh" ? "zh-CN" : "en";
+    map.hidden = app.ui.stage !== "map";
+    point.hidden = app.ui.stage !== "point";
+  };
+  dress();
+  app.on("ui", dress);
+  watchSize(root, app);
+  keepLink(app);
+  const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
+  root.prepend(problems);
+  app.on("problem", (text) => {
+    problems.textContent = text;
+    problems.hidden = !text;
+  });
+  app.emit("resize");
+}
+
+/** Tells the panels when the page's width changes: pictures are drawn to fit. */
+function watchSize(root, app) {
+  let width = root.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (root.clientWidth === width) return;
+    width = root.clientWidth;
+    app.emit("resize");
+  });
+  observer.observe(root);
+  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+}
+
+function header(app) {
+  const top = element("header", { className: "gf-header" });
+  const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
+  field.value = app.sentence;
+  const form = element("form", { className: "gf-form", onsubmit: (event) => { event.preventDefault(); attempt(app, () => app.open(field.value)); } });
+  function fill() {
+    const { config, payload, engine } = app;
+    field.setAttribute("aria-label", app.t("page.sentence"));
+    field.disabled = engine.live === false;
+    const examples = [["", app.t("page.examples.pick")], ...payload.examples.map((text) => [text, text])];
+    refill(form, field, button(app.t("page.translate"), () => {}, { className: "gf-primary", disabled: engine.live === false }),
+      payload.examples.length > 0 && chooser(app.t("page.examples"), examples, "", (text) => {
+        if (!text) return;
+        field.value = text;
+        attempt(app, () => app.open(text));
+      }));
+    form.querySelector("button").type = "submit";
+    refill(top,
+      element("div", { className: "gf-brand" }, element("h1", {}, "glassformer"),
+        element("p", { className: "gf-note" }, element("bdi", {}, app.t("page.about", payload.name, payload.parameters.toLocaleString("en"), config.encoder_layers,
+          config.decoder_layers, config.heads, config.d_model)))),
+      form,
+      element("div", { className: "gf-tools" }, badge(app),
+        button(app.t("page.language"), () => app.show({ language: app.ui.language === "en" ? "zh" : "en" })),
+        button("◐", () => app.show({ theme: app.ui.theme === "dark" ? "light" : "dark" }), { title: app.t("page.theme") })));
+    top.querySelector(".gf-tools button:last-child").setAttribute("aria-label", app.t("page.theme"));
+  }
+  fill();
+  app.on("ui", (keys) => { if (keys.includes("language")) fill(); });
+  app.on("result", () => { if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence; });
+  return top;
+}
+
+/** Runs what the reader asked for, and says what went wrong. */
+export async function attempt(app, action) {
+  app.emit("problem", "");
+  try {
+    await action();
+  } catch (error) {
+    app.emit("problem", error.message ?? String(error));
+  }
+}
+
+function badge(app) {
+  const good = app.parity <= 1e-4;
+  const text = app.parity === null ? app.t("page.recorded") : app.t(good ? "page.parity" : "page.parity.bad", app.parity.toExponential(0));
+  const label = app.engine.live === "remote" ? app.t("page.remote") : app.engine.live === false ? app.t("page.recorded") : text;
+  return element("span", { className: good || app.parity === null ? "gf-badge" : "gf-badge gf-bad", title: app.t("page.parity.title") }, label);
+}
+
+/** Returns the lines under the header: source and translation, and what a change has done to them. */
+function outcome(app) {
+  const lines = element("section", { className: "gf-outcome", "aria-live": "polite" });
+  function fill() {
+    if (!app.result) return;
+    const { reference, current, firstDifference, logProbOfReference } = app.result;
+    refill(lines,
+      line(app, "output.source", tokens(app, current.sourceTokens, "source", 0)),
+      app.changed && current.text !== reference.text &&
+        line(app, "output.before", element("bdi", {}, reference.text), logProb(reference.hypothesis.logProb)),
+      line(app, app.changed ? "output.after" : "output.output",
+        confidentTokens(app, current), logProb(current.hypothesis.logProb)),
+      app.changed && element("p", { className: "gf-change" },
+        element("span", {}, current.text === reference.text ? `${app.t("output.same")} · ` : ""),
+        element("span", {}, `${app.t("output.oldUnderNew")}: ${numberText(reference.hypothesis.logProb)} → ${numberText(logProbOfReference)} · `),
+        firstDifference ? element("span", {}, `${app.t("output.first")}: `, firstLink(app, firstDifference)) : app.t("output.none"),
+        " ", button(app.t("output.reset"), () => attempt(app, () => app.reset()))));
+  }
+  app.on("result", fill);
+  app.on("ui", (keys) => { if (keys.includes("language")) fill(); });
+  app.on("busy", (busy) => { lines.setAttribute("aria-busy", String(busy)); });
+  app.on("hover", (lit) => {
+    for (const one of lines.querySelectorAll("[data-side]")) {
+      one.classList.toggle("gf-lit", lit.some(({ side, position }) => side === one.dataset.side && position === Number(one.dataset.position)));
+    }
+  });
+  fill();
+  return lines;
+}
+
+function line(app, key, ...content) {
+  return element("p", { className: "gf-line" }, element("span", { className: "gf-label" }, app.t(key)), element("span", { className: "gf-words" }, content));
+}
+
+function logProb(value) {
+  return element("span", { className: "gf-note" }, ` log p = ${numberText(value)}`);
+}
+
+function firstLink(app, name) {
+  return button(name, () => app.show({ stage: "point", point: { name, head: 0 } }), { className: "gf-link gf-first" });
+}
+
+function tokens(app, texts, side, first) {
+  return texts.map((text, at) => {
+    const position = at + first;
+    const light = (on) => () => app.light(on ? [{ side, position }] : []);
+    return tokenElement(text, { "data-side": side, "data-position": position, onpointerenter: light(true), onpointerleave: light(false) });
+  });
+}
+
+/** Returns the output's words; the line under each is as long as the word is probable. */
+function confidentTokens(app, { outputTokens, hypothesis }) {
+  const made = tokens(app, outputTokens, "target", 1);
+  made.forEach((one, at) => {
+    const probability = Math.exp(hypothesis.tokenLogProbs[at]);
+    one.classList.add("gf-confident");
+    one.style.setProperty("--share", `${Math.round(100 * probability)}%`);
+    one.title = app.t("output.word", outputTokens[at], numberText(probability, 3));
+  });
+  return made;
+}
+
+/** Scrolls to an element that stands below the screen, as the panels do on a narrow one. */
+function bringIntoView(aside) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (aside.getBoundingClientRect().top > innerHeight - 80) aside.scrollIntoView({ behavior: calm ? "auto" : "smooth" });
+}
+
+function panels(app) {
+  const aside = element("aside", { className: "gf-panels" });
+  const made = new Map(PANELS.map(([id, create]) => [id, create(app)]));
+  const tabs = element("div", { role: "tablist", className: "gf-tabs" });
+  const prefix = `gf-${Math.random().toString(36).slice(2)}`;
+  function fill() {
+    tabs.setAttribute("aria-label", app.t("page.panels"));
+    refill(tabs, [...made.keys()].map((id) => element("button", {
+      type: "button", role: "tab", id: `${prefix}-tab-${id}`, "aria-controls": `${prefix}-${id}`, "aria-selected": String(id === app.ui.panel),
+      tabindex: id === app.ui.panel ? "0" : "-1", onclick: () => app.show({ panel: id }),
+    }, app.t(`panel.${id}`))));
+    for (const [id, panel] of made) panel.parentElement.hidden = id !== app.ui.panel;
+  }
+  tabs.addEventListener("keydown", (event) => {
+    const ids = [...made.keys()];
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    app.show({ panel: ids[(ids.indexOf(app.ui.panel) + step + ids.length) % ids.length] });
+    tabs.querySelector("[aria-selected=true]").focus();
+    event.preventDefault();
+  });
+  const holders = [...made].map(([id, panel]) => element("div", {
+    role: "tabpanel", id: `${prefix}-${id}`, "aria-labelledby": `${prefix}-tab-${id}`, tabindex: "0",
+  }, panel));
+  refill(aside, tabs, holders);
+  fill();
+  app.on("ui", (keys) => {
+    if (keys.includes("panel") || keys.includes("language")) fill();
+    if (keys.includes("selected") && app.ui.selected) bringIntoView(aside);
+  });
+  return aside;
+}
