@@ -5,7 +5,7 @@ Each text has exactly one result, in order; one that cannot be translated has an
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.decoding.hypothesis import Hypothesis
+    from glassformer.decoding.search_trace import SearchStep, SearchTree
+    from glassformer.decoding.transformer_step import TransformerStep
     from glassformer.model.transformer import Transformer
 
 T = TypeVar("T")
 
-__all__ = ["Sampling", "Status", "Translation", "Translator"]
+__all__ = ["Explanation", "Sampling", "Status", "Translation", "Translator"]
 
 Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
 
@@ -56,6 +58,30 @@ class Translation:
     """The next best outputs, best first, when more than one was asked for."""
     status: Status = "ok"
     """"ok"; "max_length": cut at its maximal length; or why nothing was translated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How one translation came about; where there is none, only the text, the status and how it was to be searched."""
+
+    text: str
+    translation: Translation
+    """What `translate` returns; the alternatives are all other hypotheses that the beam finished."""
+    beam_size: int
+    length_penalty: float
+    source: tuple[str, ...] = ()
+    """The tokens that the encoder reads, `<eos>` included."""
+    unknown: tuple[str, ...] = ()
+    """Tokens of the text that are not in the vocabulary: the encoder reads `<unk>`."""
+    attention: tuple[tuple[float, ...], ...] = ()
+    """For each token of the translation, how much cross-attention looks at each token of the source while the token is
+    being chosen: the mean over the heads of one layer; each row sums to 1."""
+    attention_layer: str = ""
+    """The name of that attention: of the decoder's last layer."""
+    tree: "SearchTree" = field(default_factory=lambda: _no_tree())
+    """All candidates of the search."""
+    tree_tokens: tuple[str, ...] = ()
+    """The token of each node of the tree, in a readable form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +157,7 @@ class Translator:
             raise ShapeError(f"got {len(prefixes)} prefixes for {len(texts)} texts")
         if sampling and max(beam_size or 1, n_best) > 1:
             raise ConfigError("sampling draws one output a text: leave out beam_size and n_best")
-        decoding = self.bundle.configuration.decoding
-        search = _Search(
-            beam_size=decoding.beam_size if beam_size is None else beam_size,
-            length_penalty=decoding.length_penalty if length_penalty is None else length_penalty,
-            n_best=n_best,
-            sampling=sampling,
-        )
+        search = self._search(beam_size, length_penalty, n_best, sampling)
         results = [Translation(text="", status=self._status(text, self._source_ids, max_source)) for text in texts]
         jobs = self._jobs(texts, prefixes, results, search)
         for batch in _batches(jobs, lambda job: len(job.source) * search.rows, BATCH_TOKENS):
@@ -158,6 +178,47 @@ class Translator:
             yield from self.translate(held, sampling=sampling, **options)
             sampling = sampling and replace(sampling, first=sampling.first + len(held))
 
+    def explain(
+        self,
+        text: str,
+        *,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        prefix: str = "",
+        max_source: int = MAX_SOURCE,
+    ) -> Explanation:
+        """Return the translation of a text, where cross-attention looked for it, and the tree of the search.
+
+        The options are those of `translate`.
+
+        Raises:
+            DecodingError: an option is out of its range.
+        """
+        from glassformer.decoding.search_trace import SearchTree
+
+        search = self._search(beam_size, length_penalty)
+        size, alpha = search.beam_size, search.length_penalty
+        status = self._status(text, self._source_ids, max_source)
+        if status != "ok":
+            return Explanation(
+                text=text, translation=Translation(text="", status=status), beam_size=size, length_penalty=alpha
+            )
+        job, seen = self._job(text, prefix), list["SearchStep"]()
+        [hypotheses] = self._beam([job], replace(search, n_best=size), watch=seen.append)
+        tree = SearchTree.of(seen, bos_id=self.bundle.model_config.bos_id)
+        return Explanation(
+            text=text,
+            translation=self._translation(hypotheses, job.max_length),
+            beam_size=size,
+            length_penalty=alpha,
+            source=tuple(self.bundle.source_tokenizer.tokens(job.source)),
+            unknown=self._unknown(text),
+            attention=self._looks(job.source, hypotheses[0].tokens),
+            attention_layer=self._last_attention,
+            tree=tree,
+            tree_tokens=tuple(self.bundle.target_tokenizer.tokens([node.token for node in tree.nodes])),
+        )
+
     def score(self, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None) -> list[Translation]:
         """Return each given target as a Translation: its tokens with the log probabilities that the model gives them.
 
@@ -174,6 +235,21 @@ class Translator:
             for place, log_probs in zip(places, self._forced([encoded[place] for place in places]), strict=True):
                 results[place] = self._scored(pairs[place][1], encoded[place][1], log_probs, alpha)
         return results
+
+    def _search(
+        self,
+        beam_size: int | None,
+        length_penalty: float | None,
+        n_best: int = 1,
+        sampling: Sampling | None = None,
+    ) -> "_Search":
+        decoding = self.bundle.configuration.decoding
+        return _Search(
+            beam_size=decoding.beam_size if beam_size is None else beam_size,
+            length_penalty=decoding.length_penalty if length_penalty is None else length_penalty,
+            n_best=n_best,
+            sampling=sampling,
+        )
 
     def _status(self, text: str, ids: Callable[[str], list[int]], longest: int = MAX_SOURCE) -> Status:
         if not normalise(text):
@@ -195,11 +271,13 @@ class Translator:
         for place, (text, prefix, result) in enumerate(zip(texts, prefixes, results, strict=True)):
             if result.status != "ok":
                 continue
-            source = tuple(self._source_ids(text))
             seed = search.sampling.seed_of(place) if search.sampling else 0
-            forced = tuple(self.bundle.target_tokenizer.encode(prefix))
-            jobs.setdefault(_Job(source, forced, self._max_length(source), seed), []).append(place)
+            jobs.setdefault(self._job(text, prefix, seed), []).append(place)
         return jobs
+
+    def _job(self, text: str, prefix: str, seed: int = 0) -> "_Job":
+        source = tuple(self._source_ids(text))
+        return _Job(source, tuple(self.bundle.target_tokenizer.encode(prefix)), self._max_length(source), seed)
 
     def _max_length(self, source: Sequence[int]) -> int:
         return min(len(source) + EXTRA_LENGTH, self._longest)
@@ -212,13 +290,10 @@ class Translator:
 
     def _decode(self, batch: Sequence["_Job"], search: "_Search") -> "list[list[Hypothesis]]":
         """Return the hypotheses of each job, best first."""
-        from glassformer.decoding.beam import beam_search
         from glassformer.decoding.greedy import greedy
         from glassformer.decoding.sampling import sample
-        from glassformer.decoding.transformer_step import TransformerStep
 
-        step = TransformerStep(self.model, self._padded([job.source for job in batch]))
-        lengths, prefixes = [job.max_length for job in batch], [job.prefix for job in batch]
+        step, lengths, prefixes = self._step(batch), [job.max_length for job in batch], [job.prefix for job in batch]
         if search.sampling:
             how, seeds = search.sampling, [job.seed for job in batch]
             drawn = sample(
@@ -235,14 +310,47 @@ class Translator:
         if search.beam_size == 1 and search.n_best == 1:
             alpha = search.length_penalty
             return [[one] for one in greedy(step, max_lengths=lengths, prefixes=prefixes, length_penalty=alpha)]
+        return self._beam(batch, search)
+
+    def _beam(
+        self, batch: Sequence["_Job"], search: "_Search", watch: "Callable[[SearchStep], object] | None" = None
+    ) -> "list[list[Hypothesis]]":
+        from glassformer.decoding.beam import beam_search
+
         return beam_search(
-            step,
+            self._step(batch),
             beam_size=search.beam_size,
             n_best=search.n_best,
             length_penalty=search.length_penalty,
-            max_lengths=lengths,
-            prefixes=prefixes,
+            max_lengths=[job.max_length for job in batch],
+            prefixes=[job.prefix for job in batch],
+            watch=watch,
         )
+
+    def _step(self, batch: Sequence["_Job"]) -> "TransformerStep":
+        from glassformer.decoding.transformer_step import TransformerStep
+
+        return TransformerStep(self.model, self._padded([job.source for job in batch]))
+
+    @property
+    def _last_attention(self) -> str:
+        return f"decoder.layers.{self.bundle.model_config.decoder_layers - 1}.cross_attention"
+
+    def _looks(self, source: Sequence[int], target: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+        """Return the mean weights of the last cross-attention for each target token, taken where it was predicted."""
+        import torch
+
+        from glassformer.model.taps import record
+
+        point = f"{self._last_attention}.weights"
+        with torch.no_grad(), record(self.model, point) as trace:
+            self.model(self._padded([source]), self._padded([[self.bundle.model_config.bos_id, *target[:-1]]]))
+        return tuple(map(tuple, trace[point][0].mean(0).tolist()))
+
+    def _unknown(self, text: str) -> tuple[str, ...]:
+        tokenizer = self.bundle.source_tokenizer
+        cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
+        return tuple(token for token, id in cut if id == tokenizer.unk_id)
 
     def _translation(self, hypotheses: "Sequence[Hypothesis]", max_length: int) -> Translation:
         best, *others = (self._one(hypothesis, max_length) for hypothesis in hypotheses)
@@ -311,6 +419,12 @@ class _Job:
     prefix: tuple[int, ...]
     max_length: int
     seed: int
+
+
+def _no_tree() -> "SearchTree":
+    from glassformer.decoding.search_trace import SearchTree
+
+    return SearchTree(())
 
 
 def _batches(items: Iterable[T], size: Callable[[T], int], budget: int) -> Iterator[list[T]]:

@@ -14,7 +14,7 @@ from glassformer.cli.arguments import BeamSize, LengthPenalty, MaxSource, RunFol
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Sampling, Translation
+    from glassformer.translator import Sampling, Translation, Translator
 
 __all__ = ["translate"]
 
@@ -35,6 +35,9 @@ def translate(
     seed: Annotated[int, typer.Option(help="With --sample: seed of the draws.")] = 1,
     max_source: MaxSource = 1024,
     status: Annotated[Path | None, typer.Option("--status", help="Write each line's status here, as JSONL.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show confidence, cross-attention and the beam of each line.")
+    ] = False,
 ) -> None:
     """Translate text: as many lines out as in. A line that cannot be translated gives an empty one."""
     from glassformer.translator import WINDOW, Translator
@@ -42,16 +45,21 @@ def translate(
     options: dict[str, Any] = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
-        "n_best": n_best,
         "prefix": prefix,
-        "sampling": _sampling(sample, temperature, top_k, top_p, seed),
         "max_source": max_source,
     }
-    translator = Translator.load(run)
-    typing = file is None and sys.stdin.isatty()
-    results = translator.stream(_lines(file), window=1 if typing else WINDOW, **options)
+    sampling = _sampling(sample, temperature, top_k, top_p, seed)
+    if explain:
+        _check_explained(sample, n_best)
+    translator, lines = Translator.load(run), _lines(file)
+    if explain:
+        results = _explanations(translator, lines, options)
+    else:
+        window = 1 if file is None and sys.stdin.isatty() else WINDOW
+        stream = translator.stream(lines, window=window, n_best=n_best, sampling=sampling, **options)
+        results = _translations(stream, n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
-        counts = _write(results, n_best, log)
+        counts = _follow(results, log)
     _summarise(counts)
 
 
@@ -74,15 +82,42 @@ def _lines(file: Path | None) -> Iterator[str]:
     return (raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape") for raw in stream)
 
 
-def _write(results: "Iterable[Translation]", n_best: int, log: TextIO | None) -> Counter[str]:
-    counts: Counter[str] = Counter()
+def _check_explained(sample: bool, n_best: int) -> None:
+    if sample:
+        raise ConfigError("--explain shows a search, and --sample draws at random: leave one of them out")
+    if n_best != 1:
+        raise ConfigError("--explain shows all outputs that the beam finished: leave out --n-best")
+
+
+def _translations(results: "Iterable[Translation]", n_best: int) -> "Iterator[Translation]":
+    """Print each result, and hand it on."""
     for number, result in enumerate(results, start=1):
-        counts[result.status] += 1
         if n_best == 1:
             print(result.text)
         else:
             for one in (result, *result.alternatives):
                 print(f"{number}\t{one.score:.4f}\t{one.text}")
+        yield result
+
+
+def _explanations(translator: "Translator", lines: Iterable[str], options: dict[str, Any]) -> "Iterator[Translation]":
+    """Print how each line is translated, and hand its translation on."""
+    from rich.console import Console
+
+    from glassformer.cli.explanation import layout
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for number, line in enumerate(lines, start=1):
+        explanation = translator.explain(line, **options)
+        console.print(layout(number, explanation, console.width))
+        yield explanation.translation
+
+
+def _follow(results: "Iterable[Translation]", log: TextIO | None) -> Counter[str]:
+    """Return how many results have which status, each of them written to the log."""
+    counts: Counter[str] = Counter()
+    for number, result in enumerate(results, start=1):
+        counts[result.status] += 1
         if log:
             log.write(json.dumps({"line": number, "status": result.status}) + "\n")
         if sys.stdin.isatty():

@@ -1,0 +1,183 @@
+"""An explained translation, laid out for a terminal: how sure, where attention looked, and the beam."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import exp
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from glassformer.translator import Explanation
+
+if TYPE_CHECKING:
+    from glassformer.decoding.search_trace import Node
+
+__all__ = ["layout"]
+
+STATUS = {
+    "blank": "blank: there is nothing to translate",
+    "too_long": "too long: it has more tokens than --max-source allows, or than the model has positions",
+    "undecodable": "undecodable: its bytes are no UTF-8",
+    "max_length": "cut at its maximal length (source + 50): the last <eos> was forced",
+}
+CHOSEN = "→"
+MARKS = {"kept": "•", "finished": "✓", "pruned": "×"}
+STYLES = {"kept": "", "finished": "green", "pruned": "dim"}
+BAR_WIDTH, EIGHTHS = 8, "▏▎▍▌▋▊▉█"
+MARGIN = 15
+"""Columns before the words of a hypothesis: step, mark and log p."""
+SHOWN_WEIGHT = 0.1
+"""Source tokens that get less are not named, unless no other gets more."""
+
+
+def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
+    """Return what there is to show for line `number`, for a terminal of this many columns."""
+    status = explanation.translation.status
+    heading = Text.assemble((f"line {number}", "bold"), (f"  {STATUS.get(status, '')}", "yellow"))
+    if not explanation.source:
+        return heading
+    parts = (_sentences, _tokens, _sums, lambda one: _beam(one, width), _hypotheses)
+    return Group(heading, *(renderable for part in parts for renderable in (*part(explanation), "")))
+
+
+def _sentences(explanation: Explanation) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("source", Text(" ".join(_distinct(explanation.source))))
+    if explanation.unknown:
+        unknown = ", ".join(map(_printable, explanation.unknown))
+        grid.add_row("", Text(f"<unk> stands for what is not in the vocabulary: {unknown}", style="yellow"))
+    grid.add_row("output", Text(_printable(explanation.translation.text), style="bold"))
+    yield grid
+
+
+def _tokens(explanation: Explanation) -> Iterator[RenderableType]:
+    """Yield a table of the output's tokens: how sure the model was of each, and where it looked."""
+    translation, source = explanation.translation, _distinct(explanation.source)
+    least = min(translation.token_log_probs)
+    table = Table("token", "p", "", "cross-attention looks at", box=None, pad_edge=False, header_style="dim")
+    table.columns[0].no_wrap, table.columns[1].justify = True, "right"
+    rows = zip(translation.tokens, translation.token_log_probs, explanation.attention, strict=True)
+    for token, log_prob, weights in rows:
+        style, note = ("yellow", "   ← least sure") if log_prob == least else ("", "")
+        p = exp(log_prob)
+        cells = (_printable(token), _probability(p), _bar(p), _looks_at(weights, source) + note)
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    yield table
+
+
+def _sums(explanation: Explanation) -> Iterator[RenderableType]:
+    one, alpha = explanation.translation, explanation.length_penalty
+    yield f"log p  {one.log_prob:.4f}: the sum of the tokens' log p; the whole has p {_probability(exp(one.log_prob))}"
+    yield f"score  {one.score:.4f} = {one.log_prob:.4f} / ((5 + {len(one.tokens)}) / 6)^{alpha:g}"
+    yield Text(
+        f"p: how sure the model is of a token, given those before it. Looks: {explanation.attention_layer}, the mean "
+        "of its heads, while the token is being chosen: a hint, not a proof, of what it was made from.",
+        style="dim",
+    )
+
+
+def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+    """Yield the steps of the search: a line for each hypothesis that is kept or finished, one for the pruned."""
+    size = explanation.beam_size
+    yield Text(f"the beam, of size {size}: the best {2 * size} candidates of each step, with their log p so far")
+    yield Text(f"{CHOSEN} kept, becomes the output   • kept   ✓ finished   × pruned", style="dim")
+    grid = Table.grid(padding=(0, 1))
+    for column in range(4):
+        grid.add_column(no_wrap=True, justify="right" if column in (0, 2) else "left")
+    chosen = _chosen(explanation)
+    for position, nodes in enumerate(explanation.tree.steps(), start=1):
+        rows = [_row(explanation, node, node.id in chosen, width) for node in nodes if node.state != "pruned"]
+        pruned = [node for node in nodes if node.state == "pruned"]
+        rows += [_pruned_row(explanation, pruned, width)] if pruned else []
+        for place, row in enumerate(rows):
+            grid.add_row(Text("" if place else str(position), style="dim"), *row)
+    yield grid
+
+
+def _row(explanation: Explanation, node: "Node", chosen: bool, width: int) -> tuple[Text, ...]:
+    """Return the cells of one hypothesis: its mark, its log p, and its words, the last of them if not all fit."""
+    score = f"  (score {node.score:.4f})" if node.score is not None else ""
+    mark = CHOSEN if chosen and node.state == "kept" else MARKS[node.state]
+    words = _end(_printed(explanation, node), width - MARGIN - len(score))
+    style = "bold" if chosen else STYLES[node.state]
+    return Text(mark, style=style), Text(f"{node.log_prob:.3f}", style=style), Text(words + score, style=style)
+
+
+def _pruned_row(explanation: Explanation, nodes: Sequence["Node"], width: int) -> tuple[Text, ...]:
+    """Return the cells of all candidates that are dropped: their last two tokens, with the log p."""
+    words = (f"{' '.join(_printed(explanation, node)[-2:])} {node.log_prob:.2f}" for node in nodes)
+    text = Text(", ".join(words), style="dim")
+    text.truncate(width - MARGIN, overflow="ellipsis")
+    return Text(MARKS["pruned"], style="dim"), Text(), text
+
+
+def _hypotheses(explanation: Explanation) -> Iterator[RenderableType]:
+    one = explanation.translation
+    yield Text(f"the best of what was finished, by score (α = {explanation.length_penalty:g})")
+    table = Table("score", "log p", "tokens", "text", box=None, pad_edge=False, header_style="dim")
+    for column in table.columns[:3]:
+        column.justify = "right"
+    for hypothesis in (one, *one.alternatives):
+        numbers = (f"{hypothesis.score:.4f}", f"{hypothesis.log_prob:.4f}", str(len(hypothesis.tokens)))
+        table.add_row(*numbers, Text(_printable(hypothesis.text), style="bold" if hypothesis is one else ""))
+    yield table
+
+
+def _chosen(explanation: Explanation) -> set[int]:
+    """Return the ids of the nodes that lead to the output."""
+    tree, tokens = explanation.tree, explanation.translation.tokens
+    ends = (tree.path(node.id) for node in tree.nodes if node.state == "finished")
+    return {node.id for path in ends if _words(explanation, path) == tokens for node in path}
+
+
+def _words(explanation: Explanation, path: Sequence["Node"]) -> tuple[str, ...]:
+    return tuple(explanation.tree_tokens[node.id] for node in path)
+
+
+def _printed(explanation: Explanation, node: "Node") -> list[str]:
+    """Return the hypothesis that ends with this node, word by word."""
+    return [_printable(word) for word in _words(explanation, explanation.tree.path(node.id))]
+
+
+def _looks_at(weights: Sequence[float], source: Sequence[str]) -> str:
+    """Return the source tokens that get most of a row of weights, with how much they get."""
+    first, *others = sorted(zip(weights, source, strict=True), reverse=True)
+    named = [first, *(other for other in others[:2] if other[0] >= SHOWN_WEIGHT)]
+    return "   ".join(f"{token} {weight:.2f}" for weight, token in named)
+
+
+def _distinct(tokens: Sequence[str]) -> list[str]:
+    """Return tokens in which those that come more than once are numbered: the#1, the#2."""
+    total, seen = Counter(tokens), Counter[str]()
+    distinct = []
+    for token in tokens:
+        seen[token] += 1
+        distinct.append(_printable(token) + (f"#{seen[token]}" if total[token] > 1 else ""))
+    return distinct
+
+
+def _end(words: Sequence[str], width: int) -> str:
+    """Return as many of the last words as fit."""
+    whole = Text(" ".join(words))
+    for first in range(1, len(words)):
+        if whole.cell_len <= width:
+            break
+        whole = Text(" ".join(("…", *words[first:])))
+    whole.truncate(width, overflow="ellipsis")
+    return whole.plain
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * BAR_WIDTH * 8)
+    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8 - 1] if eighths % 8 else "")
+
+
+def _probability(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
+
+
+def _printable(text: str) -> str:
+    """Return the text without what could upset a terminal: control characters and halves of surrogate pairs."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
