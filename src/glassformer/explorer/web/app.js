@@ -23,6 +23,7 @@ export async function createApp(payload, host, signal) {
   const engine = await createEngine(payload, host);
   const app = new App(payload, engine, signal);
   await app.open(payload.sentence);
+  await app.pickHeads();
   app.parity = await parity(engine, payload);
   return app;
 }
@@ -83,6 +84,17 @@ class App {
   /** Opens the arithmetic of one number. */
   select(name, index) {
     this.show({ selected: { name, index: [...index] }, panel: "numbers" });
+  }
+
+  /** Shows the head of each family's last layer that looks most decidedly at something. */
+  async pickHeads() {
+    const heads = {};
+    for (const family of FAMILIES) {
+      const last = (await this.statistics(family)).filter(({ layer }) => layer === this.layersOf(family) - 1);
+      const { layer, head } = last.reduce((best, one) => (one.peak > best.peak ? one : best));
+      heads[family.id] = { layer, head };
+    }
+    this.show({ heads });
   }
 
   layersOf(family) {

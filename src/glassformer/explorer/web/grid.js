@@ -88,7 +88,7 @@ function measure(data, room, roomy) {
   let width = (room - left - 2) / data.columns;
   let height = Math.min(width, 36);
   if (roomy) {
-    width = Math.max(Math.min(width, 64), Math.min(50, WIDEST / data.columns));
+    width = Math.max(Math.min(width, 64), Math.min(data.scale === "signed" ? 52 : 38, WIDEST / data.columns));
     height = data.rows > 400 ? 8 : 26;
   } else {
     width = height = Math.min(width, 36, Math.max(360 / data.rows, 2.2));
