@@ -183,7 +183,7 @@ class App {
     const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
     const trace = await this.traced(sourceIds, targetIds, changes);
     return {
-      text: hypothesis.text, search, hypothesis, sourceIds, targetIds, prefixIds, trace,
+      text: hypothesis.text, search, hypothesis, sourceIds, targetIds, prefixIds, trace, changes,
       sourceTokens: engine.tokens("source", this.padded(sourceIds, targetIds)[0]),
       targetTokens: engine.tokens("target", this.padded(sourceIds, targetIds)[1]),
       outputTokens: hypothesis.tokens,
