@@ -276,6 +276,73 @@ def test_the_prefix_counts_in_the_log_probability(translator):
     assert_same(result, scored)
 
 
+# Explanations
+
+
+@few
+@given(text=st.sampled_from(some(20)), beam_size=st.sampled_from([1, 2, 5]), alpha=st.sampled_from([0.0, 0.8]))
+def test_what_is_explained_is_what_is_translated(translator, text, beam_size, alpha):
+    options = {"beam_size": beam_size, "length_penalty": alpha}
+    explanation = translator.explain(text, **options)
+    [translation] = translator.translate([text], n_best=beam_size, **options)
+    assert_same(explanation.translation, translation)
+    assert_all_same(explanation.translation.alternatives, translation.alternatives)
+    assert (explanation.beam_size, explanation.length_penalty) == (beam_size, alpha)
+
+
+def test_unless_told_otherwise_the_search_of_the_configuration_is_explained(translator):
+    explanation = translator.explain("the cat sleeps")
+    assert (explanation.beam_size, explanation.length_penalty) == (3, 0.8)
+    assert_same(replace(explanation.translation, alternatives=()), translator.translate(["the cat sleeps"])[0])
+
+
+def test_every_output_lies_in_the_tree_with_its_numbers(translator):
+    explanation = translator.explain("the big cat sees a dog")
+    tree, words = explanation.tree, explanation.tree_tokens
+    best = explanation.translation
+    finished = {
+        tuple(words[one.id] for one in tree.path(node.id)): node for node in tree.nodes if node.state == "finished"
+    }
+    assert len(words) == len(tree.nodes)
+    assert words[0] == "<bos>"
+    for one in (best, *best.alternatives):
+        node = finished[one.tokens]
+        assert (node.log_prob, node.score) == (one.log_prob, one.score)
+        assert tuple(each.token_log_prob for each in tree.path(node.id)) == one.token_log_probs
+
+
+def test_attention_is_that_of_the_position_that_predicts_each_token(translator):
+    explanation = translator.explain("the big cat sees a dog")
+    target = [1, *translator.bundle.target_tokenizer.encode(explanation.translation.text)]
+    source = [*translator.bundle.source_tokenizer.encode("the big cat sees a dog"), 2]
+    with torch.no_grad(), gf.record(translator.model) as trace:
+        translator.model(torch.tensor([source]), torch.tensor([target]))
+    expected = trace["decoder.layers.0.cross_attention.weights"][0].mean(0)
+    assert explanation.attention_layer == "decoder.layers.0.cross_attention"
+    torch.testing.assert_close(torch.tensor(explanation.attention), expected)
+    assert expected.shape == (len(explanation.translation.tokens), len(explanation.source))
+    assert explanation.source == ("the", "big", "cat", "sees", "a", "dog", "<eos>")
+
+
+def test_an_explanation_names_unknown_words(translator):
+    explanation = translator.explain("the zebra sees a 日本")
+    assert explanation.unknown == ("zebra", "日本")
+    assert explanation.source[1] == "<unk>"
+
+
+def test_a_prefix_is_followed_by_the_explained_search(translator):
+    explanation = translator.explain("the cat sleeps", prefix="grand chien", beam_size=2)
+    assert explanation.translation.text.startswith("grand chien")
+    assert [len(nodes) for nodes in explanation.tree.steps()[:3]] == [1, 1, 4]
+
+
+@pytest.mark.parametrize(("text", "status"), [("  ", "blank"), ("cat " * 30, "too_long"), ("\udc80", "undecodable")])
+def test_what_cannot_be_translated_is_explained_by_its_status(translator, text, status):
+    explanation = translator.explain(text, max_source=20)
+    assert (explanation.translation.status, explanation.translation.text) == (status, "")
+    assert (explanation.source, explanation.attention, explanation.tree.nodes) == ((), (), ())
+
+
 # Samples
 
 

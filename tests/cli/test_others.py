@@ -94,6 +94,43 @@ def test_trace_shows_every_point_once(glassformer, trained):
     assert "the cat <eos>" in out
 
 
+def test_trace_goes_the_way_of_the_book_step_by_step(glassformer, trained):
+    out = glassformer("trace", trained, "the cat").out
+    steps = ["source", "ids", "embedding", "positions", "input", "self_attention", "query", "key", "value", "scores"]
+    steps += ["mask", "weights", "heads", "joined", "output", "added", "normed", "feed_forward", "hidden", "activated"]
+    steps += ["the memory", "cross_attention", "logits", "log_probs", "the next word"]
+    for step in steps:
+        _, found, out = out.partition(step)
+        assert found
+
+
+def test_trace_says_in_words_what_each_mask_allows(glassformer, trained):
+    masks = [line for line in glassformer("trace", trained, "the cat").out.splitlines() if "  mask " in line]
+    assert ["all (there is no padding)" in mask for mask in masks] == [True, True, False, False, False, False]
+    assert ["itself and those before" in mask for mask in masks] == [False, False, True, False, True, False]
+    assert ["all of the source" in mask for mask in masks] == [False, False, False, True, False, True]
+
+
+def test_trace_says_what_a_norm_is_applied_to(glassformer, trained, corpus):
+    assert "layer norm of added" in glassformer("trace", trained, "the cat").out
+    options = ["--set", "model.norm=pre", "--set", "training.steps=1", "--set", "run.directory=pre"]
+    assert glassformer("train", "small.toml", "--data", corpus, *options).status == 0
+    out = glassformer("trace", "pre", "the cat").out
+    assert out.count("layer norm of input: new x") == 10
+    assert "layer norm of added" not in out
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_all_numbers_of_a_grid_can_be_read_in_any_terminal(glassformer, trained, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = "the cat and the dog and the big cat and a dog"
+    lines = glassformer("trace", trained, text, "--point", "encoder.layers.0.self_attention.weights").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    numbers = [word for line in lines for word in line.split() if word.startswith(("0.", "1."))]
+    assert len(numbers) == 4 * 13 * 13
+    assert sum(map(float, numbers)) == pytest.approx(4 * 13, abs=0.3)
+
+
 def test_trace_as_json_holds_numbers_that_add_up(glassformer, trained):
     traced = json.loads(glassformer("trace", trained, "the cat", "--json").out)
     weights = traced["points"]["encoder.layers.0.self_attention.weights"]

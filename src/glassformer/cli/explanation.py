@@ -35,7 +35,9 @@ SHOWN_WEIGHT = 0.1
 def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
     """Return what there is to show for line `number`, for a terminal of this many columns."""
     status = explanation.translation.status
-    heading = Text.assemble((f"line {number}", "bold"), (f"  {STATUS.get(status, '')}", "yellow"))
+    heading = Text(f"line {number}", style="bold")
+    if status in STATUS:
+        heading.append(f"  {STATUS[status]}", style="yellow")
     if not explanation.source:
         return heading
     parts = (_sentences, _tokens, _sums, lambda one: _beam(one, width), _hypotheses)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
@@ -24,24 +24,38 @@ if TYPE_CHECKING:
 __all__ = ["trace"]
 
 MEANING = {
+    "encoder.output": "the memory, for the decoder",
+    "decoder.output": "what the last layer gives",
+    "attention.output": "joined · W_O + b_O",
+    "feed_forward.output": "activated · W_2 + b_2",
+    "source.input": "embedding + positions",
+    "target.input": "embedding + positions",
     "embedding": "rows of the matrix × √d_model",
     "positions": "each position's pattern",
-    "input": "what enters",
+    "input": "what enters: x",
     "query": "x W_Q: what is looked for",
     "key": "x W_K: what is offered",
     "value": "x W_V: what is handed over",
     "scores": "query · key / √d_k",
-    "weights": "softmax of allowed scores",
-    "heads": "weights · values, per head",
+    "weights": "softmax of the scores",
+    "heads": "weighted sum of the values",
     "joined": "the heads side by side",
     "hidden": "x W_1 + b_1",
     "activated": "after the activation",
-    "output": "what the block gives",
     "added": "residual: input + output",
-    "normed": "layer norm",
+    "normed": "layer norm of added",
     "logits": "scores of all words",
     "log_probs": "log softmax of the logits",
 }
+"""What a point is, by the end of its name: the first that fits."""
+
+PRE_NORM = {"normed": "layer norm of input: new x"}
+MASKS = {
+    "encoder": "each token may look at all (there is no padding)",
+    "self_attention": "each token may look at itself and those before: the rest is −∞",
+    "cross_attention": "each token may look at all of the source",
+}
+LABEL_WIDTH, NUMBER_WIDTH = 12, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +66,17 @@ class _Traced:
     """What the decoder reads: `<bos>` and the target so far."""
     output: list[str]
     """What it shall say at each of these positions: the target and `<eos>`."""
+    source_ids: list[int]
+    target_ids: list[int]
     output_ids: list[int]
     points: "Trace"
     tokenizer: "Tokenizer"
+    pre_norm: bool
+
+    def meaning(self, name: str) -> str:
+        """Return what a point is."""
+        meanings = MEANING | PRE_NORM if self.pre_norm else MEANING
+        return next(meaning for end, meaning in meanings.items() if name.endswith(end))
 
     def values(self, name: str) -> "Tensor":
         """Return the latest value of a point, without the axis of the batch (positions have none)."""
@@ -99,7 +121,7 @@ def trace(
     if as_json:
         typer.echo(json.dumps(_as_json(traced, chosen), ensure_ascii=False))
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if point:
         for name in chosen:
             _print_point(console, traced, name)
@@ -127,30 +149,58 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
         source=bundle.source_tokenizer.tokens(source_ids),
         target=bundle.target_tokenizer.tokens(target_ids),
         output=bundle.target_tokenizer.tokens(output_ids),
+        source_ids=source_ids,
+        target_ids=target_ids,
         output_ids=output_ids,
         points=points,
         tokenizer=bundle.target_tokenizer,
+        pre_norm=config.norm == "pre",
     )
 
 
 def _print_all(console: "Console", traced: _Traced) -> None:
-    console.print(f"source  {' '.join(traced.source)}\ntarget  {' '.join(traced.target)}\n")
+    _print_tokens(console, "source", traced.source, traced.source_ids)
+    _print_tokens(console, "target", traced.target, traced.target_ids)
+    console.print("\neach point: its shape (heads × tokens × width), what it is, its first numbers")
     block = ""
     for name in traced.points:
         path, _, point = name.rpartition(".")
         if path != block:
-            console.print(f"[bold]{path or 'output'}[/bold]")
+            console.print(_heading(path, point), style="bold")
             block = path
         tensor = traced.values(name)
         shape = "×".join(map(str, tensor.shape))
         numbers = "".join(f"{number:9.4f}" for number in tensor.flatten()[:3].tolist())
-        console.print(f"  {point:<10} {shape:>8}  {MEANING[point]:<29}{numbers}")
-    last = max(name for name in traced.points if name.endswith("cross_attention.weights"))
-    console.print(f"\n{last}, mean of the heads: where each word of the target looks")
-    console.print(_grid(traced.values(last).mean(0), traced.target, traced.source))
+        console.print(f"  {point:<10} {shape:>8}  {traced.meaning(name):<29}{numbers}")
+        if point == "scores":
+            console.print(f"  {'mask':<10} {shape.partition('×')[2]:>8}  {_mask(path)}")
+    last = [name for name in traced.points if name.endswith("cross_attention.weights")][-1]
+    console.print(f"\n{last}, mean of the heads: where it looks while each word is chosen")
+    _print_grid(console, traced.values(last).mean(0), traced.output, traced.source)
     console.print("\nthe next word, step by step, with its best rivals")
     console.print(_next_words(traced))
     console.print("\n--point NAME prints one of them in full, --json all of them")
+
+
+def _print_tokens(console: "Console", side: str, tokens: Sequence[str], ids: Sequence[int]) -> None:
+    """Print the tokens of one side, each with its id."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(side, " ".join(tokens))
+    grid.add_row("  ids", " ".join(map(str, ids)))
+    console.print(grid)
+
+
+def _heading(path: str, point: str) -> str:
+    if path.endswith("cross_attention") and point == "key":
+        return f"{path}: keys and values, x = encoder.output (once for all words)"
+    return path or "output"
+
+
+def _mask(path: str) -> str:
+    """Return what the mask of an attention says in words."""
+    return MASKS["encoder" if path.startswith("encoder") else path.rpartition(".")[2]]
 
 
 def _next_words(traced: _Traced) -> "Table":
@@ -173,26 +223,46 @@ def _print_point(console: "Console", traced: _Traced, name: str) -> None:
     """Print all numbers of one point: a grid for each head, or one grid."""
     tensor = traced.values(name)
     rows, columns = traced.labels(name, tensor)
-    console.print(f"\n{name}  {' × '.join(map(str, tensor.shape))}: {MEANING[name.rpartition('.')[2]]}")
+    console.print(f"\n{name}  {' × '.join(map(str, tensor.shape))}: {traced.meaning(name)}")
     for head, grid in enumerate(tensor if tensor.dim() == 3 else [tensor]):
         if tensor.dim() == 3:
             console.print(f"head {head}")
-        console.print(_grid(grid, rows, columns))
+        _print_grid(console, grid, rows, columns)
 
 
-def _grid(grid: "Tensor", rows: Sequence[str], columns: Sequence[str]) -> "Table":
-    """Return a table of numbers between its row and column names; the largest of a row stands out."""
+def _print_grid(console: "Console", grid: "Tensor", rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Print numbers between their row and column names, in blocks of columns that fit; a row's largest stands out."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("", box=None, pad_edge=False)
-    for name in columns:
-        table.add_column(Text(name), justify="right")
-    for name, numbers in zip(rows, grid.tolist(), strict=True):
-        largest = max(numbers)
-        cells = (Text(f"{number:.3f}", style="bold" if number == largest else "") for number in numbers)
-        table.add_row(Text(name), *cells)
-    return table
+    numbers, rows, columns = grid.tolist(), [_cut(name) for name in rows], [_cut(name) for name in columns]
+    for block in _blocks(rows, columns, console.width):
+        table = Table("", box=None, pad_edge=False)
+        for name in columns[block]:
+            table.add_column(Text(name), justify="right", no_wrap=True)
+        for name, row in zip(rows, numbers, strict=True):
+            cells = (Text(f"{number:.3f}", style="bold" if number == max(row) else "") for number in row[block])
+            table.add_row(Text(name), *cells)
+        console.print(table)
+
+
+def _blocks(rows: Sequence[str], columns: Sequence[str], width: int) -> Iterator[slice]:
+    """Yield the columns that fit beside the rows' names, again and again until there are none left."""
+    from rich.cells import cell_len
+
+    room = width - max(map(cell_len, rows))
+    first, taken = 0, 0
+    for place, name in enumerate(columns):
+        needed = 2 + max(NUMBER_WIDTH, cell_len(name))
+        if taken + needed > room and place > first:
+            yield slice(first, place)
+            first, taken = place, 0
+        taken += needed
+    yield slice(first, len(columns))
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LABEL_WIDTH else name[: LABEL_WIDTH - 1] + "…"
 
 
 def _as_json(traced: _Traced, chosen: Sequence[str]) -> dict[str, object]:
