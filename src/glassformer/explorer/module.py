@@ -1,7 +1,8 @@
 """The explorer's JavaScript as one ES module, joined from the readable files in `web/`.
 
 Each file says what it needs in lines `import { x } from "./other.js";` and offers names by `export` at the start of a
-line. Joining puts the files in the order of their needs and drops both, so that nothing is left to be loaded.
+line. Joining puts the files in the order of their needs and drops both, so that nothing is left to be loaded. Comments
+stay behind in the files: the module travels in every page.
 """
 
 import json
@@ -18,6 +19,7 @@ _IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./([\w.]+)";\n', re.MULTIL
 _NAME = r"(?:async )?(?:function\*?|const|let|class) (\w+)"
 _TOP_LEVEL = re.compile(rf"^(?:export )?{_NAME}", re.MULTILINE)
 _EXPORTED = re.compile(rf"^export {_NAME}", re.MULTILINE)
+_COMMENT = re.compile(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n|^\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
@@ -35,7 +37,7 @@ def explorer_module(entry: str = "module.js") -> str:
     bodies = [_IMPORT.sub("", texts[name]) for name in _in_order(texts)]
     if entry == "module.js":
         bodies = [*(_EXPORT.sub("", body) for body in bodies[:-1]), bodies[-1]]
-    joined = "\n".join(bodies)
+    joined = _COMMENT.sub("", "\n".join(bodies))
     assert not re.search(r"^\s*import\b", joined, re.MULTILINE), 'an import that is not `import { x } from "./y.js";`'
     assert not re.search(r"</script|<!--", joined, re.IGNORECASE), "the module cannot stand inside a page's <script>"
     return joined

@@ -1,4 +1,4 @@
-// What can be changed in a forward pass: the defaults, the check of what is asked for, and the classic mistakes.
+// What can be changed in a forward pass: the defaults, a check of what is asked for, the classic mistakes.
 
 import { attentionNames, pointNames } from "./model.js";
 
@@ -17,7 +17,6 @@ export const NO_CHANGES = Object.freeze({
 const FIRST = "encoder.layers.0.self_attention";
 const FIRST_MASKED = "decoder.layers.0.self_attention.weights";
 const FIRST_CROSS = "decoder.layers.0.cross_attention";
-const SINUSOIDS = ["interleaved", "halves"];
 
 /** The classic mistakes; `first` returns the first point that each changes, null where it changes nothing. */
 export const MISTAKES = [
@@ -28,7 +27,8 @@ export const MISTAKES = [
   { id: "no_embedding_scale", first: (config) => (config.d_model === 1 ? null : "source.embedding") },
   {
     id: "doubled_exponent",
-    first: (config) => (SINUSOIDS.includes(config.positions) && config.d_model > 1 ? "source.positions" : null),
+    first: ({ positions, d_model }) =>
+      (positions === "interleaved" || positions === "halves") && d_model > 1 ? "source.positions" : null,
   },
   { id: "mask_zero", first: () => FIRST_MASKED },
   { id: "mask_after_softmax", first: () => FIRST_MASKED },
@@ -74,26 +74,29 @@ function checkAttentions(what, value, config, fits, wanted) {
 
 function checkPatch(patch, config) {
   checkKeys("a patch", patch, ["point", "sentence", "sourceIds", "targetIds", "positions", "heads"]);
-  if (!pointNames(config).includes(patch.point)) unexpected("a patch's point", patch.point, "the name of a point");
-  const told = isText(patch.sentence) || (isIds(patch.sourceIds) && isIds(patch.targetIds));
-  if (!told) unexpected("a patch's sentence", patch.sentence, "a text, or sourceIds and targetIds");
+  const isPoint = pointNames(config).includes(patch.point);
+  if (!isPoint) unexpected("a patch's point", patch.point, "the name of a point");
+  const isTold = isText(patch.sentence) || (isIds(patch.sourceIds) && isIds(patch.targetIds));
+  if (!isTold) unexpected("a patch's sentence", patch.sentence, "a text, or sourceIds and targetIds");
   checkList("a patch's positions", patch.positions, isPair, "pairs [here, there]");
   if (patch.heads !== undefined) {
-    checkList("a patch's heads", patch.heads, (head) => isCount(head) && head < config.heads, headsOf(config));
+    checkList("a patch's heads", patch.heads, ...headsOf(config));
   }
 }
 
-const headsOf = (config) => `heads from 0 to ${config.heads - 1}`;
+/** Returns the check of a head's number, and what is expected. */
+function headsOf({ heads }) {
+  return [(head) => isCount(head) && head < heads, `heads from 0 to ${heads - 1}`];
+}
 
 const CHECKS = {
   source: (value) => isText(value) || unexpected("source", value, "a text"),
   prefix: (value) => isText(value) || unexpected("prefix", value, "a text"),
-  ablated: (value, config) =>
-    checkAttentions("ablated", value, config, (head) => isCount(head) && head < config.heads, headsOf(config)),
+  ablated: (value, config) => checkAttentions("ablated", value, config, ...headsOf(config)),
   masks: (value, config) =>
     checkAttentions("masks", value, config, isMaskCell, "cells [query, key, true when it may look]"),
   overrides: (value, config) =>
-    checkAttentions("overrides", value, config, (row) => isOverride(row, config), "rows [head, query, [weights]]"),
+    checkAttentions("overrides", value, config, isOverride(config), "rows [head, query, [weights]]"),
   patches: (value, config) => {
     if (!Array.isArray(value)) unexpected("patches", value, "a list");
     value.forEach((patch) => checkPatch(patch, config));
@@ -104,19 +107,19 @@ const CHECKS = {
     const ids = MISTAKES.map(({ id }) => id);
     checkList("mistakes", value, (id) => ids.includes(id), `the names ${ids.join(", ")}`);
   },
-  checkpoint: (value) => value === null || isCount(value) || unexpected("checkpoint", value, "a step, or null"),
+  checkpoint: (value) => value === null || isCount(value) || unexpected("checkpoint", value, "a step"),
 };
 
 function isMaskCell(cell) {
   return Array.isArray(cell) && cell.length === 3 && isPair(cell.slice(0, 2)) && isFlag(cell[2]);
 }
 
-function isOverride(row, config) {
-  if (!Array.isArray(row) || row.length !== 3 || !isPair(row.slice(0, 2)) || row[0] >= config.heads) return false;
-  return Array.isArray(row[2]) && row[2].every((weight) => Number.isFinite(weight));
+function isOverride({ heads }) {
+  const isRow = (row) => isPair(row.slice(0, 2)) && row[0] < heads && Array.isArray(row[2]);
+  return (row) => Array.isArray(row) && row.length === 3 && isRow(row) && row[2].every(Number.isFinite);
 }
 
-/** Returns the changes with the defaults filled in; throws when something in them is unknown or impossible. */
+/** Returns the changes with the defaults filled in; throws when one of them is unknown or impossible. */
 export function checkChanges(changes, config) {
   checkKeys("changes", changes, Object.keys(CHECKS));
   for (const [key, value] of Object.entries(changes)) CHECKS[key](value, config);
@@ -125,9 +128,10 @@ export function checkChanges(changes, config) {
 
 /** Returns whether these changes leave the model as it is; the sentence is no part of the model. */
 export function isUnchanged(changes) {
-  const { positions, scale, checkpoint, mistakes, patches, ablated, masks, overrides } = { ...NO_CHANGES, ...changes };
-  const lists = [mistakes, patches, ...[ablated, masks, overrides].flatMap((value) => Object.values(value))];
-  return positions && scale && checkpoint === null && lists.every((list) => list.length === 0);
+  const { positions, scale, checkpoint, mistakes, patches, ...rest } = { ...NO_CHANGES, ...changes };
+  const byAttention = [rest.ablated, rest.masks, rest.overrides].flatMap((value) => Object.values(value));
+  const isEmpty = [mistakes, patches, ...byAttention].every((list) => list.length === 0);
+  return positions && scale && checkpoint === null && isEmpty;
 }
 
 const MIXING = [
@@ -140,8 +144,8 @@ const MIXING = [
 ];
 
 /**
- * Returns whether decoding may keep the keys and values of earlier positions: under these changes, none of them
- * depends on what comes later.
+ * Returns whether decoding may keep the keys and values of earlier positions: under these changes, none
+ * of them depends on what comes later.
  */
 export function isCausal(changes) {
   const target = ([name]) => name.startsWith("decoder.") && name.endsWith(".self_attention");

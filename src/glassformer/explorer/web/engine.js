@@ -1,5 +1,5 @@
-// Who computes: this page (LocalEngine), Python behind it (RemoteEngine), or nobody any more (RecordedEngine). All three
-// answer the same questions, asynchronously.
+// Who computes: this page (LocalEngine), Python behind it (RemoteEngine), or nobody (RecordedEngine).
+// All three answer the same questions, asynchronously.
 
 import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
 import { Run, forward } from "./forward.js";
@@ -8,7 +8,7 @@ import { bytesOf, floatsOf } from "./tensor.js";
 import { makeModel, pointNames, slices } from "./model.js";
 import { makeTokenizer } from "./tokenizers.js";
 
-/** Returns the engine for what Python handed over; `host` asks the Python behind the page, if there is one. */
+/** Returns the engine for what Python handed over; `host` asks Python behind the page, if it is there. */
 export async function createEngine(payload, host = null) {
   if (payload.weights) return new LocalEngine(payload, host);
   return host ? new RemoteEngine(payload, host) : new RecordedEngine(payload);
@@ -81,7 +81,8 @@ class LocalEngine extends Engine {
 
   async #points(changes, sourceIds, targetIds, signal) {
     const model = await this.model(changes.checkpoint);
-    return forward(new Run(model, changes, await this.#donorsOf(changes, signal), signal), sourceIds, targetIds);
+    const donors = await this.#donorsOf(changes, signal);
+    return forward(new Run(model, changes, donors, signal), sourceIds, targetIds);
   }
 
   /** Returns the points of the sentences from which rows are patched in: run through the model as it is. */
@@ -103,14 +104,16 @@ class LocalEngine extends Engine {
   async search(options) {
     const { nBest, ...asked } = this.searchOptions(options);
     const donors = await this.#donorsOf(asked.changes, asked.signal);
-    const { finished, tree } = await beamSearch(await this.model(asked.changes.checkpoint), { ...asked, donors });
+    const model = await this.model(asked.changes.checkpoint);
+    const { finished, tree } = await beamSearch(model, { ...asked, donors });
     const texts = this.tokens("target", tree.map(({ token }) => token));
     const nodes = tree.map((node, i) => ({ ...node, text: texts[i] }));
     return { hypotheses: finished.slice(0, nBest).map((path) => this.#hypothesis(path)), tree: nodes };
   }
 
   #hypothesis({ ids, logProb, score, tokenLogProbs }) {
-    return { ids, tokens: this.tokens("target", ids), text: this.decode(ids), logProb, score, tokenLogProbs };
+    const [tokens, text] = [this.tokens("target", ids), this.decode(ids)];
+    return { ids, tokens, text, logProb, score, tokenLogProbs };
   }
 }
 
@@ -118,13 +121,15 @@ class LocalEngine extends Engine {
 class RemoteEngine extends Engine {
   live = "remote";
 
-  /** Returns the trace of the model reading these ids, under changes: fetched point by point, when asked for. */
+  /** Returns the trace of these ids, under changes; its points are fetched when asked for. */
   async trace({ sourceIds, targetIds, changes = {} }) {
-    const asked = { source_ids: sourceIds, target_ids: targetIds, changes: wireChanges(this.checked(changes)) };
+    const wire = wireChanges(this.checked(changes));
+    const asked = { source_ids: sourceIds, target_ids: targetIds, changes: wire };
     const fetched = new Map();
     const fetchPoints = async (names) => {
       const { message, buffers } = await this.host.request({ kind: "trace", ...asked, names });
-      slices(message.points, floatsOf(bytesOf(buffers[0]))).forEach((value, name) => fetched.set(name, value));
+      const points = slices(message.points, floatsOf(bytesOf(buffers[0])));
+      points.forEach((value, name) => fetched.set(name, value));
       return message.names ?? pointNames(this.config);
     };
     const names = await fetchPoints(null);
@@ -163,9 +168,10 @@ class RecordedEngine extends Engine {
   async search(options) {
     const { changes, sourceIds, prefixIds, beamSize, lengthPenalty, nBest } = this.searchOptions(options);
     const { search, trace } = this.payload;
-    const asRecorded = beamSize === this.decoding.beam_size && lengthPenalty === this.decoding.length_penalty;
-    const same = isUnchanged(changes) && isSame(sourceIds, trace.source_ids) && prefixIds.length === 0;
-    this.#expect(search && same && asRecorded);
+    const { beam_size: recordedSize, length_penalty: recordedPenalty } = this.decoding;
+    const isPlain = isUnchanged(changes) && prefixIds.length === 0;
+    const isRecorded = beamSize === recordedSize && lengthPenalty === recordedPenalty;
+    this.#expect(search && isPlain && isRecorded && isSame(sourceIds, trace.source_ids));
     return { hypotheses: camelCased(search.hypotheses).slice(0, nBest), tree: camelCased(search.tree) };
   }
 
@@ -188,7 +194,7 @@ function traceOf(names, points, fetchPoint = null) {
   };
 }
 
-/** Returns the name of the first point whose shape or numbers differ, in the unchanged trace's order, or null. */
+/** Returns the first point whose shape or numbers differ, in the unchanged trace's order, or null. */
 export async function firstDifference(unchanged, changed) {
   for (const name of unchanged.names) {
     const [before, after] = [await unchanged.get(name), changed.has(name) ? await changed.get(name) : null];
@@ -197,7 +203,7 @@ export async function firstDifference(unchanged, changed) {
   return null;
 }
 
-/** Returns the largest difference between PyTorch's trace, which travelled along, and this engine's; or null. */
+/** Returns the largest difference between PyTorch's trace, which travelled along, and this engine's. */
 export async function parity(engine, payload) {
   if (!payload.trace || engine.live === false) return null;
   const { source_ids: sourceIds, target_ids: targetIds, points, data } = payload.trace;
@@ -221,15 +227,18 @@ function isSame(a, b) {
 
 /** Returns the bytes of a checkpoint's weights, which the host keeps. */
 async function checkpointBytes(host, step) {
-  if (!host) throw new Error(`the weights of step ${step} need Python behind the page: glassformer explore RUN`);
+  if (!host) throw new Error(`the weights of step ${step} need Python: glassformer explore RUN`);
   const { buffers } = await host.request({ kind: "checkpoint", step });
   return buffers[0];
 }
 
 /** Returns changes as Python reads them. */
-function wireChanges({ patches, ...changes }) {
-  const wire = ({ sourceIds, targetIds, ...patch }) => ({ ...patch, source_ids: sourceIds, target_ids: targetIds });
-  return { ...changes, patches: patches.map(wire) };
+function wireChanges({ ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint }) {
+  if (checkpoint !== null) throw new Error(`the weights of step ${checkpoint} are not at hand`);
+  const renamed = ({ point, sourceIds, targetIds, positions: pairs, heads }) => {
+    return { point, source_ids: sourceIds, target_ids: targetIds, positions: pairs, heads };
+  };
+  return { ablated, masks, overrides, patches: patches.map(renamed), positions, scale, mistakes };
 }
 
 /** Returns the same objects with Python's names (log_prob) as JavaScript's (logProb). */

@@ -1,8 +1,8 @@
-// The forward pass, as the paper has it: ids in, log probabilities out, and every number on the way kept by name.
+// The forward pass, as the paper has it: ids in, log probabilities out, every number on the way kept by name.
 //
-// Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key · W width of
-// a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps it; what is changed is
-// changed there or at the line that it concerns.
+// Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key ·
+// W width of a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps
+// it; what is changed is changed there or at the line that it concerns.
 
 import { ACTIVATIONS, add, dot, layerNorm, linear, logSoftmax, softmax, tensor } from "./tensor.js";
 import { layerNames } from "./model.js";
@@ -68,8 +68,9 @@ export async function encode(run, sourceIds) {
   const mask = paddingMask(sourceIds, sourceIds.length, run.config.pad_id);
   let x = embed(run, "source", sourceIds);
   for (const layer of layerNames("encoder", run.config.encoder_layers)) {
-    x = residual(run, `${layer}.self_attention`, x, (y) => selfAttention(run, `${layer}.self_attention`, y, mask));
-    x = residual(run, `${layer}.feed_forward`, x, (y) => feedForward(run, `${layer}.feed_forward`, y));
+    const [self, feed] = ["self_attention", "feed_forward"].map((kind) => `${layer}.${kind}`);
+    x = residual(run, self, x, (y) => selfAttention(run, self, y, mask));
+    x = residual(run, feed, x, (y) => feedForward(run, feed, y));
     await run.pause();
   }
   return run.tap("encoder.output", finalNorm(run, "encoder", x));
@@ -113,7 +114,8 @@ export async function decode(run, targetIds, memories, sourceIds, past = null) {
   const cache = memories.map((_, i) => new LayerCache(past?.[i]));
   let x = embed(run, "target", targetIds.slice(start), start);
   for (const [i, layer] of layerNames("decoder", run.config.decoder_layers).entries()) {
-    const [self, cross, feed] = ["self_attention", "cross_attention", "feed_forward"].map((kind) => `${layer}.${kind}`);
+    const kinds = ["self_attention", "cross_attention", "feed_forward"];
+    const [self, cross, feed] = kinds.map((kind) => `${layer}.${kind}`);
     x = residual(run, self, x, (y) => selfAttention(run, self, y, mask, cache[i]));
     x = residual(run, cross, x, (y) => crossAttention(run, cross, y, memoryMask, memories[i]));
     x = residual(run, feed, x, (y) => feedForward(run, feed, y));
@@ -146,16 +148,17 @@ function embed(run, side, ids, start = 0) {
 function positionsOf(run, side, start, length) {
   const { positions, d_model: width } = run.config;
   if (positions === "none" || !run.changes.positions) return tensor([length, width]);
-  if (positions !== "learned") return sinusoids(start, length, width, positions, run.makes("doubled_exponent"));
+  const doubled = run.makes("doubled_exponent");
+  if (positions !== "learned") return sinusoids(start, length, width, positions, doubled);
   const table = run.weight(`${side}.positions.table`);
   if (start + length > table.shape[0]) {
-    throw new Error(`the ${side} has ${start + length} positions, but the model has learned ${table.shape[0]}`);
+    throw new Error(`the ${side} has ${start + length} positions, the model has learned ${table.shape[0]}`);
   }
   return tensor([length, width], table.data.slice(start * width, (start + length) * width));
 }
 
 /**
- * Returns the sinusoids of `length` positions from `start` on, [T, D]: pair i turns by 10000^(−2i/D) a position.
+ * Returns the sinusoids of `length` positions from `start` on, [T, D]: pair i turns by 10000^(−2i/D) a step.
  * Paper: §3.5. `doubled` is a classic mistake: the exponent counts dimensions as if they were pairs.
  */
 export function sinusoids(start, length, width, layout, doubled = false) {
@@ -235,16 +238,20 @@ function finalNorm(run, stack, x) {
 
 /** Returns max(0, x W₁ + b₁) W₂ + b₂ at each position, [T, D]. Paper: §3.3. */
 function feedForward(run, name, x) {
-  const apply = (part, y) => linear(y, run.weight(`${name}.${part}.weight`), run.weight(`${name}.${part}.bias`));
   const activation = ACTIVATIONS[run.config.activation];
-  const hidden = run.tap(`${name}.hidden`, apply("expand", x));
+  const hidden = run.tap(`${name}.hidden`, affine(run, `${name}.expand`, x));
   const activated = run.tap(`${name}.activated`, tensor(hidden.shape, hidden.data.map(activation)));
-  return run.tap(`${name}.output`, apply("contract", activated));
+  return run.tap(`${name}.output`, affine(run, `${name}.contract`, activated));
+}
+
+/** Returns x Wᵀ + b, with the weights of this name. */
+function affine(run, name, x, from, to) {
+  return linear(x, run.weight(`${name}.weight`), run.weight(`${name}.bias`), from, to);
 }
 
 // Attention. Paper: §3.2
 
-/** Returns what each position gathers from the others, [T, D]; in the decoder, earlier ones are in the cache. */
+/** Returns what each position gathers from the others, [T, D]; the decoder's cache holds earlier ones. */
 function selfAttention(run, name, x, mask, cache = null) {
   const query = project(run, name, "query", x);
   const newest = keyValue(run, name, x);
@@ -263,24 +270,24 @@ function keyValue(run, name, x) {
   return { key: project(run, name, "key", x), value: project(run, name, "value", x) };
 }
 
-/** Returns the heads' queries, keys or values of x: its product with their rows of the one matrix that holds all. */
+/** Returns the heads' queries, keys or values of x: rows of one matrix project to all of them. */
 function project(run, name, part, x) {
   const { heads, d_k: keyWidth, d_v: valueWidth } = run.config;
   const begin = { query: 0, key: heads * keyWidth, value: 2 * heads * keyWidth }[part];
   const end = begin + heads * (part === "value" ? valueWidth : keyWidth);
-  const [weight, bias] = ["weight", "bias"].map((kind) => run.weight(`${name}.input_projection.${kind}`));
-  return run.tap(`${name}.${part}`, splitHeads(run, linear(x, weight, bias, begin, end)));
+  const projected = affine(run, `${name}.input_projection`, x, begin, end);
+  return run.tap(`${name}.${part}`, splitHeads(run, projected));
 }
 
 /** Returns softmax(Q Kᵀ / √d_k) V of all heads, joined and mixed by W_O, [T, D]. Paper: equation 1. */
 function attend(run, name, query, key, value, plainMask) {
   const mask = editedMask(run, name, plainMask);
   const scores = run.tap(`${name}.scores`, attentionScores(query, key, divisorOf(run)));
-  const weights = run.tap(`${name}.weights`, overridden(run, name, attentionWeights(run, scores, mask), mask.start));
+  const computed = attentionWeights(run, scores, mask);
+  const weights = run.tap(`${name}.weights`, overridden(run, name, computed, mask.start));
   const heads = run.tap(`${name}.heads`, ablated(run, name, weightedValues(weights, value)));
   const joined = run.tap(`${name}.joined`, joinHeads(heads));
-  const [weight, bias] = ["weight", "bias"].map((kind) => run.weight(`${name}.output_projection.${kind}`));
-  return run.tap(`${name}.output`, linear(joined, weight, bias));
+  return run.tap(`${name}.output`, affine(run, `${name}.output_projection`, joined));
 }
 
 /** Returns √d_k, by which scores are divided, unless that is changed. */
@@ -297,21 +304,23 @@ function attentionScores(query, key, divisor) {
   for (let h = 0, i = 0; h < heads; h++) {
     for (let t = 0; t < rows; t++) {
       for (let s = 0; s < columns; s++, i++) {
-        scores.data[i] = dot(query.data, (h * rows + t) * width, key.data, (h * columns + s) * width, width) / divisor;
+        const [from, to] = [(h * rows + t) * width, (h * columns + s) * width];
+        scores.data[i] = dot(query.data, from, key.data, to, width) / divisor;
       }
     }
   }
   return scores;
 }
 
-/** Returns the softmax of each row over the keys that it may look at, [H, T, S]; a row without any is all zeros. */
+/** Returns the softmax of each row over the keys that it may look at, [H, T, S]; without any, zeros. */
 function attentionWeights(run, scores, mask) {
   const [zero, late] = [run.makes("mask_zero"), run.makes("mask_after_softmax")];
   const size = mask.data.length;
   const hidden = (score) => (zero ? 0 : late ? score : -Infinity);
   const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : hidden(score)));
   const weights = softmax(tensor(scores.shape, filled));
-  return late ? tensor(weights.shape, weights.data.map((weight, i) => weight * mask.data[i % size])) : weights;
+  if (late) weights.data.forEach((weight, i) => (weights.data[i] = weight * mask.data[i % size]));
+  return weights;
 }
 
 /** Returns each head's average of the values, weighted, [H, T, W]. */
@@ -400,7 +409,8 @@ function ablated(run, name, values) {
 function patched(x, donor, { point, positions, heads }) {
   const [width, length, there] = [x.shape.at(-1), x.shape.at(-2), donor.shape.at(-2)];
   if (donor.shape.at(-1) !== width) {
-    throw new Error(`${point} of the other sentence has rows of ${donor.shape.at(-1)}, here they have ${width}`);
+    const wide = donor.shape.at(-1);
+    throw new Error(`a row of ${point} has ${wide} numbers in the other sentence, but ${width} here`);
   }
   const data = x.data.slice();
   const all = x.shape.length === 3 ? [...Array(x.shape[0]).keys()] : [0];

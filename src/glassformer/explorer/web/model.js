@@ -18,7 +18,10 @@ export class Model {
 
   /** Returns under which name a shared matrix is stored. */
   sharedName(name) {
-    const shared = { "output.weight": "target.tokens.weight", "target.tokens.weight": "source.tokens.weight" };
+    const shared = {
+      "output.weight": "target.tokens.weight",
+      "target.tokens.weight": "source.tokens.weight",
+    };
     const other = shared[name];
     return this.tensors.has(other) ? other : shared[other];
   }
@@ -61,13 +64,16 @@ export function layerNames(stack, count) {
   return Array.from({ length: count }, (_, i) => `${stack}.layers.${i}`);
 }
 
-/** Returns the names of all points of the forward pass, in the order in which PyTorch's recording hears them. */
+/** Returns the names of all points of the forward pass, in the order in which Python's trace has them. */
 export function pointNames(config) {
   const encoder = layerNames("encoder", config.encoder_layers);
   const decoder = layerNames("decoder", config.decoder_layers);
   return [
     ...inputPoints("source"),
-    ...encoder.flatMap((layer) => [...attentionPoints(config, layer, "self_attention"), ...feedForwardPoints(config, layer)]),
+    ...encoder.flatMap((layer) => [
+      ...attentionPoints(config, layer, "self_attention"),
+      ...feedForwardPoints(config, layer),
+    ]),
     "encoder.output",
     ...inputPoints("target"),
     ...decoder.flatMap((layer) => [`${layer}.cross_attention.key`, `${layer}.cross_attention.value`]),
@@ -87,8 +93,9 @@ function inputPoints(side) {
 }
 
 function attentionPoints(config, layer, kind) {
-  const own = kind === "self_attention" ? ["key", "value"] : []; // cross-attention's are made once, of the memory
-  return sublayerPoints(config, `${layer}.${kind}`, ["query", ...own, "scores", "weights", "heads", "joined"]);
+  const own = kind === "self_attention" ? ["key", "value"] : []; // cross-attention's are of the memory
+  const inner = ["query", ...own, "scores", "weights", "heads", "joined"];
+  return sublayerPoints(config, `${layer}.${kind}`, inner);
 }
 
 function feedForwardPoints(config, layer) {

@@ -1,5 +1,5 @@
-// From a source to its best translations: greedy search (a beam of one) and beam search, with the tree of all that was
-// weighed. The algorithm is that of glassformer's decoding/beam.py. Paper: §6.1.
+// From a source to its best translations: greedy search (a beam of one) and beam search, with the tree of all
+// that was weighed. The algorithm is that of glassformer's decoding/beam.py. Paper: §6.1.
 
 import { Run, decode, encode, memoryKeys, paddedIds } from "./forward.js";
 import { isCausal } from "./changes.js";
@@ -20,7 +20,7 @@ class Writer {
     return run;
   }
 
-  /** Returns {logProbs [V], cache} after these target ids (with bos); `past` is the cache without the last of them. */
+  /** Returns {logProbs [V], cache} after these target ids with bos; `past` is the cache before the last. */
   async next(targetIds, past) {
     this.run = this.newRun();
     const { sourceIds, targetIds: fed } = paddedIds(this.run, this.sourceIds, targetIds);
@@ -41,7 +41,7 @@ class Writer {
   }
 }
 
-/** Returns ((5 + length) / 6)^alpha, by which log probabilities are divided to give scores; eos is counted. */
+/** Returns ((5 + length) / 6)^alpha, by which a log probability is divided to give a score; eos counts. */
 export function lengthPenaltyOf(length, alpha) {
   return ((5 + length) / 6) ** alpha;
 }
@@ -50,31 +50,33 @@ export function lengthPenaltyOf(length, alpha) {
  * Returns {finished, tree}: the best paths that ended, best first, and every node that was weighed.
  * A path is {ids, tokenLogProbs, logProb, score}; the nodes are described in docs/explorer.md.
  */
-export async function beamSearch(model, { changes, donors, sourceIds, prefixIds, beamSize, lengthPenalty, signal }) {
-  const { bos_id: bos, eos_id: eos } = model.config;
+export async function beamSearch(model, { changes, donors, sourceIds, signal, ...asked }) {
+  const { prefixIds, beamSize, lengthPenalty } = asked;
+  const eos = model.config.eos_id;
   const longest = longestOutput(model.config, sourceIds);
-  checkSearch(model.config, { prefixIds, beamSize, lengthPenalty }, longest);
+  checkSearch(model.config, asked, longest);
   const writer = new Writer(model, changes, donors, sourceIds, signal);
-  const root = { id: 0, parent: null, position: -1, token: bos, tokenLogProb: 0, logProb: 0, state: "kept", score: null };
-  const tree = [root];
+  const start = { path: { node: null }, token: model.config.bos_id, tokenLogProb: 0, logProb: 0 };
+  const tree = [{ ...newNode(start, -1, "kept"), id: 0 }];
   let finished = [];
   let living = [{ node: 0, ids: [], tokenLogProbs: [], logProb: 0, cache: null }];
   for (let position = 0; position < longest && living.length > 0; position++) {
     const forced = position === longest - 1 ? eos : (prefixIds[position] ?? null);
     const penalty = lengthPenaltyOf(position + 1, lengthPenalty);
     const candidates = await bestContinuations(writer, living, forced, 2 * beamSize);
-    const nodes = candidates.map((candidate, rank) => newNode(candidate, position, stateOf(candidates, rank, beamSize, eos)));
-    nodes.forEach((node, i) => {
-      node.id = tree.length;
-      if (node.state === "finished") node.score = node.logProb / penalty;
-      candidates[i].node = tree.push(node) - 1;
+    const states = candidates.map((_, rank) => stateOf(candidates, rank, beamSize, eos));
+    candidates.forEach((candidate, i) => {
+      candidate.node = tree.length;
+      const score = states[i] === "finished" ? candidate.logProb / penalty : null;
+      tree.push({ ...newNode(candidate, position, states[i]), id: tree.length, score });
     });
-    const ended = candidates.filter((_, i) => nodes[i].state === "finished").map((path) => extended(path, penalty));
+    const paths = candidates.map((candidate) => extended(candidate, penalty));
+    const ended = paths.filter((_, i) => states[i] === "finished");
     finished = [...finished, ...ended].sort((a, b) => b.score - a.score).slice(0, beamSize);
-    living = candidates.filter((_, i) => nodes[i].state === "kept").map((path) => extended(path, penalty));
+    living = paths.filter((_, i) => states[i] === "kept");
     if (finished.length === beamSize && !(living[0]?.score > finished.at(-1).score)) break;
   }
-  if (finished.length === 0) throw new Error("there is no output: every continuation has probability 0 or NaN");
+  if (finished.length === 0) throw new Error("no output: every continuation has probability 0 or NaN");
   return { finished, tree };
 }
 
@@ -85,14 +87,18 @@ function longestOutput(config, sourceIds) {
 }
 
 function checkSearch(config, { prefixIds, beamSize, lengthPenalty }, longest) {
-  if (!(beamSize >= 1)) throw new Error(`beamSize is ${beamSize}: expected at least 1, which is greedy search`);
-  if (!(Math.abs(lengthPenalty) <= 100)) throw new Error(`lengthPenalty is ${lengthPenalty}: expected −100 to 100`);
+  if (!(Number.isInteger(beamSize) && beamSize >= 1)) {
+    throw new Error(`beamSize is ${beamSize}: expected at least 1, which is greedy search`);
+  }
+  if (!(Math.abs(lengthPenalty) <= 100)) {
+    throw new Error(`lengthPenalty is ${lengthPenalty}: expected −100 to 100`);
+  }
   if (prefixIds.length >= longest) {
-    throw new Error(`the prefix has ${prefixIds.length} tokens: at most ${longest - 1} leave room for the end`);
+    throw new Error(`the prefix has ${prefixIds.length} tokens: at most ${longest - 1} leave room to end`);
   }
   const special = [config.pad_id, config.bos_id, config.eos_id];
   const wrong = prefixIds.find((id) => special.includes(id) || !(id >= 0 && id < config.target_vocab_size));
-  if (wrong !== undefined) throw new Error(`the prefix holds the id ${wrong}, which is no word of the target`);
+  if (wrong !== undefined) throw new Error(`the prefix holds the id ${wrong}, no word of the target`);
 }
 
 /** Returns the `count` best ways to go on with the living paths, best first; impossible ones are left out. */
@@ -124,7 +130,7 @@ function bestTokens(logProbs, count, suppressed) {
   return best;
 }
 
-/** Returns what becomes of the candidate at this rank: the first N may end, and the first N that do not end live on. */
+/** Returns what becomes of a candidate: the first N may end, the first N of those that do not live on. */
 function stateOf(candidates, rank, beamSize, eos) {
   if (candidates[rank].token === eos) return rank < beamSize ? "finished" : "pruned";
   const before = candidates.slice(0, rank).filter(({ token }) => token !== eos).length;

@@ -1,7 +1,7 @@
 // Numbers: bytes to floats, and the few operations that a Transformer is made of.
 //
-// A tensor is {shape, data}: data is a Float32Array, row after row. Sums are made in double precision and stored in
-// single, so that results agree with PyTorch's float32 to its last digits.
+// A tensor is {shape, data}: data is a Float32Array, row after row. Sums are made in double precision and
+// stored in single, so that results agree with PyTorch's float32 to its last digits.
 
 /** Returns a tensor of this shape, of zeros unless data is given. */
 export function tensor(shape, data = null) {
@@ -53,8 +53,7 @@ export function floatsOfHalves(bytes) {
 
 /** Returns Σ a[i + n] · b[j + n] over n < length: four sums side by side, because that is faster. */
 export function dot(a, i, b, j, length) {
-  let [s0, s1, s2, s3] = [0, 0, 0, 0];
-  let n = 0;
+  let s0 = 0, s1 = 0, s2 = 0, s3 = 0, n = 0;
   for (; n + 3 < length; n += 4) {
     s0 += a[i + n] * b[j + n];
     s1 += a[i + n + 1] * b[j + n + 1];
@@ -65,17 +64,41 @@ export function dot(a, i, b, j, length) {
   return s0 + s1 + (s2 + s3);
 }
 
-/** Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]; only with rows `from` to `to` of W and b, if these are given. */
+/** Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]; with `from` and `to`, only these rows of W and b. */
 export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
   const [length, width] = x.shape;
-  const out = tensor([length, to - from]);
+  const columns = to - from;
+  const out = tensor([length, columns]);
   for (let row = from; row < to; row++) {
     const shift = bias ? bias.data[row] : 0;
-    for (let t = 0; t < length; t++) {
-      out.data[t * (to - from) + row - from] = dot(x.data, t * width, weight.data, row * width, width) + shift;
+    let t = 0;
+    for (; t + 3 < length; t += 4) {
+      fourDots(x.data, t * width, weight.data, row * width, width);
+      for (let i = 0; i < 4; i++) out.data[(t + i) * columns + row - from] = products[i] + shift;
+    }
+    for (; t < length; t++) {
+      out.data[t * columns + row - from] = dot(x.data, t * width, weight.data, row * width, width) + shift;
     }
   }
   return out;
+}
+
+const products = new Float64Array(4);
+
+/** Puts into `products` those of four rows of x with one row of w: each number of w is read only once. */
+function fourDots(x, i, w, j, width) {
+  let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  for (let n = 0; n < width; n++) {
+    const factor = w[j + n];
+    s0 += x[i + n] * factor;
+    s1 += x[i + width + n] * factor;
+    s2 += x[i + 2 * width + n] * factor;
+    s3 += x[i + 3 * width + n] * factor;
+  }
+  products[0] = s0;
+  products[1] = s1;
+  products[2] = s2;
+  products[3] = s3;
 }
 
 /** Returns a + b, element by element. */
@@ -92,7 +115,8 @@ export function layerNorm(x, gamma, beta, unbiased = false) {
   const out = tensor(x.shape);
   for (let start = 0; start < x.data.length; start += width) {
     const { mean, squares } = momentsOf(x.data, start, width);
-    const divisor = unbiased ? Math.sqrt(squares / (width - 1)) + 1e-5 : Math.sqrt(squares / width + 1e-5);
+    const deviation = Math.sqrt(squares / (width - 1));
+    const divisor = unbiased ? deviation + 1e-5 : Math.sqrt(squares / width + 1e-5);
     for (let d = 0; d < width; d++) {
       out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
     }
@@ -109,7 +133,7 @@ function momentsOf(data, start, width) {
   return { mean, squares };
 }
 
-/** Writes softmax(scores) of one row into `out`; −∞ gets exactly 0, and a row of nothing but −∞ is all zeros. */
+/** Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of nothing but −∞ is all zeros. */
 export function softmaxRow(scores, out, start, width) {
   let peak = -Infinity;
   for (let s = 0; s < width; s++) peak = Math.max(peak, scores[start + s]);
