@@ -1,0 +1,190 @@
+"""Models under changes at work: recordings of one sentence, given outputs scored, and decoding without a cache.
+
+Token ids are as everywhere: a source ends with `<eos>`, what the decoder reads begins with `<bos>`, and an output is
+what a search returns, without `<bos>` and with `<eos>`.
+
+Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.decoding.step import Step
+from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.inspection.changes import Changes, changed
+from glassformer.inspection.mistakes import pad_to_one_length
+from glassformer.model.taps import Trace, record
+from glassformer.model.transformer import Transformer
+
+__all__ = [
+    "Compared",
+    "Forced",
+    "RecomputingStep",
+    "compare",
+    "decoding",
+    "first_difference",
+    "log_prob",
+    "outputs",
+]
+
+UNCHANGED = Changes()
+SIDE_BY_SIDE = 4000
+"""Positions, padding included, that are run together: bounds memory."""
+
+
+class Compared(NamedTuple):
+    """Two recordings of one sentence, and the first point at which they differ."""
+
+    unchanged: Trace
+    changed: Trace
+    first: str | None
+
+
+@torch.no_grad()
+def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int], changes: Changes) -> Compared:
+    """Return all points of the model and of the changed model, reading the same source and target.
+
+    Both are padded to one length, for both, where a mistake could not be seen otherwise.
+    """
+    device = model.output.weight.device
+    source, target = (torch.tensor([list(ids)], device=device) for ids in (source_ids, target_ids))
+    if "target_padding_mask" in changes.mistakes:
+        source, target = pad_to_one_length(source, target, model.config.pad_id)
+    with record(model) as before:
+        model(source, target)
+    with changed(model, changes), record(model) as after:
+        model(source, target)
+    return Compared(before, after, first_difference(before, after))
+
+
+def first_difference(
+    unchanged: Mapping[str, Tensor], changed: Mapping[str, Tensor], tolerance: float = 0.0
+) -> str | None:
+    """Return the first point, in the order of the unchanged recording, whose shape or numbers differ; None if none."""
+    for name, right in unchanged.items():
+        wrong = changed[name]
+        if right.shape != wrong.shape or not bool(((right - wrong).abs() <= tolerance).all()):
+            return name
+    return None
+
+
+class Forced(NamedTuple):
+    """What a model makes of a given output."""
+
+    log_prob: float
+    """Log probability of the whole (natural logarithm, ≤ 0), `<eos>` included."""
+    greedy: bool
+    """Whether greedy search writes exactly this: each token is the most probable one after those before it."""
+
+
+def log_prob(
+    model: Transformer, source_ids: Sequence[int], output_ids: Sequence[int], changes: Changes = UNCHANGED
+) -> float:
+    """Return the log probability (natural logarithm, ≤ 0) of a given output under changes."""
+    with changed(model, changes):
+        [forced] = outputs(model, [(source_ids, output_ids)])
+    return forced.log_prob
+
+
+@torch.no_grad()
+def outputs(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Forced]:
+    """Return what the model makes of each (source, output), as it is: run it within changes to have them act.
+
+    One pass for many pairs, padded, instead of a search for each.
+    """
+    results: dict[int, Forced] = {}
+    batch: list[int] = []
+    for place in sorted(range(len(pairs)), key=lambda place: max(map(len, pairs[place]))):
+        if batch and max(map(len, pairs[place])) * (len(batch) + 1) > SIDE_BY_SIDE:
+            results |= zip(batch, _forced(model, [pairs[one] for one in batch]), strict=True)
+            batch = []
+        batch.append(place)
+    if batch:
+        results |= zip(batch, _forced(model, [pairs[one] for one in batch]), strict=True)
+    return [results[place] for place in range(len(pairs))]
+
+
+def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Forced]:
+    config = model.config
+    source = _padded(model, [source for source, _ in pairs])
+    output = _padded(model, [output for _, output in pairs])
+    target_input = _padded(model, [[config.bos_id, *output[:-1]] for _, output in pairs])
+    log_probs = model(source, target_input).log_softmax(-1)
+    real = output != config.pad_id
+    given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double().sum(-1)
+    log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # no search may choose them
+    best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
+    return [Forced(*both) for both in zip(given.tolist(), best.tolist(), strict=True)]
+
+
+def _padded(model: Transformer, rows: Sequence[Sequence[int]]) -> Tensor:
+    longest = max(map(len, rows))
+    padded = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
+    return torch.tensor(padded, device=model.output.weight.device)
+
+
+@contextmanager
+def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -> Iterator[Step[Any]]:
+    """Yield what to search with under changes: cached where that gives the same, recomputing elsewhere.
+
+    Some changes depend on the length of what is run together: decode one sentence at a time under changes.
+    """
+    if changes.cacheable:
+        with changed(model, changes):
+            yield TransformerStep(model, source)
+    else:
+        yield RecomputingStep(model, source, changes)
+
+
+class RecomputingState(NamedTuple):
+    """The rows' tokens so far, from `<bos>` on, and the sentences that they belong to."""
+
+    prefixes: Int[Tensor, "R T"]
+    source: Int[Tensor, "B S"]
+    memory: Float[Tensor, "B S D"]
+
+
+class RecomputingStep:
+    """A `Step` without a cache: each time, the whole prefix runs through the decoder under the changes.
+
+    This is what decoding under changes means: whatever they do, a step sees what a whole pass over its prefix sees.
+    """
+
+    def __init__(self, model: Transformer, source: Int[Tensor, "B S"], changes: Changes = UNCHANGED) -> None:
+        self._model, self._source, self._changes = model, source, changes.resolved(model)
+        self.vocab_size = model.config.target_vocab_size
+        self.bos_id, self.eos_id, self.pad_id = model.config.bos_id, model.config.eos_id, model.config.pad_id
+        self.device = source.device
+
+    @torch.no_grad()
+    def start(self) -> RecomputingState:
+        """Return the state before any token, with the sources encoded."""
+        with changed(self._model, self._changes):
+            memory = self._model.encode(self._source)
+        return RecomputingState(self._source.new_empty(len(self._source), 0), self._source, memory)
+
+    @torch.no_grad()
+    def advance(
+        self, tokens: Int[Tensor, "R"], state: RecomputingState
+    ) -> tuple[Float[Tensor, "R V"], RecomputingState]:
+        """Return the log probabilities of each row's next token, and the state after `tokens`."""
+        prefixes = torch.cat([state.prefixes, tokens[:, None]], dim=1)
+        rows = len(prefixes) // len(state.source)
+        source, memory = (x.repeat_interleave(rows, dim=0) for x in (state.source, state.memory))
+        with changed(self._model, self._changes):
+            if "target_padding_mask" in self._changes.mistakes:  # it pads the source, anew at each step
+                logits = self._model(source, prefixes)
+            else:
+                logits = self._model.decode(prefixes, memory, source)
+        return logits[:, -1].log_softmax(-1), state._replace(prefixes=prefixes)
+
+    def select(
+        self, state: RecomputingState, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]
+    ) -> RecomputingState:
+        """Return the state of these rows and sentences."""
+        return RecomputingState(state.prefixes[rows], state.source[sentences], state.memory[sentences])
