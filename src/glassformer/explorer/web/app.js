@@ -67,7 +67,7 @@ class App {
   /** Returns a string of the interface in the reader's language; {0}, {1} … are filled in. */
   t(key, ...values) {
     const text = STRINGS[this.ui.language][key] ?? STRINGS.en[key] ?? key;
-    return values.reduce((filled, value, place) => filled.replaceAll(`{${place}}`, String(value)), text);
+    return text.replace(/\{(\d)\}/g, (whole, place) => String(values[place] ?? whole));
   }
 
   /** Changes what the reader looks at. */

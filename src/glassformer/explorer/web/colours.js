@@ -9,7 +9,7 @@ const SIGNED = {
   light: ["#4a2a85", "#9a8cc4", "#ffffff", "#f1a457", "#9c4206"],
   dark: ["#d8ccf5", "#7a67b5", "#0f172a", "#b8681f", "#ffd9a8"],
 };
-const STEPS = 256;
+const SHADES = 256;
 const tables = new Map();
 
 /** Returns 256 colours, each packed as in a canvas's pixels, of a scale ("probability" or "signed") in a theme. */
@@ -22,7 +22,7 @@ export function colourTable(scale, theme) {
 /** Returns which of the 256 colours shows a value: a probability in [0, 1], or a signed one in [−largest, largest]. */
 export function colourPlace(scale, value, largest = 1) {
   const share = scale === "signed" ? (value / (largest || 1) + 1) / 2 : value / (largest || 1);
-  return Math.max(0, Math.min(STEPS - 1, Math.round(share * (STEPS - 1))));
+  return Math.max(0, Math.min(SHADES - 1, Math.round(share * (SHADES - 1))));
 }
 
 /** Returns black or white, whichever can be read on this colour. */
@@ -41,8 +41,8 @@ export function cssColour(packed) {
 
 function blend(stops) {
   const parts = stops.map((stop) => [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)));
-  return Uint32Array.from({ length: STEPS }, (_, step) => {
-    const place = (step / (STEPS - 1)) * (parts.length - 1);
+  return Uint32Array.from({ length: SHADES }, (_, step) => {
+    const place = (step / (SHADES - 1)) * (parts.length - 1);
     const low = Math.min(Math.floor(place), parts.length - 2);
     const [red, green, blue] = parts[low].map((from, part) =>
       Math.round(from + (parts[low + 1][part] - from) * (place - low)));

@@ -238,7 +238,7 @@ function paintMarks(brush, app, family, { layer, head }, { x, y, side }, ratio) 
   brush.lineWidth = (current ? 3 : 1) * ratio;
   brush.strokeStyle = current ? (dark ? "#ffd166" : "#c2410c") : dark ? "#33425c" : "#c9d1db";
   brush.strokeRect(x + brush.lineWidth / 2, y + brush.lineWidth / 2, side - brush.lineWidth, side - brush.lineWidth);
-  const text = app.ui.order === "index" ? String(head) : `${layer}·${head}`;
+  const text = `${layer}·${head}`;
   brush.font = `${10 * ratio}px system-ui, sans-serif`;
   const width = brush.measureText(text).width + 4 * ratio;
   brush.fillStyle = dark ? "#0f172ae6" : "#ffffffe6";

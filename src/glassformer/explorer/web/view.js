@@ -171,7 +171,7 @@ function outcome(app) {
 }
 
 function line(app, key, ...content) {
-  return element("p", { className: "gf-line" }, element("span", { className: "gf-label" }, app.t(key)), element("span", { className: "gf-words" }, content));
+  return element("p", { className: "gf-line" }, element("span", { className: "gf-label" }, app.t(key)), element("span", { className: "gf-words", tabindex: "0", role: "group", "aria-label": app.t(key) }, content));
 }
 
 function logProb(value) {

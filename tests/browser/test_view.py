@@ -1,0 +1,170 @@
+"""The page as its reader meets it: what is on the screen, for the eye, the keyboard and the screen reader."""
+
+from typing import Any
+
+import pytest
+
+from glassformer.explorer.module import explorer_module
+from glassformer.explorer.payload import payload
+
+SENTENCE = "the big black dog sees a cat and sleeps ."
+HOSTILE = ["</script><!--<script>\"'&", "<img/src=x/onerror=alert(1)>", "שלום", "مرحبا", "$&", "$1"]
+CONTROLS = """
+[...document.querySelectorAll("button, select, input, a[href], [role=grid], summary, [role=tabpanel]")]
+"""
+AUDIT = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+
+
+def problems(page: Any) -> list[tuple[str, str]]:
+    """Return what axe-core finds serious or critical on the page."""
+    from axe_playwright_python.base import AXE_FILE_PATH
+
+    page.evaluate(AXE_FILE_PATH.read_text(encoding="utf-8") + "; null")
+    found = page.evaluate(AUDIT)
+    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+
+
+def test_the_three_attentions_stand_on_one_screen(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    for grid in page.locator(".gf-columns .gf-grid canvas").all():
+        box = grid.bounding_box()
+        assert box["x"] >= 0
+        assert box["y"] >= 0
+        assert box["x"] + box["width"] <= 1280
+        assert box["y"] + box["height"] <= 800
+    assert page.locator(".gf-columns .gf-grid canvas").count() == 3
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("stage", ["map", "point"])
+def test_a_phone_shows_all_without_scrolling_sideways(make_translator, explore, stage, language):
+    page = explore(make_translator(), SENTENCE)
+    page.set_viewport_size({"width": 360, "height": 740})
+    for panel in ("numbers", "changes", "beam", "positions", "training"):
+        page.evaluate(
+            "([panel, stage, language]) => glassformer.app.show({panel, stage, language})", [panel, stage, language]
+        )
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, panel
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(make_translator, explore, theme):
+    page = explore(make_translator(), SENTENCE)
+    for panel in ("numbers", "changes", "beam", "positions", "training"):
+        page.evaluate("([panel, theme]) => glassformer.app.show({panel, theme})", [panel, theme])
+        assert problems(page) == [], panel
+    page.evaluate("glassformer.set({mistakes: ['no_scale']})")
+    page.evaluate("glassformer.app.show({stage: 'point'})")
+    page.evaluate("glassformer.app.select('encoder.layers.0.self_attention.scores', [0, 1, 2])")
+    assert problems(page) == []
+
+
+def test_every_control_is_reached_by_the_tab_key(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    wanted = page.evaluate(f"{CONTROLS}.filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0)")
+    page.evaluate("globalThis.seen = new Set()")
+    page.evaluate("document.addEventListener('focusin', (event) => { seen.add(event.target); })")
+    for _ in range(len(wanted) + 30):
+        page.keyboard.press("Tab")
+    assert len(page.evaluate(f"{CONTROLS}.filter((one) => seen.has(one))")) == len(wanted) > 10
+
+
+def test_arrows_move_in_a_grid_and_enter_opens_the_arithmetic(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    grid = page.get_by_role("grid", name="encoder.layers.1.self_attention.weights")
+    grid.focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    assert grid.get_by_role("gridcell").get_attribute("aria-label").startswith("row: big, column: black, weight 0.")
+    page.keyboard.press("Enter")
+    assert page.evaluate("glassformer.app.ui.selected.index.slice(1)") == [1, 2]
+
+
+def test_a_word_is_lit_wherever_it_stands(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    word = page.locator("[data-side=source][data-position='2']")
+    before = page.evaluate(
+        "[...document.querySelectorAll('.gf-columns .gf-grid canvas')].map((one) => one.toDataURL())"
+    )
+    word.hover()
+    after = page.evaluate("[...document.querySelectorAll('.gf-columns .gf-grid canvas')].map((one) => one.toDataURL())")
+    assert [old == new for old, new in zip(before, after, strict=True)] == [
+        False,
+        False,
+        True,
+    ]  # encoder, cross, decoder
+    assert "gf-lit" in word.get_attribute("class")
+
+
+def test_a_change_shows_before_and_after_and_the_first_tensor_that_differs(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.evaluate("glassformer.set({ablated: {'decoder.layers.1.cross_attention': [0, 1, 2, 3]}})")
+    outcome = page.locator(".gf-outcome")
+    assert "decoder.layers.1.cross_attention.heads" in outcome.inner_text()
+    old, new = page.evaluate("[glassformer.app.result.reference.text, glassformer.app.result.current.text]")
+    assert old != new
+    assert old in outcome.inner_text()
+    page.get_by_role("button", name="Undo all changes").first.click()
+    assert page.evaluate("glassformer.firstDifference") is None
+
+
+def test_words_of_a_model_are_shown_as_text(make_translator, explore):
+    words = " ".join(HOSTILE)
+    page = explore(make_translator(words, words, name="<b>run"), words)
+    assert page.locator(".gf-outcome [data-side=source]").all_inner_texts() == [*HOSTILE, "<eos>"]
+    assert page.locator(".glassformer img, .glassformer script, .glassformer b").count() == 0
+    assert page.locator(".gf-brand").inner_text().find("<b>run") > 0
+    page.evaluate("glassformer.app.show({stage: 'point'})")
+    page.get_by_role("button", name="As a table").click()
+    assert HOSTILE[0] in page.locator(".gf-table").inner_text()
+
+
+def test_128_words_and_48_heads_need_few_nodes(make_translator, explore):
+    words = [f"w{number}" for number in range(127)]
+    translator = make_translator(
+        " ".join(words), " ".join(words), d_model=48, heads=8, encoder_layers=6, decoder_layers=6
+    )
+    page = explore(translator, " ".join(words))
+    assert page.evaluate("document.querySelectorAll('.gf-map *').length") <= 2000
+    assert page.evaluate("glassformer.app.result.current.sourceTokens.length") == 128
+
+
+COUNT_LISTENERS = """() => {
+  globalThis.listeners = 0;
+  const { addEventListener, removeEventListener } = EventTarget.prototype;
+  const shared = (target) => !(target instanceof Element) || target === document.body;
+  EventTarget.prototype.addEventListener = function (type, listener, options) {
+    if (shared(this) && !(this instanceof AbortSignal)) {
+      listeners++;
+      options?.signal && addEventListener.call(options.signal, "abort", () => listeners--);
+    }
+    return addEventListener.call(this, type, listener, options);
+  };
+  EventTarget.prototype.removeEventListener = function (...given) {
+    if (shared(this) && !(this instanceof AbortSignal)) listeners--;
+    return removeEventListener.call(this, ...given);
+  };
+}"""
+MOUNT = """async ([text, payload]) => {
+  const { mount } = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  globalThis.views = [0, 1].map(() => mount(document.body.appendChild(document.createElement("div")), payload));
+  await Promise.all(views.map((view) => view.ready));
+}"""
+
+
+def test_two_views_do_not_disturb_each_other_and_a_closed_one_leaves_nothing(make_translator, page):
+    page.goto("about:blank")
+    page.evaluate(COUNT_LISTENERS)
+    page.evaluate(MOUNT, [explorer_module(), payload(make_translator(), SENTENCE)])
+    page.evaluate("views[0].set({ablated: {'encoder.layers.0.self_attention': [1]}})")
+    assert page.evaluate("views.map((view) => view.firstDifference)") == ["encoder.layers.0.self_attention.heads", None]
+    assert page.evaluate("glassformer === views[1] && document.body.children[0].glassformer === views[0]")
+    page.evaluate("views[0].close()")
+    assert page.evaluate("views[1].translate()")["text"] == page.evaluate("views[1].app.result.current.text")
+    page.evaluate("views[1].close()")
+    assert page.evaluate("[listeners, document.querySelectorAll('body *').length, typeof glassformer]") == [
+        0,
+        2,
+        "undefined",
+    ]
