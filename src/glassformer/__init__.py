@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ShapeError,
         VocabularyError,
     )
+    from glassformer.explorer.widget import explore
     from glassformer.model.attention import attention
     from glassformer.model.config import ModelConfig
     from glassformer.model.positions import sinusoids
@@ -43,6 +44,7 @@ __all__ = [
     "Translator",
     "VocabularyError",
     "attention",
+    "explore",
     "intervene",
     "points",
     "record",
@@ -52,6 +54,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "glassformer.explorer.widget": ("explore",),
     "glassformer.model.attention": ("attention",),
     "glassformer.model.config": ("ModelConfig",),
     "glassformer.model.positions": ("sinusoids",),

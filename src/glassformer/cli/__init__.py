@@ -14,6 +14,7 @@ from glassformer.cli.average import average
 from glassformer.cli.demo import demo
 from glassformer.cli.estimate import estimate
 from glassformer.cli.evaluate import evaluate
+from glassformer.cli.explore import explore
 from glassformer.cli.recipes import recipes
 from glassformer.cli.score import score
 from glassformer.cli.trace import trace
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, score, trace, estimate, average, recipes):
+for command in (demo, train, translate, evaluate, score, trace, explore, estimate, average, recipes):
     app.command()(command)
 
 

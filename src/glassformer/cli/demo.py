@@ -9,6 +9,7 @@ import typer
 
 from glassformer.cli.arguments import Overrides
 from glassformer.cli.evaluate import print_splits
+from glassformer.cli.explore import print_page
 
 if TYPE_CHECKING:
     from glassformer.translator import Translator
@@ -22,6 +23,7 @@ def demo(
 ) -> None:
     """Train an English–French translator on the built-in corpus, and see what it can do (about 4 minutes)."""
     from glassformer.cli.train import train_with_progress
+    from glassformer.explorer.page import write_page
     from glassformer.recipes.toml import load
     from glassformer.run import evaluate_splits
     from glassformer.translator import Translator
@@ -41,6 +43,9 @@ def demo(
     typer.echo(f"The model is in {summary.folder}. Now try:")
     typer.echo(f"  echo 'The tired animal slept in the park.' | {command} translate {summary.folder}")
     typer.echo(f"  {command} trace {summary.folder} 'The animal slept in the park.'")
+    typer.echo(f"  {command} explore {summary.folder}\n")
+    typer.echo("Every number of it, to look at and to change, is in one page, which needs no network:")
+    print_page(write_page(translator, summary.folder / "explorer.html"))
 
 
 def _print_classics(translator: "Translator") -> None:

@@ -1,0 +1,99 @@
+"""`glassformer explore`: every number of a model in the browser, served or as one page."""
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.cli.arguments import RunFolder
+from glassformer.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from glassformer.explorer.page import Page
+    from glassformer.translator import Translator
+
+__all__ = ["explore", "print_page"]
+
+
+def explore(
+    run: RunFolder,
+    text: Annotated[
+        str | None, typer.Argument(help="The sentence to begin with.  [default: one that the model was made for]")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write one page that needs no network, and end.")
+    ] = None,
+    playback: Annotated[
+        bool,
+        typer.Option(
+            "--playback/--no-playback", help="With --html: the page plays the training back. The served one always can."
+        ),
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve at this port; 0 = any that is free.  [default: 8765 if it is free]"),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """See every number of a model and change what you like: in the browser, served until Ctrl-C, or as one page."""
+    if file is None:
+        _serve(_load(run, text), text or "", port, browser=browser)
+        return
+    from glassformer.explorer.page import check_path, write_page
+
+    if port is not None:
+        raise ConfigError(
+            f"--port {port} has no effect with --html, which writes a page and ends: leave one of them out"
+        )
+    check_path(file)
+    print_page(write_page(_load(run, text), file, text or "", playback=playback))
+
+
+def print_page(page: "Page") -> None:
+    """Say where a page is, how large, and what it does not have."""
+    typer.echo(f"{page.path}: {page.size / 1e6:.1f} MB; open it in a browser, no network is needed")
+    for what in page.left_out:
+        typer.echo(f"left out: {what}")
+
+
+def _load(run: Path, text: str | None) -> "Translator":
+    """Return the translator of a run, after a look at the sentence that it is to explain."""
+    from glassformer.translator import Translator
+
+    if text is None:
+        return Translator.load(run)
+    if not text.strip():
+        raise DataError("the text is blank: give a sentence, or leave it out")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise DataError("the text is not valid Unicode: give it in UTF-8")
+    translator = Translator.load(run)
+    tokenizer = translator.bundle.source_tokenizer
+    cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
+    if unknown := [repr(token) for token, id in cut if id == tokenizer.unk_id]:
+        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(unknown)}", err=True)
+    return translator
+
+
+def _serve(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
+    from glassformer.explorer.server import DEFAULT_PORT, serve
+
+    with serve(translator, text, port) as server:
+        if port is None and server.server_port != DEFAULT_PORT:
+            typer.echo(f"port {DEFAULT_PORT} is in use, so this one is at {server.server_port}", err=True)
+        typer.echo(f"explorer of {translator.bundle.folder}: {server.url}  (Ctrl-C ends it)")
+        sys.stdout.flush()
+        if browser and _has_display():
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo()
+
+
+def _has_display() -> bool:
+    """Return whether somebody sits in front of this machine's screen."""
+    local = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.stdout.isatty() and bool(local)

@@ -1,0 +1,66 @@
+"""A notebook's cell with Python behind it. Needs the extra `notebook`: anywidget."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import anywidget
+
+from glassformer.errors import GlassformerError
+from glassformer.explorer.module import explorer_module
+from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.explorer.widget import StaticExplorer
+from glassformer.translator import Translator
+
+__all__ = ["LiveExplorer"]
+
+NUMBERS = ("weights", "trace")
+"""The parts of a payload whose "data" travels as bytes."""
+
+
+class LiveExplorer(anywidget.AnyWidget):
+    """The explorer in a cell that asks this kernel; its output holds the static page too, for when there is none.
+
+    Numbers travel as buffers of messages when a view asks for them: synced, they would be saved in the notebook twice.
+    """
+
+    _esm = explorer_module()
+
+    def __init__(self, translator: Translator, shown: Mapping[str, Any], static: StaticExplorer) -> None:
+        super().__init__()
+        self._shown, self._static, self._remote = shown, static, Remote(translator)
+        self.on_msg(self._hear)
+
+    def __repr__(self) -> str:
+        return repr(self._static)
+
+    def answer(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Return the answer to what a view asks, and the bytes that go with it; it repeats the question's "id"."""
+        try:
+            header, buffers = self._payload() if message.get("kind") == "payload" else self._asked(message)
+        except GlassformerError as error:
+            header, buffers = {"error": str(error)}, []
+        return {**header, "id": message.get("id")}, buffers
+
+    def _payload(self) -> tuple[dict[str, Any], list[bytes]]:
+        """Return the payload with {"buffer": n} in the place of the n-th buffer's numbers."""
+        shown, buffers = dict(self._shown), list[bytes]()
+        for name in NUMBERS:
+            if shown[name] is not None:
+                shown[name] = {**shown[name], "data": {"buffer": len(buffers)}}
+                buffers.append(base64.b64decode(self._shown[name]["data"]))
+        return {"payload": shown}, buffers
+
+    def _asked(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        header, arrays = self._remote.answer(message)
+        return header, [b"".join(map(number_bytes, arrays))]
+
+    def _hear(self, _widget: object, message: Mapping[str, Any], _buffers: object) -> None:
+        self.send(*self.answer(message))
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        bundle = super()._repr_mimebundle_(**options)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        return {**data, "text/html": self._static._repr_html_()}, metadata

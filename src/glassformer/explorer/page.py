@@ -1,0 +1,137 @@
+"""The explorer as one HTML page that needs nothing besides itself: no network, no server, no other file.
+
+All that comes from a model or a user is data: it stands in an element of its own, in which no `<` is left, and the page
+shows it as text. The page's own policy forbids every script but the module, and every request.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from glassformer.bundle import write_safely
+from glassformer.errors import ConfigError
+from glassformer.explorer.module import explorer_module
+from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+from glassformer.translator import Translator
+
+__all__ = ["Page", "check_path", "html", "translation", "write_page"]
+
+BOOTSTRAP = """
+mount(document.getElementById("glassformer"), JSON.parse(document.getElementById("glassformer-data").textContent));
+"""
+TEMPLATE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>body {{ margin: 0; }}</style>
+</head>
+<body>
+<div id="glassformer">
+<p dir="auto">{sentence}</p>
+<p dir="auto">{translation}</p>
+<noscript><p>This page computes every number in the browser: please switch JavaScript on.</p></noscript>
+</div>
+<script type="application/json" id="glassformer-data">{data}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page that was written."""
+
+    path: Path
+    size: int
+    """In bytes."""
+    left_out: tuple[str, ...]
+    """What the page does not have, and what to do about it, one sentence each."""
+
+
+def html(shown: Mapping[str, Any], translation: str = "") -> str:
+    """Return the page that shows a payload; until its script runs, it says the sentence and its translation."""
+    script = explorer_module() + BOOTSTRAP
+    return TEMPLATE.format(
+        policy=escape(_policy(script, asks_server=bool(shown["host"]))),
+        title=escape(f"{shown['name']} – glassformer"),
+        sentence=escape(shown["sentence"]),
+        translation=escape(translation),
+        data=_data(shown),
+        script=script,
+    )
+
+
+def write_page(translator: Translator, path: Path, sentence: str = "", *, playback: bool = False) -> Page:
+    """Write one self-contained page about a model, and return what became of it.
+
+    `playback` puts snapshots of the training into the page, as many as it has room for.
+
+    Raises:
+        ConfigError: `path` cannot be a file.
+        DataError: the sentence cannot be translated.
+        CheckpointError: the page could not be written, or a snapshot is damaged.
+    """
+    check_path(path)
+    shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0)
+    text = html(shown, translation(translator, shown)).encode("utf-8", "replace")
+    write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
+    return Page(path=path, size=len(text), left_out=tuple(_left_out(shown, playback)))
+
+
+def translation(translator: Translator, shown: Mapping[str, Any]) -> str:
+    """Return the translation that a payload brings with it."""
+    return translator.bundle.target_tokenizer.decode(shown["trace"]["target_ids"])
+
+
+def check_path(path: Path) -> None:
+    """Raise ConfigError unless a page can be written to this path."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder: give the name of a file in it, such as {path / 'explorer.html'}")
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is no file: give the name of one, such as explorer.html")
+    if not path.parent.is_dir():
+        raise ConfigError(f"there is no folder {path.parent} for {path.name}: make it first, or choose another")
+
+
+def _policy(script: str, *, asks_server: bool) -> str:
+    """Return the Content-Security-Policy: this one script may run, and nothing may be fetched but answers."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data: blob:",
+        "connect-src": "'self'" if asks_server else "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _data(shown: Mapping[str, Any]) -> str:
+    """Return JSON that may stand inside a <script>: escaping only `</` would miss `<!--<script`."""
+    return json.dumps(shown, allow_nan=False, separators=(",", ":")).replace("<", r"\u003c")
+
+
+def _left_out(shown: Mapping[str, Any], playback: bool) -> list[str]:
+    lines = []
+    if shown["weights"] is None:
+        lines.append(
+            f"the weights: {shown['parameters']:,} parameters are too many for a page, which shows a recording; "
+            "without --html, Python computes what is changed"
+        )
+    elif playback and shown["left_out"]:
+        steps = ", ".join(map(str, shown["left_out"]))
+        lines.append(f"snapshots of the training for which there was no room: those of step {steps}")
+    return lines

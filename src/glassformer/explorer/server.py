@@ -1,0 +1,170 @@
+"""The explorer served on this machine: one page, and Python behind it.
+
+Only this machine is listened to. A web page of somebody else could have its own name point here (DNS rebinding), so
+requests must name this machine as their host, and questions must come from our own page.
+"""
+
+import json
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+from glassformer.errors import ConfigError, GlassformerError
+from glassformer.explorer.page import html, translation
+from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.translator import Translator
+
+__all__ = ["DEFAULT_PORT", "Server", "framed", "serve"]
+
+DEFAULT_PORT = 8765
+ADDRESS = "127.0.0.1"
+HOSTS = (ADDRESS, "localhost")
+API = "api"
+LARGEST_REQUEST = 4_000_000
+"""Bytes: a question holds token ids and changes."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one page and answers its questions; `url` says where."""
+
+    daemon_threads = True
+
+    def __init__(self, page: str, remote: Remote, port: int) -> None:
+        self.page = page.encode("utf-8", "replace")
+        self.remote = remote
+        super().__init__((ADDRESS, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{ADDRESS}:{self.server_port}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, unless the browser has merely gone away."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def serve(translator: Translator, sentence: str = "", port: int | None = None) -> Server:
+    """Return a server of the explorer that listens already; `serve_forever()` makes it answer.
+
+    Unless a port is given, it is the default one, or any that is free when that is in use.
+
+    Raises:
+        ConfigError: the port cannot be had.
+        DataError: the sentence cannot be translated.
+    """
+    shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS, host=API)
+    page, remote = html(shown, translation(translator, shown)), Remote(translator)
+    try:
+        return Server(page, remote, DEFAULT_PORT if port is None else port)
+    except OSError as error:
+        if port is None:
+            return Server(page, remote, 0)
+        raise ConfigError(
+            f"cannot listen on port {port} ({error.strerror or error}): give another --port, or 0 for any that is free"
+        ) from error
+
+
+class _RequestError(Exception):
+    """A request that is not answered."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: Server
+    server_version, sys_version = "glassformer", ""
+    timeout = 60
+    """Seconds that a client may take to send its request."""
+
+    def do_GET(self) -> None:
+        """Send the page."""
+        with self._refusing():
+            self._check("/")
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
+
+    def do_HEAD(self) -> None:
+        """Send what is said about the page."""
+        self.do_GET()
+
+    def do_POST(self) -> None:
+        """Answer a question."""
+        with self._refusing():
+            self._check(f"/{API}")
+            self._answer(self._message())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: the terminal is the user's."""
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except _RequestError as error:
+            self.close_connection = True
+            self._send(error.status, "application/octet-stream", framed({"error": error.why}, []))
+
+    def _check(self, path: str) -> None:
+        """Refuse requests that are not meant for us, or do not come from our page."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port: a tunnel may change it
+            raise _RequestError(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}, not {host}")
+        if origin not in (None, f"http://{host}"):
+            raise _RequestError(HTTPStatus.FORBIDDEN, f"a page of {origin} may not ask")
+        if self.path.partition("?")[0] != path:
+            raise _RequestError(HTTPStatus.NOT_FOUND, f"there is only {self.server.url}")
+
+    def _message(self) -> dict[str, Any]:
+        """Return what was posted."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            raise _RequestError(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long it is")
+        if int(length) > LARGEST_REQUEST:
+            why = f"the request has {length} bytes, expected at most {LARGEST_REQUEST}"
+            raise _RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+        try:
+            message = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            raise _RequestError(HTTPStatus.BAD_REQUEST, "expected a JSON object")
+        return message
+
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        try:
+            header, arrays = self.server.remote.answer(message)
+        except GlassformerError as error:
+            header, arrays = {"error": str(error)}, []
+        self._send(HTTPStatus.OK, "application/octet-stream", framed(header, arrays))
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def framed(header: Mapping[str, Any], arrays: list[np.ndarray[Any, Any]]) -> bytes:
+    """Return an answer as one body: the length of its JSON (uint32, little-endian), the JSON, and the numbers."""
+    text = json.dumps(header).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *map(number_bytes, arrays)])

@@ -1,0 +1,90 @@
+"""The explorer in a notebook: a live cell where anywidget is installed, and everywhere else a page in the output."""
+
+import sys
+import warnings
+from collections.abc import Mapping
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassformer.errors import MissingDependencyError
+from glassformer.explorer.page import html, translation
+from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+from glassformer.translator import Translator
+
+if TYPE_CHECKING:
+    from glassformer.explorer.notebook import LiveExplorer
+
+__all__ = ["StaticExplorer", "explore", "somebody_watches"]
+
+IFRAME = """<iframe srcdoc="{page}" title="{title}" sandbox="allow-scripts allow-downloads allow-popups" \
+allow="clipboard-write" style="width: 100%; height: 45rem; border: 1px solid #8888; resize: vertical"></iframe>"""
+
+
+class StaticExplorer:
+    """The explorer as a page inside a notebook's output: it needs no kernel and no network.
+
+    Small models compute in it all the same; of larger ones it shows a recording.
+    """
+
+    def __init__(self, shown: Mapping[str, Any], translation: str) -> None:
+        self._shown, self._translation = shown, translation
+
+    def __repr__(self) -> str:
+        return f"explorer of {self._shown['name']}: {self._shown['sentence']} → {self._translation}"
+
+    def _repr_html_(self) -> str:
+        page = html(self._shown, self._translation)
+        return IFRAME.format(page=escape(page), title=escape(f"glassformer: {self._shown['sentence']}"))
+
+
+def explore(
+    translator: Translator | str | Path, text: str = "", *, live: bool | None = None
+) -> "StaticExplorer | LiveExplorer":
+    """Return the explorer of a translator, or of a run, to be shown by a notebook's cell.
+
+    Args:
+        translator: The translator, or the folder of a run.
+        text: The sentence to begin with; unless given, one that the model was made for.
+        live: Whether Python answers behind the cell: large models and snapshots of the training need it. Unless said,
+            it does where anywidget is installed and somebody sits before the notebook; notebooks that a program
+            executes (nbconvert, Quarto, Jupyter Book) get a page that goes without.
+
+    Raises:
+        MissingDependencyError: `live` is True, and anywidget is not installed.
+        DataError: the text cannot be translated.
+        CheckpointError: the folder holds no run.
+
+    >>> import glassformer as gf
+    >>> gf.explore("runs/demo", "The animal slept in the park.")                     # doctest: +SKIP
+    explorer of demo: The animal slept in the park. → L'animal dormait dans le parc.
+    """
+    if not isinstance(translator, Translator):
+        translator = Translator.load(translator)
+    installed = find_spec("anywidget") is not None
+    if live and not installed:
+        raise MissingDependencyError("a live explorer needs anywidget: pip install 'glassformer[notebook]'")
+    shown = payload(translator, text, checkpoints=MOST_CHECKPOINTS, host="cell") | {"host": None}
+    static = StaticExplorer(shown | {"checkpoints": []}, translation(translator, shown))
+    if live or (live is None and installed and somebody_watches()):
+        from glassformer.explorer.notebook import LiveExplorer
+
+        return LiveExplorer(translator, shown, static)
+    if live is None and not installed and shown["weights"] is None:
+        warnings.warn(
+            f"{shown['name']} is too large for a page: without anywidget (pip install 'glassformer[notebook]') the "
+            "explorer shows a recording, in which nothing can be changed",
+            stacklevel=2,
+        )
+    return static
+
+
+def somebody_watches() -> bool:
+    """Return False where a program executes the notebook: nobody could answer its `input()`."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None:
+        return True
+    request = kernel.get_parent("shell").get("content", {})
+    return bool(request.get("allow_stdin", True))
