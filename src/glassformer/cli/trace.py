@@ -51,9 +51,9 @@ MEANING = {
 
 PRE_NORM = {"normed": "layer norm of input: new x"}
 MASKS = {
-    "encoder": "each token may look at all (there is no padding)",
-    "self_attention": "each token may look at itself and those before: the rest is −∞",
-    "cross_attention": "each token may look at all of the source",
+    "encoder": "each may look at all (there is no padding)",
+    "self_attention": "each may look at itself and those before; else −∞",
+    "cross_attention": "each may look at all of the source",
 }
 LABEL_WIDTH, NUMBER_WIDTH = 12, 7
 
