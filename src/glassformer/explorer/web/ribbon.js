@@ -1,7 +1,294 @@
-// (to be written)
-import { element } from "./dom.js";
+// The step ribbon: the paper's steps in order. Each can be looked at, in any layer; or they are played, word by word, as
+// a translation comes about: the encoder once, the decoder again and again.
+import { button, chooser, element, numberText, refill, tokenElement } from "./dom.js";
+
+/** Each step's id, formula and section, and the point that the stage shows: none is the map, and S, L and A stand for a
+ * side, a layer and its self-attention. What has `decoder` is in no encoder. */
+const STEPS = [
+  ["tokens", () => "x₁ x₂ … <eos>", "5.1"],
+  ["embedding", () => "E[token] · √d_model", "3.4", "S.embedding"],
+  ["positions", positionFormula, "3.5", "S.positions"],
+  ["projections", () => "Q = x W_Q, K = x W_K, V = x W_V", "3.2.2", "A.query"],
+  ["scores", () => "Q Kᵀ / √d_k", "3.2.1", "A.scores"],
+  ["mask", () => "score := −∞", "3.2.3"],
+  ["softmax", () => "exp(score) / Σ exp(scores)", "3.2.1"],
+  ["heads", () => "weights · V", "3.2.1", "A.heads"],
+  ["joined", () => "Concat(head₁, … head_h) W_O", "3.2.2", "A.joined"],
+  ["norm", ({ norm }) => (norm === "pre" ? "x + Sublayer(LayerNorm(x))" : "LayerNorm(x + Sublayer(x))"), "3.1", "A.normed"],
+  ["feed_forward", innerFormula, "3.3", "L.feed_forward.activated"],
+  ["cross", () => "Q = y W_Q, K = memory W_K, V = memory W_V", "3.2.3", "L.cross_attention.weights", true],
+  ["logits", () => "y Wᵀ", "3.4", "logits", true],
+  ["next", () => "softmax(logits)", "3.4", "log_probs", true],
+].map(([id, formula, section, point = null, decoder = false]) => ({ id, formula, section, point, decoder }));
+const ENCODER = STEPS.filter((step) => !step.decoder);
+const [CROSS, ...ENDING] = STEPS.filter((step) => step.decoder);
+/** The decoder looks at the source before its feed-forward network. */
+const DECODER = [...ENCODER.slice(0, -1), CROSS, ENCODER.at(-1), ...ENDING];
+const PACES = [2000, 1200, 700, 350, 100];
+const RIVAL_WORDS = 3;
+
+function positionFormula({ positions }) {
+  if (positions === "learned") return "x = embedding + P[pos]";
+  return positions === "none" ? "x = embedding" : "x = embedding + (sin, cos)(pos / 10000^(2i/d_model))";
+}
+
+function innerFormula({ activation }) {
+  return `${activation === "relu" ? "max(0, x W₁ + b₁)" : `${activation}(x W₁ + b₁)`} W₂ + b₂`;
+}
 
 /** Returns the ribbon as an element. */
 export function createRibbon(app) {
-  return element("nav", { className: "gf-ribbon", "aria-label": "steps" }, app.t("page.title"));
+  const place = { stack: "encoder", layer: null }; // the first layer; the map stays as it is until one is chosen
+  const player = new Player(app, (frame) => (frame ? watch(frame) : leave()), refresh);
+  const bar = element("div", { className: "gf-controls" });
+  const strip = element("div", { className: "gf-strip", role: "toolbar" });
+  const about = element("p", { className: "gf-about" });
+  const line = element("p", { className: "gf-writer", hidden: true });
+  const ribbon = element("nav", { className: "gf-ribbon" }, bar, strip, about, line);
+  const steps = STEPS.map((step, at) => element("button", {
+    type: "button", className: "gf-step", "data-step": step.id, tabindex: at ? "-1" : "0", onclick: () => choose(step),
+  }, element("span", { className: "gf-number" }, String(at + 1)), element("span")));
+  refill(strip, steps);
+  let controls = null;
+
+  function choose(step) {
+    player.pause();
+    if (step.decoder) place.stack = "decoder";
+    app.show({ ...lookAt(app, step, place), step: step.id });
+    refresh();
+  }
+
+  function fill() {
+    for (const one of [ribbon, strip]) one.setAttribute("aria-label", app.t("ribbon.label"));
+    steps.forEach((one, at) => { one.lastChild.textContent = app.t(`step.${STEPS[at].id}`); });
+    const symbol = (text, key, action) => {
+      const made = button(text, action, { title: app.t(key) });
+      made.setAttribute("aria-label", made.title);
+      return made;
+    };
+    controls = {
+      play: button("", () => (player.playing ? player.pause() : player.play()), { className: "gf-primary" }),
+      restart: symbol("↺", "ribbon.restart", () => player.restart()),
+      back: symbol("◀", "ribbon.back", () => player.step(-1)),
+      forward: symbol("▶❘", "ribbon.forward", () => player.step(1)),
+      pace: chooser(app.t("ribbon.pace"), PACES.map((pace) => [String(pace), app.t("ribbon.seconds", pace / 1000)]),
+        String(player.pace), (pace) => app.show({ pace: Number(pace) })),
+      every: element("label", { title: app.t("ribbon.every.title") }, element("input", {
+        type: "checkbox", checked: player.every, onchange: ({ target }) => { player.every = target.checked; },
+      }), app.t("ribbon.every")),
+      stack: chooser(app.t("ribbon.stack"), ["encoder", "decoder"].map((stack) => [stack, app.t(`ribbon.${stack}`)]), place.stack,
+        (stack) => pick({ stack })),
+      layer: chooser(app.t("word.layer"), [], "", (layer) => pick({ layer: Number(layer) })),
+      whole: button(app.t("point.back"), () => { player.end(); app.show({ stage: "map", step: null }); }, { title: app.t("ribbon.whole") }),
+    };
+    refill(bar, Object.values(controls));
+    refresh();
+  }
+
+  /** Looks at the same step elsewhere; the encoder's last step stands for those that it lacks. */
+  function pick(change) {
+    Object.assign(place, change);
+    const step = STEPS.find(({ id }) => id === app.ui.step);
+    if (step) choose(step.decoder && place.stack === "encoder" ? ENCODER.at(-1) : step);
+    else refresh();
+  }
+
+  /** Brings the controls up to date without making them anew: they keep the focus. */
+  function refresh() {
+    const { play, restart, back, stack, layer } = controls;
+    play.textContent = player.playing ? `❚❚ ${app.t("ribbon.pause")}` : `▶ ${app.t("ribbon.play")}`;
+    restart.disabled = player.at < 0;
+    back.disabled = player.at < 1;
+    stack.value = place.stack;
+    refill(layer, Array.from({ length: app.config[`${place.stack}_layers`] }, (_, at) =>
+      element("option", { value: String(at), selected: at === layerOf(app, place) }, `${app.t("word.layer")} ${at}`)));
+    mark();
+  }
+
+  /** Shows which step is looked at, which ones are behind, and what happens in it. */
+  function mark() {
+    const passed = player.passed();
+    const at = STEPS.findIndex(({ id }) => id === app.ui.step);
+    steps.forEach((one, other) => {
+      one.toggleAttribute("data-passed", passed.includes(STEPS[other].id));
+      one.setAttribute("aria-current", other === at ? "step" : "false");
+      if (at >= 0) one.tabIndex = other === at ? 0 : -1;
+    });
+    if (at < 0) return refill(about, app.t("ribbon.invitation"));
+    const { id, formula, section } = STEPS[at];
+    refill(about, element("code", {}, formula(app.config)), app.t(`step.${id}.about`), element("span", { className: "gf-note" }, ` §${section}`));
+    const left = steps[at].offsetLeft - (strip.clientWidth - steps[at].offsetWidth) / 2;
+    strip.scrollTo({ left, behavior: wantsStillness() ? "auto" : "smooth" }); // the strip, never the page
+  }
+
+  /** Shows one frame of the animation: the step, the words so far, and on the stage what the step makes. */
+  function watch({ step, stack, word }) {
+    place.stack = stack;
+    const view = word > 0 && !player.every ? { stage: "map" } : lookAt(app, step, place);
+    app.show({ ...view, step: step.id, shown: word === null ? 0 : word + 1 });
+    app.light(word === null ? [] : [{ side: "target", position: word }]);
+    const { outputTokens, hypothesis } = app.result.current;
+    const phase = word === null ? app.t("ribbon.reading") : app.t("ribbon.writing", word + 1, hypothesis.ids.length);
+    refill(line, element("span", { className: "gf-note" }, phase), outputTokens.slice(0, word ?? 0).map((token) => tokenElement(token)),
+      step.id === "next" ? nextWord(app, player.probabilities, word) : word !== null && element("span", { className: "gf-big" }, "…"));
+    line.hidden = false;
+    refresh();
+  }
+
+  /** Shows everything again; after the last word, the whole translation. */
+  function leave() {
+    app.light([]);
+    app.show({ stage: "map", step: null, shown: null });
+    line.hidden = !player.finished;
+    if (player.finished) {
+      refill(line, tokenElement(app.result.current.text, { className: "gf-token gf-big" }), element("span", { className: "gf-note", role: "status" },
+        app.t("ribbon.done", app.result.current.hypothesis.ids.length)));
+    }
+    refresh();
+  }
+
+  strip.addEventListener("keydown", (event) => {
+    const from = steps.indexOf(event.target.closest(".gf-step"));
+    const to = { ArrowRight: from + 1, ArrowLeft: from - 1, Home: 0, End: steps.length - 1 }[event.key];
+    if (to === undefined || from < 0) return;
+    event.preventDefault();
+    steps[Math.max(0, Math.min(steps.length - 1, to))].focus();
+  });
+  app.on("result", () => { player.end(); line.hidden = true; refresh(); });
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+    else if (keys.includes("step")) mark();
+    else if (strayed(app, place)) app.show({ step: null });
+  });
+  fill();
+  return ribbon;
+}
+
+/** Returns what the stage shows for a step in a stack's layer. */
+function lookAt(app, { point }, place) {
+  const { stack } = place;
+  const layer = layerOf(app, place);
+  if (!point && place.layer === null) return { stage: "map" };
+  if (!point) {
+    const moved = (stack === "encoder" ? ["encoder"] : ["decoder", "cross"]).map((family) => [family, { ...app.ui.heads[family], layer }]);
+    return { stage: "map", heads: { ...app.ui.heads, ...Object.fromEntries(moved) } };
+  }
+  const full = { S: stack === "encoder" ? "source" : "target", L: `${stack}.layers.${layer}`, A: `${stack}.layers.${layer}.self_attention` };
+  return { stage: "point", point: { name: point.replace(/^[SLA](?=\.)/, (letter) => full[letter]), head: app.ui.point.head } };
+}
+
+function layerOf(app, { stack, layer }) {
+  return Math.min(layer, app.config[`${stack}_layers`] - 1);
+}
+
+/** Returns whether the reader has gone elsewhere than the marked step, which is not so while words are played. */
+function strayed(app, place) {
+  const step = STEPS.find(({ id }) => id === app.ui.step);
+  if (!step || app.ui.shown !== null) return false;
+  const here = lookAt(app, step, place);
+  return here.stage !== app.ui.stage || (here.stage === "point" && here.point.name !== app.ui.point.name);
+}
+
+function wantsStillness() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+/** Returns the next word, how probable it is, and what else it could have been. */
+function nextWord(app, probabilities, word) {
+  const { outputTokens, hypothesis } = app.result.current;
+  const rivals = probabilities ? rivalsOf(probabilities, word, hypothesis.ids[word]) : [];
+  const names = app.engine.tokens("target", rivals.map(({ id }) => id));
+  const note = (text) => element("span", { className: "gf-note" }, text);
+  return element("span", { className: "gf-next", role: "status" }, note(app.t("ribbon.next")),
+    tokenElement(outputTokens[word], { className: "gf-token gf-big" }), element("b", {}, numberText(Math.exp(hypothesis.tokenLogProbs[word]))),
+    rivals.length > 0 && note(app.t("ribbon.rivals")),
+    ...rivals.flatMap(({ probability }, at) => [tokenElement(names[at]), note(numberText(probability))]));
+}
+
+/** Returns the likeliest other words at a position of log probabilities [T, V]: {id, probability}, best first. */
+function rivalsOf({ shape: [, width], data }, position, chosen) {
+  const row = Array.from(data.subarray(position * width, (position + 1) * width), (value, id) => ({ id, probability: Math.exp(value) }));
+  return row.filter(({ id }) => id !== chosen).sort((a, b) => b.probability - a.probability).slice(0, RIVAL_WORDS);
+}
+
+/** Plays a translation frame by frame: the encoder's steps once, then the decoder's for each word. */
+class Player {
+  /** `show` is given each frame, and null at the end; `changed` is told when playing begins or stops. */
+  constructor(app, show, changed) {
+    Object.assign(this, { app, show, changed, frames: [], at: -1, playing: false, every: false, finished: false, probabilities: null, tries: 0 });
+    app.signal.addEventListener("abort", () => clearTimeout(this.timer), { once: true });
+  }
+
+  get pace() { return this.app.ui.pace ?? 700; }
+
+  /** Makes the frames of the present translation. Returns whether they may be shown. */
+  async ready() {
+    if (this.at >= 0) return true;
+    const { app, app: { result: { current } } } = this;
+    const attempt = ++this.tries;
+    const known = current.trace.has("log_probs") ? await current.trace.get("log_probs") : null;
+    if (attempt !== this.tries || app.signal.aborted || current !== app.result.current) return false;
+    const decoder = current.hypothesis.ids.map((_, word) => DECODER.map((step) => ({ step, stack: "decoder", word })));
+    this.frames = [...ENCODER.map((step) => ({ step, stack: "encoder", word: null })), ...decoder.flat()];
+    this.probabilities = known;
+    this.finished = false;
+    return true;
+  }
+
+  /** Plays on. Where less motion is wanted, the first press only shows the first frame. */
+  async play() {
+    const first = this.at < 0;
+    if (!(await this.ready())) return;
+    this.playing = !(first && wantsStillness());
+    if (first) this.go(0);
+    this.schedule();
+    this.changed();
+  }
+
+  schedule() {
+    clearTimeout(this.timer);
+    if (!this.playing) return;
+    this.timer = setTimeout(() => {
+      this.go(this.at + 1);
+      this.schedule();
+    }, this.pace);
+  }
+
+  pause() {
+    clearTimeout(this.timer);
+    this.playing = false;
+    this.changed();
+  }
+
+  async step(by) {
+    this.pause();
+    if (await this.ready()) this.go(Math.max(0, this.at + by));
+  }
+
+  restart() {
+    this.go(0);
+    this.schedule();
+  }
+
+  go(at) {
+    this.finished = at === this.frames.length;
+    if (this.finished) return this.end();
+    this.at = at;
+    this.show(this.frames[at]);
+  }
+
+  /** Ends the animation, wherever it is. */
+  end() {
+    clearTimeout(this.timer);
+    this.tries++;
+    if (this.at < 0) return;
+    Object.assign(this, { at: -1, playing: false });
+    this.show(null);
+  }
+
+  /** Returns the ids of the steps that are behind, of this word or of the encoder. */
+  passed() {
+    const word = this.frames[this.at]?.word;
+    return this.frames.slice(0, Math.max(this.at, 0)).filter((frame) => frame.word === word).map(({ step }) => step.id);
+  }
 }

@@ -1,0 +1,25 @@
+// What moving figures are made of: SVG elements, and sliders that say their number.
+import { element } from "./dom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Returns a new SVG element with these attributes. */
+export function drawing(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** Returns a slider with its name and its number; `written` turns the number into text. */
+export function slider(label, { low, high, step = 1, value, written = String }, onchange) {
+  const number = element("output", { className: "gf-mono" }, written(value));
+  const input = element("input", { type: "range", min: low, max: high, step, value: String(value), "aria-label": label });
+  input.setAttribute("aria-valuetext", written(value));
+  input.addEventListener("input", () => {
+    number.textContent = written(Number(input.value));
+    input.setAttribute("aria-valuetext", number.textContent);
+    onchange(Number(input.value));
+  });
+  return element("label", { className: "gf-range" }, element("span", {}, label), input, number);
+}
