@@ -26,6 +26,7 @@ from glassformer.decoding import Hypothesis, beam_search
 from glassformer.decoding.search_trace import SearchStep, SearchTree
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.errors import DataError
+from glassformer.explorer.remote import search_data
 from glassformer.explorer.tokenizer_data import tokenizer_data
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
@@ -94,12 +95,11 @@ def payload(
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
         **_progress(bundle.folder),
         "trace": _trace(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], whole=not travels),
-        "search": None if travels else _search(bundle, hypotheses, tree),
+        "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
     }
-    budget = LARGEST_PAGE - FRAME - len(json.dumps(page))
-    size = 2 * count * 4 // 3
-    return page | _checkpoints(bundle.folder, list(parameters), checkpoints if travels else 0, budget // size, host)
+    room = (LARGEST_PAGE - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count) if travels else 0
+    return page | _checkpoints(bundle.folder, list(parameters), min(checkpoints, MOST_CHECKPOINTS), room, host)
 
 
 def rounded(model: Transformer) -> Transformer:
@@ -176,25 +176,6 @@ def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tupl
     return hypotheses, SearchTree.of(seen, bos_id=config.bos_id)
 
 
-def _search(bundle: Bundle, hypotheses: Sequence[Hypothesis], tree: SearchTree) -> dict[str, Any]:
-    """Return a search as the page shows it."""
-    tokenizer = bundle.target_tokenizer
-    return {
-        "hypotheses": [
-            {
-                "ids": list(one.tokens),
-                "tokens": tokenizer.tokens(one.tokens),
-                "text": tokenizer.decode(one.tokens),
-                "log_prob": one.log_prob,
-                "score": one.score,
-                "token_log_probs": list(one.token_log_probs),
-            }
-            for one in hypotheses
-        ],
-        "tree": [{**asdict(node), "text": tokenizer.tokens([node.token])[0]} for node in tree.nodes],
-    }
-
-
 @torch.no_grad()
 def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, whole: bool) -> dict[str, Any]:
     """Return PyTorch's numbers: those that are compared, or as many as there is room for, those of most worth first."""
@@ -265,7 +246,7 @@ def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
 def _checkpoints(folder: Path, names: Sequence[str], wanted: int, room: int, host: str | None) -> dict[str, Any]:
     """Return the run's snapshots, spread over its steps by their logarithms, and the steps that did not fit."""
     paths = Snapshots(folder / SNAPSHOTS, keep=0).paths()
-    chosen = _spread(sorted(paths), min(wanted, MOST_CHECKPOINTS))
+    chosen = _spread(sorted(paths), wanted)
     carried = chosen if host else _spread(chosen, max(room, 0))
     kept = [{"step": step, "data": None if host else _halves(paths[step], names)} for step in carried]
     return {"checkpoints": kept, "left_out": [step for step in chosen if step not in carried]}

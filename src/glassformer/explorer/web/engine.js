@@ -8,6 +8,8 @@ import { bytesOf, floatsOf } from "./tensor.js";
 import { makeModel, pointNames, slices } from "./model.js";
 import { makeTokenizer } from "./tokenizers.js";
 
+const ASKED_TOGETHER = 20; // points
+
 /** Returns the engine for what Python handed over; `host` asks Python behind the page, if it is there. */
 export async function createEngine(payload, host = null) {
   if (payload.weights) return new LocalEngine(payload, host);
@@ -121,19 +123,18 @@ class LocalEngine extends Engine {
 class RemoteEngine extends Engine {
   live = "remote";
 
-  /** Returns the trace of these ids, under changes; its points are fetched when asked for. */
+  /** Returns the trace of these ids, under changes; its points are fetched when asked for, many at once. */
   async trace({ sourceIds, targetIds, changes = {} }) {
     const wire = wireChanges(this.checked(changes));
     const asked = { source_ids: sourceIds, target_ids: targetIds, changes: wire };
     const fetched = new Map();
     const fetchPoints = async (names) => {
       const { message, buffers } = await this.host.request({ kind: "trace", ...asked, names });
-      const points = slices(message.points, floatsOf(bytesOf(buffers[0])));
+      const points = slices(message.points, floatsOf(joinedBytes(buffers)));
       points.forEach((value, name) => fetched.set(name, value));
-      return message.names ?? pointNames(this.config);
+      return message.names;
     };
-    const names = await fetchPoints(null);
-    return traceOf(names, fetched, (name) => fetchPoints([name]));
+    return traceOf(await fetchPoints(null), fetched, together(fetchPoints));
   }
 
   /** Returns {hypotheses, tree}, as Python finds them. */
@@ -180,6 +181,35 @@ class RecordedEngine extends Engine {
   }
 }
 
+/** Returns what fetches one point; points that are asked for at the same moment are fetched by one request. */
+function together(fetchPoints) {
+  let waiting = null;
+  return (name) => {
+    if (!waiting) {
+      const names = new Set();
+      const send = () => {
+        waiting = null;
+        return fetchPoints([...names]);
+      };
+      waiting = { names, sent: Promise.resolve().then(send) };
+    }
+    waiting.names.add(name);
+    return waiting.sent;
+  };
+}
+
+/** Returns the bytes of buffers, one behind the other. */
+function joinedBytes(buffers) {
+  const parts = buffers.map(bytesOf);
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    all.set(part, offset);
+    offset += part.length;
+  }
+  return all;
+}
+
 /** Returns a trace: the names of its points, and each point's {shape, data} when asked for. */
 function traceOf(names, points, fetchPoint = null) {
   const known = new Set(names);
@@ -196,9 +226,15 @@ function traceOf(names, points, fetchPoint = null) {
 
 /** Returns the first point whose shape or numbers differ, in the unchanged trace's order, or null. */
 export async function firstDifference(unchanged, changed) {
-  for (const name of unchanged.names) {
-    const [before, after] = [await unchanged.get(name), changed.has(name) ? await changed.get(name) : null];
-    if (!after || !isSame(before.shape, after.shape) || !isSame(before.data, after.data)) return name;
+  for (let i = 0; i < unchanged.names.length; i += ASKED_TOGETHER) {
+    const differs = async (name) => {
+      if (!changed.has(name)) return true;
+      const [before, after] = await Promise.all([unchanged.get(name), changed.get(name)]);
+      return !isSame(before.shape, after.shape) || !isSame(before.data, after.data);
+    };
+    const names = unchanged.names.slice(i, i + ASKED_TOGETHER);
+    const different = (await Promise.all(names.map(differs))).indexOf(true);
+    if (different >= 0) return names[different];
   }
   return null;
 }
@@ -229,16 +265,15 @@ function isSame(a, b) {
 async function checkpointBytes(host, step) {
   if (!host) throw new Error(`the weights of step ${step} need Python: glassformer explore RUN`);
   const { buffers } = await host.request({ kind: "checkpoint", step });
-  return buffers[0];
+  return joinedBytes(buffers);
 }
 
 /** Returns changes as Python reads them. */
 function wireChanges({ ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint }) {
-  if (checkpoint !== null) throw new Error(`the weights of step ${checkpoint} are not at hand`);
   const renamed = ({ point, sourceIds, targetIds, positions: pairs, heads }) => {
     return { point, source_ids: sourceIds, target_ids: targetIds, positions: pairs, heads };
   };
-  return { ablated, masks, overrides, patches: patches.map(renamed), positions, scale, mistakes };
+  return { ablated, masks, overrides, patches: patches.map(renamed), positions, scale, mistakes, checkpoint };
 }
 
 /** Returns the same objects with Python's names (log_prob) as JavaScript's (logProb). */

@@ -1,0 +1,158 @@
+"""Pages whose weights did not travel: Python behind them computes, or the recording of one sentence is shown."""
+
+import base64
+from typing import Any
+
+import pytest
+import torch
+
+from browser.engine import PageEngine, assert_same, python_trace
+from glassformer.explorer import payload as module
+from glassformer.explorer.payload import payload
+from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.translator import Translator
+
+SENTENCE = "the black cat sleeps ."
+CROSS = "decoder.layers.0.cross_attention"
+HOST = """() => {
+  globalThis.asked = [];
+  globalThis.host = {
+    async request(message) {
+      asked.push(message);
+      const [header, parts] = await askPython(message);
+      const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
+      return { message: header, buffers: parts.map(bytes) };
+    },
+  };
+}"""
+
+
+@pytest.fixture
+def larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every model too large to travel."""
+    monkeypatch.setattr(module, "LARGEST_MODEL", 10)
+
+
+def remote_page(page: Any, translator: Translator, shown: dict[str, Any]) -> PageEngine:
+    """Return the engine of a page that asks Python, over a channel of the test's own."""
+    remote = Remote(translator)
+
+    def ask(message: dict[str, Any]) -> list[Any]:
+        header, arrays = remote.answer(message)
+        return [header, [base64.b64encode(number_bytes(array)).decode() for array in arrays]]
+
+    page.expose_function("askPython", ask)
+    page.evaluate(HOST)
+    return PageEngine(page, shown)
+
+
+def ids(translator: Translator) -> list[int]:
+    return [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
+
+
+def test_python_behind_the_page_computes_what_the_page_would(page, make_translator, larger):
+    translator = make_translator()
+    engine = remote_page(page, translator, payload(translator, SENTENCE))
+    assert page.evaluate("engine.live") == "remote"
+    got = engine.trace(ids(translator), [1, 5, 6], ablated={CROSS: [1]})
+    plain = python_trace(translator.model, ids(translator), [1, 5, 6])
+    assert list(got) == list(plain)
+    assert torch.equal(got["encoder.output"], plain["encoder.output"])
+    assert not got[f"{CROSS}.heads"][1].any()
+    assert page.evaluate("module.parity(engine, payload)") < 1e-5
+    assert engine.first_difference(ids(translator), [1, 5, 6], ablated={CROSS: [1]}) == f"{CROSS}.heads"
+
+
+def test_points_are_fetched_when_they_are_asked_for_and_together(page, make_translator, larger):
+    translator = make_translator()
+    remote_page(page, translator, payload(translator, SENTENCE))
+    names = page.evaluate("""async () => {
+      const trace = await engine.trace({ sourceIds: [4, 2], targetIds: [1, 5] });
+      await Promise.all(["logits", "target.input", "log_probs"].map((name) => trace.get(name)));
+      await trace.get("logits");
+      return asked.map(({ names }) => names);
+    }""")
+    assert names == [None, ["logits", "target.input"]]
+
+
+def test_python_behind_the_page_searches(page, make_translator, larger):
+    translator = make_translator()
+    engine = remote_page(page, translator, payload(translator, SENTENCE))
+    [expected] = translator.translate([SENTENCE], n_best=2)
+    best, second = engine.search(ids(translator), nBest=2)["hypotheses"]
+    assert best["text"] == expected.text
+    assert best["tokenLogProbs"] == pytest.approx(expected.token_log_probs, abs=1e-5)
+    assert second["score"] == pytest.approx(expected.alternatives[0].score, abs=1e-5)
+    changes = {"patches": [{"point": "encoder.output", "sourceIds": [4, 2], "targetIds": [1], "positions": [[0, 0]]}]}
+    found = engine.search(ids(translator), changes=changes | {"mistakes": ["no_scale"]})
+    assert found["tree"][0].keys() == {
+        *("id", "parent", "position", "token", "text", "tokenLogProb", "logProb", "state", "score")
+    }
+
+
+def test_a_checkpoint_may_be_fetched_from_python(page, make_translator):
+    from glassformer.training.snapshots import Snapshots
+
+    translator, earlier = make_translator(), make_translator(seed=5)
+    Snapshots(translator.bundle.folder / "snapshots", keep=6).save(earlier.model, 64)
+    shown = payload(translator, SENTENCE, checkpoints=6, host="api")
+    assert shown["checkpoints"] == [{"step": 64, "data": None}]
+    engine = remote_page(page, translator, shown)
+    assert page.evaluate("engine.live") is True
+    expected = python_trace(module.rounded(earlier.model), [4, 5, 2], [1, 5])
+    assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
+
+
+def test_a_checkpoint_of_a_larger_model_is_run_in_python(page, make_translator, larger):
+    from glassformer.training.snapshots import Snapshots
+
+    translator, earlier = make_translator(), make_translator(seed=5)
+    Snapshots(translator.bundle.folder / "snapshots", keep=6).save(earlier.model, 64)
+    shown = payload(translator, SENTENCE, checkpoints=6, host="api")
+    assert shown["checkpoints"] == [{"step": 64, "data": None}]
+    engine = remote_page(page, translator, shown)
+    expected = python_trace(module.rounded(earlier.model), [4, 5, 2], [1, 5])
+    assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
+
+
+def test_a_page_alone_shows_what_was_recorded(page, make_translator, larger):
+    translator = make_translator()
+    shown = payload(translator, SENTENCE)
+    engine = PageEngine(page, shown)
+    trace = shown["trace"]
+    got = engine.trace(trace["source_ids"], trace["target_ids"])
+    expected = python_trace(translator.model, trace["source_ids"], trace["target_ids"])
+    assert_same(got, expected)
+    assert page.evaluate("engine.live") is False
+    assert page.evaluate("module.parity(engine, payload)") is None
+    found = engine.search(ids(translator), nBest=1)
+    assert [one["text"] for one in found["hypotheses"]] == [translator.translate([SENTENCE])[0].text]
+    assert found["tree"][1]["logProb"] < 0
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"sourceIds": [4, 2]},
+        {"targetIds": [1]},
+        {"changes": {"scale": False}},
+    ],
+)
+def test_a_page_alone_says_what_needs_python(page, make_translator, larger, asked):
+    shown = payload(make_translator(), SENTENCE)
+    PageEngine(page, shown)
+    whole = {"sourceIds": shown["trace"]["source_ids"], "targetIds": shown["trace"]["target_ids"], **asked}
+    say = "([asked, method]) => engine[method](asked).then(() => 'done', (error) => error.message)"
+    message = "this needs Python behind the page: glassformer explore RUN"
+    assert page.evaluate(say, [whole, "trace"]) == message
+    expected = "done" if "targetIds" in asked else message
+    assert page.evaluate(say, [whole, "search"]) == expected
+
+
+@pytest.mark.parametrize("options", [{"beamSize": 2}, {"lengthPenalty": 0.5}, {"prefixIds": [4]}])
+def test_a_page_alone_searches_only_as_recorded(page, make_translator, larger, options):
+    shown = payload(make_translator(), SENTENCE)
+    PageEngine(page, shown)
+    asked = {"sourceIds": shown["trace"]["source_ids"], **options}
+    message = page.evaluate("(asked) => engine.search(asked).catch((error) => error.message)", asked)
+    assert message == "this needs Python behind the page: glassformer explore RUN"
