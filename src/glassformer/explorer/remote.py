@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.bundle import put_weights, read_weights
@@ -31,7 +31,7 @@ from glassformer.translator import EXTRA_LENGTH, Translator
 
 __all__ = ["Answer", "Remote", "number_bytes", "search_data"]
 
-Answer = tuple[dict[str, Any], list[np.ndarray[Any, Any]]]
+Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 """The JSON object, and the numbers beside it."""
 
 LONGEST = 1024
@@ -171,6 +171,8 @@ class Remote:
         """Return the model of the checkpoint that the changes name, and the changes to be made in it."""
         rest = {name: value for name, value in values.items() if name != "checkpoint"}
         step = values.get("checkpoint")
+        if not (step is None or isinstance(step, int)):
+            raise ConfigError(f"changes.checkpoint = {step!r}, expected a step of the training, or null")
         return self._model if step is None else self._at(step), Changes.from_dict(rest)
 
     def _at(self, step: int) -> Transformer:
@@ -207,7 +209,7 @@ def _question(message: Mapping[str, Any]) -> _Question:
         raise ConfigError(f"kind = {kind!r}, expected one of {', '.join(_QUESTIONS)}")
     values = {name: value for name, value in message.items() if name != "id"}
     try:
-        question: _Question = TypeAdapter(_QUESTIONS[kind]).validate_python(values)
+        question: _Question = TypeAdapter(_QUESTIONS[kind]).validate_json(json.dumps(values))
     except ValidationError as error:
         problem = error.errors()[0]
         raise ConfigError(f"{kind}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
@@ -238,6 +240,6 @@ def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
     return torch.tensor([list(ids)], device=model.output.weight.device)
 
 
-def number_bytes(array: np.ndarray[Any, Any]) -> bytes:
+def number_bytes(array: NDArray[Any]) -> bytes:
     """Return an array's numbers, row by row, little-endian."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, GlassformerError
 from glassformer.explorer.page import html, translation
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def framed(header: Mapping[str, Any], arrays: list[np.ndarray[Any, Any]]) -> bytes:
+def framed(header: Mapping[str, Any], arrays: list[NDArray[Any]]) -> bytes:
     """Return an answer as one body: the length of its JSON (uint32, little-endian), the JSON, and the numbers."""
     text = json.dumps(header).encode()
     return b"".join([struct.pack("<I", len(text)), text, *map(number_bytes, arrays)])

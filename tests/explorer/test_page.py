@@ -1,0 +1,152 @@
+"""The page as a file: all that a model or a user says in it is data, and nothing is fetched."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import glassformer as gf
+from glassformer.errors import ConfigError, DataError
+from glassformer.explorer.page import check_path, html, write_page
+from glassformer.explorer.payload import payload
+from glassformer.training.snapshots import Snapshots
+
+HOSTILE = "</script><!--<script>alert(1)</script>\"'&<img/src=x> שלום مرحبا 😀 \u2028"
+
+
+class Outline(HTMLParser):
+    """What a parser of HTML finds: the elements in order, and the texts of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.scripts: list[str] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.elements[-1:] == ["script"] and self.cdata_elem == "script":
+            self.scripts.append(data)
+        else:
+            self.words += data
+
+
+def policy(text: str) -> dict[str, str]:
+    """Return the rules of a page's Content-Security-Policy."""
+    rules = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1].replace("&#x27;", "'")
+    return dict(rule.split(" ", 1) for rule in rules.split("; "))
+
+
+def test_the_page_holds_the_payload(make_translator):
+    shown = payload(make_translator(), "the cat sleeps .")
+    assert json.loads(Outline(html(shown)).scripts[0]) == shown
+
+
+def test_hostile_words_are_data_everywhere(make_translator):
+    plain = make_translator()
+    hostile = make_translator(HOSTILE, HOSTILE, name="<b>run&amp;")
+    outlines = [Outline(html(payload(one), "<i>" * (one is hostile))) for one in (plain, hostile)]
+    assert outlines[0].elements == outlines[1].elements
+    assert "<b>run&amp;" in outlines[1].words
+    assert "<i>" in outlines[1].words
+    assert "<" not in outlines[1].scripts[0]
+    assert set(HOSTILE.split()) <= set(json.loads(outlines[1].scripts[0])["source"]["tokens"])
+
+
+def test_only_the_module_may_run_and_nothing_may_be_fetched(make_translator):
+    text = html(payload(make_translator()))
+    digest = base64.b64encode(hashlib.sha256(Outline(text).scripts[1].encode()).digest()).decode()
+    assert policy(text)["script-src"] == f"'sha256-{digest}'"
+    assert policy(text)["default-src"] == policy(text)["connect-src"] == "'none'"
+
+
+def test_a_served_page_may_ask_its_server_alone(make_translator):
+    assert policy(html(payload(make_translator(), host="api")))["connect-src"] == "'self'"
+
+
+def test_the_same_payload_makes_the_same_page(make_translator):
+    shown = payload(make_translator(), "the cat sleeps .")
+    assert html(shown) == html(json.loads(json.dumps(shown)))
+
+
+def test_writing_says_how_large_the_page_is(make_translator, tmp_path):
+    page = write_page(make_translator(), tmp_path / "page.html", "the cat sleeps .")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.size == len(text.encode())
+    assert page.left_out == ()
+    assert '<p dir="auto">the cat sleeps .</p>' in text
+
+
+def test_the_page_says_the_translation_before_its_script_runs(make_translator, tmp_path):
+    translator = make_translator()
+    write_page(translator, tmp_path / "page.html", "the cat sleeps .")
+    [output] = translator.translate(["the cat sleeps ."])
+    assert f'<p dir="auto">{output.text}</p>' in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_made_leaves_the_old_one(make_translator, tmp_path):
+    (tmp_path / "page.html").write_text("old")
+    with pytest.raises(DataError, match="tokens"):
+        write_page(make_translator(), tmp_path / "page.html", "cat " * 600)
+    assert (tmp_path / "page.html").read_text() == "old"
+
+
+def test_a_link_stays_a_link(make_translator, tmp_path):
+    (tmp_path / "real.html").touch()
+    (tmp_path / "link.html").symlink_to("real.html")
+    page = write_page(make_translator(), tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").stat().st_size == page.size
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "is a folder"), ("missing/page.html", "no folder"), ("/dev/null", "is no file")]
+)
+def test_a_path_that_can_be_no_file_is_refused(tmp_path, name, message):
+    with pytest.raises(ConfigError, match=message):
+        check_path(tmp_path / name)
+
+
+def test_a_page_of_a_large_model_says_that_it_goes_without_weights(make_translator, tmp_path):
+    page = write_page(make_translator(d_model=256, d_ff=1024), tmp_path / "page.html")
+    assert page.size < 6_000_000
+    assert len(page.left_out) == 1
+    assert "too many" in page.left_out[0]
+
+
+def terse(translator: gf.Translator) -> gf.Translator:
+    """Return the translator, made to end its outputs at once: recordings of long ones would hide what a page weighs."""
+    model, eos_id = translator.model, translator.bundle.model_config.eos_id
+    bias = model.decoder.layers[-1].feed_forward_residual.norm.bias.data
+    model.output.weight.data[eos_id] = 100 * bias / bias.square().sum()
+    return translator
+
+
+@pytest.mark.parametrize(("d_model", "parameters", "megabytes"), [(160, 1e6, 3.5), (220, 1.9e6, 7.0)])
+def test_pages_of_small_models_are_small(make_translator, tmp_path, d_model, parameters, megabytes):
+    translator = terse(make_translator(d_model=d_model, d_ff=2 * d_model))
+    assert parameters < sum(one.numel() for one in translator.model.parameters()) < 2e6
+    assert write_page(translator, tmp_path / "page.html").size <= megabytes * 1e6
+
+
+def test_playback_fits_into_ten_megabytes_and_says_what_does_not(make_translator, tmp_path):
+    translator = terse(make_translator(d_model=160, d_ff=320))
+    snapshots = Snapshots(translator.bundle.folder / "snapshots", keep=9)
+    for power in range(3, 10):
+        snapshots.save(translator.model, 2**power)
+    page = write_page(translator, tmp_path / "page.html", playback=True)
+    assert 8_000_000 < page.size <= 10_000_000
+    assert "step" in page.left_out[0]
+    assert write_page(translator, tmp_path / "page.html").size < 4_000_000
+
+
+def test_a_translation_that_ends_at_once_makes_a_page_too(make_translator, tmp_path):
+    translator = terse(make_translator())
+    assert translator.translate(["the cat"])[0].tokens == ("<eos>",)
+    assert write_page(translator, tmp_path / "page.html", "the cat").size > 0

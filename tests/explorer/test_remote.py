@@ -1,0 +1,157 @@
+"""What Python answers to a page: the numbers of the model, of the changed model, and of earlier moments."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.errors import GlassformerError
+from glassformer.explorer.payload import payload
+from glassformer.explorer.remote import Remote
+from glassformer.inspection.changes import Changes, changed
+from glassformer.training.snapshots import Snapshots
+
+SENTENCE = "the black cat sleeps ."
+CROSS = "decoder.layers.1.cross_attention"
+IDS = {"source_ids": [4, 5, 6, 2], "target_ids": [1, 7, 8]}
+SEARCH = {"kind": "search", "source_ids": [4, 5, 6, 2], "beam_size": 3, "length_penalty": 0.6, "n_best": 2}
+CHANGES = {"ablated": {CROSS: [0, 2]}, "masks": {CROSS: [[1, 0, False]]}, "mistakes": ["no_scale"]}
+
+
+def values(header, arrays):
+    """Return the arrays that an answer brings, by point, cut out by the offsets."""
+    numbers = np.concatenate([array.ravel() for array in arrays])
+    sizes = {one["name"]: (one["offset"], one["shape"]) for one in header["points"]}
+    return {name: numbers[at : at + np.prod(shape)].reshape(shape) for name, (at, shape) in sizes.items()}
+
+
+def recorded(model, changes=None):
+    """Return all points of the model reading IDS under changes."""
+    with torch.no_grad(), changed(model, Changes.from_dict(changes or {})), gf.record(model) as trace:
+        model(torch.tensor([IDS["source_ids"]]), torch.tensor([IDS["target_ids"]]))
+    return trace
+
+
+@pytest.fixture
+def with_snapshot(make_translator):
+    """Return a translator of a run, and the model that it was at step 16."""
+    translator, early = make_translator(), make_translator(seed=5).model
+    Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early, 16)
+    return translator, early
+
+
+@pytest.mark.parametrize("changes", [{}, CHANGES])
+def test_a_trace_has_the_model_s_numbers_at_every_point(make_translator, changes):
+    model = make_translator().model
+    remote, expected = Remote(make_translator()), recorded(model, changes)
+    names = remote.answer({"kind": "trace", **IDS, "changes": changes})[0]["names"]
+    got = values(*remote.answer({"kind": "trace", **IDS, "changes": changes, "names": names}))
+    assert names == list(expected)
+    for name in names:
+        tensor = expected[name]
+        np.testing.assert_array_equal(got[name], tensor if tensor.dim() == 2 else tensor[0])
+
+
+def test_unless_named_weights_and_log_probs_are_sent(make_translator):
+    got = values(*Remote(make_translator()).answer({"kind": "trace", **IDS}))
+    assert {name.rpartition(".")[2] for name in got} == {"weights", "log_probs"}
+    assert got[f"{CROSS}.weights"].shape == (4, 3, 4)
+
+
+def test_a_single_position_keeps_its_axis(make_translator):
+    asked = {"kind": "trace", "source_ids": [2], "target_ids": [1], "names": ["target.positions", "logits"]}
+    header, _ = Remote(make_translator()).answer(asked)
+    assert [one["shape"] for one in header["points"]] == [[1, 24], [1, 14]]
+
+
+def test_a_text_is_cut_as_the_tokenizer_cuts_it(make_translator):
+    translator = make_translator()
+    header, _ = Remote(translator).answer({"kind": "encode", "side": "source", "text": SENTENCE})
+    assert header["ids"] == translator.bundle.source_tokenizer.encode(SENTENCE)
+    assert header["tokens"] == translator.bundle.source_tokenizer.split(SENTENCE)
+
+
+def test_a_search_finds_what_the_translator_finds(make_translator):
+    translator = make_translator()
+    source_ids = [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
+    found, _ = Remote(translator).answer({**SEARCH, "source_ids": source_ids})
+    [best] = translator.translate([SENTENCE], n_best=2, beam_size=3, length_penalty=0.6)
+    for one, expected in zip(found["hypotheses"], (best, *best.alternatives), strict=True):
+        assert one["text"] == expected.text
+        assert one["tokens"] == list(expected.tokens)
+        assert one["log_prob"] == pytest.approx(expected.log_prob, abs=1e-4)
+    assert found["tree"][0]["text"] == "<bos>"
+    assert sum(node["state"] == "finished" for node in found["tree"]) >= 2
+
+
+def test_a_search_begins_with_its_prefix(make_translator):
+    found, _ = Remote(make_translator()).answer({**SEARCH, "prefix_ids": [9, 4]})
+    assert all(one["ids"][:2] == [9, 4] for one in found["hypotheses"])
+
+
+def test_a_search_under_changes_rescores_as_a_trace_under_changes(make_translator):
+    remote = Remote(make_translator())
+    best = remote.answer({**SEARCH, "changes": CHANGES})[0]["hypotheses"][0]
+    asked = {"kind": "trace", "source_ids": SEARCH["source_ids"], "target_ids": [1, *best["ids"][:-1]]}
+    log_probs = values(*remote.answer({**asked, "changes": CHANGES}))["log_probs"]
+    assert best["token_log_probs"] == pytest.approx(log_probs[range(len(best["ids"])), best["ids"]], abs=1e-4)
+
+
+def test_a_snapshot_is_sent_in_the_order_of_the_payload(with_snapshot):
+    translator, early = with_snapshot
+    header, arrays = Remote(translator).answer({"kind": "checkpoint", "step": 16})
+    numbers, parameters = np.concatenate([one.ravel() for one in arrays]), dict(early.named_parameters())
+    assert header == {"step": 16}
+    assert numbers.dtype == np.float16
+    for tensor in payload(translator)["weights"]["tensors"]:
+        expected = parameters[tensor["name"]].detach().half().numpy()
+        got = numbers[tensor["offset"] :][: expected.size].reshape(tensor["shape"])
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_a_trace_can_be_of_a_snapshot(with_snapshot):
+    translator, early = with_snapshot
+    asked = {"kind": "trace", **IDS, "changes": {"checkpoint": 16}, "names": ["logits"]}
+    got = values(*Remote(translator).answer(asked))["logits"]
+    np.testing.assert_allclose(got, recorded(early.half().float())["logits"][0], atol=1e-5)
+    now = values(*Remote(translator).answer({**asked, "changes": {}}))["logits"]
+    np.testing.assert_array_equal(now, recorded(translator.model)["logits"][0])
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({}, "kind = None"),
+        ({"kind": ["trace"]}, "kind = "),
+        ({"kind": "encode", "side": "left", "text": ""}, "encode: side"),
+        ({"kind": "encode", "side": "source", "text": 3}, "encode: text"),
+        ({"kind": "encode", "side": "source", "text": "", "more": 1}, "encode: more"),
+        ({"kind": "trace", "source_ids": [4.5], "target_ids": [1]}, "trace: source_ids.0"),
+        ({"kind": "trace", "source_ids": [], "target_ids": [1]}, "got 0 ids"),
+        ({"kind": "trace", "source_ids": [4] * 1025, "target_ids": [1]}, "got 1025 ids"),
+        ({"kind": "trace", "source_ids": [999], "target_ids": [1]}, "999"),
+        ({"kind": "trace", **IDS, "names": ["logit"]}, "did you mean 'logits'"),
+        ({"kind": "trace", **IDS, "changes": {"ablate": {}}}, "did you mean 'ablated'"),
+        ({"kind": "trace", **IDS, "changes": {"checkpoint": [1]}}, "checkpoint"),
+        ({"kind": "trace", **IDS, "changes": {"checkpoint": 3}}, "no snapshot of step 3"),
+        ({**SEARCH, "beam_size": 65}, "beam_size is 65"),
+        ({**SEARCH, "beam_size": 0}, "beam_size must be at least 1"),
+        ({"kind": "checkpoint", "step": 3}, "no snapshot of step 3; there are none"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_a_wrong_question_is_an_error_that_says_so(make_translator, question, message):
+    with pytest.raises(GlassformerError, match=message):
+        Remote(make_translator()).answer(question)
+
+
+def test_questions_of_many_threads_do_not_disturb_each_other(make_translator):
+    remote = Remote(make_translator())
+    questions = [{**SEARCH, "changes": {"mistakes": mistakes}} for mistakes in ([], ["no_causal_mask"], ["mask_zero"])]
+    alone = [remote.answer(question)[0] for question in questions]
+    with ThreadPoolExecutor(6) as threads:
+        together = list(threads.map(lambda question: remote.answer(question)[0], questions * 4))
+    assert together == alone * 4
+    assert alone[0] != alone[1]
