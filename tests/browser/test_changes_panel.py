@@ -1,0 +1,411 @@
+"""What can be changed on the page, by its controls: each leads to the changes that it names, and shows what they do."""
+
+from typing import Any
+
+import pytest
+
+from glassformer.explorer import payload as payload_module
+
+SENTENCE = "the black cat sleeps ."
+CROSS = "decoder.layers.1.cross_attention"
+FIRST = "encoder.layers.0.self_attention"
+MASKED = "decoder.layers.0.self_attention.weights"
+MISTAKES = {
+    "norm_order": f"{FIRST}.query",
+    "residual_normed": f"{FIRST}.added",
+    "no_scale": f"{FIRST}.scores",
+    "scale_d_model": f"{FIRST}.scores",
+    "no_embedding_scale": "source.embedding",
+    "doubled_exponent": "source.positions",
+    "mask_zero": MASKED,
+    "mask_after_softmax": MASKED,
+    "target_padding_mask": "decoder.layers.0.cross_attention.weights",
+    "no_causal_mask": MASKED,
+    "decoder_keys": "decoder.layers.0.cross_attention.key",
+    "double_softmax": "log_probs",
+    "no_transpose": f"{FIRST}.query",
+    "unbiased_norm": f"{FIRST}.normed",
+}
+SECTIONS = ["Words", "Heads", "Mask", "Attention by hand", "Patch", "Leave something out", "Classic mistakes"]
+
+
+def shown(page: Any, section: str = "") -> Any:
+    """Return the tab with the panel in front, and one of its sections open."""
+    page.get_by_role("tab", name="What if?").click()
+    if section not in ("", "Words"):
+        page.locator("summary", has_text=section).click()
+    return page
+
+
+def expect(page: Any, what: str, value: Any) -> None:
+    """Wait until an expression about the app has a value (as JSON)."""
+    page.wait_for_function(
+        "([what, value]) => JSON.stringify(new Function('app', `return ${what}`)(glassformer.app)) === value",
+        arg=[what, page.evaluate("JSON.stringify", value)],
+        timeout=5000,
+    )
+    page.wait_for_function("document.querySelector('.gf-outcome').getAttribute('aria-busy') !== 'true'")
+
+
+def expect_first(page: Any, name: str | None) -> None:
+    """Wait until this is the first tensor that differs, for scripts and for readers."""
+    expect(page, "app.result.firstDifference", name)
+    page.locator(".gf-outcome", has_text=name or "no tensor differs").wait_for()
+
+
+def key(page: Any, name: str) -> Any:
+    return page.locator(f'[data-key="{name}"]')
+
+
+# Words
+
+
+def test_a_word_is_replaced_by_what_is_typed(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    key(page, "word 2").click()
+    page.get_by_role("textbox", name="another word for “cat”").fill("dog")
+    page.keyboard.press("Enter")
+    expect(page, "app.changes.source", "the black dog sleeps .")
+    expect_first(page, "source.embedding")
+    outcome = page.locator(".gf-outcome")
+    assert outcome.get_by_text("log p").count() >= 2
+    assert page.evaluate("glassformer.app.result.reference.text") in outcome.text_content()
+
+
+def test_words_are_offered_that_begin_as_typed(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    key(page, "word 2").click()
+    key(page, "replacement").fill("b")
+    options = "[...document.querySelectorAll('.gf-changes datalist option')].map((one) => one.value)"
+    assert sorted(page.evaluate(options)) == ["big", "black"]
+
+
+def test_a_similar_word_is_one_click_away(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    key(page, "word 1").click()
+    near = page.locator('[data-key^="near "]')
+    near.first.wait_for()
+    word = near.first.text_content()
+    near.first.click()
+    expect(page, "app.changes.source", f"the {word} cat sleeps .")
+    assert word != "black"
+
+
+def test_a_word_is_deleted_and_comes_back(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    key(page, "word 1").click()
+    page.get_by_role("button", name="Delete “black”").click()
+    expect(page, "app.changes.source", "the cat sleeps .")
+    page.get_by_role("button", name="Undo: source: the cat sleeps .").click()
+    expect(page, "app.changed", False)
+    assert page.locator(".gf-changes .gf-chips").count() == 0
+
+
+def test_words_around_the_replaced_one_stay_as_they_were_typed(make_translator, explore):
+    page = shown(explore(make_translator(), "the  zebra (cat) sleeps, the cat."))
+    key(page, "word 7").click()
+    key(page, "replacement").fill("big dog")
+    page.keyboard.press("Enter")
+    expect(page, "app.changes.source", "the zebra (cat) sleeps, the big dog.")
+
+
+def test_a_beginning_is_forced_upon_the_output(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    key(page, "prefix").fill("un grand")
+    page.keyboard.press("Enter")
+    expect(page, "app.changes.prefix", "un grand")
+    expect(page, "app.result.current.outputTokens.slice(0, 2)", ["un", "grand"])
+    assert key(page, "prefix").input_value() == "un grand"
+
+
+def test_a_rival_takes_the_place_of_an_output_word(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    tokens = page.evaluate("glassformer.app.result.current.outputTokens")
+    key(page, "rival 1").click()
+    rivals = page.locator('[data-key^="force "]')
+    rivals.first.wait_for()
+    word = rivals.nth(1).get_attribute("data-key").removeprefix("force ")
+    rivals.nth(1).click()
+    expect(page, "app.changes.prefix", f"{tokens[0]} {word}")
+    expect(page, "app.result.current.outputTokens.slice(0, 2)", [tokens[0], word])
+    assert word != tokens[1]
+
+
+# Heads
+
+
+def test_heads_are_switched_off_by_keyboard_and_the_focus_stays(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Heads")
+    for head in (3, 0):
+        page.get_by_role("button", name=f"head {head} off: Cross-attention, layer 1").focus()
+        page.keyboard.press("Space")
+        expect(page, "(app.changes.ablated['decoder.layers.1.cross_attention'] ?? []).includes(%d)" % head, True)
+    expect(page, "app.changes.ablated", {CROSS: [0, 3]})
+    expect_first(page, f"{CROSS}.heads")
+    page.wait_for_function(f"document.activeElement.dataset.key === '{CROSS} 0'")
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+
+
+def test_a_layer_and_a_whole_set_go_off_and_on(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Heads")
+    page.get_by_role("button", name="Encoder self-attention, layer 1: all heads off").click()
+    expect(page, "app.changes.ablated", {"encoder.layers.1.self_attention": [0, 1, 2, 3]})
+    every = page.get_by_role("button", name="Decoder self-attention: all heads off")
+    every.click()
+    expect(page, "Object.keys(app.changes.ablated).length", 3)
+    every.click()
+    expect(page, "Object.keys(app.changes.ablated)", ["encoder.layers.1.self_attention"])
+
+
+# Masks
+
+
+def test_a_cell_of_a_mask_is_blocked_in_words(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Mask")
+    page.get_by_label("Attention", exact=True).select_option(FIRST)
+    page.get_by_label("Who looks (query)").select_option("2")
+    page.get_by_label("At what (key)").select_option("1")
+    page.get_by_text("“cat” may look at “black”.").wait_for()
+    page.get_by_role("button", name="Block it").click()
+    expect(page, "app.changes.masks", {FIRST: [[2, 1, False]]})
+    page.get_by_text("“cat” may not look at “black”: blocked.").wait_for()
+    expect_first(page, f"{FIRST}.weights")
+    page.get_by_role("button", name="Let it look").click()
+    expect(page, "app.changed", False)
+
+
+def test_the_future_can_be_opened(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Mask")
+    page.get_by_label("Attention", exact=True).select_option(MASKED.removesuffix(".weights"))
+    page.get_by_label("At what (key)").select_option("1")
+    page.get_by_text("“<bos>” may not look at").wait_for()
+    page.get_by_role("button", name="Let it look").click()
+    expect(page, "app.changes.masks", {MASKED.removesuffix(".weights"): [[0, 1, True]]})
+    expect_first(page, MASKED)
+
+
+def test_a_word_is_hidden_from_everyone_also_from_words_to_come(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Mask")
+    page.get_by_label("At what (key)").select_option("2")
+    page.get_by_role("button", name="Hide “cat” from everyone").click()
+    expect(page, "Object.keys(app.changes.masks).length", 4)
+    for name in (FIRST, CROSS):
+        column = f"Array.from(await glassformer.value('{name}.weights').then((it) => it.data.filter((_, i) => i % 6 === 2)))"
+        assert not any(page.evaluate(f"async () => {column}"))
+    assert page.evaluate(f"glassformer.app.changes.masks['{CROSS}'].length") == 6 + 50
+    page.get_by_role("button", name="Undo: “cat” hidden from 6 words").first.click()
+    expect(page, "Object.keys(app.changes.masks).length", 3)
+
+
+def test_a_row_without_any_key_says_so(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Mask")
+    page.evaluate(f"glassformer.set({{masks: {{'{CROSS}': [0, 1, 2, 3, 4, 5].map((key) => [1, key, false])}}}})")
+    page.get_by_label("Who looks (query)").select_option("1")
+    page.get_by_text("No key left for").wait_for()
+    weights = "async () => Array.from((await glassformer.value('%s.weights')).data.slice(6, 12))" % CROSS
+    assert page.evaluate(weights) == [0] * 6
+
+
+def test_the_cell_that_was_clicked_on_the_map_is_the_one_to_change(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.evaluate(f"glassformer.app.select('{FIRST}.weights', [2, 3, 1])")
+    shown(page, "Mask").get_by_text("“sleeps” may look at “black”.").wait_for()
+
+
+# Rows by hand
+
+
+def test_a_row_of_weights_is_written_by_hand(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Attention by hand")
+    page.get_by_label("Attention", exact=True).select_option(FIRST)
+    page.get_by_label("Head", exact=True).select_option("2")
+    page.get_by_label("Who looks (query)").select_option("1")
+    page.get_by_role("button", name="Spread evenly").click()
+    slider = page.get_by_role("slider", name="cat")
+    slider.focus()
+    page.keyboard.press("End")
+    page.get_by_text("sum 1.833").wait_for()
+    page.get_by_role("button", name="Make it sum to 1").click()
+    page.get_by_text("sum 1.000").wait_for()
+    page.get_by_role("button", name="Apply").click()
+    expect(page, "app.changes.overrides", {FIRST: [[2, 1, [0.09091, 0.09091, 0.54545, 0.09091, 0.09091, 0.09091]]]})
+    expect_first(page, f"{FIRST}.weights")
+
+
+def test_sliders_begin_at_the_models_own_weights(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Attention by hand")
+    page.get_by_role("slider").first.wait_for()
+    row = page.evaluate("async () => Array.from((await glassformer.value('%s.weights')).data.slice(0, 6))" % CROSS)
+    at = "[...document.querySelectorAll('.gf-weight input')].map((one) => Number(one.value))"
+    page.get_by_label("Head", exact=True).select_option("0")
+    page.wait_for_function(f"(row) => {at}.every((value, i) => Math.abs(value - row[i]) <= 0.0051)", arg=row)
+
+
+# Patches
+
+
+def test_a_word_is_patched_in_from_another_sentence(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE, examples=["the black dog sleeps .", "a cat ."]), "Patch")
+    page.get_by_text("cat ← dog").wait_for()
+    point = "encoder.layers.1.feed_forward.normed"
+    page.get_by_label("Where").select_option(point)
+    page.get_by_role("button", name="Apply").click()
+    patch = {"point": point, "sentence": "the black dog sleeps .", "positions": [[2, 2]]}
+    expect(page, "app.changes.patches", [patch])
+    expect_first(page, point)
+
+
+def test_patched_positions_heads_and_sentences_are_chosen(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Patch")
+    page.get_by_role("textbox", name="the other sentence").fill("a big dog sees .")
+    page.keyboard.press("Enter")
+    page.get_by_text("sleeps ← sees").wait_for()
+    page.get_by_label("Where").select_option(f"{FIRST}.value")
+    page.get_by_label("head", exact=True).select_option("3")
+    for pair in ("the ← a", "black ← big", "sleeps ← sees"):
+        page.get_by_role("button", name=f"Undo: {pair}").click()
+    page.get_by_label("Here").select_option("0")
+    page.get_by_label("There").select_option("2")
+    page.get_by_role("button", name="Add").click()
+    page.get_by_text("the ← dog").wait_for()
+    page.get_by_role("button", name="Apply").click()
+    expect(page, "app.changes.patches[0].positions", [[2, 2], [0, 2]])
+    expect(page, "app.changes.patches[0].heads", [3])
+    expect_first(page, f"{FIRST}.value")
+
+
+# Switches
+
+
+@pytest.mark.parametrize(("name", "part", "first"), [
+    ("No positions", "positions", "source.positions"),
+    ("No √d_k", "scale", f"{FIRST}.scores"),
+])  # fmt: skip
+def test_a_part_is_left_out(make_translator, explore, name, part, first):
+    page = shown(explore(make_translator(), SENTENCE), "Leave something out")
+    page.get_by_label(name).check()
+    expect(page, f"app.changes.{part}", False)
+    expect_first(page, first)
+    page.get_by_label(name).uncheck()
+    expect(page, "app.changed", False)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_shows_the_tensor_at_which_it_begins(make_translator, explore, mistake):
+    page = shown(explore(make_translator(), SENTENCE), "Classic mistakes")
+    name = page.evaluate("(id) => glassformer.app.t(`mistake.${id}`)", mistake)
+    page.get_by_role("checkbox", name=name, exact=True).focus()
+    page.keyboard.press("Space")
+    expect(page, "app.changes.mistakes", [mistake])
+    expect_first(page, MISTAKES[mistake])
+    told = page.locator(".gf-switch", has=page.get_by_role("checkbox", name=name, exact=True))
+    assert told.get_by_role("button").text_content() == MISTAKES[mistake]
+    page.get_by_role("button", name=f"Undo: {name}", exact=True).wait_for()
+
+
+def test_several_mistakes_may_be_on(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Classic mistakes")
+    for name in ("Softmax twice", "No causal mask"):
+        page.get_by_label(name).check()
+        page.get_by_role("button", name=f"Undo: {name}").wait_for()
+    expect(page, "app.changes.mistakes", ["double_softmax", "no_causal_mask"])
+    expect_first(page, MASKED)
+
+
+def test_a_mistake_that_cannot_show_here_is_disabled_with_its_reason(make_translator, explore):
+    page = shown(explore(make_translator(heads=1, positions="learned"), SENTENCE), "Classic mistakes")
+    for name in ("√d_model for √d_k", "Exponent doubled", "Heads split without transpose"):
+        row = page.locator(".gf-switch", has=page.get_by_label(name))
+        assert row.get_by_role("checkbox").is_disabled()
+        assert "Not here:" in row.text_content()
+    assert page.locator(".gf-switch input:disabled").count() == 3
+
+
+# The whole
+
+
+def test_changes_are_undone_and_redone(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    undo, redo = (page.get_by_role("button", name=name, exact=True) for name in ("↶ Undo", "↷ Redo"))
+    assert undo.is_disabled()
+    page.evaluate("glassformer.set({positions: false}).then(() => glassformer.set({mistakes: ['no_scale']}))")
+    expect(page, "app.changes.mistakes", ["no_scale"])
+    undo.click()
+    expect(page, "[app.changes.positions, app.changes.mistakes]", [False, []])
+    undo.click()
+    expect(page, "app.changed", False)
+    redo.click()
+    expect(page, "app.changes.positions", False)
+    page.get_by_role("button", name="Undo all", exact=True).click()
+    expect(page, "app.changed", False)
+    undo.click()
+    expect(page, "app.changes.positions", False)
+
+
+def test_every_change_can_be_taken_back_alone(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    page.evaluate(
+        """glassformer.set({
+          source: "the dog .", prefix: "le", ablated: {"encoder.layers.0.self_attention": [1]},
+          masks: {"encoder.layers.0.self_attention": [[0, 1, false]]}, positions: false, scale: false,
+          overrides: {"encoder.layers.0.self_attention": [[0, 1, [1]]]}, mistakes: ["mask_zero"],
+          patches: [{point: "encoder.output", sentence: "a cat", positions: [[0, 0]]}]})"""
+    )
+    removals = page.get_by_role("button", name="Undo: ")
+    for left in range(9, 0, -1):
+        page.wait_for_function("(left) => document.querySelectorAll('.gf-chip button').length === left", arg=left)
+        removals.first.click()
+    expect(page, "app.changed", False)
+
+
+def test_a_first_try_is_one_click_away(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    page.get_by_role("group", name="Try first:").get_by_role("button", name="last cross-attention off").click()
+    expect(page, "app.changes.ablated", {CROSS: [0, 1, 2, 3]})
+    expect_first(page, f"{CROSS}.heads")
+
+
+def test_what_cannot_be_computed_is_said_and_leaves_nothing_behind(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    key(page, "prefix").fill("le chat " * 40)
+    page.get_by_role("button", name="Force").click()
+    page.get_by_role("alert").get_by_text("the prefix has 80 tokens").wait_for()
+    assert page.evaluate("glassformer.app.changed") is False
+    key(page, "prefix").fill("le")
+    page.get_by_role("button", name="Force").click()
+    expect(page, "app.changes.prefix", "le")
+    assert not page.get_by_role("alert").is_visible()
+
+
+def test_without_weights_or_python_nothing_can_be_changed(make_translator, explore, monkeypatch):
+    monkeypatch.setattr(payload_module, "LARGEST_MODEL", 0)
+    page = shown(explore(make_translator(), SENTENCE))
+    page.get_by_text("needs Python behind the page: glassformer explore RUN").first.wait_for()
+    for section in SECTIONS:
+        details = page.locator(".gf-changes details", has=page.locator("summary", has_text=section))
+        if not details.evaluate("(one) => one.open"):
+            details.locator("summary").click()
+        controls = details.locator("button, input, select")
+        assert all(control.is_disabled() for control in controls.all())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_hundred_and_twenty_eight_tokens_are_few_elements(make_translator, explore, language):
+    page = explore(make_translator(), " ".join(["the cat"] * 63 + ["."]))
+    page.evaluate("(language) => glassformer.app.show({panel: 'changes', language})", language)
+    for place in range(len(SECTIONS)):
+        page.evaluate("(at) => { document.querySelectorAll('.gf-changes details')[at].open = true; }", place)
+        body = page.locator(".gf-changes details").nth(place).locator(":scope > div > *")
+        body.first.wait_for()
+        assert page.evaluate("document.querySelectorAll('.gf-changes *').length") <= 1000
+
+
+def test_hostile_words_are_only_text(make_translator, explore):
+    words = "<img/src=x/onerror=alert(1)> $& </script><!-- {0}"
+    page = shown(explore(make_translator(source=words), words))
+    key(page, "word 0").click()
+    key(page, "prefix").fill(words)
+    page.keyboard.press("Enter")
+    expect(page, "app.changes.prefix", words)
+    page.get_by_role("button", name=f"Undo: output begins: {words}").wait_for()
+    assert page.locator(".gf-changes img, .gf-changes script").count() == 0
