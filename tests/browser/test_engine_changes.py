@@ -1,6 +1,7 @@
 """What the page changes against the same change made in PyTorch: equal at every point that follows from it."""
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,11 @@ from torch import Tensor
 
 import glassformer as gf
 from browser.engine import PageEngine, assert_same, halved, payload_of, python_trace
+from glassformer.inspection.changes import Changes, changed
+from glassformer.inspection.mistakes import MISTAKES
 from glassformer.model.attention import attention_weights
 from glassformer.model.masks import causal_mask
+from glassformer.model.taps import points
 
 SOURCE, TARGET = [4, 9, 5, 17, 3, 2], [1, 7, 20, 5, 11]
 OTHER_SOURCE, OTHER_TARGET = [6, 8, 2], [1, 9, 12, 4, 4, 8]
@@ -164,6 +168,40 @@ def test_positions_may_be_switched_off(page, make_model, positions):
 def test_the_scale_may_be_switched_off(page, make_model, norm):
     edits = {"*.scores": lambda scores: scores * math.sqrt(5)}
     assert_change(page, halved(make_model, norm=norm), {"scale": False}, edits)
+
+
+def drawn(draw: random.Random, model: gf.Transformer) -> dict[str, Any]:
+    """Return changes of every kind, as Python reads them."""
+    names = [name.removesuffix(".weights") for name in points(model) if name.endswith(".weights")]
+
+    def some(make: Callable[[], Any]) -> dict[str, Any]:
+        return {name: [make() for _ in range(draw.randint(1, 3))] for name in draw.sample(names, 2)}
+
+    rows = draw.choice(["encoder.output", "source.input", f"{CROSS}.query", "decoder.layers.0.feed_forward.added"])
+    patch = {"point": rows, "source_ids": OTHER_SOURCE, "target_ids": OTHER_TARGET, "positions": [[1, 2], [3, 0]]}
+    return {
+        "ablated": some(lambda: draw.randrange(3)),
+        "masks": some(lambda: [draw.randrange(6), draw.randrange(6), draw.random() < 0.5]),
+        "overrides": some(lambda: [draw.randrange(3), draw.randrange(6), [draw.random() for _ in range(4)]]),
+        "patches": [patch] if draw.random() < 0.5 else [],
+        "positions": draw.random() < 0.7,
+        "scale": draw.random() < 0.7,
+        "mistakes": draw.sample([*MISTAKES], draw.randint(0, 3)),
+    }
+
+
+@each_norm
+def test_all_kinds_of_changes_together_are_pythons(page, make_model, norm):
+    model = halved(make_model, norm=norm)
+    engine, draw = PageEngine(page, payload_of(model)), random.Random(f"changes {norm}")
+    for _ in range(15):
+        changes = drawn(draw, model)
+        with changed(model, Changes.from_dict(changes)):
+            expected = python_trace(model, SOURCE, TARGET)
+        names = {"source_ids": "sourceIds", "target_ids": "targetIds"}
+        patches = [{names.get(key, key): value for key, value in patch.items()} for patch in changes["patches"]]
+        got = engine.trace(SOURCE, TARGET, **changes | {"patches": patches})
+        assert_same(got, {name: expected[name] for name in got})
 
 
 WRONG = [

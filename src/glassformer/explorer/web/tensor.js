@@ -74,7 +74,7 @@ export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
     let t = 0;
     for (; t + 3 < length; t += 4) {
       fourDots(x.data, t * width, weight.data, row * width, width);
-      for (let i = 0; i < 4; i++) out.data[(t + i) * columns + row - from] = products[i] + shift;
+      for (let i = 0; i < 4; i++) out.data[(t + i) * columns + row - from] = fourProducts[i] + shift;
     }
     for (; t < length; t++) {
       out.data[t * columns + row - from] = dot(x.data, t * width, weight.data, row * width, width) + shift;
@@ -83,9 +83,9 @@ export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
   return out;
 }
 
-const products = new Float64Array(4);
+const fourProducts = new Float64Array(4);
 
-/** Puts into `products` those of four rows of x with one row of w: each number of w is read only once. */
+/** Puts into `fourProducts` the products of four rows of x with one row of w: each number of w is read only once. */
 function fourDots(x, i, w, j, width) {
   let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   for (let n = 0; n < width; n++) {
@@ -95,10 +95,10 @@ function fourDots(x, i, w, j, width) {
     s2 += x[i + 2 * width + n] * factor;
     s3 += x[i + 3 * width + n] * factor;
   }
-  products[0] = s0;
-  products[1] = s1;
-  products[2] = s2;
-  products[3] = s3;
+  fourProducts[0] = s0;
+  fourProducts[1] = s1;
+  fourProducts[2] = s2;
+  fourProducts[3] = s3;
 }
 
 /** Returns a + b, element by element. */

@@ -1,0 +1,230 @@
+"""What a page gets: weights in halves, PyTorch's own numbers from the same halves, the curve, and no more than fits."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.bundle import Bundle
+from glassformer.errors import DataError
+from glassformer.explorer import payload as module
+from glassformer.explorer.payload import pack, payload, rounded
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.tasks import CLASSIC, TASKS
+from glassformer.text.tokenizer import train_tokenizers
+from glassformer.training.snapshots import Snapshots
+from glassformer.translator import Translator
+
+SIZES = {"d_model": 12, "heads": 2, "d_ff": 14, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+LINES = ["the cat sees the dog", "the dog sleeps"]
+
+
+@pytest.fixture
+def make(tmp_path) -> Callable[..., Translator]:
+    """Return a function that makes a translator with a random model."""
+
+    def make_one(data: dict[str, Any] | None = None, tokenizer: dict[str, Any] | None = None, **model: Any) -> Any:
+        values = {
+            "data": data or {"source": "a.tsv"},
+            "tokenizer": {"kind": "words", "joint": False, **(tokenizer or {})},
+            "model": {**SIZES, **model},
+            "decoding": {"beam_size": 2, "length_penalty": 0.8},
+        }
+        configuration = from_dict(values)
+        source, target = train_tokenizers(LINES, LINES, configuration.tokenizer)
+        config = model_config(configuration, len(source), len(target))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(3)
+            network = gf.Transformer(config).eval()
+        folder = tmp_path / "small"
+        folder.mkdir(exist_ok=True)
+        bundle = Bundle(
+            folder=folder,
+            configuration=configuration,
+            model_config=config,
+            source_tokenizer=source,
+            target_tokenizer=target,
+        )
+        return Translator(bundle, network)
+
+    return make_one
+
+
+def unpacked(layout: list[dict[str, Any]], data: str, dtype: str) -> dict[str, torch.Tensor]:
+    numbers = np.frombuffer(base64.b64decode(data), f"<{dtype}").astype(np.float32)
+    sizes = [int(np.prod(one["shape"])) for one in layout]
+    assert [one["offset"] for one in layout] == [sum(sizes[:i]) for i in range(len(sizes))]
+    assert len(numbers) == sum(sizes)
+    return {
+        one["name"]: torch.from_numpy(numbers[one["offset"] :][:size].copy()).view(one["shape"])
+        for one, size in zip(layout, sizes, strict=True)
+    }
+
+
+def test_the_payload_is_plain_data_with_these_parts(make):
+    got = payload(make())
+    assert json.loads(json.dumps(got)) == got
+    assert list(got) == [
+        *("format_version", "name", "config", "parameters", "decoding", "sentence", "examples", "source", "target"),
+        *("weights", "step", "curve", "trace", "search", "host", "checkpoints", "left_out"),
+    ]
+    assert (got["name"], got["decoding"]) == ("small", {"beam_size": 2, "length_penalty": 0.8})
+    assert (got["search"], got["host"], got["checkpoints"], got["left_out"]) == (None, None, [], [])
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_weights_travel_as_halves_each_matrix_once(make, joint):
+    translator = make(tokenizer={"joint": joint}, tie_output=joint)
+    got = payload(translator)
+    weights = unpacked(got["weights"]["tensors"], got["weights"]["data"], "f2")
+    assert list(weights) == [name for name, _ in translator.model.named_parameters()]
+    assert got["parameters"] == sum(weight.numel() for weight in weights.values())
+    for name, parameter in translator.model.named_parameters():
+        assert torch.equal(weights[name], parameter.detach().half().float())
+    assert (got["target"] is None) == joint
+    assert got["weights"]["dtype"] == "float16"
+
+
+def test_the_trace_is_of_the_rounded_model_and_its_own_translation(make):
+    translator = make()
+    got = payload(translator, "the cat sleeps")["trace"]
+    points = unpacked(got["points"], got["data"], "f4")
+    model = rounded(translator.model)
+    assert got["source_ids"] == [*translator.bundle.source_tokenizer.encode("the cat sleeps"), 2]
+    [found] = Translator(translator.bundle, model).translate(["the cat sleeps"])
+    assert translator.bundle.target_tokenizer.tokens(got["target_ids"]) == ["<bos>", *found.tokens[:-1]]
+    with torch.no_grad(), gf.record(model) as trace:
+        model(torch.tensor([got["source_ids"]]), torch.tensor([got["target_ids"]]))
+    assert all(torch.equal(value, trace[name][0]) for name, value in points.items())
+    kinds = {name.rpartition(".")[2] for name in points}
+    assert kinds == {"embedding", "input", "weights", "output", "normed", "logits"}
+
+
+def test_the_model_stays_as_it_is(make):
+    translator = make()
+    translator.model.double().train()
+    before = {name: value.clone() for name, value in translator.model.state_dict().items()}
+    payload(translator)
+    after = translator.model.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert translator.model.training
+    assert translator.model.output.weight is translator.model.target.tokens.weight
+
+
+def test_of_a_large_model_a_recording_travels_that_fits(make, monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_MODEL", 10)
+    translator = make()
+    whole = payload(translator, "the cat sleeps", checkpoints=3)
+    assert (whole["weights"], whole["checkpoints"], whole["left_out"]) == (None, [], [])
+    names = [one["name"] for one in whole["trace"]["points"]]
+    assert names == [name for name in gf_points(translator) if name in names]
+    assert len(names) == len(gf_points(translator))
+    [best] = translator.translate(["the cat sleeps"])
+    assert whole["search"]["hypotheses"][0]["text"] == best.text
+    assert whole["search"]["tree"][0]["parent"] is None
+    monkeypatch.setattr(module, "LARGEST_TRACE", 60_000)
+    part = payload(translator, "the cat sleeps")["trace"]
+    assert len(part["data"]) <= 60_000
+    assert {name for name in names if name.endswith(".weights")} <= {one["name"] for one in part["points"]}
+    assert 3 < len(part["points"]) < len(names)
+
+
+def gf_points(translator: Translator) -> list[str]:
+    with torch.no_grad(), gf.record(translator.model) as trace:
+        translator.model(torch.tensor([[4, 2]]), torch.tensor([[1]]))
+    return list(trace)
+
+
+def write_snapshots(translator: Translator, *steps: int) -> None:
+    for step in steps:
+        Snapshots(translator.bundle.folder / "snapshots", keep=99).save(translator.model, step)
+
+
+def test_snapshots_are_spread_over_the_training_by_logarithms(make):
+    translator = make()
+    write_snapshots(translator, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+    assert [one["step"] for one in payload(translator, checkpoints=3)["checkpoints"]] == [8, 128, 2048]
+    assert [one["step"] for one in payload(translator, checkpoints=1)["checkpoints"]] == [2048]
+    got = payload(translator, checkpoints=99)
+    assert len(got["checkpoints"]) == 6
+    assert got["left_out"] == []
+    assert all(one["data"] == got["weights"]["data"] for one in got["checkpoints"])
+
+
+def test_snapshots_that_do_not_fit_are_left_out_by_name(make, monkeypatch):
+    translator = make()
+    write_snapshots(translator, 8, 16, 32, 64)
+    whole = payload(translator, checkpoints=4)
+    size = len(json.dumps(whole)) - 2 * len(whole["weights"]["data"])
+    monkeypatch.setattr(module, "LARGEST_PAGE", size + module.FRAME)
+    got = payload(translator, checkpoints=4)
+    assert len(json.dumps(got)) <= size
+    assert [one["step"] for one in got["checkpoints"]] == [8, 64]
+    assert got["left_out"] == [16, 32]
+    monkeypatch.setattr(module, "LARGEST_PAGE", 0)
+    assert payload(translator, checkpoints=4)["left_out"] == [8, 16, 32, 64]
+
+
+def test_with_python_behind_the_page_snapshots_stay_there(make, monkeypatch):
+    translator = make()
+    write_snapshots(translator, 8, 64)
+    got = payload(translator, checkpoints=6, host="api")
+    assert got["checkpoints"] == [{"step": 8, "data": None}, {"step": 64, "data": None}]
+    assert got["host"] == {"url": "api"}
+    monkeypatch.setattr(module, "LARGEST_MODEL", 10)
+    assert len(payload(translator, checkpoints=6, host="api")["checkpoints"]) == 2
+
+
+def test_the_curve_is_thinned_and_knows_the_step_that_was_kept(make):
+    translator = make()
+    steps = [{"type": "step", "step": step, "loss": 9 / step} for step in range(1, 1002)]
+    validations = [{"type": "validation", "step": s, "loss": 1.5, "best": s < 800} for s in (300, 600, 900)]
+    lines = [json.dumps(line) for line in [*steps, *validations, {"type": "end", "step": 1001}]]
+    (translator.bundle.folder / "metrics.jsonl").write_text("\n".join([*lines, '{"type": "st']), encoding="utf-8")
+    got = payload(translator)
+    loss = got["curve"]["loss"]
+    assert len(loss) == 200
+    assert (loss[0], loss[-1]) == ([1, 9.0], [1001, 9 / 1001])
+    assert got["curve"]["validation"] == [[300, 1.5], [600, 1.5], [900, 1.5]]
+    assert got["step"] == 600
+    assert payload(make())["curve"]["loss"] == loss
+
+
+def test_a_run_without_a_log_has_no_curve(make):
+    got = payload(make())
+    assert (got["step"], got["curve"]) == (None, {"loss": [], "validation": []})
+
+
+def test_the_first_sentence_is_one_that_the_model_was_made_for(make):
+    classic = payload(make(data={"task": "english-french"}))
+    assert classic["sentence"] == CLASSIC[0].source
+    assert classic["examples"] == [example.source for example in CLASSIC]
+    assert payload(make(data={"task": "copy"}))["sentence"] == TASKS["copy"](1).splits["test"][0].source
+    assert payload(make())["sentence"] == "the dog cat sees sleeps"
+    assert payload(make(), "a dog")["sentence"] == "a dog"
+
+
+def test_of_pieces_the_first_sentence_is_made_of_words_not_bytes(make):
+    translator = make(tokenizer={"kind": "unigram", "byte_fallback": True, "vocab_size": 300, "joint": True})
+    sentence = payload(translator)["sentence"]
+    assert sentence
+    assert set(sentence) <= set(" ".join(LINES))
+
+
+@pytest.mark.parametrize(("sentence", "message"), [(" ", "0 tokens, expected 1 to 7"), ("cat " * 8, "8 tokens")])
+def test_a_sentence_that_cannot_be_translated_is_an_error(make, sentence, message):
+    translator = make(data={"source": "a.tsv", "max_length": 8}, positions="learned", max_length=8)
+    with pytest.raises(DataError, match=message):
+        payload(translator, sentence)
+
+
+def test_packing_keeps_numbers_in_order():
+    tensors = {"a": torch.arange(6.0).view(2, 3).T, "b": torch.tensor([-0.5])}
+    got = pack(tensors, "float32")
+    assert got["tensors"][1] == {"name": "b", "shape": [1], "offset": 6}
+    assert unpacked(got["tensors"], got["data"], "f4")["a"].tolist() == [[0, 3], [1, 4], [2, 5]]
