@@ -64,7 +64,7 @@ export function createBeamPanel(app) {
     const { search } = app.result.current;
     const ends = ended();
     tree.draw(search.tree, ends, dialog.open);
-    look(state.looked ?? ends[0].node.id);
+    look(tree.has(state.looked) ? state.looked : ends[0].node.id);
   }
 
   function enlarge() {
@@ -137,7 +137,7 @@ function drawnNodes(nodes, ends, pruned) {
   return { drawn: [...wanted].slice(0, MOST_NODES).sort((a, b) => a.id - b.id), left: Math.max(0, wanted.size - MOST_NODES) };
 }
 
-/** Returns the tree: {element, draw(nodes, ends, across), trace(id)}. `look` is told which node the reader is at. */
+/** Returns the tree: {element, draw(nodes, ends, across), trace(id), has(id)}. `look` is told which node the reader is at. */
 function createTree(app, state, look) {
   const lines = drawing("svg", { "aria-hidden": "true" });
   const holder = element("div", { className: "gf-tree", role: "tree" });
@@ -226,7 +226,7 @@ function createTree(app, state, look) {
     const step = drawn.filter(({ position }) => position === node.position);
     return way && step[step.indexOf(node) + way];
   }
-  return { element: element("div", {}, element("div", { className: "gf-treebox" }, holder), note), draw, trace };
+  return { element: element("div", {}, element("div", { className: "gf-treebox" }, holder), note), draw, trace, has: (id) => places.has(id) };
 }
 
 /** Returns where each node stands, by id: one step behind the other, in a step the best first. */
@@ -237,7 +237,7 @@ function placed(drawn, across, room) {
     return counts.get(position);
   });
   const columns = Math.max(...ranks) + 1;
-  const wide = across ? 84 : Math.max(NODE.wide, Math.min(92, Math.floor((room - 16) / columns) - NODE.gap));
+  const wide = across ? 72 : Math.max(NODE.wide, Math.min(92, Math.floor((room - 16) / columns) - NODE.gap));
   return new Map(drawn.map(({ id, position }, at) => {
     const step = position + 1;
     const place = across ? { x: step * (wide + NODE.step), y: ranks[at] * (NODE.high + NODE.gap) } : { x: ranks[at] * (wide + NODE.gap), y: step * (NODE.high + NODE.step) };

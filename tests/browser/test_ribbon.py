@@ -1,0 +1,221 @@
+"""The step ribbon: each step shows its tensor, and the animation runs the encoder once, the decoder for every word."""
+
+from typing import Any
+
+import pytest
+
+SENTENCE = "the big dog sees a cat ."
+STEPS = [
+    *["tokens", "embedding ×√d_model", "position", "Q / K / V", "scores", "mask", "softmax", "weighted sum"],
+    *["heads joined", "add & norm", "feed-forward", "cross-attention", "logits", "next word"],
+]
+WATCH = """() => {
+  globalThis.frames = [];
+  const { app } = glassformer;
+  app.on("ui", (keys) => { if (keys.includes("step")) frames.push([app.ui.step, app.ui.shown]); });
+  app.show({ pace: 1 });
+}"""
+TIMERS = """
+globalThis.timers = new Set();
+const [later, never] = [setTimeout, clearTimeout];
+globalThis.setTimeout = (action, ...more) => {
+  const id = later(() => { timers.delete(id); action(); }, ...more);
+  timers.add(id);
+  return id;
+};
+globalThis.clearTimeout = (id) => { timers.delete(id); never(id); };
+"""
+
+NO_LISTENERS = """() => {
+  const refuse = () => { throw new Error("this listener would outlive the view"); };
+  window.addEventListener = document.addEventListener = refuse;
+}"""
+
+
+@pytest.fixture
+def ribbon(make_translator, explore):
+    """Return a page whose animation records each of its frames."""
+    page = explore(make_translator(), SENTENCE)
+    page.evaluate(WATCH)
+    return page
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait until the page says so; its policy forbids what Playwright's own waiting does."""
+    page.evaluate(
+        """(condition) => new Promise((done, fail) => {
+      const last = performance.now() + 20000;
+      const look = () => {
+        if (CONDITION) done(null);
+        else if (performance.now() > last) fail(new Error(condition));
+        else requestAnimationFrame(look);
+      };
+      look();
+    })""".replace("CONDITION", condition),
+        condition,
+    )
+
+
+def play(page: Any) -> None:
+    page.get_by_role("button", name="Play").click()
+
+
+def played(page: Any) -> list[Any]:
+    """Return the frames of the whole animation: step and how many target positions were shown."""
+    play(page)
+    until(page, "frames.length && frames.at(-1)[0] === null")
+    return page.evaluate("frames")
+
+
+def ui(page: Any) -> Any:
+    return page.evaluate("({ ...glassformer.app.ui })")
+
+
+def words(page: Any) -> int:
+    return page.evaluate("glassformer.app.result.current.hypothesis.ids.length")
+
+
+def test_the_steps_are_the_papers_in_order(ribbon):
+    assert ribbon.locator(".gf-step span:last-child").all_inner_texts() == STEPS
+    assert ribbon.locator(".gf-step span:first-child").all_inner_texts() == [str(place) for place in range(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("step", "stack", "layer", "point"),
+    [
+        ("embedding", "encoder", "0", "source.embedding"),
+        ("positions", "decoder", "1", "target.positions"),
+        ("scores", "decoder", "1", "decoder.layers.1.self_attention.scores"),
+        ("feed_forward", "encoder", "1", "encoder.layers.1.feed_forward.activated"),
+        ("cross", "decoder", "1", "decoder.layers.1.cross_attention.weights"),
+        ("next", "decoder", "0", "log_probs"),
+    ],
+)
+def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon, step, stack, layer, point):
+    ribbon.get_by_label("Encoder or decoder").select_option(stack)
+    ribbon.get_by_label("layer", exact=True).select_option(layer)
+    ribbon.locator(f"[data-step={step}]").click()
+    assert ui(ribbon)["stage"] == "point"
+    assert ui(ribbon)["point"]["name"] == point
+    assert ribbon.locator(".gf-step[aria-current=step]").get_attribute("data-step") == step
+    assert "§3." in ribbon.locator(".gf-about").inner_text()
+    ribbon.locator(".gf-ribbon").get_by_role("button", name="Map").click()
+    assert ui(ribbon)["stage"] == "map"
+    assert ui(ribbon)["step"] is None
+
+
+def test_what_the_encoder_lacks_is_shown_in_the_decoder(ribbon):
+    ribbon.locator("[data-step=cross]").click()
+    assert ribbon.get_by_label("Encoder or decoder").input_value() == "decoder"
+    ribbon.get_by_label("Encoder or decoder").select_option("encoder")
+    assert ui(ribbon)["point"]["name"] == "encoder.layers.0.feed_forward.activated"
+
+
+def test_the_mask_is_seen_on_the_map_in_the_chosen_layer(ribbon):
+    ribbon.get_by_label("Encoder or decoder").select_option("decoder")
+    ribbon.get_by_label("layer", exact=True).select_option("0")
+    ribbon.locator("[data-step=mask]").click()
+    assert ui(ribbon)["stage"] == "map"
+    assert [ui(ribbon)["heads"][family]["layer"] for family in ("cross", "decoder")] == [0, 0]
+
+
+def test_a_reader_who_goes_elsewhere_leaves_the_step(ribbon):
+    ribbon.locator("[data-step=scores]").click()
+    ribbon.evaluate("glassformer.app.show({ stage: 'point', point: { name: 'logits', head: 0 } })")
+    assert ui(ribbon)["step"] is None
+
+
+def test_the_encoder_runs_once_and_the_decoder_for_every_word(ribbon):
+    *frames, end = played(ribbon)
+    encoder = [step for step, shown in frames if shown == 0]
+    assert len(encoder) == len(set(encoder)) == 11
+    assert "cross" not in encoder
+    for word in range(words(ribbon)):
+        steps = [step for step, shown in frames if shown == word + 1]
+        assert len(steps) == len(set(steps)) == 14
+        assert steps[-4:] == ["cross", "feed_forward", "logits", "next"]
+    assert len(frames) == 11 + 14 * words(ribbon)
+    assert end == [None, None]
+    assert ui(ribbon)["stage"] == "map"
+
+
+def test_the_next_word_is_shown_with_its_probability_and_its_rivals(ribbon):
+    ribbon.evaluate("""() => glassformer.app.on("ui", () => {
+      const note = () => frames.push(document.querySelector(".gf-next").innerText);
+      if (glassformer.app.ui.step === "next") queueMicrotask(note);
+    })""")
+    said = [text.split("\n") for text in played(ribbon) if isinstance(text, str)]
+    current = ribbon.evaluate("""() => {
+      const { outputTokens, hypothesis } = glassformer.app.result.current;
+      return outputTokens.map((token, at) => [token, Math.exp(hypothesis.tokenLogProbs[at])]);
+    }""")
+    assert [text[1] for text in said] == [token for token, _ in current]
+    for text, (token, probability) in zip(said, current, strict=True):
+        assert float(text[2]) == pytest.approx(probability, abs=5e-4)
+        assert token not in text[4::2]
+        assert len(text[4::2]) == 3
+
+
+def test_the_whole_translation_stands_there_at_the_end(ribbon):
+    played(ribbon)
+    assert f"the decoder {words(ribbon)} times" in ribbon.locator(".gf-writer").inner_text()
+    assert ribbon.evaluate("glassformer.app.result.current.text") in ribbon.locator(".gf-writer").inner_text()
+    assert ribbon.get_by_role("button", name="Play").is_visible()
+
+
+def test_it_is_paused_stepped_and_restarted_with_the_keyboard(ribbon):
+    ribbon.evaluate("glassformer.app.show({ pace: 100000 })")
+    ribbon.get_by_role("button", name="Play").focus()
+    ribbon.keyboard.press("Enter")
+    ribbon.get_by_role("button", name="Pause").wait_for()
+    ribbon.keyboard.press("Enter")
+    assert ribbon.get_by_role("button", name="Play").is_visible()
+    for name, step in [("forward", "embedding"), ("forward", "positions"), ("back", "embedding")]:
+        ribbon.get_by_role("button", name=f"One step {name}").press("Enter")
+        until(ribbon, f"glassformer.app.ui.step === '{step}'")
+    ribbon.get_by_role("button", name="From the beginning").press("Enter")
+    assert ui(ribbon)["step"] == "tokens"
+
+
+def test_arrows_move_along_the_steps(ribbon):
+    ribbon.locator("[data-step=tokens]").focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        ribbon.keyboard.press(key)
+    assert ribbon.evaluate("document.activeElement.dataset.step") == "embedding"
+    ribbon.keyboard.press("Enter")
+    assert ui(ribbon)["point"]["name"] == "source.embedding"
+    assert ribbon.locator(".gf-step[tabindex='0']").count() == 1
+
+
+@pytest.mark.parametrize("action", ["glassformer.app.open('a cat sees the dog .')", "glassformer.close()"])
+def test_another_sentence_or_the_end_of_the_view_stops_it(page, make_translator, explore, action):
+    page.add_init_script(TIMERS)
+    ribbon = explore(make_translator(), SENTENCE)
+    ribbon.evaluate(WATCH)
+    ribbon.evaluate("globalThis.app = glassformer.app")
+    ribbon.evaluate(NO_LISTENERS)
+    play(ribbon)
+    until(ribbon, "app.ui.shown > 0")
+    ribbon.evaluate(action)
+    assert ribbon.evaluate("timers.size") == 0
+    if "open" in action:
+        assert ribbon.evaluate("[app.ui.shown, app.ui.step]") == [None, None]
+
+
+def test_nothing_moves_by_itself_where_less_motion_is_wanted(page, make_translator, explore):
+    page.emulate_media(reduced_motion="reduce")
+    page.add_init_script(TIMERS)
+    ribbon = explore(make_translator(), SENTENCE)
+    play(ribbon)
+    until(ribbon, "glassformer.app.ui.step === 'tokens'")
+    assert ribbon.evaluate("timers.size") == 0
+    ribbon.get_by_role("button", name="One step forward").click()
+    until(ribbon, "glassformer.app.ui.step === 'embedding'")
+    assert ribbon.evaluate("getComputedStyle(document.querySelector('.gf-number')).transitionDuration") in ("0s", "")
+
+
+def test_on_a_phone_the_strip_scrolls_and_the_page_does_not(ribbon):
+    ribbon.set_viewport_size({"width": 360, "height": 740})
+    ribbon.locator("[data-step=next]").click()
+    until(ribbon, "document.querySelector('.gf-strip').scrollLeft > 100")
+    assert ribbon.evaluate("[document.documentElement.scrollWidth, scrollX]") == [360, 0]
