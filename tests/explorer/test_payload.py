@@ -105,6 +105,18 @@ def test_the_trace_is_of_the_rounded_model_and_its_own_translation(make):
     assert kinds == {"embedding", "input", "weights", "output", "normed", "logits"}
 
 
+def test_of_a_long_sentence_only_as_much_is_compared_as_fits(make, monkeypatch):
+    sentence = "the cat " * 30
+    whole = payload(make(), sentence)["trace"]
+    monkeypatch.setattr(module, "LARGEST_COMPARISON", 60_000)
+    part = payload(make(), sentence)["trace"]
+    names = [one["name"] for one in part["points"]]
+    assert len(part["data"]) <= 60_000 < len(whole["data"])
+    assert {"logits", "encoder.output", "decoder.output"} <= {*names}
+    assert "encoder.layers.0.self_attention.weights" not in names
+    assert names == [one["name"] for one in whole["points"] if one["name"] in names]
+
+
 def test_the_model_stays_as_it_is(make):
     translator = make()
     translator.model.double().train()

@@ -34,7 +34,7 @@ from glassformer.run import METRICS, SNAPSHOTS
 from glassformer.tasks import CLASSIC, TASKS
 from glassformer.text.vocabulary import UNK_ID
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import EXTRA_LENGTH, Translator
+from glassformer.translator import EXTRA_LENGTH, MAX_SOURCE, Translator
 
 __all__ = ["FORMAT_VERSION", "LARGEST_MODEL", "default_sentence", "pack", "payload", "rounded"]
 
@@ -43,17 +43,19 @@ LARGEST_MODEL = 2_000_000
 """Parameters up to which the weights travel in the page, which then computes everything itself."""
 LARGEST_PAGE = 10_000_000
 """Bytes that a page may have; snapshots that do not fit are left out."""
-FRAME = 250_000
+FRAME = 400_000
 """Bytes of the page that are not made here: the module and what is around it."""
 LARGEST_TRACE = 4_000_000
 """Bytes of the recording of a model whose weights do not travel."""
+LARGEST_COMPARISON = 800_000
+"""Bytes of the numbers with which a page compares its own."""
 MOST_CHECKPOINTS = 6
 MOST_POINTS = 200
 """Points of a curve."""
 EXAMPLES = 5
 
-COMPARED = ("embedding", "input", "weights", "output", "normed", "logits")
-"""Points with which the page compares its own numbers."""
+COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
+"""Points with which the page compares its own numbers, in order of worth."""
 WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
 """Points that are worth most where the page cannot compute, in this order; then come the others."""
 
@@ -154,7 +156,7 @@ def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
 def _source_ids(translator: Translator, sentence: str) -> list[int]:
     config = translator.bundle.model_config
     ids = [*translator.bundle.source_tokenizer.encode(sentence), config.eos_id]
-    longest = config.max_length if config.positions == "learned" else 512
+    longest = config.max_length if config.positions == "learned" else MAX_SOURCE
     if not 1 < len(ids) <= longest:
         raise DataError(f"{sentence[:40]!r} has {len(ids) - 1} tokens, expected 1 to {longest - 1}: give another one")
     return ids
@@ -182,7 +184,11 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, 
     with record(model) as trace:
         model(_batch(model, source), _batch(model, target))
     points = {name: value.squeeze(0) if value.shape[0] == 1 else value for name, value in trace.items()}
-    chosen = _most_worth(points) if whole else {name for name in points if name.endswith(COMPARED)}
+    if whole:
+        chosen = _most_worth(points, WORTH, LARGEST_TRACE)
+    else:
+        compared = {name: value for name, value in points.items() if _kind(name) in COMPARED}
+        chosen = _most_worth(compared, COMPARED, LARGEST_COMPARISON)
     packed = pack({name: value for name, value in points.items() if name in chosen}, "float32")
     return {
         "source_ids": list(source),
@@ -192,20 +198,19 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, 
     }
 
 
-def _most_worth(points: Mapping[str, Tensor]) -> set[str]:
-    """Return the names of the points that fit into the largest recording, kind by kind."""
-
-    def worth(name: str) -> int:
-        kind = name.rpartition(".")[2]
-        return WORTH.index(kind) if kind in WORTH else len(WORTH)
-
-    chosen, room = set(), LARGEST_TRACE
-    for name in sorted(points, key=worth):
-        room -= points[name].numel() * 4 * 4 // 3
-        if room < 0:
-            break
-        chosen.add(name)
+def _most_worth(points: Mapping[str, Tensor], worth: Sequence[str], room: int) -> set[str]:
+    """Return the names of the points that fit into so many bytes of base64, those of most worth first."""
+    chosen = set()
+    for name in sorted(points, key=lambda name: (*worth, _kind(name)).index(_kind(name))):
+        size = points[name].numel() * 4 * 4 // 3
+        if size <= room:
+            chosen.add(name)
+            room -= size
     return chosen
+
+
+def _kind(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:

@@ -85,7 +85,7 @@ export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
 
 const fourProducts = new Float64Array(4);
 
-/** Puts into `fourProducts` the products of four rows of x with one row of w: each number of w is read only once. */
+/** Puts the products of four rows of x with one row of w into `fourProducts`: w is read only once. */
 function fourDots(x, i, w, j, width) {
   let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   for (let n = 0; n < width; n++) {
