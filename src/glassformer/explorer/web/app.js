@@ -145,7 +145,11 @@ class App {
       const result = await this.computed();
       if (run !== this.run || this.signal.aborted) return;
       this.result = result;
+      this.computable = { sentence: this.sentence, changes: this.changes, search: this.search };
       this.emit("result", result);
+    } catch (error) {
+      if (run === this.run) Object.assign(this, this.computable); // what cannot be computed leaves nothing behind
+      throw error;
     } finally {
       if (run === this.run) this.emit("busy", false);
     }
@@ -242,8 +246,13 @@ class App {
   }
 
   /** Returns the statistics of every head of a family: [{layer, head, entropy, peak, …}]. */
-  async statistics(family) {
+  statistics(family) {
     const { current } = this.result;
+    current.statistics ??= {};
+    return (current.statistics[family.id] ??= this.measured(family, current));
+  }
+
+  async measured(family, current) {
     const found = [];
     for (let layer = 0; layer < this.layersOf(family); layer++) {
       const name = `${attentionName(family, layer)}.weights`;
