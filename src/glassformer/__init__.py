@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer import training
+    from glassformer import inspection, training
     from glassformer.errors import (
         CheckpointError,
         CheckpointVersionError,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from glassformer.explorer.widget import explore
+    from glassformer.inspection.check import check
     from glassformer.model.attention import attention
     from glassformer.model.config import ModelConfig
     from glassformer.model.positions import sinusoids
@@ -44,7 +45,9 @@ __all__ = [
     "Translator",
     "VocabularyError",
     "attention",
+    "check",
     "explore",
+    "inspection",
     "intervene",
     "points",
     "record",
@@ -55,6 +58,7 @@ __all__ = [
 
 _MODULES = {
     "glassformer.explorer.widget": ("explore",),
+    "glassformer.inspection.check": ("check",),
     "glassformer.model.attention": ("attention",),
     "glassformer.model.config": ("ModelConfig",),
     "glassformer.model.positions": ("sinusoids",),
@@ -68,8 +72,8 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Return a public name, importing its module now."""
-    if name == "training":
-        return import_module("glassformer.training")
+    if name in ("inspection", "training"):
+        return import_module(f"glassformer.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     if name in __all__:

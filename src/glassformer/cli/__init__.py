@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.average import average
+from glassformer.cli.check import check
 from glassformer.cli.demo import demo
 from glassformer.cli.estimate import estimate
 from glassformer.cli.evaluate import evaluate
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, score, trace, explore, estimate, average, recipes):
+for command in (demo, train, translate, evaluate, score, trace, explore, check, estimate, average, recipes):
     app.command()(command)
 
 

@@ -1,0 +1,125 @@
+"""Where a model leaves the paper: its first point that differs from the reference, and whose numbers it has instead."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from glassformer.inspection.reference import Array, Reference
+from glassformer.inspection.suspects import SUSPECTS
+from glassformer.model.config import ModelConfig
+from glassformer.model.taps import record
+from glassformer.model.transformer import Transformer
+
+__all__ = ["Divergence", "divergence"]
+
+TOLERANCE = 1e-9
+"""Of a number in float64, relative to the largest one of its point."""
+ALIKE = 1e-7
+"""Beyond this, a model's numbers are not those of a suspect."""
+
+WORDS = {
+    "embedding": "the embedding: its factor √d_model, or the rows that are looked up",
+    "positions": "the table of positions",
+    "input": "the sum of embedding and position, or what is handed from one part to the next",
+    "normed": "the layer norm: its eps (10⁻⁵, within the root), its deviation (biased), its gain or bias",
+    "query": "W_Q, its bias, or the split into heads",
+    "key": "W_K, its bias, what it is multiplied with, or the split into heads",
+    "value": "W_V, its bias, what it is multiplied with, or the split into heads",
+    "scores": "the product of queries and keys, or what it is divided by",
+    "weights": "the mask or the softmax",
+    "heads": "the weighted sum of the values",
+    "joined": "the heads' order when they are joined",
+    "hidden": "W_1 or its bias",
+    "activated": "the activation",
+    "output": "the last projection of this part, or a norm at its end",
+    "added": "the residual sum: dropout, or another x than the one that came",
+    "logits": "the output matrix, or whom it is shared with",
+    "log_probs": "the softmax over the vocabulary",
+}
+"""What makes each point: where to look when no suspect fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """How a model differs from the paper."""
+
+    point: str
+    """The first point that differs."""
+    size: float
+    """The largest difference there."""
+    mistakes: tuple[str, ...]
+    """What is likely wrong, in words."""
+    exact: bool
+    """Whether all numbers are those of a model with exactly this mistake."""
+
+
+def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Divergence | None:
+    """Return how the model, in float64, first differs from the reference on these (source, target input); None if not.
+
+    Give pairs of one length, unpadded and padded, and pairs of different lengths: some mistakes show only there.
+    """
+    weights = {name: weight.detach().double().cpu().numpy() for name, weight in model.named_parameters()}
+    for source, target in pairs:
+        observed = _observed(model, source, target)
+        right = Reference(model.config, weights)(source, target)
+        first = _first(observed, right)
+        if first is not None:
+            size = np.abs(observed[first] - right[first]).max() if _fits(observed, right, first) else np.inf
+            numbers = {title: _as(model.config, weights, title, source, target) for title in SUSPECTS}
+            mistakes, exact = _named(first, observed, right, numbers)
+            return Divergence(point=first, size=float(np.nan_to_num(size, nan=np.inf)), mistakes=mistakes, exact=exact)
+    return None
+
+
+@torch.no_grad()
+def _observed(model: Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Array]:
+    device = model.output.weight.device
+    with record(model) as trace:
+        model(torch.tensor([list(source)], device=device), torch.tensor([list(target)], device=device))
+    positions = ("source.positions", "target.positions")  # the only points without the axis of the batch
+    return {name: (value if name in positions else value[0]).cpu().numpy() for name, value in trace.items()}
+
+
+def _as(
+    config: ModelConfig, weights: Mapping[str, Array], title: str, source: Sequence[int], target: Sequence[int]
+) -> dict[str, Array]:
+    with np.errstate(all="ignore"):
+        return SUSPECTS[title](config, weights)(source, target)
+
+
+def _named(
+    first: str, observed: Mapping[str, Array], right: Mapping[str, Array], suspects: Mapping[str, Mapping[str, Array]]
+) -> tuple[tuple[str, ...], bool]:
+    """Return the likely mistakes, and whether they explain every number."""
+    alike = {title: max(_errors(observed, points)) for title, points in suspects.items()}
+    best = min(alike, key=lambda title: alike[title])
+    if alike[best] <= ALIKE:
+        return (best,), True
+    here = [title for title, points in suspects.items() if _error(observed[first], points[first]) <= ALIKE]
+    same_place = [title for title, points in suspects.items() if _first(points, right) == first]
+    return tuple(here or [*same_place, WORDS[first.rpartition(".")[2]]]), False
+
+
+def _first(observed: Mapping[str, Array], right: Mapping[str, Array]) -> str | None:
+    """Return the first point of the reference that differs; points that were not heard are passed over."""
+    names = [name for name in right if name in observed]
+    return next((name for name in names if not _error(observed[name], right[name]) <= TOLERANCE), None)
+
+
+def _errors(observed: Mapping[str, Array], points: Mapping[str, Array]) -> Iterator[float]:
+    return (_error(observed[name], points[name]) for name in points if name in observed)
+
+
+def _error(one: Array, other: Array) -> float:
+    """Return the largest difference, relative to the largest number; infinite for another shape or NaN."""
+    if one.shape != other.shape:
+        return np.inf
+    with np.errstate(all="ignore"):
+        different = np.where(one == other, 0.0, np.abs(one - other))  # also −∞ is equal to itself
+        return float(np.nan_to_num(different.max() / (1 + np.abs(other).max()), nan=np.inf))
+
+
+def _fits(observed: Mapping[str, Array], right: Mapping[str, Array], name: str) -> bool:
+    return observed[name].shape == right[name].shape
