@@ -181,7 +181,7 @@ class RecordedEngine extends Engine {
   }
 }
 
-/** Returns what fetches one point; points that are asked for at the same moment are fetched by one request. */
+/** Returns what fetches one point; points asked for at the same moment are fetched by one request. */
 function together(fetchPoints) {
   let waiting = null;
   return (name) => {
