@@ -48,6 +48,7 @@ export function createBeamPanel(app) {
       low: Math.min(0, state.alpha), high: Math.max(2, state.alpha), step: 0.05, value: state.alpha, written: (value) => numberText(value, 2),
     }, (value) => {
       state.alpha = value;
+      state.looked = null; // the best path is followed
       again.disabled = app.engine.live === false || value === app.search.lengthPenalty;
       rank();
     });

@@ -1,0 +1,128 @@
+"""The positions: one rotation takes PE[pos] to PE[pos + k], with the table's own numbers, in both layouts."""
+
+from typing import Any
+
+import pytest
+
+import glassformer as gf
+
+SENTENCE = "the big black dog sees a cat and sleeps ."
+SLIDERS = {"Position pos": "position", "Shift k": "shift", "Pair i": "pair"}
+
+
+@pytest.fixture
+def positions(make_translator, explore):
+    """Return a function that opens the panel for a model."""
+
+    def show(**model: Any) -> Any:
+        page = explore(make_translator(**model), SENTENCE)
+        page.evaluate("glassformer.app.show({ panel: 'positions' })")
+        return page
+
+    return show
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def slide(page: Any, name: str, value: int) -> None:
+    page.evaluate(
+        """([name, value]) => {
+          const slider = document.querySelector(`.gf-positions [aria-label="${name}"]`);
+          slider.value = value;
+          slider.dispatchEvent(new Event("input"));
+        }""",
+        [name, value],
+    )
+
+
+def matrices(page: Any) -> dict[str, list[float]]:
+    """Return the numbers of each matrix and vector of the equation, by what stands under it."""
+    return {
+        term.locator("small").inner_text(): [
+            number(text) for text in term.locator(".gf-column > span").all_inner_texts()
+        ]
+        for term in page.locator(".gf-equation .gf-term").all()
+    }
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+@pytest.mark.parametrize(("position", "shift", "pair"), [(0, 1, 0), (3, 2, 1), (7, 40, 4), (10, 53, 11)])
+def test_the_matrix_takes_one_position_to_the_other(positions, layout, position, shift, pair):
+    page = positions(positions=layout)
+    for name, value in zip(SLIDERS, (position, shift, pair), strict=True):
+        slide(page, name, value)
+    said, table = matrices(page), gf.sinusoids(64, 24, layout)
+    columns = [2 * pair, 2 * pair + 1] if layout == "interleaved" else [pair, pair + 12]
+    for at in (position, position + shift):
+        assert said[f"PE[{at}]"] == pytest.approx(table[at, columns].tolist(), abs=5e-4)
+    assert said[f"M·PE[{position}]"] == said[f"PE[{position + shift}]"]
+    a, b, c, d = said[f"M_{shift}"]
+    sine, cosine = said[f"PE[{position}]"]
+    assert [a * sine + b * cosine, c * sine + d * cosine] == pytest.approx(said[f"PE[{position + shift}]"], abs=3e-3)
+    assert [a, b] == [d, -c]
+
+
+@pytest.mark.parametrize(("shift", "pair"), [(1, 0), (2, 3), (40, 11)])
+def test_the_angle_is_the_papers(positions, shift, pair):
+    page = positions()
+    slide(page, "Shift k", shift)
+    slide(page, "Pair i", pair)
+    angle = shift / 10000 ** (2 * pair / 24)
+    text = page.locator("p.gf-mono", has_text="angle").inner_text()
+    assert f"{shift} / 10000^({2 * pair}/24)" in text
+    assert number(text.split(" rad")[0].split("= ")[-1]) == pytest.approx(angle, rel=0.06, abs=5e-5)
+
+
+def test_one_matrix_fits_every_position(positions):
+    text = positions().locator(".gf-positions").inner_text()
+    [worst] = [line for line in text.splitlines() if line.startswith("The same matrix")]
+    assert "from 0 to 61" in worst
+    assert float(worst.split("largest difference ")[1].split(". ")[0]) < 1e-6
+
+
+def test_with_the_doubled_exponent_no_matrix_fits(positions):
+    page = positions()
+    page.evaluate("glassformer.set({ mistakes: ['doubled_exponent'] })")
+    slide(page, "Pair i", 2)
+    said = page.locator(".gf-positions .gf-change").inner_text()
+    assert "no rotation fits" in said
+    assert float(said.split(": ")[-1].rstrip(".")) > 0.1
+
+
+def test_a_click_on_the_picture_chooses_position_and_pair(positions):
+    page = positions(positions="halves")
+    page.evaluate("glassformer.app.show({ stage: 'map' })")
+    canvas = page.locator(".gf-positions canvas")
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] * 17.5 / 24, "y": box["height"] * 4.5 / 11})
+    assert "Pair 5: dimensions 5 (sine) and 17 (cosine)" in page.locator(".gf-positions").inner_text()
+    assert "PE[4]" in matrices(page)
+    assert page.get_by_label("Pair i").input_value() == "5"
+
+
+def test_the_sliders_obey_the_keyboard_and_keep_the_focus(positions):
+    page = positions()
+    for name in SLIDERS:
+        slider = page.get_by_label(name)
+        before = int(slider.input_value())
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        assert int(slider.input_value()) == before + 1
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == name
+    assert list(matrices(page)) == ["M_3", "PE[4]", "M·PE[4]", "PE[7]"]
+
+
+@pytest.mark.parametrize(("kind", "words"), [("learned", "has learned its positions"), ("none", "has no positions")])
+def test_other_positions_say_what_they_are(positions, kind, words):
+    page = positions(positions=kind, max_length=256)
+    assert words in page.locator(".gf-positions").inner_text()
+    assert page.locator(".gf-positions canvas").count() == (kind == "learned")
+    assert page.locator(".gf-equation").count() == 0
+
+
+def test_an_odd_width_leaves_the_last_sine_alone(positions):
+    page = positions(d_model=27, heads=3, d_k=5, d_v=5, positions="halves")
+    slide(page, "Pair i", 99)
+    assert "Pair 12: dimensions 12 (sine) and 26 (cosine)" in page.locator(".gf-positions").inner_text()
