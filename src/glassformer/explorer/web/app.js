@@ -24,7 +24,9 @@ export async function createApp(payload, host, signal) {
   const app = new App(payload, engine, signal);
   await app.open(payload.sentence);
   await app.pickHeads();
-  app.parity = await parity(engine, payload);
+  const { sourceIds, targetIds, trace } = app.result.reference;
+  const known = String([sourceIds, targetIds]) === String([payload.trace.source_ids, payload.trace.target_ids]);
+  app.parity = await parity(engine, payload, known ? trace : null);
   return app;
 }
 

@@ -243,7 +243,7 @@ export async function firstDifference(unchanged, changed) {
 export async function parity(engine, payload) {
   if (!payload.trace || engine.live === false) return null;
   const { source_ids: sourceIds, target_ids: targetIds, points, data } = payload.trace;
-  const trace = await engine.trace({ sourceIds, targetIds });
+  const trace = own ?? (await engine.trace({ sourceIds, targetIds }));
   let largest = 0;
   for (const [name, expected] of slices(points, floatsOf(bytesOf(data)))) {
     const { data: got } = await trace.get(name);
