@@ -79,6 +79,24 @@ SNIPPETS = """async (library) => {
 }"""
 
 
+LINKS = """async () => {
+  const wrong = [];
+  for (const name of await glassformer.points()) {
+    const { shape } = await glassformer.value(name);
+    const { parts, steps } = await glassformer.explain(name, shape.map((length, axis) => (5 * axis + 3) % length));
+    for (const { left, right, value, from = [] } of [...parts, ...steps]) {
+      for (const [place, cell] of from.entries()) {
+        const { shape, data } = await glassformer.value(cell.name);
+        const number = data[cell.index.reduce((sum, at, axis) => sum * shape[axis] + at, 0)];
+        const said = left === undefined ? value : [left, right][place];
+        if (number !== said && said !== -Infinity) wrong.push([name, cell, said, number]);
+      }
+    }
+  }
+  return wrong.slice(0, 5);
+}"""
+
+
 def select(page: Any, name: str, index: list[int]) -> None:
     """Open the arithmetic of a cell and wait until it is shown."""
     page.evaluate("([name, index]) => glassformer.app.select(name, index)", [name, index])
@@ -98,6 +116,14 @@ def test_the_terms_of_every_point_add_up(make_translator, explore):
     for name, model in MODELS.items():
         page = explore(make_translator(name=name, **model), SENTENCE)
         assert page.evaluate(CHECK, 6) == [], name
+
+
+def test_every_operand_leads_to_the_cell_that_has_its_number(make_translator, explore):
+    for name, model in MODELS.items():
+        page = explore(make_translator(name=name, **model), SENTENCE)
+        assert page.evaluate(LINKS) == [], name
+        page.evaluate("glassformer.set({mistakes: ['no_transpose', 'norm_order', 'decoder_keys', 'double_softmax']})")
+        assert page.evaluate(LINKS) == [], name
 
 
 @pytest.mark.parametrize("model", ["post", "pre"])
@@ -126,7 +152,7 @@ def test_what_made_a_number_is_said(make_translator, explore):
             "async ([name, index]) => (await glassformer.explain(name, index)).notes.join()", [name, index]
         )
 
-    assert "no_scale" in said(f"{SELF}.scores", [0, 0, 0])
+    assert "No √d_k" in said(f"{SELF}.scores", [0, 0, 0])
     assert "by hand" in said(f"{SELF}.weights", [1, 2, 0])
     assert "No key left" in said(f"{CROSS}.weights", [0, 1, 0])
     assert OTHER in said("logits", [0, 5])
@@ -161,7 +187,7 @@ def test_the_products_that_are_shown_add_up_to_the_score_that_is_shown(make_tran
         select(page, f"{CROSS}.scores", index)
         products = page.locator(".gf-terms:not(.gf-steps) tbody tr td:nth-last-child(2)").all_inner_texts()
         total = page.locator(".gf-terms tfoot tr td:nth-last-child(2)").inner_text()
-        score = page.locator(".gf-numbers h3 output").inner_text()
+        score = page.locator(".gf-numbers .gf-result").inner_text()
         assert len(products) == 13  # the twelve largest, and all others together
         assert sum(map(number, products)) == pytest.approx(number(total), abs=13 * 0.5e-5 + 0.5e-4)
         assert number(total) / 17**0.5 == pytest.approx(number(score), abs=1e-4)

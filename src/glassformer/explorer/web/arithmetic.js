@@ -1,7 +1,7 @@
 // How any number of the forward pass was made: its formula, its terms, and the cells that these come from.
 //
-// All of it is taken from the trace on the page and from the model's weights, under the changes that made the trace.
-// Each kind of point has a maker, which returns what `arithmetic` describes.
+// All of it is taken from the trace on the page and from the model's weights, under the changes that made the
+// trace. Each kind of point has a maker, which returns what `arithmetic` describes.
 import { numberText } from "./dom.js";
 import { pointNames } from "./model.js";
 import { ACTIVATIONS, softmax } from "./tensor.js";
@@ -25,10 +25,10 @@ class NotHere extends Error {}
 /**
  * Returns how a number was made.
  *
- * result: the traced number. terms: numbers whose sum it is; `difference` is what float32 rounded off. formula, numbers:
- * text, with symbols and with numbers. parts: the table [{label, left, right, value, from}], where `from` names the
- * cells {name, index} of left and right, or of the value. steps: [{label, text, value, from}], what follows the table.
- * notes: what was changed here. code: {inputs, lines}, for snippets.
+ * result: the traced number. terms: numbers whose sum it is; `difference` is what float32 rounded off.
+ * formula, numbers: text, with symbols and with numbers. parts: the table [{label, left, right, value,
+ * from}], where `from` names the cells {name, index} of left and right, or of the value. steps: [{label,
+ * text, value, from}] beside the table. notes: what was changed here. code: {inputs, lines}, for snippets.
  */
 export async function arithmetic(app, name, index) {
   const cell = await openCell(app, name, index);
@@ -53,7 +53,8 @@ async function explained(cell) {
 async function openCell(app, name, index) {
   const { trace, changes, sourceIds, targetIds } = app.result.current;
   if (!trace.has(name)) {
-    throw new Error(`there is no point ${JSON.stringify(name)}: expected one of points(), such as "${trace.names[0]}"`);
+    const wanted = `one of points(), such as "${trace.names[0]}"`;
+    throw new Error(`there is no point ${JSON.stringify(name)}: expected ${wanted}`);
   }
   const tensor = await trace.get(name);
   checkIndex(name, index, tensor.shape);
@@ -84,7 +85,7 @@ function kindOf(name) {
 
 function mistakesAt({ app, kind, name, makes }) {
   const acting = (ACTING[kind] ?? []).filter((id) => makes(id) && (CONFINED[id]?.test(name) ?? true));
-  return acting.map((id) => app.t("numbers.changed", id));
+  return acting.map((id) => app.t("numbers.changed", app.t(`mistake.${id}`)));
 }
 
 /** Returns the explanation of a cell that comes from another sentence, or null. */
@@ -111,9 +112,13 @@ const placeOf = (shape, index) => index.reduce((place, at, axis) => place * shap
 const cellAt = (name, ...index) => ({ name, index });
 
 /** Returns the row of a point that these leading indices choose, as plain numbers. */
-async function numbersOf({ app, trace }, name, ...lead) {
+async function numbersOf(cell, name, ...lead) {
+  return numbersIn(await tensorOf(cell, name), lead);
+}
+
+function tensorOf({ app, trace }, name) {
   if (!trace.has(name)) throw new NotHere(app.t("numbers.notRecorded", name));
-  return numbersIn(await trace.get(name), lead);
+  return trace.get(name);
 }
 
 function numbersIn({ shape, data }, lead) {
@@ -135,15 +140,18 @@ const step = (label, text, value, from) => ({ label, text, value, from: from && 
 
 /** Returns the explanation of a number that is no sum. */
 function given(formula, value, note = null) {
-  return { formula, terms: [value], code: { inputs: { result: value }, lines: [] }, notes: note ? [note] : [] };
+  const code = { inputs: { result: value }, lines: [] };
+  return { formula, terms: [value], code, notes: note ? [note] : [] };
 }
 
 /** Returns the explanation of Σ parts. */
 function summed(formula, parts, columns, inputs, ...lines) {
-  const text = ({ left, right, value }) => (right === undefined ? factor(value) : `${shown(left)} · ${factor(right)}`);
+  const text = ({ left, right, value }) =>
+    (right === undefined ? [value] : [left, right]).map(factor).join(" · ");
   const numbers = parts.slice(0, 3).map(text).join(" + ") + (parts.length > 3 ? " + …" : "");
   const terms = parts.map(({ value }) => value);
-  return { formula, numbers, parts, columns, terms, total: { label: "Σ", value: sumOf(terms) }, code: { inputs, lines } };
+  const total = { label: "Σ", value: sumOf(terms) };
+  return { formula, numbers, parts, columns, terms, total, code: { inputs, lines } };
 }
 
 /** Returns the parts of Σ left · right; `name(i)` gives the i-th its label and its cells. */
@@ -153,18 +161,22 @@ function productParts(lefts, rights, name) {
 
 /** Returns the parts of a sum of cells that have one index: [point, number] pairs. */
 function cellParts(pairs, index) {
-  return pairs.map(([name, value]) => ({ label: name.replace(/^.*\./, ""), value, from: [cellAt(name, ...index)] }));
+  return pairs.map(([name, value]) => (
+    { label: name.replace(/^.*\./, ""), value, from: [cellAt(name, ...index)] }));
 }
 
 /** Returns the explanation of a number that stands elsewhere, too. */
-function copyOf({ result }, name, index, formula = name) {
-  return { ...given(formula, result), parts: cellParts([[name, result]], index) };
+async function copyOf(cell, name, index, formula = name) {
+  const value = (await numbersOf(cell, name, ...index.slice(0, -1))).at(index.at(-1));
+  return { ...given(formula, value), parts: cellParts([[name, value]], index) };
 }
 
 /** Returns the explanation of a + b, two points that have the cell's own index. */
 async function pairOf(cell, formula, first, second) {
-  const [a, b] = [(await numbersOf(cell, first, cell.t))[cell.c], (await numbersOf(cell, second, cell.t))[cell.c]];
-  return summed(formula, cellParts([[first, a], [second, b]], [cell.t, cell.c]), [], { a, b }, "result = a + b");
+  const [rowA, rowB] = [await numbersOf(cell, first, cell.t), await numbersOf(cell, second, cell.t)];
+  const [a, b] = [rowA[cell.c], rowB[cell.c]];
+  const parts = cellParts([[first, a], [second, b]], [cell.t, cell.c]);
+  return summed(formula, parts, [], { a, b }, "result = a + b");
 }
 
 /** Returns the explanation of Σ x·W (+ b): row t of the point `from` times row `row` of a matrix. */
@@ -179,7 +191,14 @@ async function product(cell, { from, t = cell.t, matrix, row = cell.c, bias = tr
   const w = weightRow(cell, `${matrix}.weight`, row);
   const b = bias ? weightRow(cell, `${matrix}.bias`)[row] : 0;
   const parts = [...productParts(x, w, name), ...(bias ? [{ label: "b", value: b }] : [])];
-  return summed(formula, parts, ["i", "x", "W", "x · W"], { x, w, b }, "result = x @ w + b");
+  const columns = ["i", "x", "W", "x · W"];
+  if (!bias) return summed(formula, parts, columns, { x, w }, "result = x @ w");
+  return summed(formula, parts, columns, { x, w, b }, "result = x @ w + b");
+}
+
+/** Returns the explanation of a matrix of the cell's own sub-layer. */
+function matrixOf(cell, from, name, symbol) {
+  return product(cell, { from, matrix: `${cell.part}.${name}`, symbol });
 }
 
 // The makers: what enters
@@ -199,7 +218,9 @@ function embedded(cell) {
 function positioned(cell) {
   const { t, c, config: { positions, d_model: width }, changes, makes, app } = cell;
   if (positions === "none" || !changes.positions) return given("0", 0, app.t("numbers.positionsOff"));
-  if (positions === "learned") return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
+  if (positions === "learned") {
+    return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
+  }
   const half = Math.ceil(width / 2);
   const [i, odd] = positions === "interleaved" ? [c >> 1, c & 1] : [c % half, Number(c >= half)];
   const count = makes("doubled_exponent") ? 2 * (2 * i + odd) : 2 * i;
@@ -215,7 +236,8 @@ function positioned(cell) {
 
 /** Returns which point a sub-layer's input or a stack's output comes from. */
 function streamBefore({ stack, config, preNorm }, part) {
-  const inputs = pointNames(config).filter((name) => name.startsWith(`${stack}.layers`) && name.endsWith(".input"));
+  const names = pointNames(config).filter((name) => name.startsWith(`${stack}.layers`));
+  const inputs = names.filter((name) => name.endsWith(".input"));
   const place = part === stack ? inputs.length : inputs.indexOf(`${part}.input`);
   if (place === 0) return stack === "encoder" ? "source.input" : "target.input";
   return inputs[place - 1].replace(/input$/, preNorm ? "added" : "normed");
@@ -233,25 +255,33 @@ function projected(cell) {
   const begin = { query: 0, key: 1, value: 2 }[kind] * config.heads * config.d_k;
   const flat = (h * length + t) * width + c; // without the transpose, heads are cut from the flat numbers
   const joined = config.heads * width;
-  const [from, column] = makes("no_transpose") ? [Math.floor(flat / joined), flat % joined] : [t, h * width + c];
+  const cut = makes("no_transpose");
+  const [from, column] = cut ? [Math.floor(flat / joined), flat % joined] : [t, h * width + c];
   return product(cell, {
     from: ofMemory ? "encoder.output" : readBy(cell), t: from, row: begin + column,
     matrix: `${part}.input_projection`, symbol: `W_${kind[0].toUpperCase()}`,
   });
 }
 
+/** Returns [d, its name] where scores are divided by √d, or null. */
+function scaling({ makes, changes, config }) {
+  if (makes("no_scale") || !changes.scale) return null;
+  return makes("scale_d_model") ? [config.d_model, "√d_model"] : [config.d_k, "√d_k"];
+}
+
 async function scored(cell) {
-  const { app, part, h, t, c: key, makes, changes, config } = cell;
+  const { app, part, h, t, c: key, changes } = cell;
   const [q, k] = [await numbersOf(cell, `${part}.query`, h, t), await numbersOf(cell, `${part}.key`, h, key)];
   const parts = productParts(q, k, (i) => (
     { label: String(i), from: [cellAt(`${part}.query`, h, t, i), cellAt(`${part}.key`, h, key, i)] }));
   const [columns, inputs] = [["i", "q", "k", "q · k"], { query: q, key: k }];
-  if (makes("no_scale") || !changes.scale) {
-    const made = summed("Σᵢ qᵢ · kᵢ", parts, columns, inputs, "result = query @ key");
-    return { ...made, notes: changes.scale ? [] : [app.t("numbers.scaleOff")] };
+  if (!scaling(cell)) {
+    const plain = summed("Σᵢ qᵢ · kᵢ", parts, columns, inputs, "result = query @ key");
+    return { ...plain, notes: changes.scale ? [] : [app.t("numbers.scaleOff")] };
   }
-  const [square, symbol] = makes("scale_d_model") ? [config.d_model, "√d_model"] : [config.d_k, "√d_k"];
-  const made = summed(`Σᵢ qᵢ · kᵢ / ${symbol}`, parts, columns, inputs, `result = query @ key / ${square} ** 0.5`);
+  const [square, symbol] = scaling(cell);
+  const line = `result = query @ key / ${square} ** 0.5`;
+  const made = summed(`Σᵢ qᵢ · kᵢ / ${symbol}`, parts, columns, inputs, line);
   const sum = made.total.value;
   return {
     ...made, numbers: `(${made.numbers}) / √${square}`,
@@ -283,25 +313,32 @@ async function weighted(cell) {
   const shares = filled.map((score) => Math.exp(score - peak));
   const [sum, allowed, tokens] = [sumOf(shares), mayLook(cell, key), app.labels(cell.name).columns];
   const kept = late && !allowed ? 0 : 1;
+  const weight = (shares[key] / sum) * kept;
+  const scale = scaling(cell);
+  const last = late ? ` · ${kept}` : "";
   const cellOf = (at) => cellAt(`${part}.scores`, h, t, at);
   const mask = allowed ? "allowed" : zero ? "blockedZero" : late ? "blockedLate" : "blocked";
   return {
     formula: late ? `${formula} · ${app.t("numbers.mask")}` : formula,
-    numbers: `exp(${shown(filled[key])} − ${factor(peak)}) / ${shown(sum)}${late ? ` · ${kept}` : ""}`,
-    terms: [(shares[key] / sum) * kept],
-    parts: shares.map((value, at) => ({ label: tokens[at], left: filled[at], value, from: [cellOf(at)], own: at === key })),
+    numbers: `exp(${shown(filled[key])} − ${factor(peak)}) / ${shown(sum)}${last}`,
+    terms: [weight],
+    parts: shares.map((value, at) => (
+      { label: tokens[at], left: filled[at], value, from: [cellOf(at)], own: at === key })),
     columns: [app.t("numbers.key"), app.t("word.score"), "", "exp(score − max)"],
     total: { label: "Σ exp", value: sum },
     steps: [
-      step(app.t("word.score"), "Q · K / √d_k", scores[key], cellOf(key)),
+      step(app.t("word.score"), `Q · K${scale ? ` / ${scale[1]}` : ""}`, scores[key], cellOf(key)),
       step(app.t("numbers.mask"), app.t(`numbers.${mask}`), filled[key]),
       step("max", "", peak),
       step("exp(score − max)", `exp(${shown(filled[key] - peak)})`, shares[key]),
-      step("÷ Σ exp", `${shown(shares[key])} / ${shown(sum)}${late ? ` · ${kept}` : ""}`, (shares[key] / sum) * kept),
+      step("÷ Σ exp", `${shown(shares[key])} / ${shown(sum)}${last}`, weight),
     ],
     code: {
       inputs: { scores: filled },
-      lines: ["shares = xp.exp(scores - xp.max(scores))", `result = shares[${key}] / xp.sum(shares) * ${kept}`],
+      lines: [
+        "shares = xp.exp(scores - xp.max(scores))",
+        `result = shares[${key}] / xp.sum(shares)${kept ? "" : " * 0  # masked too late"}`,
+      ],
     },
   };
 }
@@ -310,11 +347,12 @@ async function gathered(cell) {
   const { app, part, h, t, c, changes } = cell;
   if (changes.ablated[part]?.includes(h)) return given("0", 0, app.t("numbers.ablated", h));
   const weights = await numbersOf(cell, `${part}.weights`, h, t);
-  const values = await Promise.all(weights.map(async (_, key) => (await numbersOf(cell, `${part}.value`, h, key))[c]));
+  const all = await tensorOf(cell, `${part}.value`);
+  const values = weights.map((_, key) => numbersIn(all, [h, key])[c]);
   const tokens = app.labels(`${part}.weights`).columns;
   const [weight, value] = [app.t("word.weight"), app.t("word.value")];
-  const parts = productParts(weights, values, (key) => (
-    { label: tokens[key], from: [cellAt(`${part}.weights`, h, t, key), cellAt(`${part}.value`, h, key, c)] }));
+  const cellsOf = (key) => [cellAt(`${part}.weights`, h, t, key), cellAt(`${part}.value`, h, key, c)];
+  const parts = productParts(weights, values, (key) => ({ label: tokens[key], from: cellsOf(key) }));
   const columns = [app.t("numbers.key"), weight, value, `${weight} · ${value}`];
   return summed("Σⱼ weightⱼ · valueⱼ", parts, columns, { weights, values }, "result = weights @ values");
 }
@@ -360,13 +398,15 @@ async function normalised(cell, from, norm) {
     step("x̂", `(${shown(x[c])} − ${factor(mean)}) / ${shown(divisor)}`, scaled),
   ];
   if (norm && !cell.weights) return { formula, steps, notes: [app.t("numbers.noWeights")] };
-  const [gamma, beta] = norm ? ["weight", "bias"].map((kind) => weightRow(cell, `${norm}.${kind}`)[c]) : [1, 0];
-  const parts = [{ label: "x̂ · γ", left: scaled, right: gamma, value: scaled * gamma }, { label: "β", value: beta }];
+  const gamma = norm ? weightRow(cell, `${norm}.weight`)[c] : 1;
+  const beta = norm ? weightRow(cell, `${norm}.bias`)[c] : 0;
+  const stretched = { label: "x̂ · γ", left: scaled, right: gamma, value: scaled * gamma };
+  const parts = [stretched, { label: "β", value: beta }];
   const made = summed(formula, parts, ["", "x̂", "γ", ""], { x, gamma, beta },
     `variance = xp.sum((x - x.mean()) ** 2) / ${count}`,
     `deviation = ${unbiased ? "variance ** 0.5 + 1e-5" : "(variance + 1e-5) ** 0.5"}`,
     `result = (x[${c}] - x.mean()) / deviation * gamma + beta`);
-  return { ...made, steps };
+  return { ...made, steps, stepsFirst: true };
 }
 
 const ownNorm = ({ part }) => `${part}_residual.norm`;
@@ -380,9 +420,10 @@ async function addedUp(cell) {
   const { steps, terms } = await normalised(cell, input, ownNorm(cell));
   const y = (await numbersOf(cell, output, t))[c];
   const a = terms ? sumOf(terms) : cell.result - y;
-  const made = summed(`LayerNorm(x) + ${sublayer}`, cellParts([[input, a], [output, y]], [t, c]), [], { a, y }, "result = a + y");
-  made.parts[0].label = "LayerNorm(x)";
-  return { ...made, steps };
+  const parts = cellParts([[input, a], [output, y]], [t, c]);
+  parts[0].label = "LayerNorm(x)";
+  const made = summed(`LayerNorm(x) + ${sublayer}`, parts, [], { a, y }, "result = a + y");
+  return { ...made, steps, stepsFirst: true };
 }
 
 /** Returns the explanation of what leaves a stack: in pre-norm, normalised once more. */
@@ -398,7 +439,8 @@ async function logProbability(cell) {
   const { app, t, c, makes } = cell;
   const logits = await numbersOf(cell, "logits", t);
   const double = makes("double_softmax");
-  const values = double ? Array.from(softmax({ shape: [logits.length], data: Float32Array.from(logits) }).data) : logits;
+  const once = () => Array.from(softmax({ shape: [logits.length], data: Float32Array.from(logits) }).data);
+  const values = double ? once() : logits;
   const peak = largestOf(values);
   const logSum = peak + Math.log(sumOf(values.map((value) => Math.exp(value - peak))));
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
@@ -406,23 +448,31 @@ async function logProbability(cell) {
   const tokens = app.engine.tokens("target", words);
   const probability = (word) => Math.exp(values[word] - logSum);
   const symbol = double ? "softmax(logit)" : "logit";
-  const twice = ["logits = xp.exp(logits - xp.max(logits))", "logits = logits / xp.sum(logits)  # a softmax too many"];
+  const twice = ["logits = xp.exp(logits - xp.max(logits))", "logits = logits / xp.sum(logits)  # too early"];
+  const own = (word, place) => ({
+    label: tokens[place], left: logits[word], value: probability(word),
+    from: [cellAt("logits", t, word)], own: word === c,
+  });
   return {
     formula: `${symbol} − log Σⱼ exp(${symbol}ⱼ)`,
     numbers: `${shown(values[c])} − ${factor(logSum)}`,
     terms: [values[c], -logSum],
-    parts: words.map((word, place) => (
-      { label: tokens[place], left: logits[word], value: probability(word), from: [cellAt("logits", t, word)], own: word === c })),
+    parts: words.map(own),
     columns: [app.t("numbers.word"), "logit", "", app.t("numbers.probability")],
     steps: [
-      step(symbol, "", values[c], cellAt("logits", t, c)),
+      step("logit", "", logits[c], cellAt("logits", t, c)),
+      ...(double ? [step(symbol, "", values[c])] : []),
       step("log Σ exp", app.t("numbers.words", logits.length), logSum),
       step("log p", `${shown(values[c])} − ${factor(logSum)}`, values[c] - logSum),
       step(app.t("numbers.probability"), "exp(log p)", probability(c)),
     ],
     code: {
       inputs: { logits },
-      lines: [...(double ? twice : []), `result = logits[${c}] - xp.max(logits) - xp.log(xp.sum(xp.exp(logits - xp.max(logits))))`],
+      lines: [
+        ...(double ? twice : []),
+        "peak = xp.max(logits)",
+        `result = logits[${c}] - peak - xp.log(xp.sum(xp.exp(logits - peak)))`,
+      ],
     },
   };
 }
@@ -430,7 +480,7 @@ async function logProbability(cell) {
 const MAKERS = {
   embedding: embedded,
   positions: positioned,
-  placed: (cell) => pairOf(cell, "E[token] · √d_model + position", `${cell.part}.embedding`, `${cell.part}.positions`),
+  placed: (cell) => pairOf(cell, "embedding + position", `${cell.part}.embedding`, `${cell.part}.positions`),
   input: (cell) => copyOf(cell, streamBefore(cell, cell.part), [cell.t, cell.c]),
   query: projected,
   key: projected,
@@ -439,10 +489,10 @@ const MAKERS = {
   weights: weighted,
   heads: gathered,
   joined: joinedHeads,
-  output: (cell) => product(cell, { from: `${cell.part}.joined`, matrix: `${cell.part}.output_projection`, symbol: "W_O" }),
-  hidden: (cell) => product(cell, { from: readBy(cell), matrix: `${cell.part}.expand`, symbol: "W₁" }),
+  output: (cell) => matrixOf(cell, `${cell.part}.joined`, "output_projection", "W_O"),
+  hidden: (cell) => matrixOf(cell, readBy(cell), "expand", "W₁"),
   activated,
-  contracted: (cell) => product(cell, { from: `${cell.part}.activated`, matrix: `${cell.part}.contract`, symbol: "W₂" }),
+  contracted: (cell) => matrixOf(cell, `${cell.part}.activated`, "contract", "W₂"),
   added: addedUp,
   normed: (cell) => normalised(cell, `${cell.part}.${cell.preNorm ? "input" : "added"}`, ownNorm(cell)),
   end: stackEnd,

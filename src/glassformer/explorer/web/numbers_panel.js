@@ -1,4 +1,4 @@
-// The panel "Arithmetic": how the chosen number was made, with the numbers that it was made from one click away.
+// The panel "Arithmetic": how the chosen number was made, with the numbers it was made from one click away.
 import { attentionName, FAMILIES } from "./app.js";
 import { arithmetic } from "./arithmetic.js";
 import { button, element, numberText, refill, tokenElement } from "./dom.js";
@@ -25,10 +25,18 @@ export function createNumbersPanel(app) {
     refill(holder, content);
     if (focused !== false) sameButton(holder, focused).focus();
   }
+
+  /** Shows the arithmetic where it stands below the picture, as on a phone. */
+  function comeIntoView() {
+    const { top, bottom } = holder.getBoundingClientRect();
+    if (top > innerHeight - 150 || bottom < 0) holder.scrollIntoView();
+  }
   app.on("result", draw);
   app.on("ui", (keys) => {
-    if (keys.includes("selected")) remember(state, app.ui.selected);
-    if (["selected", "panel", "language"].some((key) => keys.includes(key))) draw();
+    if (keys.includes("selected")) {
+      remember(state, app.ui.selected);
+      draw().then(comeIntoView);
+    } else if (keys.includes("panel") || keys.includes("language")) draw();
   });
   remember(state, app.ui.selected);
   draw();
@@ -53,7 +61,8 @@ async function contentOf(app, state) {
   if (!selected) return invitation(app);
   try {
     const made = await arithmetic(app, selected.name, selected.index);
-    return [walk(app, state), chain(app, made), heading(app, made), working(app, made, state), copying(app, made)].flat();
+    const parts = [walk(app, state), chain(app, made), heading(app, made), working(app, made, state)];
+    return [...parts.flat(), copying(app, made)];
   } catch (error) {
     const problem = element("p", { className: "gf-error" }, error.message);
     return [walk(app, state), problem, ...(await invitation(app))];
@@ -65,13 +74,14 @@ async function contentOf(app, state) {
 async function invitation(app) {
   const { hypothesis, outputTokens, trace } = app.result.current;
   const word = Math.max(outputTokens.findLastIndex((token) => WORD.test(token)), 0);
+  const last = [word, hypothesis.ids[word]];
   const ask = (text, name, index) => button(text, () => app.select(name, index), { className: "gf-example" });
   return [
     element("h3", { tabindex: "-1" }, app.t("numbers.title")),
     element("p", {}, app.t("numbers.invite")),
     element("p", { className: "gf-note" }, app.t("numbers.begin")),
     await lookExample(app, ask),
-    trace.has("logits") && ask(app.t("numbers.next", outputTokens[word]), "logits", [word, hypothesis.ids[word]]),
+    trace.has("logits") && ask(app.t("numbers.next", outputTokens[word]), "logits", last),
   ];
 }
 
@@ -84,8 +94,9 @@ async function lookExample(app, ask) {
     if (!trace.has(point)) continue;
     const { shape: [, rows, columns], data } = await trace.get(point);
     for (const [place, weight] of data.entries()) {
+      if (weight <= largest) continue;
       const [t, s] = [Math.floor(place / columns) % rows, place % columns];
-      if (weight <= largest || !WORD.test(targetTokens[t]) || !WORD.test(sourceTokens[s])) continue;
+      if (!WORD.test(targetTokens[t]) || !WORD.test(sourceTokens[s])) continue;
       [largest, name, index] = [weight, point, [Math.floor(place / (rows * columns)), t, s]];
     }
   }
@@ -110,7 +121,7 @@ function walk(app, state) {
 
 const pointOf = (name) => name.replace(/^.*\./, "");
 
-/** Returns the points of the cell's sub-layer in their order; each leads to the cell of the same word and head. */
+/** Returns the points of the cell's sub-layer in order; each leads to the cell of the same word and head. */
 function chain(app, { name, index }) {
   const { trace } = app.result.current;
   const part = name.slice(0, name.length - pointOf(name).length);
@@ -136,10 +147,10 @@ function heading(app, { name, index, result }) {
   const { rows, columns } = app.labels(name);
   const word = columns?.[c] ?? (/^log/.test(name) ? app.engine.tokens("target", [c])[0] : null);
   return [
-    element("h3", { tabindex: "-1" },
-      element("code", {}, `${pointOf(name)}[${index.join(", ")}]`), " = ", element("output", {}, numberText(result, 4))),
-    element("p", {}, element("span", { className: "gf-note" }, `${placeText(app, name, index)} · `), tokenElement(rows[t]),
-      " → ", word === null ? app.t("numbers.dimension", c) : tokenElement(word)),
+    element("h3", { tabindex: "-1" }, element("code", {}, `${pointOf(name)}[${index.join(", ")}]`), " = ",
+      element("span", { className: "gf-result" }, numberText(result, 4))),
+    element("p", {}, element("span", { className: "gf-note" }, `${placeText(app, name, index)} · `),
+      tokenElement(rows[t]), " → ", word === null ? app.t("numbers.dimension", c) : tokenElement(word)),
     element("p", { className: "gf-note" }, app.t(`point.${pointOf(name)}`)),
   ];
 }
@@ -150,20 +161,22 @@ function placeText(app, name, index) {
   if (!stack) return name;
   const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
   const title = app.t(family ? `family.${family.id}` : `numbers.feed.${stack}`);
-  return `${title} · ${app.t("word.layer")} ${layer}${hasHeads(name) ? ` · ${app.t("word.head")} ${index[0]}` : ""}`;
+  const head = hasHeads(name) ? ` · ${app.t("word.head")} ${index[0]}` : "";
+  return `${title} · ${app.t("word.layer")} ${layer}${head}`;
 }
 
 // How it was made
 
 function working(app, made, state) {
-  const { formula, numbers, notes, parts, steps, difference } = made;
-  const off = Math.abs(difference);
+  const { formula, numbers, notes, parts, steps } = made;
+  const off = Math.abs(made.difference);
+  const terms = parts.length > 0 && termsTable(app, made, state);
+  const beside = steps.length > 0 && stepsTable(app, steps);
   return [
     ...notes.map((note) => element("p", { className: "gf-change" }, note)),
     formula && element("p", { className: "gf-formula" },
       element("code", {}, formula), numbers && element("code", {}, `= ${numbers}`)),
-    parts.length > 0 && termsTable(app, made, state),
-    steps.length > 0 && stepsTable(app, steps),
+    ...(made.stepsFirst ? [beside, terms] : [terms, beside]),
     off > 1e-12 && element("p", { className: "gf-note" }, app.t("numbers.rounding", off.toExponential(0))),
   ];
 }
@@ -172,6 +185,7 @@ const sizeOf = ({ value, left }) => Math.abs(value ?? left);
 
 function termsTable(app, { parts, columns, total }, state) {
   const largest = Math.max(...parts.map(sizeOf), 1e-30);
+  const signed = parts.some(({ value, left }) => (value ?? left) < 0);
   const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
   const ordered = [...parts.keys()].sort((a, b) => sizeOf(parts[b]) - sizeOf(parts[a]));
   const places = ordered.slice(0, state.all ? MOST_TERMS : LARGEST_TERMS);
@@ -182,15 +196,21 @@ function termsTable(app, { parts, columns, total }, state) {
     state[option] = !state[option];
     state.draw();
   }, { pressed: state[option] });
-  const heads = ["label", ...sides].map((side) => columns[SIDES.indexOf(side) + 1] ?? "");
+  const heads = ["label", ...sides].map((side) => columns[SIDES.indexOf(side) + 1]);
+  const head = heads.map((text) => (text ? element("th", { scope: "col" }, text) : element("td")));
+  const rows = places.map((place) => termRow(app, parts[place], sides, largest));
+  if (rest.length > 0) {
+    const others = app.t("numbers.rest", rest.length);
+    rows.push(totalRow(others, numberText(sum, 5), sides, barCell(sum, largest)));
+  }
+  const foot = total && totalRow(total.label, numberText(total.value, 4), sides, element("td"));
   return element("div", {},
     element("div", { className: "gf-controls" },
       parts.length > 3 && toggle("bySize"), parts.length > LARGEST_TERMS && toggle("all")),
-    element("table", { className: "gf-terms" },
-      columns.length > 0 && element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
-      element("tbody", {}, places.map((place) => termRow(app, parts[place], sides, largest)),
-        rest.length > 0 && totalRow(app.t("numbers.rest", rest.length), numberText(sum, 5), sides, barCell(sum, largest))),
-      total && element("tfoot", {}, totalRow(total.label, numberText(total.value, 4), sides, element("td")))));
+    element("table", { className: signed ? "gf-terms" : "gf-terms gf-positive" },
+      columns.length > 0 && element("thead", {}, element("tr", {}, head)),
+      element("tbody", {}, rows),
+      foot && element("tfoot", {}, foot)));
 }
 
 function termRow(app, part, sides, largest) {
@@ -198,21 +218,24 @@ function termRow(app, part, sides, largest) {
   const linked = part.left === undefined ? ["value"] : SIDES;
   const light = () => app.light(from.flatMap((cell) => tokensAtCell(app, cell)));
   const dark = () => app.light([]);
-  return element("tr", { className: own ? "gf-own" : "", onpointerenter: light, onpointerleave: dark, onfocusin: light, onfocusout: dark },
+  const number = (side) => numberLink(app, part[side], from[linked.indexOf(side)], side === "value" ? 5 : 4);
+  const listeners = { onpointerenter: light, onpointerleave: dark, onfocusin: light, onfocusout: dark };
+  return element("tr", { className: own ? "gf-own" : "", ...listeners },
     element("th", { scope: "row" }, element("bdi", {}, label)),
-    sides.map((side) => element("td", {}, numberLink(app, part[side], from[linked.indexOf(side)], side === "value" ? 5 : 4))),
-    barCell(part.value ?? part.left, largest));
+    sides.map((side) => element("td", {}, number(side))), barCell(part.value ?? part.left, largest));
 }
 
 function totalRow(label, text, sides, bar) {
-  return element("tr", {}, element("th", { scope: "row", colSpan: sides.length }, label), element("td", {}, text), bar);
+  const head = element("th", { scope: "row", colSpan: sides.length }, label);
+  return element("tr", {}, head, element("td", {}, text), bar);
 }
 
-/** Returns a bar: to the right for positive numbers, to the left for negative ones. */
+/** Returns a bar from the middle: to the right for positive numbers, to the left for negative ones. */
 function barCell(value, largest) {
   const share = (50 * Math.abs(value)) / largest;
   const style = `width: ${Math.min(share, 50)}%; ${value < 0 ? "right" : "left"}: 50%`;
-  return element("td", { className: "gf-bar", "aria-hidden": "true" }, element("i", { className: value < 0 ? "gf-minus" : "", style }));
+  const bar = element("i", { className: value < 0 ? "gf-minus" : "", style });
+  return element("td", { className: "gf-bar", "aria-hidden": "true" }, bar);
 }
 
 /** Returns a number, as a button that leads to its own arithmetic if it is a cell. */
@@ -231,16 +254,17 @@ function tokensAtCell(app, { name, index }) {
 }
 
 function stepsTable(app, steps) {
-  return element("table", { className: "gf-terms gf-steps" }, element("tbody", {}, steps.map(({ label, text, value, from = [] }) =>
-    element("tr", {}, element("th", { scope: "row" }, label), element("td", {}, text),
-      element("td", {}, "= ", numberLink(app, value, from[0]))))));
+  const row = ({ label, text, value, from = [] }) => element("tr", {}, element("th", { scope: "row" }, label),
+    element("td", {}, text), element("td", {}, "= ", numberLink(app, value, from[0])));
+  return element("table", { className: "gf-terms gf-steps" }, element("tbody", {}, steps.map(row)));
 }
 
 /** Returns the buttons that copy the arithmetic as Python; what may not be copied is shown and selected. */
 function copying(app, made) {
   if (!made.code) return null;
   const said = element("p", { className: "gf-note", role: "status" });
-  const area = element("textarea", { className: "gf-mono", readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });
+  const area = element("textarea",
+    { className: "gf-mono", readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });
   const copy = (library, label) => button(app.t("numbers.copy", label), async () => {
     area.value = snippet(made, library);
     area.hidden = true;
@@ -253,5 +277,6 @@ function copying(app, made) {
       said.textContent = app.t("numbers.copyByHand");
     }
   });
-  return element("div", { className: "gf-copy" }, copy("numpy", "NumPy"), " ", copy("torch", "PyTorch"), said, area);
+  const buttons = [copy("numpy", "NumPy"), " ", copy("torch", "PyTorch")];
+  return element("div", { className: "gf-copy" }, buttons, said, area);
 }

@@ -2,13 +2,18 @@
 
 const LIBRARIES = {
   numpy: { imported: "import numpy as np", short: "np", array: (numbers) => `np.array([${numbers}])` },
-  torch: { imported: "import torch", short: "torch", array: (numbers) => `torch.tensor([${numbers}], dtype=torch.float64)` },
+  torch: {
+    imported: "import torch",
+    short: "torch",
+    array: (numbers) => `torch.tensor([${numbers}], dtype=torch.float64)`,
+  },
 };
 
 /** Returns Python that makes an explained number anew and compares it; `library` is "numpy" or "torch". */
 export function snippet({ name, index, result, code: { inputs, lines } }, library) {
   const { imported, short, array } = LIBRARIES[library];
-  const value = (input) => (Array.isArray(input) ? array(wrapped(input.map(pythonNumber))) : pythonNumber(input));
+  const listed = (numbers) => array(wrapped(numbers.map(pythonNumber)));
+  const value = (input) => (Array.isArray(input) ? listed(input) : pythonNumber(input));
   return [
     `# ${name}[${index.join(", ")}]`,
     "import math",
@@ -30,6 +35,7 @@ function pythonNumber(value) {
 
 function wrapped(numbers) {
   if (numbers.length <= 8) return numbers.join(", ");
-  const rows = Array.from({ length: Math.ceil(numbers.length / 8) }, (_, row) => numbers.slice(8 * row, 8 * row + 8).join(", "));
+  const rows = Array.from({ length: Math.ceil(numbers.length / 8) },
+    (_, row) => numbers.slice(8 * row, 8 * row + 8).join(", "));
   return `\n    ${rows.join(",\n    ")},\n`;
 }
