@@ -239,8 +239,8 @@ export async function firstDifference(unchanged, changed) {
   return null;
 }
 
-/** Returns the largest difference between PyTorch's trace, which travelled along, and this engine's. */
-export async function parity(engine, payload) {
+/** Returns the largest difference of PyTorch's trace, which travelled along, to this engine's, or to its `own`. */
+export async function parity(engine, payload, own = null) {
   if (!payload.trace || engine.live === false) return null;
   const { source_ids: sourceIds, target_ids: targetIds, points, data } = payload.trace;
   const trace = own ?? (await engine.trace({ sourceIds, targetIds }));
