@@ -66,8 +66,13 @@ def test_differences_are_those_of_rounding(model):
 LEAKS = {"mask_zero", "mask_after_softmax", "target_padding_mask", "no_causal_mask", "decoder_keys", "no_transpose"}
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    ("mistake", "norm"),
+    [
+        *((one, "post") for one in MISTAKES),
+        *((one, "pre") for one in ("norm_order", "residual_normed", "unbiased_norm")),
+    ],
+)
 def test_each_classic_mistake_is_named(make_model, mistake, norm):
     model = make_model(norm=norm)
     with plant(model, mistake):

@@ -2,7 +2,7 @@
 
 `changed`, and the edits that `combine` joins, change a forward pass; `plant` plants a classic mistake. `log_prob`,
 `compare` and `decoding` put a changed model to work. `head_study` and `patching_study` try out one change after the
-other. `glassformer.check` is the self-test, `glassformer.run.study_heads` a study of the heads on a whole split.
+other, and `study_heads` every head on a split of a built-in task. `glassformer.check` is the self-test.
 """
 
 from glassformer.inspection.changes import Changes, Patch, changed
@@ -17,6 +17,8 @@ from glassformer.inspection.edits import (
 )
 from glassformer.inspection.forced import RecomputingStep, compare, decoding, first_difference, log_prob, outputs
 from glassformer.inspection.mistakes import MISTAKES, plant
+from glassformer.inspection.split_study import study_heads
+from glassformer.inspection.studies import grid, head_study, patching_study, write_rows
 
 __all__ = [
     "MISTAKES",
@@ -28,13 +30,18 @@ __all__ = [
     "compare",
     "decoding",
     "first_difference",
+    "grid",
+    "head_study",
     "heads_of",
     "log_prob",
     "outputs",
     "patched",
+    "patching_study",
     "plant",
+    "study_heads",
     "with_mask",
     "with_rows",
     "without_heads",
     "without_positions",
+    "write_rows",
 ]

@@ -6,8 +6,8 @@
 >>> edits = combine(without_heads({cross: [0, 3]}), with_rows({cross: [(1, 0, [0, 0, 1])]}))
 >>> with gf.intervene(model, edits), gf.record(model, f"{cross}.weights") as trace:
 ...     logits = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 4]]))
->>> trace[f"{cross}.weights"][0, 1, 0]
-tensor([0., 0., 1.])
+>>> trace[f"{cross}.weights"][0, 1, 0].tolist()
+[0.0, 0.0, 1.0]
 
 Positions are absolute and counted from 0, so that edits by position are for whole passes, not for cached steps.
 

@@ -24,6 +24,7 @@ from glassformer.model.transformer import Transformer
 __all__ = [
     "Compared",
     "Forced",
+    "RecomputingState",
     "RecomputingStep",
     "compare",
     "decoding",
@@ -80,6 +81,8 @@ class Forced(NamedTuple):
     """Log probability of the whole (natural logarithm, ≤ 0), `<eos>` included."""
     greedy: bool
     """Whether greedy search writes exactly this: each token is the most probable one after those before it."""
+    token_log_probs: tuple[float, ...]
+    """Log probability of each token."""
 
 
 def log_prob(
@@ -116,10 +119,11 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
     target_input = _padded(model, [[config.bos_id, *output[:-1]] for _, output in pairs])
     log_probs = model(source, target_input).log_softmax(-1)
     real = output != config.pad_id
-    given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double().sum(-1)
+    given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double()
     log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # no search may choose them
     best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
-    return [Forced(*both) for both in zip(given.tolist(), best.tolist(), strict=True)]
+    rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)
+    return [Forced(total, greedy, tuple(each[: len(ids)])) for total, greedy, each, (_, ids) in rows]
 
 
 def _padded(model: Transformer, rows: Sequence[Sequence[int]]) -> Tensor:

@@ -1,0 +1,111 @@
+"""Every head's effect on a split of a built-in task: which of them decides a pronoun, a gender, the sense of a word.
+
+for effect in study_heads(gf.Translator.load("runs/demo"), "coreference", kind="unequal"):
+    show(effect.done, effect.total, effect.row())
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, takewhile
+from statistics import fmean
+
+from glassformer.bundle import Bundle
+from glassformer.errors import ConfigError, nearest
+from glassformer.inspection.check import Trained
+from glassformer.inspection.edits import HeadSet
+from glassformer.inspection.forced import outputs
+from glassformer.inspection.studies import SETS, HeadEffect, head_study
+from glassformer.model.transformer import Transformer
+from glassformer.tasks import TASKS, Example
+
+__all__ = ["split_examples", "split_measure", "study_heads"]
+
+
+def study_heads(
+    trained: Trained,
+    split: str,
+    *,
+    kind: str | None = None,
+    limit: int | None = None,
+    sets: Sequence[HeadSet] = SETS,
+) -> Iterator[HeadEffect]:
+    """Yield what `split_measure` finds on a split of the run's built-in task, of the whole model and without each head.
+
+    Only examples of one `kind` count, and about `limit` of them, spread over the split, when these are given.
+
+    Raises:
+        ConfigError: the run was not trained on a built-in task, or that has no such split or kind.
+    """
+    examples = split_examples(trained.bundle, split, kind=kind, limit=limit)
+    yield from head_study(trained.model, split_measure(trained.model, trained.bundle, examples), sets)
+
+
+def split_examples(bundle: Bundle, split: str, *, kind: str | None = None, limit: int | None = None) -> list[Example]:
+    """Return the examples of a split of a run's built-in task, minimal pairs undivided.
+
+    Raises:
+        ConfigError: the run was not trained on a built-in task, or that has no such split or kind.
+    """
+    task, seed = bundle.configuration.data.task, bundle.configuration.run.seed
+    if not task:
+        raise ConfigError("the run has a corpus of its own, whose splits are not known here: use split_measure")
+    splits = TASKS[task](seed).splits
+    if split not in splits:
+        raise ConfigError(f"the task {task} has no split {split!r}{nearest(split, splits)}; it has {', '.join(splits)}")
+    examples = [example for example in splits[split] if kind in (None, example.kind)]
+    if not examples:
+        kinds = sorted({example.kind for example in splits[split]})
+        raise ConfigError(f"the split {split} has no examples of kind {kind!r}; it has {', '.join(kinds)}")
+    numbered = enumerate(examples)
+    groups = [
+        [example for _, example in group]
+        for _, group in groupby(numbered, key=lambda each: (each[0] if each[1].pair is None else 0, each[1].pair))
+    ]
+    wanted = len(groups) if limit is None else max(1, min(len(groups), limit * len(groups) // len(examples)))
+    chosen = [groups[place * len(groups) // wanted] for place in range(wanted)]
+    return [example for group in chosen for example in group]
+
+
+def split_measure(model: Transformer, bundle: Bundle, examples: Sequence[Example]) -> Callable[[], dict[str, float]]:
+    """Return what measures a model on examples, as it is at that moment, by a few passes without any search.
+
+    "exact": how many are translated word for word by greedy search, in %; "log_prob": mean log probability of the
+    reference. Of minimal pairs also "pairs": both members exact, in %; "decided": at the first word in which the two
+    references differ, the right one is more probable than the other one's, in %; and "margin": by how much, in nats.
+    """
+    eos_id, source, target = bundle.model_config.eos_id, bundle.source_tokenizer, bundle.target_tokenizer
+    given = [([*source.encode(one.source), eos_id], [*target.encode(one.target), eos_id]) for one in examples]
+    writable = [target.decode(ids) == one.target for (_, ids), one in zip(given, examples, strict=True)]
+    partners = _partners(examples)
+    swapped = [(given[one][0], given[other][1]) for one, other in partners]
+    places = [_first_difference(given[one][1], given[other][1]) for one, other in partners]
+
+    def measure() -> dict[str, float]:
+        own = outputs(model, given)
+        exact = [one.greedy and possible for one, possible in zip(own, writable, strict=True)]
+        values = {"exact": 100 * fmean(exact), "log_prob": fmean(one.log_prob for one in own)}
+        if not partners:
+            return values
+        margins = [
+            own[one].token_log_probs[place] - other.token_log_probs[place]
+            for (one, _), other, place in zip(partners, outputs(model, swapped), places, strict=True)
+        ]
+        values["pairs"] = 100 * fmean(exact[one] and exact[other] for one, other in partners)
+        return {**values, "decided": 100 * fmean(margin > 0 for margin in margins), "margin": fmean(margins)}
+
+    return measure
+
+
+def _partners(examples: Sequence[Example]) -> list[tuple[int, int]]:
+    """Return (place, place of the partner) of every member of a minimal pair whose references differ."""
+    places: dict[int, list[int]] = {}
+    for place, example in enumerate(examples):
+        if example.pair is not None:
+            places.setdefault(example.pair, []).append(place)
+    pairs = [
+        pair for pair in places.values() if len(pair) == 2 and len({examples[place].target for place in pair}) == 2
+    ]
+    return [both for one, other in pairs for both in ((one, other), (other, one))]
+
+
+def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
+    return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False)))
