@@ -31,6 +31,7 @@ SECTIONS = ["Words", "Heads", "Mask", "Attention by hand", "Patch", "Leave somet
 
 def shown(page: Any, section: str = "") -> Any:
     """Return the tab with the panel in front, and one of its sections open."""
+    page.set_default_timeout(5000)
     page.get_by_role("tab", name="What if?").click()
     if section not in ("", "Words"):
         page.locator("summary", has_text=section).click()
@@ -38,13 +39,19 @@ def shown(page: Any, section: str = "") -> Any:
 
 
 def expect(page: Any, what: str, value: Any) -> None:
-    """Wait until an expression about the app has a value (as JSON)."""
-    page.wait_for_function(
-        "([what, value]) => JSON.stringify(new Function('app', `return ${what}`)(glassformer.app)) === value",
-        arg=[what, page.evaluate("JSON.stringify", value)],
-        timeout=5000,
+    """Wait until an expression about the app has a value, and nothing is being computed."""
+    page.evaluate(
+        f"""async (value) => {{
+          const app = glassformer.app, wanted = JSON.stringify(value), end = Date.now() + 5000;
+          const busy = () => document.querySelector(".gf-outcome").getAttribute("aria-busy") === "true";
+          const got = () => JSON.stringify({what});
+          while (busy() || got() !== wanted) {{
+            if (Date.now() > end) throw new Error(`expected ${{wanted}}, got ${{got()}}`);
+            await new Promise(requestAnimationFrame);
+          }}
+        }}""",
+        value,
     )
-    page.wait_for_function("document.querySelector('.gf-outcome').getAttribute('aria-busy') !== 'true'")
 
 
 def expect_first(page: Any, name: str | None) -> None:
@@ -63,7 +70,7 @@ def key(page: Any, name: str) -> Any:
 def test_a_word_is_replaced_by_what_is_typed(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "word 2").click()
-    page.get_by_role("textbox", name="another word for “cat”").fill("dog")
+    page.get_by_role("combobox", name="another word for “cat”").fill("dog")
     page.keyboard.press("Enter")
     expect(page, "app.changes.source", "the black dog sleeps .")
     expect_first(page, "source.embedding")
@@ -103,7 +110,7 @@ def test_a_word_is_deleted_and_comes_back(make_translator, explore):
 
 def test_words_around_the_replaced_one_stay_as_they_were_typed(make_translator, explore):
     page = shown(explore(make_translator(), "the  zebra (cat) sleeps, the cat."))
-    key(page, "word 7").click()
+    key(page, "word 8").click()
     key(page, "replacement").fill("big dog")
     page.keyboard.press("Enter")
     expect(page, "app.changes.source", "the zebra (cat) sleeps, the big dog.")
@@ -139,11 +146,10 @@ def test_heads_are_switched_off_by_keyboard_and_the_focus_stays(make_translator,
     for head in (3, 0):
         page.get_by_role("button", name=f"head {head} off: Cross-attention, layer 1").focus()
         page.keyboard.press("Space")
-        expect(page, "(app.changes.ablated['decoder.layers.1.cross_attention'] ?? []).includes(%d)" % head, True)
+        expect(page, f"(app.changes.ablated['{CROSS}'] ?? []).includes({head})", True)
     expect(page, "app.changes.ablated", {CROSS: [0, 3]})
     expect_first(page, f"{CROSS}.heads")
-    page.wait_for_function(f"document.activeElement.dataset.key === '{CROSS} 0'")
-    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+    expect(page, "[document.activeElement.dataset.key, document.activeElement.ariaPressed]", [f"{CROSS} 0", "true"])
 
 
 def test_a_layer_and_a_whole_set_go_off_and_on(make_translator, explore):
@@ -190,7 +196,9 @@ def test_a_word_is_hidden_from_everyone_also_from_words_to_come(make_translator,
     page.get_by_role("button", name="Hide “cat” from everyone").click()
     expect(page, "Object.keys(app.changes.masks).length", 4)
     for name in (FIRST, CROSS):
-        column = f"Array.from(await glassformer.value('{name}.weights').then((it) => it.data.filter((_, i) => i % 6 === 2)))"
+        column = (
+            f"Array.from(await glassformer.value('{name}.weights').then((it) => it.data.filter((_, i) => i % 6 === 2)))"
+        )
         assert not any(page.evaluate(f"async () => {column}"))
     assert page.evaluate(f"glassformer.app.changes.masks['{CROSS}'].length") == 6 + 50
     page.get_by_role("button", name="Undo: “cat” hidden from 6 words").first.click()
@@ -202,7 +210,7 @@ def test_a_row_without_any_key_says_so(make_translator, explore):
     page.evaluate(f"glassformer.set({{masks: {{'{CROSS}': [0, 1, 2, 3, 4, 5].map((key) => [1, key, false])}}}})")
     page.get_by_label("Who looks (query)").select_option("1")
     page.get_by_text("No key left for").wait_for()
-    weights = "async () => Array.from((await glassformer.value('%s.weights')).data.slice(6, 12))" % CROSS
+    weights = f"async () => Array.from((await glassformer.value('{CROSS}.weights')).data.slice(6, 12))"
     assert page.evaluate(weights) == [0] * 6
 
 
@@ -235,10 +243,10 @@ def test_a_row_of_weights_is_written_by_hand(make_translator, explore):
 def test_sliders_begin_at_the_models_own_weights(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Attention by hand")
     page.get_by_role("slider").first.wait_for()
-    row = page.evaluate("async () => Array.from((await glassformer.value('%s.weights')).data.slice(0, 6))" % CROSS)
-    at = "[...document.querySelectorAll('.gf-weight input')].map((one) => Number(one.value))"
+    row = page.evaluate(f"async () => Array.from((await glassformer.value('{CROSS}.weights')).data.slice(0, 6))")
     page.get_by_label("Head", exact=True).select_option("0")
-    page.wait_for_function(f"(row) => {at}.every((value, i) => Math.abs(value - row[i]) <= 0.0051)", arg=row)
+    told = "[...document.querySelectorAll('.gf-weight output')].map((one) => one.textContent)"
+    expect(page, told, [f"{weight:.2f}" for weight in row])
 
 
 # Patches
@@ -264,9 +272,9 @@ def test_patched_positions_heads_and_sentences_are_chosen(make_translator, explo
     page.get_by_label("head", exact=True).select_option("3")
     for pair in ("the ← a", "black ← big", "sleeps ← sees"):
         page.get_by_role("button", name=f"Undo: {pair}").click()
-    page.get_by_label("Here").select_option("0")
-    page.get_by_label("There").select_option("2")
-    page.get_by_role("button", name="Add").click()
+    page.get_by_label("Here", exact=True).select_option("0")
+    page.get_by_label("There", exact=True).select_option("2")
+    page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("the ← dog").wait_for()
     page.get_by_role("button", name="Apply").click()
     expect(page, "app.changes.patches[0].positions", [[2, 2], [0, 2]])
@@ -283,10 +291,10 @@ def test_patched_positions_heads_and_sentences_are_chosen(make_translator, explo
 ])  # fmt: skip
 def test_a_part_is_left_out(make_translator, explore, name, part, first):
     page = shown(explore(make_translator(), SENTENCE), "Leave something out")
-    page.get_by_label(name).check()
+    page.get_by_role("checkbox", name=name).check()
     expect(page, f"app.changes.{part}", False)
     expect_first(page, first)
-    page.get_by_label(name).uncheck()
+    page.get_by_role("checkbox", name=name).uncheck()
     expect(page, "app.changed", False)
 
 
@@ -306,7 +314,7 @@ def test_a_mistake_shows_the_tensor_at_which_it_begins(make_translator, explore,
 def test_several_mistakes_may_be_on(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Classic mistakes")
     for name in ("Softmax twice", "No causal mask"):
-        page.get_by_label(name).check()
+        page.get_by_role("checkbox", name=name).check()
         page.get_by_role("button", name=f"Undo: {name}").wait_for()
     expect(page, "app.changes.mistakes", ["double_softmax", "no_causal_mask"])
     expect_first(page, MASKED)
@@ -353,7 +361,7 @@ def test_every_change_can_be_taken_back_alone(make_translator, explore):
     )
     removals = page.get_by_role("button", name="Undo: ")
     for left in range(9, 0, -1):
-        page.wait_for_function("(left) => document.querySelectorAll('.gf-chip button').length === left", arg=left)
+        expect(page, "document.querySelectorAll('.gf-chip button').length", left)
         removals.first.click()
     expect(page, "app.changed", False)
 

@@ -7,10 +7,10 @@ import { linkOf } from "./link.js";
 import { attentionNames, pointNames } from "./model.js";
 import { hasHeads } from "./point_view.js";
 
-const SECTIONS = [
-  ["words", wordsSection], ["heads", headsSection], ["masks", masksSection], ["hand", handSection],
-  ["patch", patchSection], ["parts", partsSection], ["mistakes", mistakesSection],
-];
+const SECTIONS = {
+  words: wordsSection, heads: headsSection, masks: masksSection, hand: handSection, patch: patchSection,
+  parts: partsSection, mistakes: mistakesSection,
+};
 const RIVALS = 7; // other words that are offered in place of one
 const SUGGESTIONS = 40;
 const LATER = 50; // an output may be so many tokens longer than its source: a hidden word stays hidden from them
@@ -19,14 +19,11 @@ let groups = 0;
 /** Returns the panel as an element. */
 export function createChangesPanel(app) {
   const { layer, head } = app.ui.heads.cross;
-  const panel = {
-    app, history: changesHistory(app), redraw,
-    at: { attention: attentionName(FAMILIES[1], layer), head, query: 0, key: 0 },
-    word: null, rival: null, row: null, patch: {},
-  };
-  const top = element("div", { className: "gf-changes-top", tabindex: "-1" });
+  const at = { attention: attentionName(FAMILIES[1], layer), head, query: 0, key: 0 };
+  const panel = { app, at, redraw, history: changesHistory(app), word: null, rival: null, row: null, patch: {} };
+  const top = element("div", { tabindex: "-1" });
   const group = `gf-changes-${++groups}`;
-  const sections = SECTIONS.map(([id, content]) => folded(panel, group, id, content));
+  const sections = Object.entries(SECTIONS).map(([id, content]) => folded(panel, group, id, content));
   const list = element("fieldset", { disabled: app.engine.live === false }, sections.map((section) => section.element));
   const holder = element("div", { className: "gf-changes" }, top, list);
   let drawn = 0;
@@ -43,8 +40,8 @@ export function createChangesPanel(app) {
   }
   app.on("busy", (busy) => { if (!busy) redraw(); });
   app.on("ui", (keys) => {
-    follow(panel, keys);
-    if (["panel", "language", "heads"].some((key) => keys.includes(key))) redraw();
+    if (keys.includes("selected")) follow(at, app.ui.selected);
+    if (keys.includes("panel") || keys.includes("language")) redraw();
   });
   redraw();
   return holder;
@@ -63,7 +60,8 @@ export async function tryChange(app, changes) {
 /** Returns one section that folds; while it is folded its body is empty. */
 function folded(panel, group, id, content) {
   const summary = element("summary"), about = element("p", { className: "gf-note" }), body = element("div");
-  const details = element("details", { name: group, open: id === "words", ontoggle: panel.redraw }, summary, about, body);
+  const parts = [summary, about, body];
+  const details = element("details", { name: group, open: id === "words", ontoggle: panel.redraw }, parts);
   return {
     element: details,
     content: async (given) => (details.open ? content(given) : []),
@@ -79,29 +77,19 @@ function folded(panel, group, id, content) {
 /** Refills and puts the focus, and what was being typed, where they were: on the control of the same data-key. */
 function keepingFocus(holder, otherwise, action) {
   const before = holder.getRootNode().activeElement;
-  if (!before || before === holder || !holder.contains(before)) return action();
-  const { key } = before.dataset, typed = before.type === "text" ? before.value : null;
+  const { key } = before?.dataset ?? {}, kept = holder.contains(before);
   action();
-  if (holder.contains(before)) return;
-  const after = key ? holder.querySelector(`[data-key="${CSS.escape(key)}"]`) : null;
-  if (after && typed !== null) after.value = typed;
-  (after && !after.disabled ? after : otherwise).focus({ preventScroll: true });
+  if (!kept || holder.contains(before)) return;
+  const after = key ? holder.querySelector(`[data-key="${CSS.escape(key)}"]:enabled`) : null;
+  if (after?.type === "text") after.value = before.value;
+  (after ?? otherwise).focus({ preventScroll: true });
 }
 
-/** Makes masks and rows those of the head or the cell that the reader has just chosen elsewhere. */
-function follow(panel, keys) {
-  const { app, at } = panel;
-  if (keys.includes("heads")) {
-    const was = panel.heads ?? {};
-    const family = FAMILIES.find(({ id }) => app.ui.heads[id] !== was[id]);
-    panel.heads = app.ui.heads;
-    const { layer, head } = app.ui.heads[family?.id ?? "cross"];
-    if (family && was[family.id]) Object.assign(at, { attention: attentionName(family, layer), head });
-  }
-  const { name, index } = (keys.includes("selected") && app.ui.selected) || {};
-  if (!/\.(scores|weights)$/.test(name)) return;
-  const [head, query, key] = index;
-  Object.assign(at, { attention: name.replace(/\.\w+$/, ""), head, query, key });
+/** Makes masks and rows by hand those of the cell that the reader has chosen in a grid. */
+function follow(at, selected) {
+  if (!/\.(scores|weights)$/.test(selected?.name)) return;
+  const [head, query, key] = selected.index;
+  Object.assign(at, { attention: selected.name.replace(/\.\w+$/, ""), head, query, key });
 }
 
 /** Returns a control with the key by which it is found again, and its name for those who do not see it. */
@@ -116,6 +104,19 @@ function press(key, text, action, { label = "", ...options } = {}) {
   return keyed(button(text, action, options), key, label);
 }
 
+/** Returns such a button around a word. */
+function wordPress(key, word, action, options) {
+  return press(key, element("bdi", {}, word), action, options);
+}
+
+function row(...children) {
+  return element("div", { className: "gf-row" }, children);
+}
+
+function tightRow(label, ...children) {
+  return element("div", { className: "gf-row gf-tight", role: "group", "aria-label": label }, children);
+}
+
 // What is changed now
 
 /** Returns the changes complete, as text that can be compared and set again. */
@@ -123,7 +124,7 @@ function changesText(app) {
   return JSON.stringify({ ...NO_CHANGES, source: app.sentence, prefix: "", ...app.changes });
 }
 
-/** Returns what undoes and redoes changes of one sentence. */
+/** Returns what undoes and redoes the changes of one sentence. */
 function changesHistory(app) {
   const past = [], future = [];
   let { sentence } = app, present = changesText(app);
@@ -145,49 +146,58 @@ function changesHistory(app) {
 }
 
 /** Returns every change that is on: [{section, text, undo: what to set}]. */
-export function activeChanges(app) {
-  const { source, prefix, checkpoint, positions, scale, mistakes, patches } = app.changes;
-  const found = [];
-  const add = (section, text, undo) => found.push({ section, text, undo });
-  if ((source ?? app.sentence) !== app.sentence) add("words", app.t("changes.is.source", source), { source: app.sentence });
-  if (prefix) add("words", app.t("changes.is.prefix", prefix), { prefix: "" });
-  for (const [name, heads] of Object.entries(app.changes.ablated)) {
-    add("heads", app.t("changes.is.ablated", heads.join(", "), placeName(app, name)), { ablated: withList(app.changes.ablated, name, []) });
-  }
-  found.push(...activeMasks(app));
-  for (const [name, rows] of Object.entries(app.changes.overrides)) {
-    for (const row of rows) {
-      const word = app.labels(`${name}.weights`).rows[row[1]] ?? row[1];
-      add("hand", app.t("changes.is.override", word, row[0], placeName(app, name)),
-        { overrides: withList(app.changes.overrides, name, rows.filter((one) => one !== row)) });
-    }
-  }
-  for (const patch of patches) {
-    const here = app.labels(patch.point).rows;
-    add("patch", app.t("changes.is.patch", patch.positions.map(([to]) => here[to] ?? to).join(" "), patch.sentence, patch.point),
-      { patches: patches.filter((one) => one !== patch) });
-  }
-  if (!positions) add("parts", app.t("changes.positions"), { positions: true });
-  if (!scale) add("parts", app.t("changes.scale"), { scale: true });
-  for (const id of mistakes) add("mistakes", app.t(`mistake.${id}`), { mistakes: mistakes.filter((one) => one !== id) });
-  if (checkpoint !== null) add("training", app.t("changes.is.checkpoint", checkpoint), { checkpoint: null });
-  return found;
+function activeChanges(app) {
+  const { source, prefix, checkpoint, positions, scale, mistakes, patches, ablated } = app.changes;
+  const one = (on, section, text, undo) => (on ? [{ section, text, undo }] : []);
+  return [
+    ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source),
+      { source: app.sentence }),
+    ...one(prefix, "words", app.t("changes.is.prefix", prefix), { prefix: "" }),
+    ...Object.entries(ablated).flatMap(([name, heads]) => one(heads.length > 0, "heads",
+      app.t("changes.is.ablated", heads.join(", "), placeName(app, name)), { ablated: withList(ablated, name, []) })),
+    ...activeMasks(app),
+    ...activeRows(app),
+    ...patches.flatMap((patch) => {
+      const here = app.labels(patch.point).rows;
+      const words = patch.positions.map(([to]) => here[to] ?? to).join(" ");
+      return one(true, "patch", app.t("changes.is.patch", words, patch.sentence, patch.point),
+        { patches: patches.filter((other) => other !== patch) });
+    }),
+    ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
+    ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
+    ...mistakes.flatMap((id) => one(true, "mistakes", app.t(`mistake.${id}`), { mistakes: without(mistakes, id) })),
+    ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint), { checkpoint: null }),
+  ];
 }
 
 /** Returns the edits of masks, one entry for each key that is treated alike. */
 function activeMasks(app) {
-  const { masks } = app.changes;
+  const { masks } = app.changes, kind = ([, key, may]) => `${key} ${may}`;
   return Object.entries(masks).flatMap(([name, cells]) => {
     const { rows, columns } = app.labels(`${name}.weights`);
-    const kinds = [...new Set(cells.map(([, key, may]) => `${key} ${may}`))];
-    return kinds.map((kind) => {
-      const group = cells.filter(([, key, may]) => `${key} ${may}` === kind);
-      const [query, key, may] = group[0];
-      const who = group.length > 1 ? app.t("changes.many", group.length) : `“${rows[query] ?? query}”`;
-      const text = app.t(may ? "changes.is.open" : "changes.is.blocked", who, columns[key] ?? key, placeName(app, name));
-      return { section: "masks", text, undo: { masks: withList(masks, name, cells.filter((cell) => !group.includes(cell))) } };
+    return [...new Set(cells.map(kind))].map((alike) => {
+      const [[query, key, may], ...more] = cells.filter((cell) => kind(cell) === alike);
+      const who = more.length > 0 ? app.t("changes.many", more.length + 1) : `“${rows[query] ?? query}”`;
+      return {
+        section: "masks",
+        text: app.t(may ? "changes.is.open" : "changes.is.blocked", who, columns[key] ?? key, placeName(app, name)),
+        undo: { masks: withList(masks, name, cells.filter((cell) => kind(cell) !== alike)) },
+      };
     });
   });
+}
+
+function activeRows(app) {
+  const { overrides } = app.changes;
+  return Object.entries(overrides).flatMap(([name, rows]) => rows.map((one) => ({
+    section: "hand",
+    text: app.t("changes.is.override", app.labels(`${name}.weights`).rows[one[1]] ?? one[1], one[0], placeName(app, name)),
+    undo: { overrides: withList(overrides, name, without(rows, one)) },
+  })));
+}
+
+function without(list, entry) {
+  return list.filter((one) => one !== entry);
 }
 
 /** Returns the lists by name with one of them replaced; an empty one is left out. */
@@ -202,37 +212,33 @@ function placeName(app, attention) {
   return app.t("changes.place", app.t(`family.${family.id}`), attention.match(/\d+/)[0]);
 }
 
-function topOf(panel, active) {
-  const { app, history } = panel;
+function topOf({ app, history }, active) {
   const tool = (id, action, disabled) => press(id, app.t(`changes.${id}`), action, { disabled });
+  const reset = () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" });
   return [
     app.engine.live === false && element("p", { className: "gf-error" }, app.t("changes.needs")),
     app.changed ? chips(app, active) : element("p", {}, app.t("changes.intro")),
     !app.changed && app.engine.live !== false && firstTries(app),
-    element("div", { className: "gf-row" },
-      tool("undo", history.undo, history.past.length === 0),
-      tool("redo", history.redo, history.future.length === 0),
-      tool("reset", () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" }), !app.changed),
-      linkOf(app) && linkButton(app)),
+    row(tool("undo", history.undo, history.past.length === 0), tool("redo", history.redo, history.future.length === 0),
+      tool("reset", reset, !app.changed), linkOf(app) && linkButton(app)),
   ];
 }
 
 /** Returns changes that any model understands, for those who do not know where to begin. */
 function firstTries(app) {
   const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
-  const tries = [
-    ["positions", { positions: false }],
-    ["try.cross", { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } }],
-    ["try.causal", { mistakes: ["no_causal_mask"] }],
-  ];
-  return element("div", { className: "gf-row", role: "group", "aria-label": app.t("changes.try") },
-    element("span", { className: "gf-note" }, app.t("changes.try")),
+  const tries = Object.entries({
+    "positions": { positions: false },
+    "try.cross": { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
+    "try.causal": { mistakes: ["no_causal_mask"] },
+  });
+  return tightRow(app.t("changes.try"), element("span", { className: "gf-note" }, app.t("changes.try")),
     tries.map(([id, changes]) => button(app.t(`changes.${id}`), () => tryChange(app, changes), { className: "gf-chip" })));
 }
 
 function chips(app, active) {
-  return element("ul", { className: "gf-chips", "aria-label": app.t("changes.active") }, active.map(({ text, undo }) =>
-    chip(app, text, () => tryChange(app, undo))));
+  return element("ul", { className: "gf-chips", "aria-label": app.t("changes.active") },
+    active.map(({ text, undo }) => chip(app, text, () => tryChange(app, undo))));
 }
 
 function chip(app, text, remove) {
@@ -240,9 +246,10 @@ function chip(app, text, remove) {
     press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }));
 }
 
+/** Returns a button that copies the link; where that is not allowed, the link to be copied. */
 function linkButton(app) {
   const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": app.t("changes.link") });
-  const copy = button(app.t("changes.link"), async () => {
+  const copy = press("link", app.t("changes.link"), async () => {
     shown.value = linkOf(app);
     try {
       await navigator.clipboard.writeText(shown.value);
@@ -252,14 +259,13 @@ function linkButton(app) {
       shown.select();
     }
   });
-  return [keyed(copy, "link"), shown];
+  return [copy, shown];
 }
 
 // Words
 
 async function wordsSection(panel) {
-  const { app, word, rival } = panel;
-  const { current } = app.result;
+  const { app, word, rival } = panel, { current } = app.result;
   const tokens = current.sourceTokens.slice(0, current.sourceIds.length - 1);
   const prefix = field(app.t("changes.prefix"), app.changes.prefix ?? "", "prefix");
   return [
@@ -267,51 +273,54 @@ async function wordsSection(panel) {
     word !== null && word < tokens.length && (await wordEditor(panel, tokens)),
     element("h3", {}, app.t("changes.prefix")),
     element("p", { className: "gf-note" }, app.t("changes.prefix.about")),
-    form(() => tryChange(app, { prefix: prefix.value }), prefix, submit(app.t("changes.force"))),
+    form(() => tryChange(app, { prefix: prefix.value }), app.t("changes.force"), prefix),
     wordButtons(panel, "rival", "target", current.outputTokens, 1),
     rival !== null && rival < current.outputTokens.length && (await rivalButtons(panel)),
   ];
 }
 
-/** Returns a sentence as buttons; the one that is pressed is `panel[part]`. */
+/** Returns a sentence as buttons; the place of the one that is pressed is `panel[part]`. */
 function wordButtons(panel, part, side, tokens, first) {
   const { app } = panel;
-  const pick = (at) => {
-    panel[part] = panel[part] === at ? null : at;
-    panel.redraw();
-  };
-  const one = (token, at) => {
-    const made = press(`${part} ${at}`, element("bdi", {}, token), () => pick(at), { pressed: panel[part] === at });
-    for (const [event, lit] of [["pointerenter", [{ side, position: at + first }]], ["pointerleave", []]]) {
-      made.addEventListener(event, () => app.light(lit));
-    }
+  return tightRow(app.t(`changes.pick.${side}`), tokens.map((token, at) => {
+    const pick = () => {
+      panel[part] = panel[part] === at ? null : at;
+      panel.redraw();
+    };
+    const made = wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
+    made.addEventListener("pointerenter", () => app.light([{ side, position: at + first }]));
+    made.addEventListener("pointerleave", () => app.light([]));
     return made;
-  };
-  return element("div", { className: "gf-row gf-tight", role: "group", "aria-label": app.t(`changes.pick.${side}`) }, tokens.map(one));
+  }));
 }
 
 async function wordEditor(panel, tokens) {
-  const { app, word: place } = panel;
-  const { sourceIds } = app.result.current;
+  const { app, word: place } = panel, { sourceIds } = app.result.current;
   const replace = (made) => tryChange(app, { source: withWord(app, sourceIds.slice(0, -1), place, made) });
   const typed = field(app.t("changes.replace.by", tokens[place]), "", "replacement");
   const list = element("datalist", { id: `gf-words-${++groups}` });
   const suggest = () => refill(list, suggestions(app, typed.value).map((value) => element("option", { value })));
+  const apply = () => {
+    if (typed.value.trim()) replace(typed.value.trim());
+    typed.value = "";
+  };
+  const remove = () => {
+    panel.word = null;
+    replace("");
+  };
   typed.setAttribute("list", list.id);
   typed.addEventListener("input", suggest);
   suggest();
-  const near = await nearestWords(app, sourceIds[place]);
-  return element("div", { className: "gf-box" },
-    form(() => { if (typed.value.trim()) replace(typed.value.trim()); typed.value = ""; }, typed, list, submit(app.t("changes.replace"))),
-    near.length > 0 && element("div", { className: "gf-row gf-tight" }, element("span", { className: "gf-note" }, app.t("changes.near")),
-      near.map((word) => press(`near ${word}`, element("bdi", {}, word), () => replace(word)))),
-    button(app.t("changes.delete", tokens[place]), () => { panel.word = null; replace(""); }, { disabled: tokens.length < 2 }));
+  const near = await nearestWords(app, sourceIds[place]), title = app.t("changes.near");
+  return element("div", { className: "gf-box" }, form(apply, app.t("changes.replace"), typed, list),
+    near.length > 0 && tightRow(title, element("span", { className: "gf-note" }, title),
+      near.map((word) => wordPress(`near ${word}`, word, () => replace(word)))),
+    button(app.t("changes.delete", tokens[place]), remove, { disabled: tokens.length < 2 }));
 }
 
 /** Returns the source with another word (or none) in one place; all around it stays as it was typed. */
 function withWord(app, ids, place, word) {
-  const { source } = app.engine.tokenizers;
-  const text = app.changes.source ?? app.sentence;
+  const { source } = app.engine.tokenizers, text = app.changes.source ?? app.sentence;
   let start = 0, end = 0;
   for (const piece of source.split(text).slice(0, place + 1)) {
     const spaced = piece.replaceAll("▁", " ");
@@ -335,42 +344,42 @@ function suggestions(app, typed) {
 /** Returns the words whose embeddings point most nearly the same way (cosine), where the weights are in the page. */
 async function nearestWords(app, id) {
   if (app.engine.live !== true || id < 4) return [];
-  const { shape: [count, width], data } = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");
-  const product = (a, b) => {
-    let sum = 0;
-    for (let d = 0; d < width; d++) sum += data[a * width + d] * data[b * width + d];
-    return sum;
-  };
-  const close = Array.from({ length: count }, (_, other) => product(id, other) / Math.sqrt(product(other, other)));
-  const ids = [...close.keys()].filter((other) => other > 3 && other !== id).sort((a, b) => close[b] - close[a]);
-  return app.engine.tokens("source", ids.slice(0, RIVALS)).map((token) => token.replaceAll("▁", ""));
+  const { shape, data } = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");
+  const vector = (word) => data.subarray(word * shape[1], (word + 1) * shape[1]);
+  const product = (a, b) => a.reduce((sum, value, d) => sum + value * b[d], 0);
+  const here = vector(id);
+  const cosine = (word) => product(here, vector(word)) / Math.sqrt(product(vector(word), vector(word)));
+  const close = Array.from({ length: shape[0] }, (_, word) => (word < 4 || word === id ? -Infinity : cosine(word)));
+  const ids = [...close.keys()].sort((a, b) => close[b] - close[a]).slice(0, Math.min(RIVALS, shape[0] - 5));
+  return app.engine.tokens("source", ids).map((token) => token.replaceAll("▁", ""));
 }
 
 /** Returns the words that were likeliest at a place of the output, each to be forced there. */
 async function rivalButtons({ app, rival }) {
   const { ids } = app.result.current.hypothesis;
   const { shape: [, width], data } = await app.value("log_probs");
-  const row = data.subarray(rival * width, (rival + 1) * width);
+  const logProbs = data.subarray(rival * width, (rival + 1) * width);
   const { pad_id: pad, bos_id: bos, eos_id: eos } = app.config;
-  const best = [...row.keys()].filter((id) => ![pad, bos, eos].includes(id)).sort((a, b) => row[b] - row[a]).slice(0, RIVALS);
-  const texts = app.engine.tokens("target", best);
+  const others = [...logProbs.keys()].filter((id) => ![pad, bos, eos].includes(id));
+  const best = others.sort((a, b) => logProbs[b] - logProbs[a]).slice(0, RIVALS);
   const force = (id) => tryChange(app, { prefix: app.engine.decode([...ids.slice(0, rival), id]) });
-  return element("div", { className: "gf-box" },
-    element("p", { className: "gf-note" }, app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)))),
-    element("div", { className: "gf-row gf-tight" }, best.map((id, at) =>
-      press(`force ${texts[at]}`, element("bdi", {}, `${texts[at]} `, element("small", {}, numberText(Math.exp(row[id])))), () => force(id)))));
+  const title = app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)));
+  return element("div", { className: "gf-box" }, element("p", { className: "gf-note" }, title),
+    tightRow(title, app.engine.tokens("target", best).map((text, at) => wordPress(`force ${text}`,
+      [`${text} `, element("small", {}, numberText(Math.exp(logProbs[best[at]])))], () => force(best[at])))));
 }
 
 function field(label, value, key) {
-  return keyed(element("input", { type: "text", value, dir: "auto", autocomplete: "off", spellcheck: false, placeholder: label }), key, label);
+  const looks = { type: "text", value, dir: "auto", autocomplete: "off", spellcheck: false, placeholder: label };
+  return keyed(element("input", looks), key, label);
 }
 
-function form(action, ...controls) {
-  return element("form", { className: "gf-row", onsubmit: (event) => { event.preventDefault(); action(); } }, controls);
-}
-
-function submit(label) {
-  return element("button", { type: "submit" }, label);
+function form(action, label, ...controls) {
+  const onsubmit = (event) => {
+    event.preventDefault();
+    action();
+  };
+  return element("form", { className: "gf-row", onsubmit }, controls, element("button", { type: "submit" }, label));
 }
 
 // Heads
@@ -378,21 +387,24 @@ function submit(label) {
 function headsSection({ app }) {
   const { ablated } = app.changes, { heads } = app.config;
   const all = Array.from({ length: heads }, (_, head) => head);
-  const set = (names, list) => tryChange(app, { ablated: names.reduce((lists, name) => withList(lists, name, list), ablated) });
-  const everyOff = (names) => names.every((name) => ablated[name]?.length === heads);
-  const allOff = (names, what) => press(`all ${what}`, app.t("changes.all"), () => set(names, everyOff(names) ? [] : all),
-    { pressed: everyOff(names), label: app.t("changes.all.of", what) });
+  const set = (names, list) =>
+    tryChange(app, { ablated: names.reduce((lists, name) => withList(lists, name, list), ablated) });
+  const allOff = (names, what) => {
+    const pressed = names.every((name) => ablated[name]?.length === heads);
+    return press(`all ${what}`, app.t("changes.all"), () => set(names, pressed ? [] : all),
+      { pressed, label: app.t("changes.all.of", what) });
+  };
   const toggle = (name, head) => {
     const off = ablated[name] ?? [], pressed = off.includes(head);
-    const next = pressed ? off.filter((one) => one !== head) : [...off, head].sort((a, b) => a - b);
-    return press(`${name} ${head}`, head, () => set([name], next), { pressed, label: app.t("changes.off", head, placeName(app, name)) });
+    const next = pressed ? without(off, head) : [...off, head].sort((a, b) => a - b);
+    return press(`${name} ${head}`, head, () => set([name], next),
+      { pressed, label: app.t("changes.off", head, placeName(app, name)) });
   };
   return FAMILIES.map((family) => {
     const names = Array.from({ length: app.layersOf(family) }, (_, layer) => attentionName(family, layer));
     const title = app.t(`family.${family.id}`);
-    return element("div", { role: "group", "aria-label": title, className: "gf-heads" },
-      element("h3", {}, title, " ", allOff(names, title)),
-      names.map((name, layer) => element("div", { className: "gf-row gf-tight" },
+    return element("div", { className: "gf-heads" }, element("h3", {}, title, " ", allOff(names, title)),
+      names.map((name, layer) => tightRow(placeName(app, name),
         element("span", { className: "gf-note" }, `${app.t("word.layer")} ${layer}`),
         all.map((head) => toggle(name, head)), allOff([name], placeName(app, name)))));
   });
@@ -400,10 +412,9 @@ function headsSection({ app }) {
 
 // Masks, and rows by hand
 
-/** Returns drop-downs that say which attention, and which of its rows or keys, is meant. */
+/** Returns drop-downs that say which attention, and which of its heads, rows and keys, is meant. */
 function atChoosers(panel, ...parts) {
-  const { app, at } = panel;
-  const { rows, columns } = app.labels(`${at.attention}.weights`);
+  const { app, at } = panel, { rows, columns } = app.labels(`${at.attention}.weights`);
   at.query = Math.min(at.query, rows.length - 1);
   at.key = Math.min(at.key, columns.length - 1);
   const pairs = {
@@ -417,13 +428,12 @@ function atChoosers(panel, ...parts) {
       at[part] = part === "attention" ? value : Number(value);
       panel.redraw();
     };
-    return labelled(app.t(`changes.at.${part}`), keyed(chooser("", pairs[part](), String(at[part]), pick), part));
+    return labelled(app.t(`changes.at.${part}`), chooser("", pairs[part](), String(at[part]), pick), part);
   }));
 }
 
-function labelled(text, control) {
-  control.setAttribute("aria-label", text);
-  return element("label", {}, element("span", { className: "gf-note" }, text), control);
+function labelled(text, control, key) {
+  return element("label", {}, element("span", { className: "gf-note" }, text), keyed(control, key, text));
 }
 
 function tokenPairs(tokens) {
@@ -434,19 +444,19 @@ function masksSection(panel) {
   const { app, at } = panel;
   const choosers = atChoosers(panel, "attention", "query", "key");
   const { rows, columns, columnSide } = app.labels(`${at.attention}.weights`);
-  const may = app.allowed(at.attention, at.query, at.key);
-  const left = columns.some((_, key) => app.allowed(at.attention, at.query, key));
-  const [query, key] = [rows[at.query], columns[at.key]];
-  const edits = activeMasks(app);
+  const query = rows[at.query], key = columns[at.key], may = app.allowed(at.attention, at.query, at.key);
+  const left = columns.some((_, place) => app.allowed(at.attention, at.query, place));
+  const everywhere = attentionNames(app.config).filter((name) => app.labels(`${name}.weights`).columnSide === columnSide);
   const set = (masks) => tryChange(app, { masks });
+  const said = (text, good) => element("p", { role: "status", className: good ? "" : "gf-blocked" }, text);
+  const edits = activeMasks(app);
   return [
     choosers,
-    element("p", { role: "status", className: may ? "" : "gf-blocked" }, app.t(may ? "changes.may" : "changes.may.not", query, key)),
-    !left && element("p", { role: "status", className: "gf-blocked" }, app.t("changes.no.key", query)),
-    element("div", { className: "gf-row" },
-      press("toggle", app.t(may ? "changes.block" : "changes.open"), () => set(toggledCell(app, at, !may))),
+    said(app.t(may ? "changes.may" : "changes.may.not", query, key), may),
+    !left && said(app.t("changes.no.key", query), false),
+    row(press("toggle", app.t(may ? "changes.block" : "changes.open"), () => set(toggledCell(app, at, !may))),
       press("hide", app.t("changes.hide", key), () => set(hiding(app, [at.attention], at.key))),
-      press("hide all", app.t("changes.hide.all", key), () => set(hiding(app, lookingAt(app, columnSide), at.key)))),
+      press("hide all", app.t("changes.hide.all", key), () => set(hiding(app, everywhere, at.key)))),
     edits.length > 0 && element("h3", {}, app.t("changes.edits")),
     edits.length > 0 && chips(app, edits),
   ];
@@ -459,128 +469,126 @@ function toggledCell(app, { attention, query, key }, may) {
   return withList(app.changes.masks, attention, others.length < cells.length ? others : [...cells, [query, key, may]]);
 }
 
-/** Returns the masks with a key that nobody may look at, in some attentions; also not what is written later. */
+/** Returns the masks with a key that nobody may look at in some attentions, not even words that are written later. */
 function hiding(app, names, key) {
-  const { sourceIds } = app.result.current;
+  const { length } = app.result.current.sourceIds;
   return names.reduce((masks, name) => {
     const ofTarget = name.startsWith("decoder");
     const first = ofTarget && name.endsWith("self_attention") ? key : 0;
-    const last = sourceIds.length + (ofTarget ? LATER : 0);
-    const cells = Array.from({ length: Math.max(0, last - first) }, (_, row) => [first + row, key, false]);
+    const count = Math.max(0, length + (ofTarget ? LATER : 0) - first);
+    const cells = Array.from({ length: count }, (_, place) => [first + place, key, false]);
     return withList(masks, name, [...(masks[name] ?? []).filter((cell) => cell[1] !== key), ...cells]);
   }, app.changes.masks);
-}
-
-/** Returns the attentions whose keys are the source's, or the target's, words. */
-function lookingAt(app, side) {
-  return attentionNames(app.config).filter((name) => app.labels(`${name}.weights`).columnSide === side);
 }
 
 async function handSection(panel) {
   const { app, at } = panel;
   const choosers = atChoosers(panel, "attention", "head", "query");
-  const row = await rowOf(panel);
-  const { columns } = app.labels(`${at.attention}.weights`);
-  const sum = element("span", { className: "gf-note", role: "status" });
-  const total = () => row.reduce((all, weight) => all + weight, 0);
-  const add = () => { sum.textContent = app.t("changes.sum", numberText(total())); };
-  add();
-  const sliders = columns.map((token, key) => {
-    const shown = element("output", {}, numberText(row[key], 2));
-    const slider = element("input", { type: "range", min: "0", max: "1", step: "0.01", value: String(row[key]),
-      oninput: () => { row[key] = Number(slider.value); shown.textContent = numberText(row[key], 2); add(); } });
+  const weights = await rowOf(panel), total = () => weights.reduce((sum, weight) => sum + weight, 0);
+  const sum = element("span", { className: "gf-note", role: "status" }, app.t("changes.sum", numberText(total())));
+  const sliders = app.labels(`${at.attention}.weights`).columns.map((token, key) => {
+    const shown = element("output", {}, numberText(weights[key], 2));
+    const oninput = () => {
+      weights[key] = Number(slider.value);
+      shown.textContent = numberText(weights[key], 2);
+      sum.textContent = app.t("changes.sum", numberText(total()));
+    };
+    const slider = element("input", { type: "range", min: "0", max: "1", step: "0.01", value: String(weights[key]), oninput });
     return element("label", { className: "gf-weight" }, element("bdi", {}, token), keyed(slider, `weight ${key}`, token), shown);
   });
-  const fill = (weights) => {
-    panel.row.weights = weights;
+  const fill = (rule) => () => {
+    panel.row.weights = weights.map(rule(total() || 1));
     panel.redraw();
   };
+  const apply = () => tryChange(app, { overrides: withRow(app, at, weights) });
   return [
     choosers, element("div", { className: "gf-weights" }, sliders), sum,
-    element("div", { className: "gf-row" },
-      press("normalise", app.t("changes.normalise"), () => fill(row.map((weight) => weight / (total() || 1)))),
-      press("even", app.t("changes.even"), () => fill(row.map(() => 1 / row.length))),
-      press("apply", app.t("changes.apply"), () => tryChange(app, { overrides: withRow(app, at, row) }), { className: "gf-primary" })),
+    row(press("normalise", app.t("changes.normalise"), fill((all) => (weight) => weight / all)),
+      press("even", app.t("changes.even"), fill(() => () => 1 / weights.length)),
+      press("apply", app.t("changes.apply"), apply, { className: "gf-primary" })),
   ];
 }
 
 /** Returns the weights that the reader is writing: at first those that the chosen row has. */
 async function rowOf(panel) {
-  const { app, at } = panel;
-  const { shape: [, rows, columns], data } = await app.value(`${at.attention}.weights`);
-  const from = (at.head * rows + at.query) * columns;
-  const key = JSON.stringify([at.attention, at.head, at.query, columns, [...data.subarray(from, from + columns)]]);
-  if (panel.row?.key !== key) panel.row = { key, weights: [...data.subarray(from, from + columns)] };
+  const { attention, head, query } = panel.at;
+  const { shape: [, rows, columns], data } = await panel.app.value(`${attention}.weights`);
+  const from = (head * rows + query) * columns, weights = [...data.subarray(from, from + columns)];
+  const key = JSON.stringify([attention, head, query, weights]);
+  if (panel.row?.key !== key) panel.row = { key, weights };
   return panel.row.weights;
 }
 
 function withRow(app, { attention, head, query }, weights) {
-  const rows = (app.changes.overrides[attention] ?? []).filter((row) => row[0] !== head || row[1] !== query);
+  const others = (app.changes.overrides[attention] ?? []).filter((one) => one[0] !== head || one[1] !== query);
   const short = weights.map((weight) => Math.round(weight * 1e5) / 1e5);
-  return withList(app.changes.overrides, attention, [...rows, [head, query, short]]);
+  return withList(app.changes.overrides, attention, [...others, [head, query, short]]);
 }
 
 // Patches
 
 async function patchSection(panel) {
-  const { app, patch } = panel;
+  const { app, patch } = panel, points = pointNames(app.config);
   if (app.engine.live === false) return [];
-  const points = pointNames(app.config), stream = points.filter((name) => name.endsWith(app.config.norm === "pre" ? ".added" : ".normed"));
+  const stream = points.filter((name) => name.endsWith(app.config.norm === "pre" ? ".added" : ".normed"));
   patch.sentence ??= likestExample(app);
-  patch.point ??= stream[0] ?? points[0];
+  patch.point ??= stream[0];
   patch.head ??= "";
+  const pick = (part) => (value) => {
+    patch[part] = value;
+    panel.redraw();
+  };
   const sentence = field(app.t("changes.patch.sentence"), patch.sentence, "patch sentence");
-  const pick = (part) => (value) => { patch[part] = value; panel.redraw(); };
-  const option = (name) => element("option", { value: name, selected: name === patch.point }, name);
+  const options = (label, names) => element("optgroup", { label: app.t(label) },
+    names.map((name) => element("option", { value: name, selected: name === patch.point }, name)));
   const point = element("select", { onchange: () => pick("point")(point.value) },
-    element("optgroup", { label: app.t("changes.patch.stream") }, stream.map(option)),
-    element("optgroup", { label: app.t("changes.patch.more") }, points.filter((name) => !stream.includes(name)).map(option)));
-  const heads = [["", app.t("changes.patch.heads")], ...Array.from({ length: app.config.heads }, (_, at) => [String(at), String(at)])];
+    options("changes.patch.stream", stream), options("changes.patch.more", points.filter((name) => !stream.includes(name))));
+  const heads = Array.from({ length: app.config.heads }, (_, head) => [String(head), String(head)]);
+  const head = () => chooser("", [["", app.t("changes.patch.heads")], ...heads], patch.head, pick("head"));
   return [
-    form(() => pick("sentence")(sentence.value), sentence, submit(app.t("changes.patch.use"))),
-    element("div", { className: "gf-fields" },
-      labelled(app.t("changes.patch.point"), keyed(point, "point")),
-      hasHeads(patch.point) && labelled(app.t("word.head"), keyed(chooser("", heads, patch.head, pick("head")), "patch head"))),
+    form(() => pick("sentence")(sentence.value), app.t("changes.patch.use"), sentence),
+    element("div", { className: "gf-fields" }, labelled(app.t("changes.patch.point"), point, "point"),
+      hasHeads(patch.point) && labelled(app.t("word.head"), head(), "patch head")),
     ...(patch.sentence ? await patchPositions(panel) : []),
   ];
 }
 
 async function patchPositions(panel) {
-  const { app, patch } = panel;
-  const [here, there] = await patchTokens(panel);
+  const { app, patch } = panel, here = app.labels(patch.point).rows, there = await patchTokens(panel);
   if (!there) return [];
   const key = JSON.stringify([here, there]);
   if (patch.key !== key) Object.assign(patch, { key, pairs: differingPlaces(here, there), here: 0, there: 0 });
-  const change = (action) => () => { action(); panel.redraw(); };
+  const pairs = (made) => () => {
+    patch.pairs = made();
+    panel.redraw();
+  };
   const place = (part, tokens) => labelled(app.t(`changes.patch.${part}`),
-    keyed(chooser("", tokenPairs(tokens), String(patch[part]), (value) => { patch[part] = Number(value); }), `patch ${part}`));
-  const add = () => { patch.pairs = [...patch.pairs.filter(([to]) => to !== patch.here), [patch.here, patch.there]]; };
-  const apply = () => tryChange(app, { patches: [...app.changes.patches, {
-    point: patch.point, sentence: patch.sentence, positions: patch.pairs,
-    ...(hasHeads(patch.point) && patch.head !== "" ? { heads: [Number(patch.head)] } : {}),
-  }] });
+    chooser("", tokenPairs(tokens), String(patch[part]), (value) => { patch[part] = Number(value); }), `patch ${part}`);
+  const add = pairs(() => [...patch.pairs.filter(([to]) => to !== patch.here), [patch.here, patch.there]]);
+  const heads = hasHeads(patch.point) && patch.head ? { heads: [Number(patch.head)] } : {};
+  const made = { point: patch.point, sentence: patch.sentence, positions: patch.pairs, ...heads };
+  const apply = () => tryChange(app, { patches: [...app.changes.patches, made] });
   return [
     element("ul", { className: "gf-chips", "aria-label": app.t("changes.patch.pairs") }, patch.pairs.map((pair) =>
-      chip(app, `${here[pair[0]]} ← ${there[pair[1]]}`, change(() => { patch.pairs = patch.pairs.filter((one) => one !== pair); })))),
-    element("div", { className: "gf-fields" }, place("here", here), place("there", there), press("patch add", app.t("changes.patch.add"), change(add))),
+      chip(app, `${here[pair[0]]} ← ${there[pair[1]]}`, pairs(() => without(patch.pairs, pair))))),
+    element("div", { className: "gf-fields" }, place("here", here), place("there", there),
+      press("patch add", app.t("changes.patch.add"), add)),
     press("patch apply", app.t("changes.apply"), apply, { className: "gf-primary", disabled: patch.pairs.length === 0 }),
   ];
 }
 
-/** Returns the tokens at the point's rows, here and in the other sentence, whose own translation is found for that. */
-async function patchTokens(panel) {
-  const { app, patch } = panel;
-  const { rows, rowSide } = app.labels(patch.point);
-  const key = JSON.stringify([patch.sentence, app.changes.checkpoint]);
-  const changes = app.engineChanges({ ...NO_CHANGES, checkpoint: app.changes.checkpoint });
-  if (patch.donor?.key !== key) patch.donor = { key, made: app.translated(patch.sentence, "", changes) };
+/** Returns the other sentence's tokens at the point's rows, or null; its own translation is found for that. */
+async function patchTokens({ app, patch }) {
+  const { checkpoint } = app.changes, key = JSON.stringify([patch.sentence, checkpoint]);
   try {
+    if (patch.donor?.key !== key) {
+      patch.donor = { key, made: app.translated(patch.sentence, "", app.engineChanges({ ...NO_CHANGES, checkpoint })) };
+    }
     const { sourceTokens, targetTokens } = await patch.donor.made;
-    return [rows, rowSide === "source" ? sourceTokens : targetTokens];
+    return app.labels(patch.point).rowSide === "source" ? sourceTokens : targetTokens;
   } catch (error) {
-    patch.donor = null;
     app.emit("problem", error.message);
-    return [rows, null];
+    return null;
   }
 }
 
@@ -590,8 +598,8 @@ function differingPlaces(here, there) {
   let start = 0, end = 0;
   while (start < least && here[start] === there[start]) start++;
   while (end < least - start && here.at(-1 - end) === there.at(-1 - end)) end++;
-  const places = Array.from({ length: least - start - end }, (_, at) => start + at);
-  return places.filter((at) => here[at] !== there[at]).map((at) => [at, at]);
+  const places = Array.from({ length: least - start - end }, (_, place) => start + place);
+  return places.filter((place) => here[place] !== there[place]).map((place) => [place, place]);
 }
 
 /** Returns the example that is nearest to the sentence: as long, with the fewest other words. */
@@ -599,35 +607,34 @@ function likestExample(app) {
   const words = app.sentence.split(" ");
   const distance = (text) => {
     const others = text.split(" ");
-    return Math.abs(others.length - words.length) * 100 + others.filter((word, at) => word !== words[at]).length;
+    return Math.abs(others.length - words.length) * 100 + others.filter((word, place) => word !== words[place]).length;
   };
-  return app.payload.examples.filter((text) => text !== app.sentence).sort((a, b) => distance(a) - distance(b))[0] ?? "";
+  const others = app.payload.examples.filter((text) => text !== app.sentence);
+  return others.sort((a, b) => distance(a) - distance(b))[0] ?? "";
 }
 
 // Switches
 
 function switchRow(name, about, checked, set, disabled = false) {
   const box = element("input", { type: "checkbox", checked, disabled, onchange: () => set(box.checked) });
-  return element("div", { className: "gf-switch" }, element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name)),
-    element("p", { className: "gf-note" }, about));
+  return element("div", { className: "gf-switch" },
+    element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name)), element("p", { className: "gf-note" }, about));
 }
 
 function partsSection({ app }) {
-  return ["positions", "scale"].map((part) => switchRow(app.t(`changes.${part}`), app.t(`changes.${part}.about`), !app.changes[part],
-    (off) => tryChange(app, { [part]: !off })));
+  return ["positions", "scale"].map((part) => switchRow(app.t(`changes.${part}`), app.t(`changes.${part}.about`),
+    !app.changes[part], (off) => tryChange(app, { [part]: !off })));
 }
 
 function mistakesSection({ app }) {
-  const { mistakes } = app.changes;
-  const { sourceIds, targetIds } = app.result.current;
+  const { mistakes } = app.changes, { sourceIds, targetIds } = app.result.current;
   return MISTAKES.map(({ id, first }) => {
-    const point = first(app.config);
-    const set = (on) => tryChange(app, { mistakes: [...mistakes.filter((one) => one !== id), ...(on ? [id] : [])] });
-    const row = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), mistakes.includes(id), set, point === null);
+    const point = first(app.config), show = () => app.show({ stage: "point", point: { name: point, head: 0 } });
+    const set = (on) => tryChange(app, { mistakes: on ? [...mistakes, id] : without(mistakes, id) });
+    const made = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), mistakes.includes(id), set, !point);
     const equal = id === "target_padding_mask" && sourceIds.length === targetIds.length;
-    row.append(element("p", { className: "gf-note" }, point === null ? app.t(`mistake.${id}.none`) : app.t("changes.first"), " ",
-      point && button(point, () => app.show({ stage: "point", point: { name: point, head: 0 } }), { className: "gf-link" }),
-      equal ? ` ${app.t("changes.equal")}` : ""));
-    return row;
+    made.append(element("p", { className: "gf-note" }, app.t(point ? "changes.first" : `mistake.${id}.none`), " ",
+      point && button(point, show, { className: "gf-link" }), equal && ` ${app.t("changes.equal")}`));
+    return made;
   });
 }

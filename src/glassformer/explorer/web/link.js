@@ -135,10 +135,10 @@ function parsedHash(app, hash) {
 }
 
 function place(app, state, key, value) {
-  const search = { beam: "beamSize", penalty: "lengthPenalty" }[key];
   if (key === "text") state.sentence = value;
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
-  else if (search && Number.isFinite(value)) state.search[search] = value;
+  else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
+  else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn(NO_CHANGES, key) || key === "source" || key === "prefix") state.changes[key] = value;
   else if (Object.hasOwn(LOOKS, key) && LOOKS[key](value, app)) state.ui[key] = value;
   else throw new Error(key);

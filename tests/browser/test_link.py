@@ -1,0 +1,223 @@
+"""The link: what a reader sees and has changed is in the address, and comes back from it."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from glassformer.explorer.module import explorer_module
+from glassformer.explorer.page import html
+from glassformer.explorer.payload import payload
+
+SENTENCE = "the black cat sleeps ."
+SELF, CROSS = "encoder.layers.0.self_attention", "decoder.layers.1.cross_attention"
+CHANGES: dict[str, Any] = {
+    "source": "a big dog sleeps .",
+    "prefix": "un & grand",
+    "ablated": {CROSS: [0, 3]},
+    "masks": {SELF: [[0, 1, False], [1, 1, False], [2, 3, False]], CROSS: [[query, 2, False] for query in range(56)]},
+    "overrides": {SELF: [[2, 1, [0.25, 0.5, 0.25]]]},
+    "patches": [{"point": f"{SELF}.normed", "sentence": "the cat #1 & 100%", "positions": [[1, 2]]}],
+    "positions": False,
+    "mistakes": ["no_scale", "no_causal_mask"],
+}
+SEEN = """() => {
+  const { app } = glassformer, { current, firstDifference, logProbOfReference } = app.result;
+  const { language, theme, stage, point, heads, panel, selected } = app.ui;
+  return { sentence: app.sentence, changes: app.changes, search: app.search, text: current.text, firstDifference,
+    logProb: current.hypothesis.logProb, logProbOfReference, language, theme, stage, point, heads, panel, selected };
+}"""
+BAD = [
+    "#foo",
+    "#changes",
+    "#ablated={",
+    "#ablated=%FF",
+    "#ablated=null",
+    '#ablated={"encoder.layers.9.self_attention":[0]}',
+    '#masks={"decoder.layers.0.self_attention":[[0,99999999999,0,true]]}',
+    '#masks={"decoder.layers.0.self_attention":"abc"}',
+    '#patches=[{"point":"nowhere"}]',
+    '#mistakes=["no_such"]',
+    '#checkpoint="64"',
+    "#panel=nothing",
+    "#panel=constructor",
+    "#__proto__=1",
+    "#constructor=1",
+    '#point={"name":"logits","head":99}',
+    "#point=null",
+    '#heads={"encoder":{"layer":7,"head":0}}',
+    "#selected=7",
+    "#beam=0",
+    "#beam=many",
+    "#theme=<script>alert(1)</script>",
+]
+
+
+def address(page: Any) -> str:
+    """Return the hash that the page has now."""
+    fragment: str = page.evaluate("location.hash")
+    return fragment
+
+
+def mounted(page: Any, data: dict[str, Any], views: int = 2) -> None:
+    """Put several views of a model into the page that is open."""
+    page.evaluate(
+        """async ([code, text, count]) => {
+          const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+          const { mount } = await import(url);
+          globalThis.views = Array.from({ length: count }, () => mount(document.body.appendChild(document.createElement("div")), JSON.parse(text)));
+          await Promise.all(views.map((view) => view.ready));
+        }""",
+        [explorer_module(), json.dumps(data), views],
+    )
+
+
+def blank(page: Any, tmp_path: Any, body: str = "") -> Any:
+    """Open an empty page of a file."""
+    path = tmp_path / "blank.html"
+    path.write_text(f"<!doctype html><meta charset=utf-8><title>t</title><body>{body}", encoding="utf-8")
+    page.goto(path.as_uri())
+    return page
+
+
+def test_a_link_brings_back_all_that_was_changed_and_seen(make_translator, explore):
+    translator = make_translator()
+    page = explore(translator, SENTENCE)
+    page.evaluate("glassformer.app.open('the cat sees a dog .')")
+    page.evaluate("(changes) => glassformer.set(changes)", CHANGES)
+    page.evaluate("glassformer.app.searchWith({beamSize: 2, lengthPenalty: 0})")
+    page.evaluate(
+        """glassformer.app.show({language: "zh", theme: "dark", stage: "point", point: {name: "logits", head: 1},
+          heads: {...glassformer.app.ui.heads, cross: {layer: 0, head: 3}}})"""
+    )
+    page.evaluate("glassformer.app.select('encoder.layers.1.self_attention.weights', [1, 2, 0])")
+    before, fragment = page.evaluate(SEEN), address(page)
+    page.goto("about:blank")
+    explore(translator, SENTENCE, fragment=fragment)
+    assert page.evaluate(SEEN) == before
+    assert before["firstDifference"] == "source.embedding"
+    assert address(page) == fragment
+
+
+def test_a_link_says_only_what_differs(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    assert address(page) == ""
+    page.evaluate("glassformer.set({mistakes: ['no_scale']})")
+    assert address(page) == "#mistakes=%5B%22no_scale%22%5D"
+    page.evaluate("glassformer.set({mistakes: [], source: 'a dog'})")
+    assert address(page) == "#source=a+dog"
+    page.evaluate("glassformer.reset()")
+    assert address(page) == ""
+    page.evaluate("glassformer.app.show({panel: 'beam', step: 3})")
+    assert address(page) == "#panel=beam"
+
+
+def test_a_word_hidden_from_everyone_is_short(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.evaluate("(masks) => glassformer.set({masks})", {CROSS: [[query, 2, False] for query in range(400)]})
+    assert len(address(page)) < 120
+
+
+def test_changes_leave_no_pages_to_go_back_to(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    before = page.evaluate("history.length")
+    for name in ("no_scale", "mask_zero", "double_softmax"):
+        page.evaluate("(name) => glassformer.set({mistakes: [name]})", name)
+    assert page.evaluate("history.length") == before
+
+
+@pytest.mark.parametrize("fragment", BAD)
+def test_a_bad_link_is_reported_and_leaves_the_page_as_it_is(make_translator, explore, fragment):
+    page = explore(make_translator(), SENTENCE, fragment="#" + quote(fragment[1:], safe="=%&"))
+    alert = page.get_by_role("alert")
+    assert "is ignored" in alert.text_content()
+    assert alert.is_visible()
+    seen = page.evaluate(SEEN)
+    assert (seen["sentence"], seen["firstDifference"], seen["panel"], seen["stage"]) == (
+        SENTENCE,
+        None,
+        "numbers",
+        "map",
+    )
+    assert page.evaluate("({}).polluted") is None
+    page.evaluate("glassformer.set({positions: false})")
+    assert address(page) == "#positions=false"
+
+
+def test_what_a_link_says_is_only_text(make_translator, explore):
+    hostile = "<img src=x onerror=alert(1)> </script> ${1}"
+    page = explore(
+        make_translator(), SENTENCE, fragment=f"#text={quote(hostile)}&prefix={quote(hostile)}&panel=changes"
+    )
+    assert page.evaluate("glassformer.app.sentence") == hostile
+    assert page.evaluate("glassformer.app.changes.prefix") == hostile
+    assert page.locator(".glassformer img, .glassformer script").count() == 0
+
+
+def test_an_address_that_is_typed_changes_the_page(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    first = "glassformer.app.result.firstDifference"
+    wait = """async () => { const end = Date.now() + 5000; while (%s) {
+      if (Date.now() > end) throw new Error("nothing came"); await new Promise(requestAnimationFrame); } }"""
+    page.evaluate("() => { location.hash = '#mistakes=[\"no_scale\"]&panel=changes'; }")
+    page.evaluate(wait % f"{first} !== '{SELF}.scores' || glassformer.app.ui.panel !== 'changes'")
+    page.evaluate("() => { location.hash = ''; }")
+    page.evaluate(wait % f"{first} !== null || glassformer.app.ui.panel !== 'numbers'")
+
+
+def test_of_two_views_the_older_has_the_address(page, tmp_path, make_translator):
+    mounted(blank(page, tmp_path), payload(make_translator(), SENTENCE))
+    page.evaluate("views[1].set({positions: false})")
+    assert address(page) == ""
+    page.evaluate("views[0].set({scale: false})")
+    assert address(page) == "#scale=false"
+    page.evaluate("() => { views[0].close(); }")
+    page.evaluate("views[1].set({mistakes: ['mask_zero']})")
+    assert address(page) == "#positions=false&mistakes=%5B%22mask_zero%22%5D"
+
+
+def test_only_the_older_view_reads_the_address(page, tmp_path, make_translator):
+    blank(page, tmp_path).evaluate("() => { location.hash = '#scale=false'; }")
+    mounted(page, payload(make_translator(), SENTENCE))
+    assert page.evaluate("views.map((view) => view.app.changes.scale)") == [False, True]
+
+
+@pytest.mark.parametrize("sandbox", ["", 'sandbox="allow-scripts"'])
+def test_a_page_in_a_frame_works_without_an_address(page, tmp_path, make_translator, sandbox):
+    blank(page, tmp_path, f'<iframe {sandbox} style="width:900px;height:700px"></iframe>')
+    text = html(payload(make_translator(), SENTENCE)).encode("utf-8", "replace").decode()
+    page.evaluate("(text) => { document.querySelector('iframe').srcdoc = text; }", text)
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("tab", name="What if?").click()
+    frame.get_by_role("button", name="No positions").click()
+    frame.locator(".gf-outcome", has_text="source.positions").wait_for()
+    assert frame.get_by_role("button", name="Copy link").count() == 0
+
+
+def test_a_notebooks_address_is_left_alone(page, tmp_path, make_translator):
+    blank(page, tmp_path).evaluate("() => { location.hash = '#section-2'; }")
+    data = payload(make_translator(), SENTENCE)
+    page.evaluate(
+        """async ([code, text]) => {
+          const { mount } = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+          globalThis.view = mount(document.body, JSON.parse(text), { request: async () => null });
+          await view.set({ positions: false });
+        }""",
+        [explorer_module(), json.dumps(data)],
+    )
+    assert address(page) == "#section-2"
+    assert not page.get_by_role("alert").is_visible()
+
+
+def test_the_link_is_copied_or_shown(make_translator, explore):
+    page = explore(make_translator(), SENTENCE, fragment="#positions=false&panel=changes")
+    page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
+    page.get_by_role("button", name="Copy link").click()
+    link = page.get_by_role("textbox", name="Copy link")
+    link.wait_for()
+    assert link.input_value() == page.url
+    page.evaluate("() => { navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }; }")
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("copied") == page.url

@@ -1,0 +1,193 @@
+"""Training played back on the page: the curve, and what each checkpoint makes of the sentence."""
+
+import json
+from typing import Any
+
+import pytest
+
+from glassformer.explorer.module import explorer_module
+from glassformer.explorer.payload import pack, payload, rounded
+
+SENTENCE = "the black cat sleeps ."
+SEEDS = {8: 27, 64: 34, 512: 28}
+CURVE = {
+    "loss": [[step, 5 / step**0.3] for step in range(1, 1001, 7)],
+    "validation": [[step, 6 / step**0.3] for step in range(200, 1001, 200)],
+}
+
+
+def checkpoints(make_translator: Any) -> dict[str, Any]:
+    """Return the part of a payload that plays a training back: three other random models, and a curve."""
+    packed = {
+        step: pack(dict(rounded(make_translator(seed=seed).model).named_parameters()), "float16")["data"]
+        for step, seed in SEEDS.items()
+    }
+    kept = [{"step": step, "data": data} for step, data in packed.items()]
+    return {"checkpoints": kept, "left_out": [16, 32], "curve": CURVE, "step": 1000}
+
+
+def translation(make_translator: Any, seed: int) -> str:
+    """Return what Python makes of the sentence with the weights of a checkpoint."""
+    translator = make_translator(seed=seed)
+    translator.model.load_state_dict(rounded(translator.model).state_dict())
+    [result] = translator.translate([SENTENCE])
+    text: str = result.text
+    return text
+
+
+def played(page: Any) -> Any:
+    page.set_default_timeout(5000)
+    page.get_by_role("tab", name="Training").click()
+    return page
+
+
+def rows(page: Any) -> list[list[str]]:
+    """Return the table of the checkpoints that were visited."""
+    table: list[list[str]] = page.evaluate(
+        "[...document.querySelectorAll('.gf-visited tbody tr')].map((row) => [...row.children].map((it) => it.textContent))"
+    )
+    return table
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait until an expression about the app is true."""
+    page.evaluate(
+        f"""async () => {{
+          const app = glassformer.app, end = Date.now() + 8000;
+          while (!({condition})) {{
+            if (Date.now() > end) throw new Error("still not true");
+            await new Promise(requestAnimationFrame);
+          }}
+        }}"""
+    )
+
+
+def test_each_checkpoint_gives_its_own_output(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    slider = page.get_by_role("slider", name="Checkpoint")
+    slider.focus()
+    for step in [512, 64, 8]:
+        page.keyboard.press("ArrowLeft")
+        until(page, f"app.changes.checkpoint === {step} && app.result.current !== app.result.reference")
+        page.get_by_role("row", name=f"step {step}").wait_for()
+    expected = [translation(make_translator, seed) for seed in SEEDS.values()]
+    assert [row[:2] for row in rows(page)][:3] == [
+        [f"step {step}", text] for step, text in zip(SEEDS, expected, strict=True)
+    ]
+    assert rows(page)[3][:2] == ["final", page.evaluate("glassformer.app.result.reference.text")]
+    assert len({row[1] for row in rows(page)}) == 4
+    assert slider.get_attribute("aria-valuetext") == "step 8"
+
+
+def test_the_last_place_is_the_runs_own_model(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    slider = page.get_by_role("slider", name="Checkpoint")
+    slider.press("Home")
+    until(page, "app.changes.checkpoint === 8 && app.result.firstDifference === 'source.embedding'")
+    slider.press("End")
+    until(page, "app.changes.checkpoint === null && !app.changed")
+
+
+def test_another_sentence_begins_another_table(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    page.get_by_role("slider", name="Checkpoint").press("Home")
+    page.get_by_role("row", name="step 8").wait_for()
+    page.evaluate("glassformer.app.open('a dog sees the cat')")
+    assert [row[0] for row in rows(page)] == ["final"]
+
+
+def test_playing_goes_through_all_checkpoints_and_stops(make_translator, explore, page):
+    page.clock.install()
+    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    page.get_by_role("button", name="▶ Play").last.click()
+    for step in SEEDS:
+        page.get_by_role("row", name=f"step {step} ").wait_for()
+        page.clock.run_for(1300)
+    until(page, "app.changes.checkpoint === null")
+    page.locator(".gf-training").get_by_role("button", name="▶ Play").wait_for()
+    assert [row[0] for row in rows(page)] == ["step 8", "step 64", "step 512", "final"]
+
+
+@pytest.mark.parametrize("ending", ["pause", "other panel", "close"])
+def test_playing_can_be_stopped(make_translator, explore, page, ending):
+    page.clock.install()
+    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    panel = page.locator(".gf-training")
+    panel.get_by_role("button", name="▶ Play").click()
+    page.get_by_role("row", name="step 8 ").wait_for()
+    page.evaluate("globalThis.kept = glassformer.app")
+    if ending == "pause":
+        panel.get_by_role("button", name="Pause").click()
+    elif ending == "other panel":
+        page.get_by_role("tab", name="Beam").click()
+    else:
+        page.evaluate("glassformer.close()")
+    page.clock.run_for(10_000)
+    assert page.evaluate("kept.changes.checkpoint") == 8
+
+
+def test_nothing_moves_before_the_reader_asks(make_translator, explore, page):
+    page.clock.install()
+    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    page.clock.run_for(10_000)
+    assert page.evaluate("glassformer.app.changes.checkpoint") is None
+
+
+def test_the_curve_has_named_axes_and_a_cursor(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    picture = page.get_by_role("img", name="Curve of the loss; at step 1000: training 0.6")
+    assert picture.locator("text").all_text_contents() == [
+        *["0", "2", "4", "6"], *["1", "10", "100", "1000"], "step", "loss (nats per word)",
+    ]  # fmt: skip
+    at = "Number(document.querySelector('.gf-cursor').getAttribute('x1'))"
+    last = page.evaluate(at)
+    page.get_by_role("slider", name="Checkpoint").press("Home")
+    page.get_by_role("img", name="Curve of the loss; at step 8: ").wait_for()
+    first = page.evaluate(at)
+    page.get_by_role("button", name="Logarithmic steps").click()
+    assert page.evaluate(at) < first < last
+
+
+def test_steps_that_did_not_fit_are_named(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    page.get_by_text("did not fit into the page: 16, 32.").wait_for()
+
+
+def test_without_checkpoints_it_says_how_to_get_them(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, curve=CURVE))
+    page.get_by_text("--html FILE --playback").wait_for()
+    page.get_by_role("img", name="Curve of the loss").wait_for()
+    assert page.locator(".gf-training").get_by_role("slider").count() == 0
+
+
+def test_weights_that_did_not_travel_are_fetched_when_chosen(page, tmp_path, make_translator):
+    (tmp_path / "blank.html").write_text("<!doctype html><title>t</title>")
+    page.goto((tmp_path / "blank.html").as_uri())
+    more = checkpoints(make_translator)
+    kept = {one["step"]: one["data"] for one in more["checkpoints"]}
+    data = (
+        payload(make_translator(), SENTENCE) | more | {"checkpoints": [{"step": step, "data": None} for step in kept]}
+    )
+    page.evaluate(
+        """async ([code, text, kept]) => {
+          const { mount } = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+          globalThis.asked = [];
+          const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
+          const request = async (message) => (asked.push(message), { message: {}, buffers: [bytes(kept[message.step])] });
+          await mount(document.body, JSON.parse(text), { request }).ready;
+        }""",
+        [explorer_module(), json.dumps(data), kept],
+    )
+    played(page).get_by_role("slider", name="Checkpoint").press("Home")
+    page.get_by_role("row", name="step 8 ").wait_for()
+    assert page.evaluate("asked") == [{"kind": "checkpoint", "step": 8}]
+    assert rows(page)[0][1] == translation(make_translator, SEEDS[8])
+
+
+def test_weights_that_cannot_be_fetched_are_a_problem_that_is_told(make_translator, explore):
+    more = checkpoints(make_translator) | {"checkpoints": [{"step": 8, "data": None}]}
+    page = played(explore(make_translator(), SENTENCE, **more))
+    page.get_by_role("slider", name="Checkpoint").press("Home")
+    page.get_by_role("alert").get_by_text("need Python").wait_for()
+    assert page.evaluate("glassformer.app.changed") is False
+    assert page.get_by_role("slider", name="Checkpoint").input_value() == "1"
