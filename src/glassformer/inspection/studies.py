@@ -93,8 +93,9 @@ def patching_study(
 ) -> Iterator[PatchEffect]:
     """Yield how far each position of each point, taken from the clean source, restores a preference in the corrupted.
 
-    The preference is log p(right) − log p(wrong), two outputs with `<eos>`; the sources have it too, and are equally
-    long. Positions are those of the point: of the source or, behind the decoder's input, of the target.
+    The preference is log p(right) − log p(wrong), of two outputs or of their beginnings, such as those that end with
+    a pronoun. The sources, with `<eos>`, are equally long. Positions are those of the point: of the source or, behind
+    the decoder's input, of the target.
 
     Raises:
         ShapeError: the sources are not equally long.
