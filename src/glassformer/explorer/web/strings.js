@@ -191,7 +191,7 @@ const WORDS = {
   "changes.try": ["Try first:", "先试试:"],
   "changes.try.cross": ["last cross-attention off", "关闭最后一层交叉注意力"],
   "changes.try.causal": ["let the decoder see the future", "让解码器看到未来"],
-  "changes.needs": ["Changes need Python behind the page: glassformer explore RUN", "改动需要页面背后有 Python:glassformer explore RUN"],
+  "changes.needs": ["This page shows what was recorded. To change anything it needs Python behind the page: glassformer explore RUN", "本页只显示录制的内容。要改动,需要页面背后有 Python:glassformer explore RUN"],
   "changes.active": ["What is changed", "已有的改动"],
   "changes.undo": ["↶ Undo", "↶ 撤销"],
   "changes.redo": ["↷ Redo", "↷ 重做"],

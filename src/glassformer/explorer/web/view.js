@@ -24,10 +24,11 @@ export function createView(el, payload, host) {
   const root = element("div", { className: "glassformer" });
   refill(el, element("style", {}, STYLES), root);
   let app = null;
-  const ready = createApp(payload, host, closing.signal).then((made) => {
+  const ready = createApp(payload, host, closing.signal).then(async (made) => {
     if (closing.signal.aborted) return;
     app = made;
     build(root, app);
+    await keepLink(app);
   });
   ready.catch((error) => refill(root, element("p", { className: "gf-error", role: "alert" }, String(error.message ?? error))));
   const after = (action) => async (...given) => (await ready, action(...given));
@@ -68,7 +69,6 @@ function build(root, app) {
   dress();
   app.on("ui", dress);
   watchSize(root, app);
-  keepLink(app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
   root.prepend(problems);
   app.on("problem", (text) => {
