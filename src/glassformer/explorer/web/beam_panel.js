@@ -1,6 +1,7 @@
-// The beam tree: every candidate that the search weighed, what became of it, and how the length penalty ranks the ends.
+// The beam tree: every candidate that the search weighed, what became of it, and how the length penalty ranks
+// the ends.
 import { button, chooser, element, numberText, refill, tokenElement } from "./dom.js";
-import { drawing, slider } from "./figure.js";
+import { drawing, remark, slider } from "./figure.js";
 import { lengthPenaltyOf } from "./search.js";
 
 const MOST_NODES = 250;
@@ -16,7 +17,13 @@ export function createBeamPanel(app) {
   const details = element("div", { className: "gf-path" });
   const ranking = element("div");
   const body = element("div", {}, bar, about, tree.element, details, ranking);
-  const dialog = element("dialog", { className: "gf-dialog", onclose: () => { panel.prepend(body); draw(); } });
+  const dialog = element("dialog", {
+    className: "gf-dialog",
+    onclose: () => {
+      panel.prepend(body);
+      draw();
+    },
+  });
   const panel = element("div", { className: "gf-beam" }, body, dialog);
 
   const ended = () => rankedEnds(app.result.current.search.tree, state.alpha);
@@ -29,34 +36,53 @@ export function createBeamPanel(app) {
   }
 
   function fill() {
-    state.alpha = app.search.lengthPenalty;
-    state.looked = null;
     const { beamSize } = app.search;
-    const sizes = Array.from({ length: Math.max(LARGEST_BEAM, beamSize) }, (_, at) => [String(at + 1), String(at + 1)]);
-    const size = chooser(app.t("beam.size"), sizes, String(beamSize), (next) => searchAgain(app, { beamSize: Number(next) }));
+    const sizes = Array.from({ length: Math.max(LARGEST_BEAM, beamSize) }, (_, at) => String(at + 1));
+    const resize = (next) => searchAgain(app, { beamSize: Number(next) });
+    const size = chooser(
+      app.t("beam.size"),
+      sizes.map((one) => [one, one]),
+      String(beamSize),
+      resize,
+    );
     size.disabled = app.engine.live === false;
-    const kinds = [[0, "beam.pruned.none"], [2, "beam.pruned.best"], [Infinity, "beam.pruned.all"]].map(([count, key]) => [String(count), app.t(key)]);
+    const counts = { 0: "none", 2: "best", Infinity: "all" };
+    const kinds = Object.keys(counts).map((count) => [count, app.t(`beam.pruned.${counts[count]}`)]);
     const larger = button("⤢", enlarge, { className: "gf-larger", title: app.t("beam.larger") });
     larger.setAttribute("aria-label", larger.title);
-    refill(bar, element("label", {}, app.t("beam.size"), size),
-      chooser(app.t("beam.show"), kinds, String(state.pruned), (next) => { state.pruned = Number(next); draw(); }),
-      larger);
-    about.textContent = `${app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize)} ${app.t("beam.legend")}`;
-    const again = button(app.t("beam.again"), () => searchAgain(app, { lengthPenalty: state.alpha }), { disabled: true });
+    refill(
+      bar,
+      element("label", {}, app.t("beam.size"), size),
+      chooser(app.t("beam.show"), kinds, String(state.pruned), (next) => {
+        state.pruned = Number(next);
+        draw();
+      }),
+      larger,
+    );
+    const kind = app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize);
+    about.textContent = `${kind} ${app.t("beam.legend")}`;
+    const again = button(app.t("beam.again"), () => searchAgain(app, { lengthPenalty: state.alpha }));
     const list = element("div", { className: "gf-scroll" });
-    const alpha = slider("α", {
-      low: Math.min(0, state.alpha), high: Math.max(2, state.alpha), step: 0.05, value: state.alpha, written: (value) => numberText(value, 2),
-    }, (value) => {
+    const range = { low: Math.min(0, state.alpha), high: Math.max(2, state.alpha), step: 0.05 };
+    const written = (value) => numberText(value, 2);
+    const alpha = slider("α", { ...range, value: state.alpha, written }, (value) => {
       state.alpha = value;
       state.looked = null; // the best path is followed
-      again.disabled = app.engine.live === false || value === app.search.lengthPenalty;
       rank();
     });
     const rank = () => {
+      again.disabled = app.engine.live === false || state.alpha === app.search.lengthPenalty;
       refill(list, rankingTable(app, ended(), look));
       draw();
     };
-    refill(ranking, element("h3", {}, app.t("beam.penalty")), element("p", { className: "gf-note" }, app.t("beam.penalty.about")), alpha, again, list);
+    refill(
+      ranking,
+      element("h3", {}, app.t("beam.penalty")),
+      remark(app.t("beam.penalty.about")),
+      alpha,
+      again,
+      list,
+    );
     rank();
   }
 
@@ -70,12 +96,20 @@ export function createBeamPanel(app) {
 
   function enlarge() {
     dialog.setAttribute("aria-label", app.t("panel.beam"));
-    refill(dialog, button(app.t("word.close"), () => dialog.close(), { className: "gf-close" }), body);
+    refill(
+      dialog,
+      button(app.t("word.close"), () => dialog.close(), { className: "gf-close" }),
+      body,
+    );
     dialog.showModal();
     draw();
   }
 
-  app.on("result", fill);
+  app.on("result", () => {
+    state.alpha = app.search.lengthPenalty;
+    state.looked = null;
+    fill();
+  });
   app.on("busy", (busy) => panel.setAttribute("aria-busy", String(busy)));
   app.on("resize", draw);
   app.on("ui", (keys) => {
@@ -96,12 +130,14 @@ async function searchAgain(app, search) {
   }
 }
 
-/** Returns the finished candidates, best first: {node, length, score}. Equal scores stay in the order of the search. */
+/** Returns the finished candidates, best first: {node, length, score}; ties in the order of the search. */
 function rankedEnds(nodes, alpha) {
-  const ends = nodes.filter(({ state }) => state === "finished").map((node) => {
-    const length = node.position + 1;
-    return { node, length, score: node.logProb / lengthPenaltyOf(length, alpha) };
-  });
+  const ends = nodes
+    .filter(({ state }) => state === "finished")
+    .map((node) => {
+      const length = node.position + 1;
+      return { node, length, score: node.logProb / lengthPenaltyOf(length, alpha) };
+    });
   return ends.sort((a, b) => b.score - a.score);
 }
 
@@ -123,7 +159,7 @@ function textOf(app, path) {
   return app.engine.decode(path.filter(({ state }) => state !== "finished").map(({ token }) => token));
 }
 
-/** Returns the nodes that are drawn: the paths to the ends first, then what was kept, then the best of what was not. */
+/** Returns the nodes that are drawn: paths to the ends first, then what was kept, then some of the others. */
 function drawnNodes(nodes, ends, pruned) {
   const counts = new Map();
   const among = (node) => {
@@ -131,19 +167,25 @@ function drawnNodes(nodes, ends, pruned) {
     return counts.get(node.position) <= pruned;
   };
   const worth = [
-    ...ends.flatMap(({ node }) => pathTo(nodes, node.id)), ...nodes.filter(({ state }) => state === "kept"),
+    ...ends.flatMap(({ node }) => pathTo(nodes, node.id)),
+    ...nodes.filter(({ state }) => state === "kept"),
     ...nodes.filter((node) => node.state === "pruned" && among(node)),
   ];
   const wanted = new Set([nodes[0], ...worth]);
-  return { drawn: [...wanted].slice(0, MOST_NODES).sort((a, b) => a.id - b.id), left: Math.max(0, wanted.size - MOST_NODES) };
+  return {
+    drawn: [...wanted].slice(0, MOST_NODES).sort((a, b) => a.id - b.id),
+    left: Math.max(0, wanted.size - MOST_NODES),
+  };
 }
 
-/** Returns the tree: {element, draw(nodes, ends, across), trace(id), has(id)}. `look` is told which node the reader is at. */
+/** Returns the tree: {element, draw(nodes, ends, across), trace(id), has(id)}; `look` hears of a visit. */
 function createTree(app, state, look) {
   const lines = drawing("svg", { "aria-hidden": "true" });
   const holder = element("div", { className: "gf-tree", role: "tree" });
   const note = element("p", { className: "gf-note" });
-  let nodes = [], places = new Map(), sideways = false;
+  let nodes = [];
+  let places = new Map();
+  let sideways = false;
 
   function draw(next, ends, across) {
     nodes = next;
@@ -152,41 +194,75 @@ function createTree(app, state, look) {
     const best = new Set(pathTo(nodes, ends[0].node.id));
     const scores = new Map(ends.map(({ node, score }) => [node.id, score]));
     places = placed(drawn, across, holder.parentElement.clientWidth);
-    const corner = [...places.values()].reduce(([x, y], place) => [Math.max(x, place.x + place.wide), Math.max(y, place.y + NODE.high)], [0, 0]);
-    holder.style.width = `${corner[0]}px`;
-    holder.style.height = `${corner[1]}px`;
     holder.setAttribute("aria-label", app.t("panel.beam"));
-    lines.setAttribute("width", corner[0]);
-    lines.setAttribute("height", corner[1]);
-    const kinds = [["pruned", ({ state: fate }) => fate === "pruned"], ["kept", ({ state: fate }) => fate !== "pruned"], ["best", (node) => best.has(node)]];
-    lines.replaceChildren(...kinds.map(([kind, belongs]) => drawing("path", { class: `gf-edge gf-edge-${kind}`, d: edges(drawn.filter(belongs)) })),
-      drawing("path", { class: "gf-edge gf-edge-looked" }));
-    refill(holder, lines, drawn.map((node) => nodeElement(node, best.has(node), scores.get(node.id))));
+    const all = [...places.values()];
+    const size = {
+      width: Math.max(...all.map(({ x, wide }) => x + wide)),
+      height: Math.max(...all.map(({ y }) => y)) + NODE.high,
+    };
+    for (const [name, value] of Object.entries(size)) {
+      holder.style[name] = `${value}px`;
+      lines.setAttribute(name, value);
+    }
+    const kinds = [
+      ["pruned", ({ state: fate }) => fate === "pruned"],
+      ["kept", ({ state: fate }) => fate !== "pruned"],
+      ["best", (node) => best.has(node)],
+    ];
+    lines.replaceChildren(
+      ...kinds.map(([kind, belongs]) =>
+        drawing("path", { class: `gf-edge gf-edge-${kind}`, d: edges(drawn.filter(belongs)) }),
+      ),
+      drawing("path", { class: "gf-edge gf-edge-looked" }),
+    );
+    refill(
+      holder,
+      lines,
+      drawn.map((node) => nodeElement(node, best.has(node), scores.get(node.id))),
+    );
     note.textContent = left ? app.t("beam.left", drawn.length, left) : "";
   }
 
   function nodeElement(node, best, score) {
     const { x, y, wide } = places.get(node.id);
-    const sum = `Σ ${shortNumber(node.logProb)}`;
-    const lower = node.parent === null ? [] : score === undefined ? [`p ${shortNumber(Math.exp(node.tokenLogProb))}`, sum] : [sum, `★ ${shortNumber(score)}`];
-    const names = [node.text, ...lower, app.t(`beam.${node.state}`), best ? app.t("beam.best") : ""].filter(Boolean);
-    return element("div", {
-      role: "treeitem", className: `gf-node gf-${node.state}${best ? " gf-best" : ""}`, "data-node": node.id, tabindex: "-1",
-      "aria-level": node.position + 2, "aria-label": names.join(", "), style: `left: ${x}px; top: ${y}px; width: ${wide}px; height: ${NODE.high}px`,
-    }, [node.text, ...lower].join("\n"));
+    const lower = [`p ${shortNumber(Math.exp(node.tokenLogProb))}`, `Σ ${shortNumber(node.logProb)}`];
+    if (score !== undefined) lower.splice(0, 2, lower[1], `★ ${shortNumber(score)}`);
+    if (node.parent === null) lower.length = 0;
+    const names = [node.text, ...lower, app.t(`beam.${node.state}`), ...(best ? [app.t("beam.best")] : [])];
+    return element(
+      "div",
+      {
+        role: "treeitem",
+        className: `gf-node gf-${node.state}${best ? " gf-best" : ""}`,
+        "data-node": node.id,
+        tabindex: "-1",
+        "aria-level": node.position + 2,
+        "aria-label": names.join(", "),
+        style: `left: ${x}px; top: ${y}px; width: ${wide}px; height: ${NODE.high}px`,
+      },
+      [node.text, ...lower].join("\n"),
+    );
   }
 
   /** Returns the lines from these nodes to their parents. */
   function edges(some) {
-    return some.filter(({ parent }) => parent !== null && places.has(parent)).map(({ id, parent }) => {
-      const from = places.get(parent), to = places.get(id);
-      if (sideways) {
-        const [x, y, right, down] = [from.x + from.wide, from.y + NODE.high / 2, to.x, to.y + NODE.high / 2];
-        return `M${x} ${y}C${right} ${y} ${x} ${down} ${right} ${down}`;
-      }
-      const [x, y, across, down] = [from.x + from.wide / 2, from.y + NODE.high, to.x + to.wide / 2, to.y];
-      return `M${x} ${y}C${x} ${down} ${across} ${y} ${across} ${down}`;
-    }).join("");
+    return some
+      .filter(({ parent }) => parent !== null && places.has(parent))
+      .map(({ id, parent }) => {
+        const [from, to] = [places.get(parent), places.get(id)];
+        if (sideways) {
+          const [x, y, right, down] = [
+            from.x + from.wide,
+            from.y + NODE.high / 2,
+            to.x,
+            to.y + NODE.high / 2,
+          ];
+          return `M${x} ${y}C${right} ${y} ${x} ${down} ${right} ${down}`;
+        }
+        const [x, y, across, down] = [from.x + from.wide / 2, from.y + NODE.high, to.x + to.wide / 2, to.y];
+        return `M${x} ${y}C${x} ${down} ${across} ${y} ${across} ${down}`;
+      })
+      .join("");
   }
 
   function trace(id) {
@@ -218,7 +294,9 @@ function createTree(app, state, look) {
 
   /** Returns the node that a key leads to: towards the parent, the best child, or along the step. */
   function neighbour(node, key) {
-    const turned = sideways ? { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: -1, ArrowDown: 1 } : { ArrowUp: "parent", ArrowDown: "child", ArrowLeft: -1, ArrowRight: 1 };
+    const turned = sideways
+      ? { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: -1, ArrowDown: 1 }
+      : { ArrowUp: "parent", ArrowDown: "child", ArrowLeft: -1, ArrowRight: 1 };
     const way = { ...turned, Home: "root" }[key];
     const drawn = nodes.filter(({ id }) => places.has(id));
     if (way === "root") return nodes[0];
@@ -227,7 +305,12 @@ function createTree(app, state, look) {
     const step = drawn.filter(({ position }) => position === node.position);
     return way && step[step.indexOf(node) + way];
   }
-  return { element: element("div", {}, element("div", { className: "gf-treebox" }, holder), note), draw, trace, has: (id) => places.has(id) };
+  return {
+    element: element("div", {}, element("div", { className: "gf-treebox" }, holder), note),
+    draw,
+    trace,
+    has: (id) => places.has(id),
+  };
 }
 
 /** Returns where each node stands, by id: one step behind the other, in a step the best first. */
@@ -239,37 +322,74 @@ function placed(drawn, across, room) {
   });
   const columns = Math.max(...ranks) + 1;
   const wide = across ? 72 : Math.max(NODE.wide, Math.min(92, Math.floor((room - 16) / columns) - NODE.gap));
-  return new Map(drawn.map(({ id, position }, at) => {
-    const step = position + 1;
-    const place = across ? { x: step * (wide + NODE.step), y: ranks[at] * (NODE.high + NODE.gap) } : { x: ranks[at] * (wide + NODE.gap), y: step * (NODE.high + NODE.step) };
-    return [id, { ...place, wide }];
-  }));
+  return new Map(
+    drawn.map(({ id, position }, at) => {
+      const step = position + 1;
+      const place = across
+        ? { x: step * (wide + NODE.step), y: ranks[at] * (NODE.high + NODE.gap) }
+        : { x: ranks[at] * (wide + NODE.gap), y: step * (NODE.high + NODE.step) };
+      return [id, { ...place, wide }];
+    }),
+  );
 }
 
 /** Returns what is known of a node: its text, the terms of its log probability, and its score in numbers. */
 function pathDetails(app, nodes, id, alpha) {
   const node = nodes[id];
   const path = pathTo(nodes, id);
-  if (path.length === 0) return [element("p", { className: "gf-note" }, app.t("beam.root"))];
-  const terms = path.map(({ text, tokenLogProb }) => element("span", {}, tokenElement(text), numberText(tokenLogProb, 4)));
-  const length = path.length;
-  const base = (5 + length) / 6, penalty = lengthPenaltyOf(length, alpha);
-  const score = `${numberText(node.logProb, 4)} / ((5 + ${length}) / 6)^${numberText(alpha, 2)} = ${numberText(node.logProb, 4)} / ${numberText(base, 3)}^${numberText(alpha, 2)}`
-    + ` = ${numberText(node.logProb, 4)} / ${numberText(penalty, 4)} = `;
+  if (path.length === 0) return [remark(app.t("beam.root"))];
+  const terms = path.map(({ text, tokenLogProb }) =>
+    element("span", {}, tokenElement(text), numberText(tokenLogProb, 4)),
+  );
+  const penalty = lengthPenaltyOf(path.length, alpha);
+  const sum = numberText(node.logProb, 4);
+  const base = `((5 + ${path.length}) / 6)^${numberText(alpha, 2)}`;
+  const score = `${app.t("word.score")} = ${sum} / ${base} = ${sum} / ${numberText(penalty, 4)} = `;
   return [
-    element("p", {}, element("b", {}, element("bdi", {}, textOf(app, path) || "–")), ` · ${app.t(`beam.${node.state}`)}`),
-    element("p", { className: "gf-sum" }, "log p = ", ...terms.flatMap((term) => [term, " "]), "= ", element("b", {}, numberText(node.logProb, 4))),
-    node.state === "finished" ? element("p", { className: "gf-mono" }, `${app.t("word.score")} = ${score}`, element("b", {}, numberText(node.logProb / penalty, 4)))
-      : element("p", { className: "gf-note" }, app.t(`beam.${node.state}.about`)),
+    element(
+      "p",
+      {},
+      element("b", {}, element("bdi", {}, textOf(app, path) || "–")),
+      ` · ${app.t(`beam.${node.state}`)}`,
+    ),
+    element(
+      "p",
+      { className: "gf-sum" },
+      "log p = ",
+      ...terms.flatMap((term) => [term, " "]),
+      "= ",
+      element("b", {}, sum),
+    ),
+    node.state === "finished"
+      ? element("p", { className: "gf-mono" }, score, element("b", {}, numberText(node.logProb / penalty, 4)))
+      : remark(app.t(`beam.${node.state}.about`)),
   ];
 }
 
 /** Returns the finished hypotheses as a table, best first. */
 function rankingTable(app, ends, look) {
-  const heads = ["#", app.t("beam.text"), "n", "log p", app.t("word.score")];
-  const rows = ends.map(({ node, length, score }, at) => element("tr", {}, element("td", {}, String(at + 1)),
-    element("td", {}, button(element("bdi", {}, textOf(app, pathTo(app.result.current.search.tree, node.id)) || "–"), () => look(node.id), { className: "gf-link" })),
-    element("td", {}, String(length)), element("td", {}, numberText(node.logProb, 3)), element("td", {}, numberText(score, 3))));
-  return element("table", { className: "gf-table gf-ranking" },
-    element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, rows));
+  const names = ["#", app.t("beam.text"), "n", "log p", app.t("word.score")];
+  const heads = names.map((name) => element("th", { scope: "col" }, name));
+  const text = (node) => textOf(app, pathTo(app.result.current.search.tree, node.id)) || "–";
+  const rows = ends.map(({ node, length, score }, at) =>
+    element(
+      "tr",
+      {},
+      element("td", {}, String(at + 1)),
+      element(
+        "td",
+        {},
+        button(element("bdi", {}, text(node)), () => look(node.id), { className: "gf-link" }),
+      ),
+      element("td", {}, String(length)),
+      element("td", {}, numberText(node.logProb, 3)),
+      element("td", {}, numberText(score, 3)),
+    ),
+  );
+  return element(
+    "table",
+    { className: "gf-table gf-ranking" },
+    element("thead", {}, element("tr", {}, heads)),
+    element("tbody", {}, rows),
+  );
 }

@@ -1,4 +1,4 @@
-// What moving figures are made of: SVG elements, and sliders that say their number.
+// What the figures of the panels are made of: SVG elements, remarks, and sliders that say their number.
 import { element } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -11,10 +11,22 @@ export function drawing(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Returns a remark in small type. */
+export function remark(...content) {
+  return element("span", { className: "gf-note" }, ...content);
+}
+
 /** Returns a slider with its name and its number; `written` turns the number into text. */
 export function slider(label, { low, high, step = 1, value, written = String }, onchange) {
   const number = element("output", { className: "gf-mono" }, written(value));
-  const input = element("input", { type: "range", min: low, max: high, step, value: String(value), "aria-label": label });
+  const input = element("input", {
+    type: "range",
+    min: low,
+    max: high,
+    step,
+    value: String(value),
+    "aria-label": label,
+  });
   input.setAttribute("aria-valuetext", written(value));
   input.addEventListener("input", () => {
     number.textContent = written(Number(input.value));

@@ -1,9 +1,12 @@
-// The step ribbon: the paper's steps in order. Each can be looked at, in any layer; or they are played, word by word, as
-// a translation comes about: the encoder once, the decoder again and again.
+// The step ribbon: the paper's steps in order. Each can be looked at, in any layer; or they are played, word
+// by word, as a translation comes about: the encoder once, the decoder again and again.
 import { button, chooser, element, numberText, refill, tokenElement } from "./dom.js";
+import { remark } from "./figure.js";
 
-/** Each step's id, formula and section, and the point that the stage shows: none is the map, and S, L and A stand for a
- * side, a layer and its self-attention. What has `decoder` is in no encoder. */
+/**
+ * Each step's id, formula and section, and the point that the stage shows: none is the map, and S, L and A
+ * stand for a side, a layer and its self-attention. What has `decoder` is in no encoder.
+ */
 const STEPS = [
   ["tokens", () => "x₁ x₂ … <eos>", "5.1"],
   ["embedding", () => "E[token] · √d_model", "3.4", "S.embedding"],
@@ -14,7 +17,7 @@ const STEPS = [
   ["softmax", () => "exp(score) / Σ exp(scores)", "3.2.1"],
   ["heads", () => "weights · V", "3.2.1", "A.heads"],
   ["joined", () => "Concat(head₁, … head_h) W_O", "3.2.2", "A.joined"],
-  ["norm", ({ norm }) => (norm === "pre" ? "x + Sublayer(LayerNorm(x))" : "LayerNorm(x + Sublayer(x))"), "3.1", "A.normed"],
+  ["norm", normFormula, "3.1", "A.normed"],
   ["feed_forward", innerFormula, "3.3", "L.feed_forward.activated"],
   ["cross", () => "Q = y W_Q, K = memory W_K, V = memory W_V", "3.2.3", "L.cross_attention.weights", true],
   ["logits", () => "y Wᵀ", "3.4", "logits", true],
@@ -32,22 +35,32 @@ function positionFormula({ positions }) {
   return positions === "none" ? "x = embedding" : "x = embedding + (sin, cos)(pos / 10000^(2i/d_model))";
 }
 
+function normFormula({ norm }) {
+  return norm === "pre" ? "x + Sublayer(LayerNorm(x))" : "LayerNorm(x + Sublayer(x))";
+}
+
 function innerFormula({ activation }) {
   return `${activation === "relu" ? "max(0, x W₁ + b₁)" : `${activation}(x W₁ + b₁)`} W₂ + b₂`;
 }
 
 /** Returns the ribbon as an element. */
 export function createRibbon(app) {
-  const place = { stack: "encoder", layer: null }; // the first layer; the map stays as it is until one is chosen
+  const place = { stack: "encoder", layer: null }; // the first, and on the map whichever is there
   const player = new Player(app, (frame) => (frame ? watch(frame) : leave()), refresh);
   const bar = element("div", { className: "gf-controls" });
   const strip = element("div", { className: "gf-strip", role: "toolbar" });
   const about = element("p", { className: "gf-about" });
   const line = element("p", { className: "gf-writer", hidden: true });
   const ribbon = element("nav", { className: "gf-ribbon" }, bar, strip, about, line);
-  const steps = STEPS.map((step, at) => element("button", {
-    type: "button", className: "gf-step", "data-step": step.id, tabindex: at ? "-1" : "0", onclick: () => choose(step),
-  }, element("span", { className: "gf-number" }, String(at + 1)), element("span")));
+  const steps = STEPS.map((step, at) => {
+    const made = button(element("span", { className: "gf-number" }, String(at + 1)), () => choose(step), {
+      className: "gf-step",
+    });
+    made.append(element("span"));
+    made.dataset.step = step.id;
+    made.tabIndex = at ? -1 : 0;
+    return made;
+  });
   refill(strip, steps);
   let controls = null;
 
@@ -58,28 +71,36 @@ export function createRibbon(app) {
     refresh();
   }
 
+  function whole() {
+    player.end();
+    app.show({ stage: "map", step: null });
+  }
+
   function fill() {
     for (const one of [ribbon, strip]) one.setAttribute("aria-label", app.t("ribbon.label"));
-    steps.forEach((one, at) => { one.lastChild.textContent = app.t(`step.${STEPS[at].id}`); });
+    steps.forEach((one, at) => {
+      one.lastChild.textContent = app.t(`step.${STEPS[at].id}`);
+    });
     const symbol = (text, key, action) => {
       const made = button(text, action, { title: app.t(key) });
       made.setAttribute("aria-label", made.title);
       return made;
     };
+    const every = element("input", { type: "checkbox", checked: player.every });
+    every.addEventListener("change", () => (player.every = every.checked));
+    const paces = PACES.map((pace) => [String(pace), app.t("ribbon.seconds", pace / 1000)]);
+    const stacks = ["encoder", "decoder"].map((stack) => [stack, app.t(`ribbon.${stack}`)]);
+    const setPace = (pace) => app.show({ pace: Number(pace) });
     controls = {
       play: button("", () => (player.playing ? player.pause() : player.play()), { className: "gf-primary" }),
       restart: symbol("↺", "ribbon.restart", () => player.restart()),
       back: symbol("◀", "ribbon.back", () => player.step(-1)),
       forward: symbol("▶❘", "ribbon.forward", () => player.step(1)),
-      pace: chooser(app.t("ribbon.pace"), PACES.map((pace) => [String(pace), app.t("ribbon.seconds", pace / 1000)]),
-        String(player.pace), (pace) => app.show({ pace: Number(pace) })),
-      every: element("label", { title: app.t("ribbon.every.title") }, element("input", {
-        type: "checkbox", checked: player.every, onchange: ({ target }) => { player.every = target.checked; },
-      }), app.t("ribbon.every")),
-      stack: chooser(app.t("ribbon.stack"), ["encoder", "decoder"].map((stack) => [stack, app.t(`ribbon.${stack}`)]), place.stack,
-        (stack) => pick({ stack })),
+      pace: chooser(app.t("ribbon.pace"), paces, String(player.pace), setPace),
+      every: element("label", { title: app.t("ribbon.every.title") }, every, app.t("ribbon.every")),
+      stack: chooser(app.t("ribbon.stack"), stacks, place.stack, (stack) => pick({ stack })),
       layer: chooser(app.t("word.layer"), [], "", (layer) => pick({ layer: Number(layer) })),
-      whole: button(app.t("point.back"), () => { player.end(); app.show({ stage: "map", step: null }); }, { title: app.t("ribbon.whole") }),
+      whole: button(app.t("point.back"), whole, { title: app.t("ribbon.whole") }),
     };
     refill(bar, Object.values(controls));
     refresh();
@@ -100,8 +121,11 @@ export function createRibbon(app) {
     restart.disabled = player.at < 0;
     back.disabled = player.at < 1;
     stack.value = place.stack;
-    refill(layer, Array.from({ length: app.config[`${place.stack}_layers`] }, (_, at) =>
-      element("option", { value: String(at), selected: at === layerOf(app, place) }, `${app.t("word.layer")} ${at}`)));
+    const here = layerOf(app, place);
+    const layers = Array.from({ length: app.config[`${place.stack}_layers`] }, (_, at) => {
+      return element("option", { value: String(at), selected: at === here }, `${app.t("word.layer")} ${at}`);
+    });
+    refill(layer, layers);
     mark();
   }
 
@@ -116,7 +140,12 @@ export function createRibbon(app) {
     });
     if (at < 0) return refill(about, app.t("ribbon.invitation"));
     const { id, formula, section } = STEPS[at];
-    refill(about, element("code", {}, formula(app.config)), app.t(`step.${id}.about`), element("span", { className: "gf-note" }, ` §${section}`));
+    refill(
+      about,
+      element("code", {}, formula(app.config)),
+      app.t(`step.${id}.about`),
+      remark(` §${section}`),
+    );
     const left = steps[at].offsetLeft - (strip.clientWidth - steps[at].offsetWidth) / 2;
     strip.scrollTo({ left, behavior: wantsStillness() ? "auto" : "smooth" }); // the strip, never the page
   }
@@ -128,9 +157,16 @@ export function createRibbon(app) {
     app.show({ ...view, step: step.id, shown: word === null ? 0 : word + 1 });
     app.light(word === null ? [] : [{ side: "target", position: word }]);
     const { outputTokens, hypothesis } = app.result.current;
-    const phase = word === null ? app.t("ribbon.reading") : app.t("ribbon.writing", word + 1, hypothesis.ids.length);
-    refill(line, element("span", { className: "gf-note" }, phase), outputTokens.slice(0, word ?? 0).map((token) => tokenElement(token)),
-      step.id === "next" ? nextWord(app, player.probabilities, word) : word !== null && element("span", { className: "gf-big" }, "…"));
+    const phase =
+      word === null ? app.t("ribbon.reading") : app.t("ribbon.writing", word + 1, hypothesis.ids.length);
+    refill(
+      line,
+      remark(phase),
+      outputTokens.slice(0, word ?? 0).map((token) => tokenElement(token)),
+      step.id === "next"
+        ? nextWord(app, player.probabilities, word)
+        : word !== null && element("span", { className: "gf-big" }, "…"),
+    );
     line.hidden = false;
     refresh();
   }
@@ -141,8 +177,9 @@ export function createRibbon(app) {
     app.show({ stage: "map", step: null, shown: null });
     line.hidden = !player.finished;
     if (player.finished) {
-      refill(line, tokenElement(app.result.current.text, { className: "gf-token gf-big" }), element("span", { className: "gf-note", role: "status" },
-        app.t("ribbon.done", app.result.current.hypothesis.ids.length)));
+      const { text, hypothesis } = app.result.current;
+      const done = element("span", { role: "status" }, app.t("ribbon.done", hypothesis.ids.length));
+      refill(line, tokenElement(text, { className: "gf-token gf-big" }), remark(done));
     }
     refresh();
   }
@@ -154,7 +191,11 @@ export function createRibbon(app) {
     event.preventDefault();
     steps[Math.max(0, Math.min(steps.length - 1, to))].focus();
   });
-  app.on("result", () => { player.end(); line.hidden = true; refresh(); });
+  app.on("result", () => {
+    player.end();
+    line.hidden = true;
+    refresh();
+  });
   app.on("ui", (keys) => {
     if (keys.includes("language")) fill();
     else if (keys.includes("step")) mark();
@@ -170,18 +211,24 @@ function lookAt(app, { point }, place) {
   const layer = layerOf(app, place);
   if (!point && place.layer === null) return { stage: "map" };
   if (!point) {
-    const moved = (stack === "encoder" ? ["encoder"] : ["decoder", "cross"]).map((family) => [family, { ...app.ui.heads[family], layer }]);
+    const families = stack === "encoder" ? ["encoder"] : ["decoder", "cross"];
+    const moved = families.map((family) => [family, { ...app.ui.heads[family], layer }]);
     return { stage: "map", heads: { ...app.ui.heads, ...Object.fromEntries(moved) } };
   }
-  const full = { S: stack === "encoder" ? "source" : "target", L: `${stack}.layers.${layer}`, A: `${stack}.layers.${layer}.self_attention` };
-  return { stage: "point", point: { name: point.replace(/^[SLA](?=\.)/, (letter) => full[letter]), head: app.ui.point.head } };
+  const full = {
+    S: stack === "encoder" ? "source" : "target",
+    L: `${stack}.layers.${layer}`,
+    A: `${stack}.layers.${layer}.self_attention`,
+  };
+  const name = point.replace(/^[SLA](?=\.)/, (letter) => full[letter]);
+  return { stage: "point", point: { name, head: app.ui.point.head } };
 }
 
 function layerOf(app, { stack, layer }) {
   return Math.min(layer, app.config[`${stack}_layers`] - 1);
 }
 
-/** Returns whether the reader has gone elsewhere than the marked step, which is not so while words are played. */
+/** Returns whether the reader has gone elsewhere than the marked step; not while words are played. */
 function strayed(app, place) {
   const step = STEPS.find(({ id }) => id === app.ui.step);
   if (!step || app.ui.shown !== null) return false;
@@ -197,38 +244,52 @@ function wantsStillness() {
 function nextWord(app, probabilities, word) {
   const { outputTokens, hypothesis } = app.result.current;
   const rivals = probabilities ? rivalsOf(probabilities, word, hypothesis.ids[word]) : [];
-  const names = app.engine.tokens("target", rivals.map(({ id }) => id));
-  const note = (text) => element("span", { className: "gf-note" }, text);
-  return element("span", { className: "gf-next", role: "status" }, note(app.t("ribbon.next")),
-    tokenElement(outputTokens[word], { className: "gf-token gf-big" }), element("b", {}, numberText(Math.exp(hypothesis.tokenLogProbs[word]))),
-    rivals.length > 0 && note(app.t("ribbon.rivals")),
-    ...rivals.flatMap(({ probability }, at) => [tokenElement(names[at]), note(numberText(probability))]));
+  const ids = rivals.map(({ id }) => id);
+  const names = app.engine.tokens("target", ids);
+  return element(
+    "span",
+    { className: "gf-next", role: "status" },
+    remark(app.t("ribbon.next")),
+    tokenElement(outputTokens[word], { className: "gf-token gf-big" }),
+    element("b", {}, numberText(Math.exp(hypothesis.tokenLogProbs[word]))),
+    rivals.length > 0 && remark(app.t("ribbon.rivals")),
+    ...rivals.flatMap(({ probability }, at) => [tokenElement(names[at]), remark(numberText(probability))]),
+  );
 }
 
-/** Returns the likeliest other words at a position of log probabilities [T, V]: {id, probability}, best first. */
+/** Returns the likeliest other words at a position of log probabilities [T, V], best first. */
 function rivalsOf({ shape: [, width], data }, position, chosen) {
-  const row = Array.from(data.subarray(position * width, (position + 1) * width), (value, id) => ({ id, probability: Math.exp(value) }));
-  return row.filter(({ id }) => id !== chosen).sort((a, b) => b.probability - a.probability).slice(0, RIVAL_WORDS);
+  const row = data.subarray(position * width, (position + 1) * width);
+  return Array.from(row, (value, id) => ({ id, probability: Math.exp(value) }))
+    .filter(({ id }) => id !== chosen)
+    .sort((a, b) => b.probability - a.probability)
+    .slice(0, RIVAL_WORDS);
 }
 
 /** Plays a translation frame by frame: the encoder's steps once, then the decoder's for each word. */
 class Player {
   /** `show` is given each frame, and null at the end; `changed` is told when playing begins or stops. */
   constructor(app, show, changed) {
-    Object.assign(this, { app, show, changed, frames: [], at: -1, playing: false, every: false, finished: false, probabilities: null, tries: 0 });
+    Object.assign(this, { app, show, changed, frames: [], at: -1, probabilities: null, tries: 0 });
+    Object.assign(this, { playing: false, every: false, finished: false });
     app.signal.addEventListener("abort", () => clearTimeout(this.timer), { once: true });
   }
 
-  get pace() { return this.app.ui.pace ?? 700; }
+  get pace() {
+    return this.app.ui.pace ?? 700;
+  }
 
   /** Makes the frames of the present translation. Returns whether they may be shown. */
   async ready() {
     if (this.at >= 0) return true;
-    const { app, app: { result: { current } } } = this;
+    const { app } = this;
+    const { current } = app.result;
     const attempt = ++this.tries;
     const known = current.trace.has("log_probs") ? await current.trace.get("log_probs") : null;
     if (attempt !== this.tries || app.signal.aborted || current !== app.result.current) return false;
-    const decoder = current.hypothesis.ids.map((_, word) => DECODER.map((step) => ({ step, stack: "decoder", word })));
+    const decoder = current.hypothesis.ids.map((_, word) =>
+      DECODER.map((step) => ({ step, stack: "decoder", word })),
+    );
     this.frames = [...ENCODER.map((step) => ({ step, stack: "encoder", word: null })), ...decoder.flat()];
     this.probabilities = known;
     this.finished = false;
@@ -289,6 +350,9 @@ class Player {
   /** Returns the ids of the steps that are behind, of this word or of the encoder. */
   passed() {
     const word = this.frames[this.at]?.word;
-    return this.frames.slice(0, Math.max(this.at, 0)).filter((frame) => frame.word === word).map(({ step }) => step.id);
+    return this.frames
+      .slice(0, Math.max(this.at, 0))
+      .filter((frame) => frame.word === word)
+      .map(({ step }) => step.id);
   }
 }
