@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.explorer.module import explorer_module
+from glassformer.explorer.module import joined
 from glassformer.explorer.payload import pack, rounded
 
 START = """async ([code, text]) => {
@@ -62,7 +62,7 @@ class PageEngine:
 
     def __init__(self, page: Any, payload: dict[str, Any]) -> None:
         self.page = page
-        page.evaluate(START, [explorer_module("engine.js"), json.dumps(payload)])
+        page.evaluate(START, [joined("engine.js"), json.dumps(payload)])
 
     def trace(self, source: Sequence[int], target: Sequence[int], **changes: Any) -> Decoded:
         """Return all points, by name, in the page's order."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.explorer.module import explorer_module
+from glassformer.explorer.module import joined
 
 SENTENCE = "the big black dog sees a cat ."
 OTHER = "a cat sleeps ."
@@ -165,7 +165,7 @@ def test_what_made_a_number_is_said(make_translator, explore):
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_snippets_run_as_pasted_and_give_the_number(make_translator, explore, model, library):
     page = explore(make_translator(**MODELS[model]), SENTENCE)
-    making = SNIPPETS.replace("MODULE", explorer_module("snippet.js").replace("export ", ""))
+    making = SNIPPETS.replace("MODULE", joined("snippet.js").replace("export ", ""))
     changes: list[dict[str, Any]] = [
         {},
         MIXED,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.explorer.module import explorer_module
+from glassformer.explorer.module import joined
 from glassformer.explorer.tokenizer_data import tokenizer_data
 from glassformer.tasks import english_french
 from glassformer.text.subwords import SentencePieceTokenizer
@@ -65,7 +65,7 @@ def on_the_page(page: Any, tokenizer: Tokenizer, texts: list[str], lists: list[l
     """Return what the page makes of the texts and the lists of ids, all in one call."""
     # As ASCII, so that nothing between here and there changes half a surrogate pair.
     request = json.dumps({"data": tokenizer_data(tokenizer), "texts": texts, "lists": lists or []})
-    return json.loads(page.evaluate(CUT, [explorer_module(entry="tokenizers.js"), request]))
+    return json.loads(page.evaluate(CUT, [joined(entry="tokenizers.js"), request]))
 
 
 def differences(page: Any, tokenizer: Tokenizer, texts: list[str]) -> list[Any]:

@@ -1,8 +1,8 @@
 """The explorer's JavaScript as one ES module, joined from the readable files in `web/`.
 
 Each file says what it needs in lines `import { x } from "./other.js";` and offers names by `export` at the start of a
-line. Joining puts the files in the order of their needs and drops both, so that nothing is left to be loaded. Comments
-stay behind in the files: the module travels in every page.
+line. Joining puts the files in the order of their needs and drops both, so that nothing is left to be loaded. As the
+module travels in every page, comments stay behind in the files, and names and white space are shortened.
 """
 
 import json
@@ -11,8 +11,20 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 
-__all__ = ["explorer_module"]
+try:
+    from minify import string as shortened
+except ImportError:  # there is no wheel for this machine: pages are larger, and the same otherwise
 
+    def shortened(_kind: str, text: str) -> str:
+        """Return the text as it is."""
+        return text
+
+
+__all__ = ["explorer_module", "joined", "strings"]
+
+LANGUAGES = ("en", "zh")
+
+HEADING = "// The explorer of glassformer. Its readable source is the folder explorer/web of the package.\n"
 STYLES = "styles.js"
 """The virtual file that exports the text of styles.css as STYLES."""
 _IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./([\w.]+)";\n', re.MULTILINE)
@@ -24,8 +36,24 @@ _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
 @lru_cache
-def explorer_module(entry: str = "module.js") -> str:
-    """Return one ES module that needs no other: the entry file and all that it imports, always the same bytes.
+def explorer_module() -> str:
+    """Return the whole explorer as one ES module that needs no other, always the same bytes."""
+    inner = joined().replace("export function mount", "function mount").replace("export default { render };", "")
+    whole = f"const {{ mount, render }} = (() => {{\n{inner}\nreturn {{ mount, render }};\n}})();\n"
+    text: str = shortened("text/javascript", f"{whole}export {{ mount }};\nexport default {{ render }};\n")
+    return f"{HEADING}{text}\n"
+
+
+@lru_cache
+def strings() -> dict[str, dict[str, str]]:
+    """Return every word of the page, by language and key: data, which travels beside the module."""
+    table = json.loads((files("glassformer.explorer") / "web" / "strings.json").read_text(encoding="utf-8"))
+    return {language: {key: texts[at] for key, texts in table.items()} for at, language in enumerate(LANGUAGES)}
+
+
+@lru_cache
+def joined(entry: str = "module.js") -> str:
+    """Return one ES module that needs no other: the entry file and all that it imports, readable, without comments.
 
     The whole explorer exports what its entry exports; a part of it, for tests, what all its files export. Files that
     break the rules of joining are a mistake of ours: AssertionError.
@@ -37,10 +65,10 @@ def explorer_module(entry: str = "module.js") -> str:
     bodies = [_IMPORT.sub("", texts[name]) for name in _in_order(texts)]
     if entry == "module.js":
         bodies = [*(_EXPORT.sub("", body) for body in bodies[:-1]), bodies[-1]]
-    joined = _COMMENT.sub("", "\n".join(bodies))
-    assert not re.search(r"^\s*import\b", joined, re.MULTILINE), 'an import that is not `import { x } from "./y.js";`'
-    assert not re.search(r"</script|<!--", joined, re.IGNORECASE), "the module cannot stand inside a page's <script>"
-    return joined
+    text = _COMMENT.sub("", "\n".join(bodies))
+    assert not re.search(r"^\s*import\b", text, re.MULTILINE), 'an import that is not `import { x } from "./y.js";`'
+    assert not re.search(r"</script|<!--", text, re.IGNORECASE), "the module cannot stand inside a page's <script>"
+    return text
 
 
 def _needed(entry: str) -> dict[str, str]:
@@ -77,7 +105,7 @@ def _read(name: str) -> str:
     folder = files("glassformer.explorer") / "web"
     if name == STYLES:
         css = folder / "styles.css"
-        text = css.read_text(encoding="utf-8") if css.is_file() else ""
+        text = shortened("text/css", css.read_text(encoding="utf-8")) if css.is_file() else ""
         return f"export const STYLES = {json.dumps(text)};\n"
     path = folder / name
     assert path.is_file(), f"the explorer has no file {name}"

@@ -26,6 +26,7 @@ from glassformer.decoding import Hypothesis, beam_search
 from glassformer.decoding.search_trace import SearchStep, SearchTree
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.errors import DataError
+from glassformer.explorer.module import strings
 from glassformer.explorer.remote import search_data
 from glassformer.explorer.tokenizer_data import tokenizer_data
 from glassformer.model.taps import record
@@ -92,6 +93,7 @@ def payload(
         "decoding": asdict(bundle.configuration.decoding),
         "sentence": sentence,
         "examples": _examples(bundle),
+        "strings": strings(),
         "source": tokenizer_data(bundle.source_tokenizer),
         "target": _target_tokenizer(bundle),
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,

@@ -3,7 +3,6 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "./changes.js";
 import { createEngine, firstDifference, parity } from "./engine.js";
 import { headStatistics } from "./statistics.js";
-import { STRINGS } from "./strings.js";
 
 /** The three families of attention, as they stand on the map from left to right. */
 export const FAMILIES = [
@@ -68,7 +67,8 @@ class App {
 
   /** Returns a string of the interface in the reader's language; {0}, {1} … are filled in. */
   t(key, ...values) {
-    const text = STRINGS[this.ui.language][key] ?? STRINGS.en[key] ?? key;
+    const { strings } = this.payload;
+    const text = strings[this.ui.language][key] ?? strings.en[key] ?? key;
     return text.replace(/\{(\d)\}/g, (whole, place) => String(values[place] ?? whole));
   }
 
