@@ -239,7 +239,7 @@ export async function firstDifference(unchanged, changed) {
   return null;
 }
 
-/** Returns the largest difference of the PyTorch trace that travelled along to this engine, or to its `own`. */
+/** Returns the largest difference of the PyTorch trace that travelled along to this engine or to its `own`. */
 export async function parity(engine, payload, own = null) {
   if (!payload.trace || engine.live === false) return null;
   const { source_ids: sourceIds, target_ids: targetIds, points, data } = payload.trace;

@@ -116,7 +116,7 @@ function createPicture(app, picked) {
     const brush = canvas.getContext("2d");
     brush.imageSmoothingEnabled = false;
     brush.drawImage(small, 0, 0, canvas.width, canvas.height);
-    brush.strokeStyle = theme === "dark" ? "#ffd166" : "#c2410c";
+    brush.strokeStyle = theme === "dark" ? "#ffffff" : "#000000";
     brush.lineWidth = 2;
     for (const column of lit) brush.strokeRect(column * x, 1, x, canvas.height - 2);
     for (const row of marked) brush.strokeRect(1, row * y, canvas.width - 2, y);
