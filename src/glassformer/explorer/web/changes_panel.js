@@ -1,5 +1,5 @@
-// "What if?": everything that can be changed. Each section shows its part of app.changes and sets it; what that does
-// to the output stands at the top of the page. Only the section that is open has elements.
+// "What if?": everything that can be changed. Each section shows its part of app.changes and sets it; what
+// that does to the output stands at the top of the page. Only the section that is open has elements.
 import { attentionName, FAMILIES } from "./app.js";
 import { MISTAKES, NO_CHANGES } from "./changes.js";
 import { button, chooser, element, numberText, refill } from "./dom.js";
@@ -13,19 +13,21 @@ const SECTIONS = {
 };
 const RIVALS = 7; // other words that are offered in place of one
 const SUGGESTIONS = 40;
-const LATER = 50; // an output may be so many tokens longer than its source: a hidden word stays hidden from them
+const LATER = 50; // an output may be so many tokens longer than its source: these do not see what is hidden
 let groups = 0;
 
 /** Returns the panel as an element. */
 export function createChangesPanel(app) {
   const { layer, head } = app.ui.heads.cross;
   const at = { attention: attentionName(FAMILIES[1], layer), head, query: 0, key: 0 };
-  const panel = { app, at, redraw, history: changesHistory(app), word: null, rival: null, row: null, patch: {} };
+  const panel = { app, at, redraw, word: null, rival: null, row: null, patch: {} };
+  panel.history = changesHistory(app);
   const top = element("div", { tabindex: "-1" });
   const group = `gf-changes-${++groups}`;
   const sections = Object.entries(SECTIONS).map(([id, content]) => folded(panel, group, id, content));
-  const list = element("fieldset", { disabled: app.engine.live === false }, sections.map((section) => section.element));
-  const holder = element("div", { className: "gf-changes" }, top, list);
+  const disabled = app.engine.live === false;
+  const holder = element("div", { className: "gf-changes" }, top,
+    element("fieldset", { disabled }, sections.map((section) => section.element)));
   let drawn = 0;
 
   async function redraw() {
@@ -74,7 +76,7 @@ function folded(panel, group, id, content) {
   };
 }
 
-/** Refills and puts the focus, and what was being typed, where they were: on the control of the same data-key. */
+/** Refills and puts the focus, and what was being typed, where they were: on the control of this data-key. */
 function keepingFocus(holder, otherwise, action) {
   const before = holder.getRootNode().activeElement;
   const { key } = before?.dataset ?? {}, kept = holder.contains(before);
@@ -154,7 +156,8 @@ function activeChanges(app) {
       { source: app.sentence }),
     ...one(prefix, "words", app.t("changes.is.prefix", prefix), { prefix: "" }),
     ...Object.entries(ablated).flatMap(([name, heads]) => one(heads.length > 0, "heads",
-      app.t("changes.is.ablated", heads.join(", "), placeName(app, name)), { ablated: withList(ablated, name, []) })),
+      app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
+      { ablated: withList(ablated, name, []) })),
     ...activeMasks(app),
     ...activeRows(app),
     ...patches.flatMap((patch) => {
@@ -165,7 +168,8 @@ function activeChanges(app) {
     }),
     ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
     ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
-    ...mistakes.flatMap((id) => one(true, "mistakes", app.t(`mistake.${id}`), { mistakes: without(mistakes, id) })),
+    ...mistakes.flatMap((id) =>
+      one(true, "mistakes", app.t(`mistake.${id}`), { mistakes: without(mistakes, id) })),
     ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint), { checkpoint: null }),
   ];
 }
@@ -180,7 +184,7 @@ function activeMasks(app) {
       const who = more.length > 0 ? app.t("changes.many", more.length + 1) : `“${rows[query] ?? query}”`;
       return {
         section: "masks",
-        text: app.t(may ? "changes.is.open" : "changes.is.blocked", who, columns[key] ?? key, placeName(app, name)),
+        text: app.t(`changes.is.${may ? "open" : "blocked"}`, who, columns[key] ?? key, placeName(app, name)),
         undo: { masks: withList(masks, name, cells.filter((cell) => kind(cell) !== alike)) },
       };
     });
@@ -189,11 +193,14 @@ function activeMasks(app) {
 
 function activeRows(app) {
   const { overrides } = app.changes;
-  return Object.entries(overrides).flatMap(([name, rows]) => rows.map((one) => ({
-    section: "hand",
-    text: app.t("changes.is.override", app.labels(`${name}.weights`).rows[one[1]] ?? one[1], one[0], placeName(app, name)),
-    undo: { overrides: withList(overrides, name, without(rows, one)) },
-  })));
+  return Object.entries(overrides).flatMap(([name, rows]) => rows.map((one) => {
+    const word = app.labels(`${name}.weights`).rows[one[1]] ?? one[1];
+    return {
+      section: "hand",
+      text: app.t("changes.is.override", word, one[0], placeName(app, name)),
+      undo: { overrides: withList(overrides, name, without(rows, one)) },
+    };
+  }));
 }
 
 function without(list, entry) {
@@ -208,8 +215,9 @@ function withList(lists, name, list) {
 
 /** Returns "Cross-attention, layer 1". */
 function placeName(app, attention) {
-  const family = FAMILIES.find(({ stack, sublayer }) => attention.startsWith(stack) && attention.endsWith(sublayer));
-  return app.t("changes.place", app.t(`family.${family.id}`), attention.match(/\d+/)[0]);
+  const [stack, , layer, sublayer] = attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  return app.t("changes.place", app.t(`family.${family.id}`), layer);
 }
 
 function topOf({ app, history }, active) {
@@ -219,7 +227,7 @@ function topOf({ app, history }, active) {
     app.engine.live === false && element("p", { className: "gf-error" }, app.t("changes.needs")),
     app.changed ? chips(app, active) : element("p", {}, app.t("changes.intro")),
     !app.changed && app.engine.live !== false && firstTries(app),
-    row(tool("undo", history.undo, history.past.length === 0), tool("redo", history.redo, history.future.length === 0),
+    row(tool("undo", history.undo, !history.past.length), tool("redo", history.redo, !history.future.length),
       tool("reset", reset, !app.changed), linkOf(app) && linkButton(app)),
   ];
 }
@@ -232,8 +240,9 @@ function firstTries(app) {
     "try.cross": { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
     "try.causal": { mistakes: ["no_causal_mask"] },
   });
-  return tightRow(app.t("changes.try"), element("span", { className: "gf-note" }, app.t("changes.try")),
-    tries.map(([id, changes]) => button(app.t(`changes.${id}`), () => tryChange(app, changes), { className: "gf-chip" })));
+  const title = app.t("changes.try"), className = "gf-chip";
+  return tightRow(title, element("span", { className: "gf-note" }, title), tries.map(([id, changes]) =>
+    button(app.t(`changes.${id}`), () => tryChange(app, changes), { className })));
 }
 
 function chips(app, active) {
@@ -248,8 +257,9 @@ function chip(app, text, remove) {
 
 /** Returns a button that copies the link; where that is not allowed, the link to be copied. */
 function linkButton(app) {
-  const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": app.t("changes.link") });
-  const copy = press("link", app.t("changes.link"), async () => {
+  const title = app.t("changes.link");
+  const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": title });
+  const copy = press("link", title, async () => {
     shown.value = linkOf(app);
     try {
       await navigator.clipboard.writeText(shown.value);
@@ -299,7 +309,8 @@ async function wordEditor(panel, tokens) {
   const replace = (made) => tryChange(app, { source: withWord(app, sourceIds.slice(0, -1), place, made) });
   const typed = field(app.t("changes.replace.by", tokens[place]), "", "replacement");
   const list = element("datalist", { id: `gf-words-${++groups}` });
-  const suggest = () => refill(list, suggestions(app, typed.value).map((value) => element("option", { value })));
+  const suggest = () =>
+    refill(list, suggestions(app, typed.value).map((value) => element("option", { value })));
   const apply = () => {
     if (typed.value.trim()) replace(typed.value.trim());
     typed.value = "";
@@ -326,13 +337,13 @@ function withWord(app, ids, place, word) {
     const spaced = piece.replaceAll("▁", " ");
     const bare = source.kind === "characters" ? spaced : spaced.trimStart();
     start = text.indexOf(bare, end);
-    if (start < 0) return source.decode([...ids.slice(0, place), ...source.encode(word), ...ids.slice(place + 1)]);
+    if (start < 0) return source.decode(ids.toSpliced(place, 1, ...source.encode(word)));
     end = start + bare.length;
   }
   return (text.slice(0, start) + word + text.slice(end)).replace(/ +/g, " ").trim();
 }
 
-/** Returns words that begin as typed: those of the examples, then the vocabulary. Pieces of words are of no use here. */
+/** Returns words that begin as typed: those of the examples, then the vocabulary; no pieces of words. */
 function suggestions(app, typed) {
   const { source } = app.engine.tokenizers;
   if (!["words", "characters"].includes(source.kind)) return [];
@@ -341,7 +352,7 @@ function suggestions(app, typed) {
   return [...new Set(words)].filter(fits).slice(0, SUGGESTIONS);
 }
 
-/** Returns the words whose embeddings point most nearly the same way (cosine), where the weights are in the page. */
+/** Returns the words whose embeddings point most nearly the same way (cosine), if the weights are here. */
 async function nearestWords(app, id) {
   if (app.engine.live !== true || id < 4) return [];
   const { shape, data } = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");
@@ -349,7 +360,8 @@ async function nearestWords(app, id) {
   const product = (a, b) => a.reduce((sum, value, d) => sum + value * b[d], 0);
   const here = vector(id);
   const cosine = (word) => product(here, vector(word)) / Math.sqrt(product(vector(word), vector(word)));
-  const close = Array.from({ length: shape[0] }, (_, word) => (word < 4 || word === id ? -Infinity : cosine(word)));
+  const other = (word) => word > 3 && word !== id;
+  const close = Array.from({ length: shape[0] }, (_, word) => (other(word) ? cosine(word) : -Infinity));
   const ids = [...close.keys()].sort((a, b) => close[b] - close[a]).slice(0, Math.min(RIVALS, shape[0] - 5));
   return app.engine.tokens("source", ids).map((token) => token.replaceAll("▁", ""));
 }
@@ -370,8 +382,8 @@ async function rivalButtons({ app, rival }) {
 }
 
 function field(label, value, key) {
-  const looks = { type: "text", value, dir: "auto", autocomplete: "off", spellcheck: false, placeholder: label };
-  return keyed(element("input", looks), key, label);
+  const looks = { type: "text", dir: "auto", autocomplete: "off", spellcheck: false };
+  return keyed(element("input", { ...looks, value, placeholder: label }), key, label);
 }
 
 function form(action, label, ...controls) {
@@ -379,7 +391,8 @@ function form(action, label, ...controls) {
     event.preventDefault();
     action();
   };
-  return element("form", { className: "gf-row", onsubmit }, controls, element("button", { type: "submit" }, label));
+  const submit = element("button", { type: "submit" }, label);
+  return element("form", { className: "gf-row", onsubmit }, controls, submit);
 }
 
 // Heads
@@ -443,10 +456,11 @@ function tokenPairs(tokens) {
 function masksSection(panel) {
   const { app, at } = panel;
   const choosers = atChoosers(panel, "attention", "query", "key");
-  const { rows, columns, columnSide } = app.labels(`${at.attention}.weights`);
+  const labels = (name) => app.labels(`${name}.weights`);
+  const { rows, columns, columnSide } = labels(at.attention);
   const query = rows[at.query], key = columns[at.key], may = app.allowed(at.attention, at.query, at.key);
   const left = columns.some((_, place) => app.allowed(at.attention, at.query, place));
-  const everywhere = attentionNames(app.config).filter((name) => app.labels(`${name}.weights`).columnSide === columnSide);
+  const everywhere = attentionNames(app.config).filter((name) => labels(name).columnSide === columnSide);
   const set = (masks) => tryChange(app, { masks });
   const said = (text, good) => element("p", { role: "status", className: good ? "" : "gf-blocked" }, text);
   const edits = activeMasks(app);
@@ -466,10 +480,11 @@ function masksSection(panel) {
 function toggledCell(app, { attention, query, key }, may) {
   const cells = app.changes.masks[attention] ?? [];
   const others = cells.filter((cell) => cell[0] !== query || cell[1] !== key);
-  return withList(app.changes.masks, attention, others.length < cells.length ? others : [...cells, [query, key, may]]);
+  const edited = others.length < cells.length ? others : [...cells, [query, key, may]];
+  return withList(app.changes.masks, attention, edited);
 }
 
-/** Returns the masks with a key that nobody may look at in some attentions, not even words that are written later. */
+/** Returns the masks with a key that nobody may look at in some attentions, not even words written later. */
 function hiding(app, names, key) {
   const { length } = app.result.current.sourceIds;
   return names.reduce((masks, name) => {
@@ -485,16 +500,18 @@ async function handSection(panel) {
   const { app, at } = panel;
   const choosers = atChoosers(panel, "attention", "head", "query");
   const weights = await rowOf(panel), total = () => weights.reduce((sum, weight) => sum + weight, 0);
-  const sum = element("span", { className: "gf-note", role: "status" }, app.t("changes.sum", numberText(total())));
+  const summed = () => app.t("changes.sum", numberText(total()));
+  const sum = element("span", { className: "gf-note", role: "status" }, summed());
   const sliders = app.labels(`${at.attention}.weights`).columns.map((token, key) => {
     const shown = element("output", {}, numberText(weights[key], 2));
     const oninput = () => {
       weights[key] = Number(slider.value);
       shown.textContent = numberText(weights[key], 2);
-      sum.textContent = app.t("changes.sum", numberText(total()));
+      sum.textContent = summed();
     };
-    const slider = element("input", { type: "range", min: "0", max: "1", step: "0.01", value: String(weights[key]), oninput });
-    return element("label", { className: "gf-weight" }, element("bdi", {}, token), keyed(slider, `weight ${key}`, token), shown);
+    const limits = { min: "0", max: "1", step: "0.01", value: String(weights[key]) };
+    const slider = keyed(element("input", { type: "range", ...limits, oninput }), `weight ${key}`, token);
+    return element("label", { className: "gf-weight" }, element("bdi", {}, token), slider, shown);
   });
   const fill = (rule) => () => {
     panel.row.weights = weights.map(rule(total() || 1));
@@ -520,9 +537,10 @@ async function rowOf(panel) {
 }
 
 function withRow(app, { attention, head, query }, weights) {
-  const others = (app.changes.overrides[attention] ?? []).filter((one) => one[0] !== head || one[1] !== query);
+  const { overrides } = app.changes;
+  const others = (overrides[attention] ?? []).filter((one) => one[0] !== head || one[1] !== query);
   const short = weights.map((weight) => Math.round(weight * 1e5) / 1e5);
-  return withList(app.changes.overrides, attention, [...others, [head, query, short]]);
+  return withList(overrides, attention, [...others, [head, query, short]]);
 }
 
 // Patches
@@ -542,7 +560,8 @@ async function patchSection(panel) {
   const options = (label, names) => element("optgroup", { label: app.t(label) },
     names.map((name) => element("option", { value: name, selected: name === patch.point }, name)));
   const point = element("select", { onchange: () => pick("point")(point.value) },
-    options("changes.patch.stream", stream), options("changes.patch.more", points.filter((name) => !stream.includes(name))));
+    options("changes.patch.stream", stream),
+    options("changes.patch.more", points.filter((name) => !stream.includes(name))));
   const heads = Array.from({ length: app.config.heads }, (_, head) => [String(head), String(head)]);
   const head = () => chooser("", [["", app.t("changes.patch.heads")], ...heads], patch.head, pick("head"));
   return [
@@ -557,32 +576,40 @@ async function patchPositions(panel) {
   const { app, patch } = panel, here = app.labels(patch.point).rows, there = await patchTokens(panel);
   if (!there) return [];
   const key = JSON.stringify([here, there]);
-  if (patch.key !== key) Object.assign(patch, { key, pairs: differingPlaces(here, there), here: 0, there: 0 });
+  if (patch.key !== key) {
+    Object.assign(patch, { key, pairs: differingPlaces(here, there), here: 0, there: 0 });
+  }
   const pairs = (made) => () => {
     patch.pairs = made();
     panel.redraw();
   };
-  const place = (part, tokens) => labelled(app.t(`changes.patch.${part}`),
-    chooser("", tokenPairs(tokens), String(patch[part]), (value) => { patch[part] = Number(value); }), `patch ${part}`);
+  const place = (part, tokens) => {
+    const pick = (value) => { patch[part] = Number(value); };
+    const choose = chooser("", tokenPairs(tokens), String(patch[part]), pick);
+    return labelled(app.t(`changes.patch.${part}`), choose, `patch ${part}`);
+  };
   const add = pairs(() => [...patch.pairs.filter(([to]) => to !== patch.here), [patch.here, patch.there]]);
   const heads = hasHeads(patch.point) && patch.head ? { heads: [Number(patch.head)] } : {};
   const made = { point: patch.point, sentence: patch.sentence, positions: patch.pairs, ...heads };
   const apply = () => tryChange(app, { patches: [...app.changes.patches, made] });
+  const disabled = patch.pairs.length === 0;
   return [
-    element("ul", { className: "gf-chips", "aria-label": app.t("changes.patch.pairs") }, patch.pairs.map((pair) =>
-      chip(app, `${here[pair[0]]} ← ${there[pair[1]]}`, pairs(() => without(patch.pairs, pair))))),
+    element("ul", { className: "gf-chips", "aria-label": app.t("changes.patch.pairs") },
+      patch.pairs.map((pair) =>
+        chip(app, `${here[pair[0]]} ← ${there[pair[1]]}`, pairs(() => without(patch.pairs, pair))))),
     element("div", { className: "gf-fields" }, place("here", here), place("there", there),
       press("patch add", app.t("changes.patch.add"), add)),
-    press("patch apply", app.t("changes.apply"), apply, { className: "gf-primary", disabled: patch.pairs.length === 0 }),
+    press("patch apply", app.t("changes.apply"), apply, { className: "gf-primary", disabled }),
   ];
 }
 
-/** Returns the other sentence's tokens at the point's rows, or null; its own translation is found for that. */
+/** Returns the other sentence's tokens at the point's rows, or null; it is translated for that. */
 async function patchTokens({ app, patch }) {
   const { checkpoint } = app.changes, key = JSON.stringify([patch.sentence, checkpoint]);
   try {
     if (patch.donor?.key !== key) {
-      patch.donor = { key, made: app.translated(patch.sentence, "", app.engineChanges({ ...NO_CHANGES, checkpoint })) };
+      const changes = app.engineChanges({ ...NO_CHANGES, checkpoint });
+      patch.donor = { key, made: app.translated(patch.sentence, "", changes) };
     }
     const { sourceTokens, targetTokens } = await patch.donor.made;
     return app.labels(patch.point).rowSide === "source" ? sourceTokens : targetTokens;
@@ -592,7 +619,7 @@ async function patchTokens({ app, patch }) {
   }
 }
 
-/** Returns pairs of equal places whose words differ, after the beginning and before the end that are the same. */
+/** Returns pairs of equal places whose words differ, between the beginning and the end that are the same. */
 function differingPlaces(here, there) {
   const least = Math.min(here.length, there.length);
   let start = 0, end = 0;
@@ -607,7 +634,8 @@ function likestExample(app) {
   const words = app.sentence.split(" ");
   const distance = (text) => {
     const others = text.split(" ");
-    return Math.abs(others.length - words.length) * 100 + others.filter((word, place) => word !== words[place]).length;
+    const differing = others.filter((word, place) => word !== words[place]).length;
+    return Math.abs(others.length - words.length) * 100 + differing;
   };
   const others = app.payload.examples.filter((text) => text !== app.sentence);
   return others.sort((a, b) => distance(a) - distance(b))[0] ?? "";
@@ -617,23 +645,27 @@ function likestExample(app) {
 
 function switchRow(name, about, checked, set, disabled = false) {
   const box = element("input", { type: "checkbox", checked, disabled, onchange: () => set(box.checked) });
-  return element("div", { className: "gf-switch" },
-    element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name)), element("p", { className: "gf-note" }, about));
+  const label = element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name));
+  return element("div", { className: "gf-switch" }, label, element("p", { className: "gf-note" }, about));
 }
 
 function partsSection({ app }) {
-  return ["positions", "scale"].map((part) => switchRow(app.t(`changes.${part}`), app.t(`changes.${part}.about`),
-    !app.changes[part], (off) => tryChange(app, { [part]: !off })));
+  return ["positions", "scale"].map((part) => {
+    const set = (off) => tryChange(app, { [part]: !off });
+    return switchRow(app.t(`changes.${part}`), app.t(`changes.${part}.about`), !app.changes[part], set);
+  });
 }
 
 function mistakesSection({ app }) {
   const { mistakes } = app.changes, { sourceIds, targetIds } = app.result.current;
   return MISTAKES.map(({ id, first }) => {
-    const point = first(app.config), show = () => app.show({ stage: "point", point: { name: point, head: 0 } });
-    const set = (on) => tryChange(app, { mistakes: on ? [...mistakes, id] : without(mistakes, id) });
-    const made = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), mistakes.includes(id), set, !point);
+    const point = first(app.config), on = mistakes.includes(id);
+    const show = () => app.show({ stage: "point", point: { name: point, head: 0 } });
+    const set = () => tryChange(app, { mistakes: on ? without(mistakes, id) : [...mistakes, id] });
+    const made = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), on, set, !point);
     const equal = id === "target_padding_mask" && sourceIds.length === targetIds.length;
-    made.append(element("p", { className: "gf-note" }, app.t(point ? "changes.first" : `mistake.${id}.none`), " ",
+    const told = app.t(point ? "changes.first" : `mistake.${id}.none`);
+    made.append(element("p", { className: "gf-note" }, `${told} `,
       point && button(point, show, { className: "gf-link" }), equal && ` ${app.t("changes.equal")}`));
     return made;
   });

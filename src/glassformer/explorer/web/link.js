@@ -1,24 +1,27 @@
-// The state of a view in the address's hash, so that a link reproduces it: only what differs from the beginning, as
-// key=value. What a hash holds is text and JSON, checked before it is used. Of several views the oldest has the hash.
+// The state of a view in the address's hash, so that a link reproduces it: only what differs from the
+// beginning, as key=value. A hash holds text and JSON, checked before it is used. The oldest view has it.
 import { checkChanges, isUnchanged, NO_CHANGES } from "./changes.js";
 import { pointNames } from "./model.js";
 
 const OWNERS = Symbol.for("glassformer.link"); // shared by all copies of this module on one page
 const TABS = ["numbers", "changes", "beam", "positions", "training"];
+const LONGEST_RUN = 5000; // cells of a mask
 const starts = new WeakMap(); // what each app looked like before any link
 
-/** Keeps the state of the view in the hash; returns a promise: the state that the hash has now is there. */
+/** Keeps the state of the view in the hash. What the hash says now is there when the promise is kept. */
 export async function keepLink(app) {
   starts.set(app, app.ui);
-  const owners = (globalThis[OWNERS] ??= new Set());
   if (!isLinkable(app)) return;
+  const owners = (globalThis[OWNERS] ??= new Set());
   owners.add(app);
   app.signal.addEventListener("abort", () => owners.delete(app), { once: true });
   const owns = () => owners.values().next().value === app;
   let reading = false;
-  const write = () => { if (owns() && !reading && app.result) replaceHash(stateHash(app)); };
+  const write = () => {
+    if (owns() && !reading) replaceHash(stateHash(app));
+  };
   const read = async () => {
-    if (!owns() || sameHash(location.hash, stateHash(app))) return;
+    if (!owns() || location.hash === stateHash(app)) return;
     reading = true;
     try {
       await restore(app, parsedHash(app, location.hash));
@@ -28,13 +31,13 @@ export async function keepLink(app) {
       reading = false;
     }
   };
-  if (location.hash.length > 1) await read();
+  await read();
   app.on("result", write);
   app.on("ui", write);
   window.addEventListener("hashchange", read, { signal: app.signal });
 }
 
-/** Returns the address that shows what this view shows, or null where it has none: in a notebook's cell, in a frame. */
+/** Returns the address that shows what this view shows, or null where there is none: in a notebook, a frame. */
 export function linkOf(app) {
   return isLinkable(app) ? location.href.replace(/#.*$/s, "") + stateHash(app) : null;
 }
@@ -45,101 +48,109 @@ function isLinkable(app) {
 }
 
 function replaceHash(hash) {
+  if (hash === location.hash) return;
   try {
     history.replaceState(history.state, "", hash || location.pathname + location.search);
   } catch {
-    // A sandboxed frame, or a browser that counts: the page works without.
+    // A sandboxed frame, or a browser that has had enough of it: the page works without.
   }
 }
 
-function sameHash(a, b) {
-  return a.replace(/^#/, "") === b.replace(/^#/, "");
-}
-
-/** Returns what differs from the beginning: text by key. */
-function linkState(app) {
-  const { source, prefix, masks, ...changes } = app.changes;
-  const start = starts.get(app) ?? app.ui, { beam_size: beam, length_penalty: penalty } = app.engine.decoding;
-  const state = {
-    text: app.sentence === app.payload.sentence ? null : app.sentence,
-    source: source === app.sentence ? null : source,
-    prefix: prefix || null,
-    masks: packedMasks(masks),
-    beam: app.search.beamSize === beam ? null : app.search.beamSize,
-    penalty: app.search.lengthPenalty === penalty ? null : app.search.lengthPenalty,
-  };
-  for (const [key, value] of Object.entries(changes)) state[key] = isUnchanged({ [key]: value }) ? null : value;
-  for (const key of Object.keys(LOOKS)) state[key] = same(app.ui[key], start[key]) ? null : app.ui[key];
-  return state;
-}
-
-function same(a, b) {
+function isAlike(a, b) {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Returns the state as a hash, or "" when nothing differs. */
+// Writing
+
+/** Returns the state as a hash, or "" when nothing differs from the beginning. */
 function stateHash(app) {
-  const readable = (text) => encodeURIComponent(text).replace(/%(2C|3A|20)/g, (code) => ({ "%2C": ",", "%3A": ":", "%20": "+" })[code]);
-  const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-  const parts = Object.entries(linkState(app)).filter(([, value]) => value !== null && value !== undefined);
-  return parts.length > 0 ? `#${parts.map(([key, value]) => `${key}=${readable(written(value))}`).join("&")}` : "";
+  const readable = { "%2C": ",", "%3A": ":", "%20": "+" };
+  const written = (value) => encodeURIComponent(typeof value === "string" ? value : JSON.stringify(value))
+    .replace(/%(2C|3A|20)/g, (code) => readable[code]);
+  const parts = Object.entries(linkState(app)).filter(([, value]) => value !== undefined);
+  return parts.length > 0 ? `#${parts.map(([key, value]) => `${key}=${written(value)}`).join("&")}` : "";
 }
 
-/** Returns masks as runs of cells {attention: [[first query, last query, key, may]]}, or null when there are none. */
+/** Returns what differs from the beginning, by key; what does not is undefined. */
+function linkState(app) {
+  const { source, prefix, ...changes } = app.changes;
+  const { beam_size: beam, length_penalty: penalty } = app.engine.decoding;
+  const unless = (value, usual) => (isAlike(value, usual) ? undefined : value);
+  const state = {
+    text: unless(app.sentence, app.payload.sentence),
+    source: unless(source, app.sentence),
+    prefix: prefix || undefined,
+    beam: unless(app.search.beamSize, beam),
+    penalty: unless(app.search.lengthPenalty, penalty),
+  };
+  for (const [key, value] of Object.entries(changes)) {
+    if (!isUnchanged({ [key]: value })) state[key] = key === "masks" ? packedMasks(value) : value;
+  }
+  for (const key of Object.keys(LOOKS)) state[key] = unless(app.ui[key], starts.get(app)[key]);
+  return state;
+}
+
+/** Returns masks as runs of cells: {attention: [[first query, last query, key, may]]}. */
 function packedMasks(masks) {
-  const packed = Object.entries(masks).filter(([, cells]) => cells.length > 0).map(([name, cells]) => [name, cells.reduce((runs, [query, key, may]) => {
+  return mapped(masks, (cells) => cells.reduce((runs, [query, ...cell]) => {
     const last = runs.at(-1);
-    if (last && last[1] + 1 === query && last[2] === key && last[3] === may) last[1] = query;
-    else runs.push([query, query, key, may]);
+    if (last && last[1] + 1 === query && isAlike(last.slice(2), cell)) last[1] = query;
+    else runs.push([query, query, ...cell]);
     return runs;
-  }, [])]);
-  return packed.length > 0 ? Object.fromEntries(packed) : null;
+  }, []));
 }
 
 function unpackedMasks(packed) {
-  return Object.fromEntries(Object.entries(packed).map(([name, runs]) => [name, runs.flatMap(([first, last, key, may]) => {
-    if (!(last - first < 5000)) throw new Error("masks");
-    return Array.from({ length: last - first + 1 }, (_, at) => [first + at, key, may]);
-  })]));
+  return mapped(packed, (runs) => runs.flatMap(([first, last, ...cell]) => {
+    if (!(last - first < LONGEST_RUN)) throw new Error("masks");
+    return Array.from({ length: last - first + 1 }, (_, at) => [first + at, ...cell]);
+  }));
 }
+
+function mapped(lists, change) {
+  return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, change(list)]));
+}
+
+// Reading
 
 const isPlace = (value, limit = Infinity) => Number.isInteger(value) && value >= 0 && value < limit;
 
-/** What is looked at, and what of it may stand in a link. */
+/** What of what is looked at may stand in a link. */
 const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
   stage: (value) => ["map", "point"].includes(value),
   panel: (value) => TABS.includes(value),
-  point: ({ name, head }, app) => pointNames(app.config).includes(name) && isPlace(head, app.config.heads),
-  heads: (value, app) => Object.keys(app.ui.heads).every((id) => {
-    const layers = app.config[id === "encoder" ? "encoder_layers" : "decoder_layers"];
-    return isPlace(value[id].layer, layers) && isPlace(value[id].head, app.config.heads);
+  point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
+  heads: (value, { config, ui }) => Object.keys(ui.heads).every((id) => {
+    const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
+    return isPlace(value[id].layer, layers) && isPlace(value[id].head, config.heads);
   }),
-  selected: (value, app) => value === null || (pointNames(app.config).includes(value.name) && value.index.every((at) => isPlace(at))),
+  selected: ({ name, index }, { config }) =>
+    pointNames(config).includes(name) && index.every((at) => isPlace(at)),
 };
-const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "panel"];
+const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "panel"]; // the rest is JSON
 
-/** Returns the state that a hash describes: {sentence, changes, search, ui}; throws the name of what is wrong. */
+/** Returns the state that a hash describes: {sentence, changes, search, ui}; throws what is wrong with it. */
 function parsedHash(app, hash) {
   const state = { sentence: app.payload.sentence, changes: {}, search: {}, ui: {} };
   for (const [key, text] of new URLSearchParams(hash.slice(1))) {
     try {
-      place(app, state, key, TEXTS.includes(key) ? text : JSON.parse(text));
-    } catch (error) {
-      throw new Error(error instanceof SyntaxError || error instanceof TypeError ? key : error.message);
+      put(app, state, key, TEXTS.includes(key) ? text : JSON.parse(text));
+    } catch {
+      throw new Error(key);
     }
   }
   checkChanges(state.changes, app.config);
   return state;
 }
 
-function place(app, state, key, value) {
+function put(app, state, key, value) {
   if (key === "text") state.sentence = value;
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
-  else if (Object.hasOwn(NO_CHANGES, key) || key === "source" || key === "prefix") state.changes[key] = value;
+  else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key)) state.changes[key] = value;
   else if (Object.hasOwn(LOOKS, key) && LOOKS[key](value, app)) state.ui[key] = value;
   else throw new Error(key);
 }
@@ -148,13 +159,13 @@ function place(app, state, key, value) {
 async function restore(app, { sentence, changes, search, ui }) {
   const { beam_size: beamSize, length_penalty: lengthPenalty } = app.engine.decoding;
   const wanted = { beamSize, lengthPenalty, ...search };
+  const complete = (given) => ({ ...NO_CHANGES, source: sentence, prefix: "", ...given });
   if (sentence !== app.sentence) await app.open(sentence);
-  if (!same(wanted, app.search)) await app.searchWith(wanted);
-  const complete = { ...NO_CHANGES, source: sentence, prefix: "", ...changes };
-  if (!same(complete, { ...NO_CHANGES, source: sentence, prefix: "", ...app.changes })) await app.set(complete);
-  const { selected, ...looks } = { ...starts.get(app), ...ui };
-  app.show(Object.fromEntries(Object.keys(LOOKS).filter((key) => key !== "selected").map((key) => [key, looks[key]])));
-  if (selected && (await isCell(app, selected))) app.show({ selected });
+  if (!isAlike(wanted, app.search)) await app.searchWith(wanted);
+  if (!isAlike(complete(changes), complete(app.changes))) await app.set(complete(changes));
+  const looks = { ...starts.get(app), ...ui };
+  if (ui.selected && !(await isCell(app, ui.selected))) looks.selected = null;
+  app.show(Object.fromEntries(Object.keys(LOOKS).map((key) => [key, looks[key]])));
 }
 
 /** Returns whether there is such a number. */

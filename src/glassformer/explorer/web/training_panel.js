@@ -2,55 +2,54 @@
 import { tryChange } from "./changes_panel.js";
 import { button, element, numberText, refill } from "./dom.js";
 
-const CURVE_WIDTH = 330, CURVE_HEIGHT = 190, LEFT = 40, RIGHT = 10, TOP = 10, BOTTOM = 34;
-const PAUSE = 1200; // milliseconds for which playing shows a checkpoint
-const SVG_NAMES = "http://www.w3.org/2000/svg";
+const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
+const SHOWN_FOR = 1200; // milliseconds for which playing shows a checkpoint
 
 /** Returns the panel as an element. */
 export function createTrainingPanel(app) {
   const steps = checkpointSteps(app.payload);
-  const panel = { app, steps, logarithmic: true, visited: new Map(), situation: "", playing: false };
-  const holder = element("div", { className: "gf-training" });
-  const chart = element("div"), controls = element("div"), table = element("div"), status = element("p", { className: "gf-note", role: "status" });
-  const slider = element("input", { type: "range", min: "0", max: String(steps.length - 1), step: "1",
-    oninput: () => {
-      const place = Number(slider.value);
-      stop();
-      choose(place);
-    } });
-  const play = button("", () => (panel.playing ? stop() : start()));
-  refill(holder, chart, controls, status, table);
+  const panel = { app, steps, logarithmic: true, visited: new Map(), situation: "" };
+  const [chart, controls, table] = ["div", "div", "div"].map((tag) => element(tag));
+  const status = element("p", { className: "gf-note", role: "status" });
+  const slider = element("input", { type: "range", min: "0", max: String(steps.length - 1), step: "1" });
+  const play = button("", () => (playing ? stop() : start()));
+  let playing = null; // what goes on to the next checkpoint
 
   const choose = (place) => tryChange(app, { checkpoint: steps[place] });
+  slider.addEventListener("input", () => {
+    const place = Number(slider.value);
+    stop();
+    choose(place);
+  });
   function stop() {
-    clearTimeout(panel.playing);
-    panel.playing = false;
+    clearTimeout(playing);
+    playing = null;
     fill();
   }
-  async function start() {
-    panel.playing = true;
-    let place = steps.indexOf(app.changes.checkpoint);
-    if (place === steps.length - 1) place = -1;
+  function start() {
+    const now = steps.indexOf(app.changes.checkpoint);
+    let place = now === steps.length - 1 ? -1 : now;
     const next = async () => {
       await choose(++place);
-      if (!panel.playing || app.signal.aborted) return;
-      if (place === steps.length - 1) stop();
-      else panel.playing = setTimeout(next, PAUSE);
+      if (playing === null || app.signal.aborted) return;
+      if (place >= steps.length - 1) stop();
+      else playing = setTimeout(next, SHOWN_FOR);
     };
+    playing = setTimeout(next);
     fill();
-    await next();
   }
   function fill() {
     const place = Math.max(0, steps.indexOf(app.changes.checkpoint));
     keepVisit(panel);
-    refill(chart, ...chartParts(panel, fill));
-    if (steps.length < 2) return refill(controls, element("p", {}, app.t("training.none")), element("code", {}, "[training]\nsnapshots = 6"));
+    refill(chart, curveParts(panel, fill));
+    if (steps.length < 2) return refill(controls, howToGet(app));
     slider.value = String(place);
     slider.setAttribute("aria-label", app.t("training.slider"));
     slider.setAttribute("aria-valuetext", stepName(app, steps[place]));
-    play.textContent = app.t(panel.playing ? "training.pause" : "training.play");
-    if (!controls.contains(slider)) refill(controls, element("div", { className: "gf-row" }, play, slider));
-    refill(table, visitedTable(panel), element("p", { className: "gf-note" }, app.t("training.try")), leftOut(app));
+    play.textContent = app.t(playing === null ? "training.play" : "training.pause");
+    if (!controls.hasChildNodes()) refill(controls, element("div", { className: "gf-row" }, play, slider));
+    const advice = element("p", { className: "gf-note" }, app.t("training.try"));
+    refill(table, visitedTable(panel), advice, leftOut(app));
   }
   app.on("result", fill);
   app.on("busy", (busy) => {
@@ -61,9 +60,9 @@ export function createTrainingPanel(app) {
     if (keys.includes("panel") && app.ui.panel !== "training") stop();
     else if (keys.includes("language")) fill();
   });
-  app.signal.addEventListener("abort", stop, { once: true });
+  app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
-  return holder;
+  return element("div", { className: "gf-training" }, chart, controls, status, table);
 }
 
 /** Returns the steps that can be chosen, oldest first; null, the last, is the run's model. */
@@ -75,27 +74,8 @@ function stepName(app, step) {
   return step === null ? app.t("training.final") : app.t("training.step", step);
 }
 
-/** Keeps what each visited checkpoint made of the sentence, until the sentence or something else changes. */
-function keepVisit(panel) {
-  const { checkpoint, ...others } = panel.app.changes;
-  const { reference, current } = panel.app.result;
-  const situation = JSON.stringify([panel.app.sentence, panel.app.search, others]);
-  if (situation !== panel.situation) panel.visited.clear();
-  panel.situation = situation;
-  panel.visited.set(checkpoint, { text: current.text, logProb: current.hypothesis.logProb, same: current.text === reference.text });
-}
-
-function visitedTable({ app, steps, visited }) {
-  const row = (step) => {
-    const { text, logProb } = visited.get(step), now = step === app.changes.checkpoint;
-    return element("tr", { className: now ? "gf-current" : "", "aria-current": now ? "true" : null },
-      element("th", { scope: "row" }, stepName(app, step)), element("td", { className: "gf-text" }, element("bdi", {}, text || "–")),
-      element("td", {}, numberText(logProb)));
-  };
-  return element("table", { className: "gf-table gf-visited" },
-    element("caption", {}, app.t("training.visited")),
-    element("thead", {}, element("tr", {}, ["training.at", "output.output", "training.logp"].map((key) => element("th", { scope: "col" }, app.t(key))))),
-    element("tbody", {}, steps.filter((step) => visited.has(step)).map(row)));
+function howToGet(app) {
+  return [element("p", {}, app.t("training.none")), element("code", {}, "[training]\nsnapshots = 6")];
 }
 
 function leftOut(app) {
@@ -103,72 +83,103 @@ function leftOut(app) {
   return steps.length > 0 && element("p", { className: "gf-note" }, app.t("training.left", steps.join(", ")));
 }
 
+/** Keeps what each visited checkpoint made of the sentence, until the sentence or another change is new. */
+function keepVisit(panel) {
+  const { sentence, search, changes: { checkpoint, ...others }, result: { current } } = panel.app;
+  const situation = JSON.stringify([sentence, search, others]);
+  if (situation !== panel.situation) panel.visited.clear();
+  panel.situation = situation;
+  panel.visited.set(checkpoint, [current.text || "–", numberText(current.hypothesis.logProb)]);
+}
+
+function visitedTable({ app, steps, visited }) {
+  const heads = ["training.at", "output.output", "training.logp"];
+  const row = (step) => {
+    const [text, logProb] = visited.get(step), now = step === app.changes.checkpoint;
+    return element("tr", { className: now ? "gf-current" : "", "aria-current": now ? "true" : null },
+      element("th", { scope: "row" }, stepName(app, step)),
+      element("td", { className: "gf-text" }, element("bdi", {}, text)), element("td", {}, logProb));
+  };
+  return element("table", { className: "gf-table gf-visited" },
+    element("caption", {}, app.t("training.visited")),
+    element("thead", {}, element("tr", {}, heads.map((key) => element("th", { scope: "col" }, app.t(key))))),
+    element("tbody", {}, steps.filter((step) => visited.has(step)).map(row)));
+}
+
 // The curve
 
-function chartParts(panel, fill) {
+function curveParts(panel, fill) {
   const { app } = panel, { loss = [], validation = [] } = app.payload.curve ?? {};
-  const points = [...loss, ...validation].filter(([step, value]) => step > 0 && Number.isFinite(value));
-  if (points.length < 2) return [];
-  const toggle = () => { panel.logarithmic = !panel.logarithmic; fill(); };
+  if (loss.length + validation.length < 2) return [];
+  const toggle = () => {
+    panel.logarithmic = !panel.logarithmic;
+    fill();
+  };
+  const key = (name, list) => list.length > 0 &&
+    element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`));
   return [
-    element("h3", {}, app.t("training.curve")),
-    curvePicture(panel, points),
-    element("p", { className: "gf-row gf-note" },
-      loss.length > 0 && element("span", { className: "gf-key gf-key-loss" }, app.t("training.loss")),
-      validation.length > 0 && element("span", { className: "gf-key gf-key-validation" }, app.t("training.validation")),
+    element("h3", {}, app.t("training.curve")), curvePicture(panel, loss, validation),
+    element("p", { className: "gf-row gf-note" }, key("loss", loss), key("validation", validation),
       button(app.t("training.log"), toggle, { pressed: panel.logarithmic })),
   ];
 }
 
 /** Returns the picture of the curves over the steps, with a line where the chosen checkpoint is. */
-function curvePicture({ app, steps, logarithmic }, points) {
-  const { loss = [], validation = [] } = app.payload.curve;
-  const place = logarithmic ? Math.log10 : (step) => step;
+function curvePicture({ app, steps, logarithmic }, loss, validation) {
+  const { width, height, left, right, top, bottom } = CURVE;
   const chosen = app.changes.checkpoint ?? app.payload.step;
-  const ends = [...points.map(([step]) => step), ...steps.filter((step) => step > 0)];
-  const first = logarithmic ? Math.min(...ends) : 0, last = Math.max(...ends);
-  const highest = Math.max(...points.map(([, value]) => value)), tick = niceStep(highest / 4);
-  const top = Math.ceil(highest / tick) * tick;
-  const x = (step) => LEFT + (CURVE_WIDTH - LEFT - RIGHT) * (place(step) - place(first)) / (place(last) - place(first) || 1);
-  const y = (value) => TOP + (CURVE_HEIGHT - TOP - BOTTOM) * (1 - value / top);
-  const line = (list, name) => drawn("polyline", { class: name, points: list.filter(([step]) => step > 0).map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" ") });
-  const levels = Array.from({ length: Math.round(top / tick) + 1 }, (_, at) => at * tick);
-  const marks = logarithmic ? powers(first, last) : Array.from({ length: 5 }, (_, at) => at).map((at) => at * niceStep(last / 4)).filter((at) => at <= last);
-  const bottom = CURVE_HEIGHT - BOTTOM;
-  return drawn("svg", { viewBox: `0 0 ${CURVE_WIDTH} ${CURVE_HEIGHT}`, role: "img", "aria-label": described(app, chosen) },
-    levels.flatMap((level) => [
-      drawn("line", { class: "gf-rule", x1: LEFT, x2: CURVE_WIDTH - RIGHT, y1: y(level), y2: y(level) }),
-      drawn("text", { x: LEFT - 5, y: y(level) + 4, "text-anchor": "end" }, Number(level.toPrecision(3)))]),
-    marks.map((step) => drawn("text", { x: x(step), y: bottom + 15, "text-anchor": "middle" }, step)),
-    drawn("text", { x: (LEFT + CURVE_WIDTH) / 2, y: CURVE_HEIGHT - 4, "text-anchor": "middle" }, app.t("training.axis")),
-    drawn("text", { x: -(TOP + bottom) / 2, y: 10, transform: "rotate(-90)", "text-anchor": "middle" }, app.t("training.losses")),
-    steps.filter((step) => step > 0).map((step) => drawn("line", { class: "gf-tick", x1: x(step), x2: x(step), y1: bottom, y2: bottom - 6 })),
-    line(loss, "gf-loss"), line(validation, "gf-validation"),
-    validation.map(([step, value]) => drawn("circle", { class: "gf-validation", cx: x(step), cy: y(value), r: 2 })),
-    chosen && drawn("line", { class: "gf-cursor", x1: x(chosen), x2: x(chosen), y1: TOP, y2: bottom }));
+  const points = [...loss, ...validation], marked = steps.filter((step) => step > 0);
+  const all = [...points.map(([step]) => step), ...marked].filter((step) => step > 0);
+  const first = logarithmic ? Math.min(...all) : 0, last = Math.max(...all);
+  const tick = roundStep(Math.max(...points.map(([, value]) => value)) / 4);
+  const highest = Math.ceil(Math.max(...points.map(([, value]) => value)) / tick) * tick;
+  const scale = logarithmic ? Math.log : (step) => step;
+  const share = (step) => (scale(step) - scale(first)) / (scale(last) - scale(first) || 1);
+  const x = (step) => left + (right - left) * share(step);
+  const y = (value) => bottom - (bottom - top) * value / highest;
+  const at = ([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`;
+  const line = (name, list) =>
+    drawn("polyline", { class: name, points: list.filter(([step]) => step >= first).map(at).join(" ") });
+  const rule = (name, x1, x2, y1, y2) => drawn("line", { class: name, x1, x2, y1, y2 });
+  const upright = (name, step, to) => rule(name, x(step), x(step), bottom, to);
+  const text = (label, where) => drawn("text", { "text-anchor": "middle", ...where }, label);
+  const levels = Array.from({ length: Math.round(highest / tick) + 1 }, (_, place) => place * tick);
+  const about = { role: "img", "aria-label": described(app, chosen) };
+  return drawn("svg", { viewBox: `0 0 ${width} ${height}`, ...about },
+    levels.map((level) => rule("gf-rule", left, right, y(level), y(level))),
+    levels.map((level) =>
+      text(Number(level.toPrecision(3)), { x: left - 5, y: y(level) + 4, "text-anchor": "end" })),
+    stepMarks(first, last, logarithmic).map((step) => text(step, { x: x(step), y: bottom + 15 })),
+    text(app.t("training.axis"), { x: (left + right) / 2, y: height - 4 }),
+    text(app.t("training.losses"), { x: -(top + bottom) / 2, y: 10, transform: "rotate(-90)" }),
+    marked.map((step) => upright("gf-tick", step, bottom - 6)),
+    line("gf-loss", loss), line("gf-validation", validation),
+    chosen > 0 && upright("gf-cursor", chosen, top));
 }
 
 function described(app, chosen) {
   const { loss = [], validation = [] } = app.payload.curve;
-  const value = (list) => numberText((list.findLast(([step]) => step <= (chosen ?? Infinity)) ?? list[0])?.[1]) || "–";
+  const value = (list) => numberText(list.findLast(([step]) => step <= (chosen ?? Infinity))?.[1]) || "–";
   return app.t("training.described", chosen ?? "–", value(loss), value(validation));
 }
 
+/** Returns the steps that are written under the axis: powers of ten, or about four at equal distances. */
+function stepMarks(first, last, logarithmic) {
+  const wide = roundStep(last / 4);
+  const marks = Array.from({ length: 10 }, (_, place) => (logarithmic ? 10 ** place : place * wide));
+  const seen = marks.filter((step) => step >= first && step <= last);
+  return seen.length > 1 ? seen : [first, last];
+}
+
 /** Returns 1, 2 or 5 times a power of ten, at least as large. */
-function niceStep(value) {
+function roundStep(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * [1, 2, 5, 10].find((times) => times * power >= value * 0.999);
 }
 
-function powers(first, last) {
-  const marks = [];
-  for (let power = 1; power <= last; power *= 10) marks.push(power);
-  return marks.filter((step) => step >= first * 0.999);
-}
-
 function drawn(tag, attributes, ...children) {
-  const made = document.createElementNS(SVG_NAMES, tag);
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...children.flat().filter((child) => child !== false));
   return made;
 }
