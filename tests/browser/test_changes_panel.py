@@ -152,6 +152,16 @@ def test_heads_are_switched_off_by_keyboard_and_the_focus_stays(make_translator,
     expect(page, "[document.activeElement.dataset.key, document.activeElement.ariaPressed]", [f"{CROSS} 0", "true"])
 
 
+def test_quick_clicks_all_count(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE), "Heads")
+    key(page, f"{CROSS} 1").wait_for()
+    keys = [f"{CROSS} 1", f"{CROSS} 3", f"{FIRST} 0", f"{CROSS} 0"]
+    page.evaluate("(keys) => { for (const key of keys) document.querySelector(`[data-key='${key}']`).click(); }", keys)
+    expect(page, "app.changes.ablated", {CROSS: [0, 1, 3], FIRST: [0]})
+    page.evaluate("document.querySelectorAll('.gf-changes .gf-chip button').forEach((one) => one.click())")
+    expect(page, "app.changed", False)
+
+
 def test_a_layer_and_a_whole_set_go_off_and_on(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Heads")
     page.get_by_role("button", name="Encoder self-attention, layer 1: all heads off").click()

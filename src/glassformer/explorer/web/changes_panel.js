@@ -147,29 +147,29 @@ function changesHistory(app) {
   return { past, future, undo: move(past, future), redo: move(future, past) };
 }
 
-/** Returns every change that is on: [{section, text, undo: what to set}]. */
+/** Returns every change that is on: [{section, text, undo() → what to set, as things are then}]. */
 function activeChanges(app) {
   const { source, prefix, checkpoint, positions, scale, mistakes, patches, ablated } = app.changes;
-  const one = (on, section, text, undo) => (on ? [{ section, text, undo }] : []);
+  const one = (on, section, text, undo) => (on ? [{ section, text, undo: () => undo }] : []);
+  const each = (list, section, text, undo) =>
+    list.map((entry) => ({ section, text: text(entry), undo: () => undo(entry) }));
   return [
     ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source),
       { source: app.sentence }),
     ...one(prefix, "words", app.t("changes.is.prefix", prefix), { prefix: "" }),
-    ...Object.entries(ablated).flatMap(([name, heads]) => one(heads.length > 0, "heads",
-      app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
-      { ablated: withList(ablated, name, []) })),
+    ...each(Object.entries(ablated), "heads",
+      ([name, heads]) => app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
+      ([name]) => ({ ablated: withList(app.changes.ablated, name, []) })),
     ...activeMasks(app),
     ...activeRows(app),
-    ...patches.flatMap((patch) => {
-      const here = app.labels(patch.point).rows;
-      const words = patch.positions.map(([to]) => here[to] ?? to).join(" ");
-      return one(true, "patch", app.t("changes.is.patch", words, patch.sentence, patch.point),
-        { patches: patches.filter((other) => other !== patch) });
-    }),
+    ...each(patches, "patch", ({ point, sentence, positions: pairs }) => {
+      const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
+      return app.t("changes.is.patch", words, sentence, point);
+    }, (patch) => ({ patches: without(app.changes.patches, patch) })),
     ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
     ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
-    ...mistakes.flatMap((id) =>
-      one(true, "mistakes", app.t(`mistake.${id}`), { mistakes: without(mistakes, id) })),
+    ...each(mistakes, "mistakes", (id) => app.t(`mistake.${id}`),
+      (id) => ({ mistakes: without(app.changes.mistakes, id) })),
     ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint), { checkpoint: null }),
   ];
 }
@@ -181,11 +181,12 @@ function activeMasks(app) {
     const { rows, columns } = app.labels(`${name}.weights`);
     return [...new Set(cells.map(kind))].map((alike) => {
       const [[query, key, may], ...more] = cells.filter((cell) => kind(cell) === alike);
+      const others = () => (app.changes.masks[name] ?? []).filter((cell) => kind(cell) !== alike);
       const who = more.length > 0 ? app.t("changes.many", more.length + 1) : `“${rows[query] ?? query}”`;
       return {
         section: "masks",
         text: app.t(`changes.is.${may ? "open" : "blocked"}`, who, columns[key] ?? key, placeName(app, name)),
-        undo: { masks: withList(masks, name, cells.filter((cell) => kind(cell) !== alike)) },
+        undo: () => ({ masks: withList(app.changes.masks, name, others()) }),
       };
     });
   });
@@ -194,11 +195,12 @@ function activeMasks(app) {
 function activeRows(app) {
   const { overrides } = app.changes;
   return Object.entries(overrides).flatMap(([name, rows]) => rows.map((one) => {
+    const others = () => without(app.changes.overrides[name] ?? [], one);
     const word = app.labels(`${name}.weights`).rows[one[1]] ?? one[1];
     return {
       section: "hand",
       text: app.t("changes.is.override", word, one[0], placeName(app, name)),
-      undo: { overrides: withList(overrides, name, without(rows, one)) },
+      undo: () => ({ overrides: withList(app.changes.overrides, name, others()) }),
     };
   }));
 }
@@ -209,8 +211,9 @@ function without(list, entry) {
 
 /** Returns the lists by name with one of them replaced; an empty one is left out. */
 function withList(lists, name, list) {
-  const { [name]: _, ...others } = lists;
-  return list.length > 0 ? { ...others, [name]: list } : others;
+  const all = { ...lists, [name]: list };
+  if (list.length === 0) delete all[name];
+  return all;
 }
 
 /** Returns "Cross-attention, layer 1". */
@@ -247,7 +250,7 @@ function firstTries(app) {
 
 function chips(app, active) {
   return element("ul", { className: "gf-chips", "aria-label": app.t("changes.active") },
-    active.map(({ text, undo }) => chip(app, text, () => tryChange(app, undo))));
+    active.map(({ text, undo }) => chip(app, text, () => tryChange(app, undo()))));
 }
 
 function chip(app, text, remove) {
@@ -400,18 +403,21 @@ function form(action, label, ...controls) {
 function headsSection({ app }) {
   const { ablated } = app.changes, { heads } = app.config;
   const all = Array.from({ length: heads }, (_, head) => head);
-  const set = (names, list) =>
-    tryChange(app, { ablated: names.reduce((lists, name) => withList(lists, name, list), ablated) });
+  const set = (names, list) => {
+    const lists = names.reduce((others, name) => withList(others, name, list), app.changes.ablated);
+    tryChange(app, { ablated: lists });
+  };
   const allOff = (names, what) => {
     const pressed = names.every((name) => ablated[name]?.length === heads);
     return press(`all ${what}`, app.t("changes.all"), () => set(names, pressed ? [] : all),
       { pressed, label: app.t("changes.all.of", what) });
   };
   const toggle = (name, head) => {
-    const off = ablated[name] ?? [], pressed = off.includes(head);
-    const next = pressed ? without(off, head) : [...off, head].sort((a, b) => a - b);
-    return press(`${name} ${head}`, head, () => set([name], next),
-      { pressed, label: app.t("changes.off", head, placeName(app, name)) });
+    const pressed = Boolean(ablated[name]?.includes(head));
+    const others = () => without(app.changes.ablated[name] ?? [], head);
+    const turn = () => set([name], pressed ? others() : [...others(), head].sort((a, b) => a - b));
+    const label = app.t("changes.off", head, placeName(app, name));
+    return press(`${name} ${head}`, head, turn, { pressed, label });
   };
   return FAMILIES.map((family) => {
     const names = Array.from({ length: app.layersOf(family) }, (_, layer) => attentionName(family, layer));
@@ -661,7 +667,8 @@ function mistakesSection({ app }) {
   return MISTAKES.map(({ id, first }) => {
     const point = first(app.config), on = mistakes.includes(id);
     const show = () => app.show({ stage: "point", point: { name: point, head: 0 } });
-    const set = () => tryChange(app, { mistakes: on ? without(mistakes, id) : [...mistakes, id] });
+    const others = () => without(app.changes.mistakes, id);
+    const set = (wanted) => tryChange(app, { mistakes: wanted ? [...others(), id] : others() });
     const made = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), on, set, !point);
     const equal = id === "target_padding_mask" && sourceIds.length === targetIds.length;
     const told = app.t(point ? "changes.first" : `mistake.${id}.none`);

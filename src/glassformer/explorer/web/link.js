@@ -37,7 +37,7 @@ export async function keepLink(app) {
   window.addEventListener("hashchange", read, { signal: app.signal });
 }
 
-/** Returns the address that shows what this view shows, or null where there is none: in a notebook, a frame. */
+/** Returns the address of what this view shows, or null where there is none: in a notebook, in a frame. */
 export function linkOf(app) {
   return isLinkable(app) ? location.href.replace(/#.*$/s, "") + stateHash(app) : null;
 }

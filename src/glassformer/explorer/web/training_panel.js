@@ -9,10 +9,15 @@ const SHOWN_FOR = 1200; // milliseconds for which playing shows a checkpoint
 export function createTrainingPanel(app) {
   const steps = checkpointSteps(app.payload);
   const panel = { app, steps, logarithmic: true, visited: new Map(), situation: "" };
-  const [chart, controls, table] = ["div", "div", "div"].map((tag) => element(tag));
+  const [chart, legend, controls, table] = ["div", "span", "div", "div"].map((tag) => element(tag));
   const status = element("p", { className: "gf-note", role: "status" });
   const slider = element("input", { type: "range", min: "0", max: String(steps.length - 1), step: "1" });
   const play = button("", () => (playing ? stop() : start()));
+  const logarithmic = button("", () => {
+    panel.logarithmic = !panel.logarithmic;
+    fill();
+  });
+  const below = element("p", { className: "gf-row gf-note" }, legend, logarithmic);
   let playing = null; // what goes on to the next checkpoint
 
   const choose = (place) => tryChange(app, { checkpoint: steps[place] });
@@ -41,7 +46,11 @@ export function createTrainingPanel(app) {
   function fill() {
     const place = Math.max(0, steps.indexOf(app.changes.checkpoint));
     keepVisit(panel);
-    refill(chart, curveParts(panel, fill));
+    refill(chart, curveParts(panel));
+    below.hidden = !chart.hasChildNodes();
+    refill(legend, curveNames(app));
+    logarithmic.textContent = app.t("training.log");
+    logarithmic.setAttribute("aria-pressed", String(panel.logarithmic));
     if (steps.length < 2) return refill(controls, howToGet(app));
     slider.value = String(place);
     slider.setAttribute("aria-label", app.t("training.slider"));
@@ -62,7 +71,7 @@ export function createTrainingPanel(app) {
   });
   app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
-  return element("div", { className: "gf-training" }, chart, controls, status, table);
+  return element("div", { className: "gf-training" }, chart, below, controls, status, table);
 }
 
 /** Returns the steps that can be chosen, oldest first; null, the last, is the run's model. */
@@ -108,20 +117,15 @@ function visitedTable({ app, steps, visited }) {
 
 // The curve
 
-function curveParts(panel, fill) {
-  const { app } = panel, { loss = [], validation = [] } = app.payload.curve ?? {};
+function curveParts(panel) {
+  const { loss = [], validation = [] } = panel.app.payload.curve ?? {};
   if (loss.length + validation.length < 2) return [];
-  const toggle = () => {
-    panel.logarithmic = !panel.logarithmic;
-    fill();
-  };
-  const key = (name, list) => list.length > 0 &&
-    element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`));
-  return [
-    element("h3", {}, app.t("training.curve")), curvePicture(panel, loss, validation),
-    element("p", { className: "gf-row gf-note" }, key("loss", loss), key("validation", validation),
-      button(app.t("training.log"), toggle, { pressed: panel.logarithmic })),
-  ];
+  return [element("h3", {}, panel.app.t("training.curve")), curvePicture(panel, loss, validation)];
+}
+
+function curveNames(app) {
+  const shown = ["loss", "validation"].filter((name) => app.payload.curve?.[name]?.length > 0);
+  return shown.map((name) => element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)));
 }
 
 /** Returns the picture of the curves over the steps, with a line where the chosen checkpoint is. */
