@@ -130,7 +130,7 @@ def test_a_trace_can_be_of_a_snapshot(with_snapshot):
         ({"kind": "encode", "side": "source", "text": "", "more": 1}, "encode: more"),
         ({"kind": "trace", "source_ids": [4.5], "target_ids": [1]}, "trace: source_ids.0"),
         ({"kind": "trace", "source_ids": [], "target_ids": [1]}, "got 0 ids"),
-        ({"kind": "trace", "source_ids": [4] * 1025, "target_ids": [1]}, "got 1025 ids"),
+        ({"kind": "trace", "source_ids": [4] * 1076, "target_ids": [1]}, "got 1076 ids"),
         ({"kind": "trace", "source_ids": [999], "target_ids": [1]}, "999"),
         ({"kind": "trace", **IDS, "names": ["logit"]}, "did you mean 'logits'"),
         ({"kind": "trace", **IDS, "changes": {"ablate": {}}}, "did you mean 'ablated'"),

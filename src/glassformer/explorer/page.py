@@ -134,4 +134,6 @@ def _left_out(shown: Mapping[str, Any], playback: bool) -> list[str]:
     elif playback and shown["left_out"]:
         steps = ", ".join(map(str, shown["left_out"]))
         lines.append(f"snapshots of the training for which there was no room: those of step {steps}")
+    elif playback and not shown["checkpoints"]:
+        lines.append("the training: the run kept no snapshots of it, as training.snapshots = 6 would")
     return lines

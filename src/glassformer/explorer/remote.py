@@ -27,15 +27,15 @@ from glassformer.model.transformer import Transformer
 from glassformer.run import SNAPSHOTS
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import EXTRA_LENGTH, Translator
+from glassformer.translator import EXTRA_LENGTH, MAX_SOURCE, Translator
 
 __all__ = ["Answer", "Remote", "number_bytes", "search_data"]
 
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 """The JSON object, and the numbers beside it."""
 
-LONGEST = 1024
-"""Tokens of a source or a target."""
+LONGEST = MAX_SOURCE + EXTRA_LENGTH + 1
+"""Ids of a source or a target, `<bos>` included."""
 LARGEST_BEAM = 64
 KEPT_TRACES = 3
 """A page fetches the points of a trace one by one; so many traces are kept for it."""

@@ -1,0 +1,253 @@
+"""The page in its three hosts: a file without a network, this machine's server, a notebook's cell."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.explorer.module import explorer_module
+from glassformer.explorer.page import write_page
+from glassformer.explorer.server import serve
+from glassformer.inspection.changes import Changes, changed
+from glassformer.training.snapshots import Snapshots
+
+SENTENCE = "the black cat sleeps ."
+CROSS = "decoder.layers.1.cross_attention"
+LARGE = {"d_model": 256, "d_ff": 1024}
+HOSTILE = [
+    "</script><script>pwned()</script>",
+    "<!--<script>",
+    "<img/src=x/onerror=pwned()>",
+    "</iframe>",
+    "\"'&quot;&lt;",
+    "${pwned()}",
+    "שלום",
+    "مرحبا",
+    "👩‍👩‍👧",
+]
+READY = "() => glassformer.ready.then(() => null)"
+FORBIDDEN = """async () => {
+  const refused = [];
+  document.addEventListener("securitypolicyviolation", (event) => refused.push(event.effectiveDirective));
+  const put = (tag, values) => document.body.appendChild(Object.assign(document.createElement(tag), values));
+  put("img", { src: "https://example.org/x.png" });
+  await fetch("https://example.org/").catch(() => null);
+  put("script", { textContent: "globalThis.harm = 1" });
+  put("div", { innerHTML: "<b onclick='globalThis.harm = 2'>x</b>" }).firstChild.click();
+  for (let waited = 0; refused.length < 4 && waited < 200; waited++) await new Promise((done) => setTimeout(done, 50));
+  return refused.sort();
+}"""
+VALUE = """async (name) => {
+  const { shape, data } = await glassformer.value(name);
+  return { shape, data: [...data] };
+}"""
+CELL = """async (code) => {
+  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  const listeners = new Set();
+  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
+  const model = {
+    on: (_, listener) => listeners.add(listener),
+    off: (_, listener) => listeners.delete(listener),
+    async send(message) {
+      const [answer, buffers] = await askKernel(message);
+      for (const listener of listeners) listener(answer, buffers.map(bytes));
+    },
+  };
+  const el = document.body.appendChild(document.createElement("div"));
+  globalThis.closeCell = await (await import(url)).default.render({ model, el });
+}"""
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Any]:
+    """Return a tab that may speak to this machine, with `requests`; an error, or any other request, fails the test."""
+    context = browser.new_context()
+    tab, problems, tab_requests = context.new_page(), [], []
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    tab.on("request", lambda request: tab_requests.append(request.url))
+    yield tab
+    context.close()
+    assert problems == []
+    assert {url.split("/")[2].split(":")[0] for url in tab_requests if url.startswith("http")} <= {"127.0.0.1"}
+
+
+@pytest.fixture
+def served(tab: Any) -> Iterator[Callable[..., Any]]:
+    """Return a function that serves a translator and opens its page."""
+    servers = []
+
+    def open_page(translator: gf.Translator, sentence: str = SENTENCE) -> Any:
+        server = serve(translator, sentence, port=0)
+        servers.append((server, threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})))
+        servers[-1][1].start()
+        tab.goto(server.url)
+        tab.evaluate(READY)
+        return tab
+
+    yield open_page
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def cell(page: Any) -> Callable[..., Any]:
+    """Return a function that shows a live cell, whose messages go to the widget as a notebook would carry them."""
+    from base64 import b64encode
+
+    def show(translator: gf.Translator, sentence: str = SENTENCE) -> Any:
+        widget = gf.explore(translator, sentence, live=True)
+
+        def ask(message: dict[str, Any]) -> list[Any]:
+            header, buffers = widget.answer(message)
+            return [header, [b64encode(buffer).decode() for buffer in buffers]]
+
+        page.expose_function("askKernel", ask)
+        page.evaluate(CELL, explorer_module())
+        page.evaluate(READY)
+        return page
+
+    return show
+
+
+@pytest.fixture
+def exported(page: Any, tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that shows the page in the frame of an exported notebook, and returns the frame."""
+
+    def show(translator: gf.Translator, sentence: str = SENTENCE) -> Any:
+        static = gf.explore(translator, sentence, live=False)
+        path = tmp_path / "notebook.html"
+        path.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{static._repr_html_()}", encoding="utf-8")
+        page.goto(path.as_uri())
+        [frame] = page.main_frame.child_frames
+        frame.evaluate(READY)
+        return frame
+
+    return show
+
+
+@pytest.fixture
+def written(page: Any, tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that writes a translator's page into a file and opens it."""
+
+    def show(translator: gf.Translator, sentence: str = SENTENCE, **options: Any) -> Any:
+        write_page(translator, tmp_path / "page.html", sentence, **options)
+        page.goto((tmp_path / "page.html").as_uri())
+        page.evaluate(READY)
+        return page
+
+    return show
+
+
+def numbers(frame: Any, name: str) -> np.ndarray:
+    """Return a point's value on the page."""
+    value = frame.evaluate(VALUE, name)
+    return np.array(value["data"], np.float32).reshape(value["shape"])
+
+
+def expected(translator: gf.Translator, name: str, changes: dict[str, Any]) -> np.ndarray:
+    """Return PyTorch's value of a point for SENTENCE and the changed model's own translation of it."""
+    model, source_ids = translator.model, [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
+    with torch.no_grad(), changed(model, Changes.from_dict(changes)):
+        [output] = translator.translate([SENTENCE])
+        ids = translator.bundle.target_tokenizer
+        target_ids = [1, *(ids.vocabulary.id(token) for token in output.tokens[:-1])]
+        with gf.record(model, name) as trace:
+            model(torch.tensor([source_ids]), torch.tensor([target_ids]))
+    return trace[name][0].numpy()
+
+
+def test_a_file_asks_for_nothing(make_translator, page, written):
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    written(make_translator())
+    page.evaluate("glassformer.set({mistakes: ['no_scale']})")
+    assert page.evaluate("glassformer.parity") <= 1e-4
+    assert {url.partition(":")[0] for url in requests} <= {"file", "blob", "data"}
+    assert sum(url.startswith("file:") for url in requests) == 1
+
+
+def test_a_file_cannot_ask_for_anything_or_run_anything_else(make_translator, browser, tmp_path):
+    write_page(make_translator(), tmp_path / "page.html", SENTENCE)
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.evaluate(FORBIDDEN) == ["connect-src", "img-src", "script-src-attr", "script-src-elem"]
+    assert page.evaluate("globalThis.harm ?? null") is None
+    context.close()
+
+
+def test_a_file_plays_the_training_back(make_translator, written):
+    translator, early = make_translator(), make_translator(seed=5)
+    Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early.model, 16)
+    page = written(translator, playback=True)
+    page.evaluate("glassformer.set({checkpoint: 16})")
+    early.model.half().float()
+    np.testing.assert_allclose(numbers(page, "logits"), expected(early, "logits", {}), atol=1e-4)
+
+
+@pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
+def test_all_hosts_show_the_same_numbers(make_translator, request, host):
+    translator = make_translator()
+    frame = request.getfixturevalue(host)(translator)
+    translator.model.half().float()
+    for name in ("encoder.output", f"{CROSS}.weights", "logits"):
+        np.testing.assert_allclose(numbers(frame, name), expected(translator, name, {}), atol=1e-4)
+
+
+@pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
+def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host):
+    words = " ".join(HOSTILE)
+    translator = make_translator(words, words, name="<b onclick=pwned()>run")
+    frame = request.getfixturevalue(host)(translator, words)
+    frame.evaluate("() => { globalThis.pwned = () => { globalThis.harm = true; }; }")
+    frame.evaluate("glassformer.set({source: document.querySelector('input').value})")
+    shown = frame.locator(".gf-outcome [data-side=source]").all_inner_texts()
+    assert shown == [*translator.bundle.source_tokenizer.split(words), "<eos>"]
+    assert "<b onclick=pwned()>run" in frame.locator(".gf-brand").inner_text()
+    assert frame.locator(".glassformer img, .glassformer script, .glassformer b").count() == 0
+    assert frame.evaluate("globalThis.harm ?? null") is None
+
+
+@pytest.mark.parametrize("host", ["served", "cell"])
+@pytest.mark.parametrize("changes", [{}, {"ablated": {CROSS: [0, 2]}, "mistakes": ["no_causal_mask"]}])
+def test_python_computes_what_is_too_large_for_the_page(make_translator, request, host, changes):
+    translator = make_translator(**LARGE)
+    frame = request.getfixturevalue(host)(translator)
+    frame.evaluate("(changes) => glassformer.set(changes)", changes)
+    for name in ("encoder.output", f"{CROSS}.weights", "logits"):
+        np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
+
+
+@pytest.mark.parametrize("host", ["written", "exported"])
+def test_without_python_a_large_model_shows_its_recording_and_says_what_it_needs(make_translator, request, host):
+    translator = make_translator(**LARGE)
+    frame = request.getfixturevalue(host)(translator)
+    name = f"{CROSS}.weights"
+    np.testing.assert_allclose(numbers(frame, name), expected(translator, name, {}), atol=1e-5)
+    failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
+    assert "needs Python" in frame.evaluate(failed)
+
+
+@pytest.mark.parametrize("host", ["served", "cell"])
+def test_snapshots_are_fetched_when_they_are_looked_at(make_translator, request, host):
+    translator, early = make_translator(), make_translator(seed=5)
+    Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early.model, 16)
+    frame = request.getfixturevalue(host)(translator)
+    frame.evaluate("glassformer.set({checkpoint: 16})")
+    early.model.half().float()
+    np.testing.assert_allclose(numbers(frame, "logits"), expected(early, "logits", {}), atol=1e-4)
+
+
+def test_a_closed_cell_leaves_nothing_behind(make_translator, cell):
+    page = cell(make_translator())
+    page.evaluate("closeCell()")
+    assert page.locator(".glassformer").count() == 0
+    assert page.evaluate("globalThis.glassformer ?? null") is None

@@ -1,0 +1,87 @@
+"""`glassformer explore`: a page in a file, or a page that is served until Ctrl-C."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from urllib.request import urlopen
+
+import pytest
+
+
+def test_html_writes_one_page_and_says_how_large_it_is(glassformer, trained, tmp_path):
+    result = glassformer("explore", trained, "the cat sees a dog", "--html", tmp_path / "page.html")
+    size = (tmp_path / "page.html").stat().st_size
+    assert result.out == f"{tmp_path / 'page.html'}: {size / 1e6:.1f} MB; open it in a browser, no network is needed\n"
+    assert "the cat sees a dog" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_playback_of_a_run_without_snapshots_says_so(glassformer, trained, tmp_path):
+    out = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback").out
+    assert (
+        out.splitlines()[1]
+        == "left out: the training: the run kept no snapshots of it, as training.snapshots = 6 would"
+    )
+
+
+def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_path):
+    result = glassformer("explore", trained, "the <b>gnu</b> sees", "--html", tmp_path / "page.html")
+    assert result.status == 0
+    assert result.err == "not in the vocabulary, so that the model reads <unk>: '<b>gnu</b>'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["", "--html", "page.html"], "the text is blank"),
+        (["  "], "the text is blank"),
+        (["\udcff"], "not valid Unicode"),
+        (["cat " * 1100, "--html", "page.html"], "1100 tokens, expected 1 to 1023"),
+        (["--html", "."], ". is a folder: give the name of a file"),
+        (["--html", "missing/page.html"], "there is no folder missing"),
+        (["--html", "page.html", "--port", "80"], "--port 80 has no effect with --html"),
+    ],
+)
+def test_nonsense_is_refused_and_writes_nothing(glassformer, trained, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    result = glassformer("explore", trained, *arguments)
+    assert (result.status, result.out) == (1, "")
+    assert message in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_run_is_refused(glassformer, tmp_path):
+    assert "no run in" in glassformer("explore", tmp_path / "none").err
+
+
+def test_help_loads_no_torch():
+    code = "import sys\ntry:\n    main(['explore', '--help'])\nfinally:\n    assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", f"from glassformer.cli import main\n{code}"], check=True, capture_output=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("port", [[], ["--port", "0"]])
+def test_the_page_is_served_until_ctrl_c(trained, port):
+    command = [sys.executable, "-m", "glassformer", "explore", str(trained), *port]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True, env={**os.environ, "DISPLAY": ""}) as process:
+        line = process.stdout.readline()
+        [url] = re.findall(r"http://127\.0\.0\.1:\d+/", line)
+        with urlopen(url) as page:
+            assert b"<title>run" in page.read()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "\n")
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_said(glassformer, trained):
+    command = [sys.executable, "-m", "glassformer", "explore", str(trained), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        port = re.search(r":(\d+)/", process.stdout.readline())[1]
+        result = glassformer("explore", trained, "--port", port)
+        process.send_signal(signal.SIGINT)
+    assert result.status == 1
+    assert f"cannot listen on port {port} (Address already in use): give another --port" in result.err

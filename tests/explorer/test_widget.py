@@ -1,0 +1,164 @@
+"""The explorer in a notebook: live where it can be, and always a page that shows itself."""
+
+import sys
+from html import unescape
+from html.parser import HTMLParser
+
+import nbformat
+import numpy as np
+import pytest
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
+
+import glassformer as gf
+from glassformer.errors import MissingDependencyError
+from glassformer.explorer.page import html
+from glassformer.explorer.payload import payload
+from glassformer.explorer.widget import StaticExplorer
+from glassformer.training.snapshots import Snapshots
+
+SENTENCE = "the black cat sleeps ."
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+class Frames(HTMLParser):
+    """The pages in the frames of an HTML text, and the names of all its elements."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.pages: list[str] = []
+        self.elements: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        if tag == "iframe":
+            self.pages.append(dict(attributes)["srcdoc"])
+
+
+@pytest.fixture
+def without_anywidget(monkeypatch):
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+
+
+def test_the_page_in_the_output_is_the_page(make_translator):
+    translator = make_translator()
+    [page] = Frames(gf.explore(translator, SENTENCE, live=False)._repr_html_()).pages
+    [output] = translator.translate([SENTENCE])
+    assert page == html(payload(translator, SENTENCE), output.text)
+
+
+@pytest.mark.parametrize("hostile", ['</iframe><script>alert("1")</script>', "\"'><img/src=x>&quot;&lt;"])
+def test_hostile_words_stay_inside_the_frame(make_translator, hostile):
+    static = gf.explore(make_translator(hostile, hostile, name="<b>'\""), hostile, live=False)
+    assert Frames(static._repr_html_()).elements == ["iframe"]
+    assert "srcdoc" not in unescape(static._repr_html_().partition("title=")[2].partition("sandbox=")[0])
+
+
+def test_the_frame_may_run_scripts_but_not_touch_the_notebook(make_translator):
+    sandbox = gf.explore(make_translator(), live=False)._repr_html_().partition('sandbox="')[2].partition('"')[0]
+    assert "allow-scripts" in sandbox
+    assert "allow-same-origin" not in sandbox
+
+
+def test_it_reads_as_text_too(make_translator):
+    translator = make_translator()
+    [output] = translator.translate([SENTENCE])
+    for live in (False, True):
+        assert repr(gf.explore(translator, SENTENCE, live=live)) == f"explorer of run: {SENTENCE} → {output.text}"
+
+
+def test_a_run_is_as_good_as_its_translator(make_translator):
+    translator = make_translator()
+    translator.bundle.save(translator.model)
+    one, other = (gf.explore(what, live=False) for what in (translator, str(translator.bundle.folder)))
+    assert one._repr_html_() == other._repr_html_()
+
+
+def test_a_live_cell_brings_the_page_along_for_when_there_is_no_kernel(make_translator):
+    translator = make_translator()
+    data, _ = gf.explore(translator, SENTENCE)._repr_mimebundle_()
+    assert data.keys() == {"text/plain", "text/html", VIEW}
+    assert data["text/html"] == gf.explore(translator, SENTENCE, live=False)._repr_html_()
+
+
+def test_a_live_cell_does_not_save_the_weights_with_its_state(make_translator):
+    widget = gf.explore(make_translator(d_model=96), SENTENCE)
+    assert len(str(widget.get_state())) < 500_000 < len(payload(make_translator(d_model=96))["weights"]["data"])
+
+
+def test_a_view_gets_the_payload_with_numbers_as_buffers(make_translator):
+    translator = make_translator()
+    header, buffers = gf.explore(translator, SENTENCE).answer({"kind": "payload", "id": "a"})
+    shown, parameters = header["payload"], dict(translator.model.named_parameters())
+    assert header["id"] == "a"
+    assert [shown[part]["data"] for part in ("weights", "trace")] == [{"buffer": 0}, {"buffer": 1}]
+    halves = np.concatenate([parameters[one["name"]].detach().numpy().ravel() for one in shown["weights"]["tensors"]])
+    np.testing.assert_array_equal(np.frombuffer(buffers[0], "<f2"), halves.astype(np.float16))
+    assert shown["source"] == payload(translator)["source"]
+
+
+def test_a_view_of_a_large_model_gets_the_recording(make_translator):
+    header, buffers = gf.explore(make_translator(d_model=256, d_ff=1024)).answer({"kind": "payload"})
+    assert header["payload"]["weights"] is None
+    assert header["payload"]["trace"]["data"] == {"buffer": 0}
+    assert len(buffers) == 1
+
+
+def test_a_view_gets_answers_and_errors_with_the_number_of_its_question(make_translator):
+    widget = gf.explore(make_translator())
+    header, [numbers] = widget.answer({"kind": "trace", "source_ids": [4, 2], "target_ids": [1], "id": "b"})
+    assert header["id"] == "b"
+    assert len(numbers) == 4 * (header["points"][-1]["offset"] + np.prod(header["points"][-1]["shape"]))
+    assert widget.answer({"kind": "nothing", "id": "c"})[0]["id"] == "c"
+    assert "kind = 'nothing'" in widget.answer({"kind": "nothing", "id": "c"})[0]["error"]
+
+
+def test_snapshots_are_offered_where_python_can_send_them(make_translator):
+    translator = make_translator()
+    Snapshots(translator.bundle.folder / "snapshots", keep=3).save(translator.model, 16)
+    widget = gf.explore(translator)
+    assert widget.answer({"kind": "payload"})[0]["payload"]["checkpoints"] == [{"step": 16, "data": None}]
+    assert len(widget.answer({"kind": "checkpoint", "step": 16})[1][0]) == 2 * sum(
+        one.numel() for one in translator.model.parameters()
+    )
+    assert '"checkpoints":[]' in Frames(gf.explore(translator, live=False)._repr_html_()).pages[0]
+
+
+@pytest.mark.usefixtures("without_anywidget")
+def test_without_anywidget_the_page_is_shown(make_translator):
+    assert isinstance(gf.explore(make_translator()), StaticExplorer)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'glassformer\[notebook\]'"):
+        gf.explore(make_translator(), live=True)
+
+
+@pytest.mark.usefixtures("without_anywidget")
+def test_without_anywidget_a_large_model_says_what_is_missing(make_translator):
+    with pytest.warns(UserWarning, match=r"too large for a page.*glassformer\[notebook\]"):
+        gf.explore(make_translator(d_model=256, d_ff=1024))
+
+
+# A real notebook
+
+
+@pytest.fixture
+def executed(make_translator, tmp_path, monkeypatch):
+    """Return a notebook that was executed, in which a model is explored whose words are hostile."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    translator = make_translator("</script><script>a</script> the cat", "le chat <b>", name="<i>run")
+    translator.bundle.save(translator.model)
+    code = f"import glassformer as gf\ngf.explore({str(translator.bundle.folder)!r}, 'the cat')"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="explored")])
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    return notebook
+
+
+@pytest.mark.slow
+def test_a_notebook_that_a_program_executes_and_exports_shows_the_page(executed):
+    [output] = executed.cells[0].outputs
+    assert output.data.keys() == {"text/plain", "text/html"}
+    assert output.data["text/plain"].startswith("explorer of <i>run: the cat →")
+    assert "widgets" not in executed.metadata
+    [page] = Frames(HTMLExporter().from_notebook_node(executed)[0]).pages
+    assert page == Frames(output.data["text/html"]).pages[0]
