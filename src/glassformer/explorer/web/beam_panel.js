@@ -16,6 +16,8 @@ export function createBeamPanel(app) {
   const tree = createTree(app, state, look);
   const details = element("div", { className: "gf-path" });
   const ranking = element("div");
+  const again = button("", () => searchAgain(app, { lengthPenalty: state.alpha }));
+  const list = element("div", { className: "gf-scroll" });
   const body = element("div", {}, bar, about, tree.element, details, ranking);
   const dialog = element("dialog", {
     className: "gf-dialog",
@@ -61,20 +63,14 @@ export function createBeamPanel(app) {
     );
     const kind = app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize);
     about.textContent = `${kind} ${app.t("beam.legend")}`;
-    const again = button(app.t("beam.again"), () => searchAgain(app, { lengthPenalty: state.alpha }));
-    const list = element("div", { className: "gf-scroll" });
+    again.textContent = app.t("beam.again");
     const range = { low: Math.min(0, state.alpha), high: Math.max(2, state.alpha), step: 0.05 };
     const written = (value) => numberText(value, 2);
     const alpha = slider("α", { ...range, value: state.alpha, written }, (value) => {
       state.alpha = value;
       state.looked = null; // the best path is followed
-      rank();
-    });
-    const rank = () => {
-      again.disabled = app.engine.live === false || state.alpha === app.search.lengthPenalty;
-      refill(list, rankingTable(app, ended(), look));
       draw();
-    };
+    });
     refill(
       ranking,
       element("h3", {}, app.t("beam.penalty")),
@@ -83,13 +79,15 @@ export function createBeamPanel(app) {
       again,
       list,
     );
-    rank();
+    draw();
   }
 
   function draw() {
     if (!app.result || !body.clientWidth) return; // a hidden panel is drawn when it is opened
     const { search } = app.result.current;
     const ends = ended();
+    again.disabled = app.engine.live === false || state.alpha === app.search.lengthPenalty;
+    refill(list, rankingTable(app, ends, look));
     tree.draw(search.tree, ends, dialog.open);
     look(tree.has(state.looked) ? state.looked : ends[0].node.id);
   }

@@ -87,12 +87,10 @@ function createPicture(app, picked) {
   const canvas = element("canvas", { role: "img", "aria-label": app.t("positions.about") });
   let size = [1, 1];
   canvas.addEventListener("click", (event) => {
-    const box = canvas.getBoundingClientRect();
-    const [row, column] = [
-      ((event.clientY - box.top) / box.height) * size[0],
-      ((event.clientX - box.left) / box.width) * size[1],
-    ];
-    picked(Math.min(size[0] - 1, Math.floor(row)), Math.min(size[1] - 1, Math.floor(column)));
+    const shares = [event.offsetY / canvas.clientHeight, event.offsetX / canvas.clientWidth];
+    picked(
+      ...shares.map((share, axis) => Math.max(0, Math.min(size[axis] - 1, Math.floor(share * size[axis])))),
+    );
   });
   function draw({ shape: [rows, columns], data }, lit = [], marked = []) {
     const { theme } = app.ui;
