@@ -150,3 +150,13 @@ def test_a_translation_that_ends_at_once_makes_a_page_too(make_translator, tmp_p
     translator = terse(make_translator())
     assert translator.translate(["the cat"])[0].tokens == ("<eos>",)
     assert write_page(translator, tmp_path / "page.html", "the cat").size > 0
+
+
+def test_a_training_that_diverged_has_a_page_all_the_same(make_translator, tmp_path):
+    translator = terse(make_translator())
+    translator.bundle.folder.mkdir()
+    lines = '{"type": "step", "step": 1, "loss": 7.5}\n{"type": "step", "step": 2, "loss": NaN}\n'
+    (translator.bundle.folder / "metrics.jsonl").write_text(lines)
+    write_page(translator, tmp_path / "page.html")
+    data = json.loads(Outline((tmp_path / "page.html").read_text(encoding="utf-8")).scripts[0])
+    assert data["curve"]["loss"] == [[1, 7.5]]

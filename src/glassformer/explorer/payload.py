@@ -9,6 +9,7 @@ Axes: S source positions · T target positions.
 import base64
 import copy
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -185,7 +186,7 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, 
     """Return PyTorch's numbers: those that are compared, or as many as there is room for, those of most worth first."""
     with record(model) as trace:
         model(_batch(model, source), _batch(model, target))
-    points = {name: value.squeeze(0) if value.shape[0] == 1 else value for name, value in trace.items()}
+    points = {name: value if value.dim() == 2 else value[0] for name, value in trace.items()}  # positions have no batch
     if whole:
         chosen = _most_worth(points, WORTH, LARGEST_TRACE)
     else:
@@ -224,7 +225,7 @@ def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
 
 def _progress(folder: Path) -> dict[str, Any]:
     """Return the curve of the loss, and the step whose weights the run kept."""
-    lines = [line for line in _metrics(folder / METRICS) if "loss" in line]
+    lines = [line for line in _metrics(folder / METRICS) if math.isfinite(line.get("loss", math.nan))]
     kinds = {"loss": "step", "validation": "validation"}
     curve = {
         name: _thinned([[line["step"], line["loss"]] for line in lines if line["type"] == kind])
