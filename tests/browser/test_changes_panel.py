@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from browser.test_view import problems
 from glassformer.explorer import payload as payload_module
 
 SENTENCE = "the black cat sleeps ."
@@ -416,6 +417,18 @@ def test_a_hundred_and_twenty_eight_tokens_are_few_elements(make_translator, exp
         body = page.locator(".gf-changes details").nth(place).locator(":scope > div > *")
         body.first.wait_for()
         assert page.evaluate("document.querySelectorAll('.gf-changes *').length") <= 1000
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_any_section(make_translator, explore, theme):
+    page = explore(make_translator(), SENTENCE, examples=["the black dog sleeps ."])
+    page.evaluate("(theme) => glassformer.app.show({panel: 'changes', theme})", theme)
+    page.evaluate(f"glassformer.set({{masks: {{'{FIRST}': [[0, 0, false]]}}, mistakes: ['no_scale']}})")
+    key(page, "word 1").click()
+    for place in range(len(SECTIONS)):
+        page.evaluate("(at) => { document.querySelectorAll('.gf-changes details')[at].open = true; }", place)
+        page.locator(".gf-changes details").nth(place).locator(":scope > div > *").first.wait_for()
+        assert problems(page) == [], SECTIONS[place]
 
 
 def test_hostile_words_are_only_text(make_translator, explore):

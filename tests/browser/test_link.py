@@ -66,7 +66,8 @@ def mounted(page: Any, data: dict[str, Any], views: int = 2) -> None:
         """async ([code, text, count]) => {
           const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
           const { mount } = await import(url);
-          globalThis.views = Array.from({ length: count }, () => mount(document.body.appendChild(document.createElement("div")), JSON.parse(text)));
+          const place = () => document.body.appendChild(document.createElement("div"));
+          globalThis.views = Array.from({ length: count }, () => mount(place(), JSON.parse(text)));
           await Promise.all(views.map((view) => view.ready));
         }""",
         [explorer_module(), json.dumps(data), views],

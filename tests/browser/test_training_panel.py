@@ -44,7 +44,8 @@ def played(page: Any) -> Any:
 def rows(page: Any) -> list[list[str]]:
     """Return the table of the checkpoints that were visited."""
     table: list[list[str]] = page.evaluate(
-        "[...document.querySelectorAll('.gf-visited tbody tr')].map((row) => [...row.children].map((it) => it.textContent))"
+        """[...document.querySelectorAll(".gf-visited tbody tr")].map(
+          (row) => [...row.children].map((cell) => cell.textContent))"""
     )
     return table
 
@@ -173,7 +174,10 @@ def test_weights_that_did_not_travel_are_fetched_when_chosen(page, tmp_path, mak
           const { mount } = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
           globalThis.asked = [];
           const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
-          const request = async (message) => (asked.push(message), { message: {}, buffers: [bytes(kept[message.step])] });
+          const request = async (message) => {
+            asked.push(message);
+            return { message: {}, buffers: [bytes(kept[message.step])] };
+          };
           await mount(document.body, JSON.parse(text), { request }).ready;
         }""",
         [explorer_module(), json.dumps(data), kept],

@@ -3,19 +3,23 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "./changes.js";
 import { pointNames } from "./model.js";
 
-const OWNERS = Symbol.for("glassformer.link"); // shared by all copies of this module on one page
+const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
 const TABS = ["numbers", "changes", "beam", "positions", "training"];
 const LONGEST_RUN = 5000; // cells of a mask
 const starts = new WeakMap(); // what each app looked like before any link
+
+/** Says that there is a view, until its signal ends it: the oldest that lives has the hash. */
+export function claimLink(signal) {
+  const views = (globalThis[VIEWS] ??= new Set());
+  views.add(signal);
+  signal.addEventListener("abort", () => views.delete(signal), { once: true });
+}
 
 /** Keeps the state of the view in the hash. What the hash says now is there when the promise is kept. */
 export async function keepLink(app) {
   starts.set(app, app.ui);
   if (!isLinkable(app)) return;
-  const owners = (globalThis[OWNERS] ??= new Set());
-  owners.add(app);
-  app.signal.addEventListener("abort", () => owners.delete(app), { once: true });
-  const owns = () => owners.values().next().value === app;
+  const owns = () => globalThis[VIEWS].values().next().value === app.signal;
   let reading = false;
   const write = () => {
     if (owns() && !reading) replaceHash(stateHash(app));

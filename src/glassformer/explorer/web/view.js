@@ -4,7 +4,7 @@ import { arithmetic } from "./arithmetic.js";
 import { createBeamPanel } from "./beam_panel.js";
 import { createChangesPanel } from "./changes_panel.js";
 import { button, chooser, element, numberText, refill, tokenElement } from "./dom.js";
-import { keepLink } from "./link.js";
+import { claimLink, keepLink } from "./link.js";
 import { createMap } from "./map.js";
 import { createNumbersPanel } from "./numbers_panel.js";
 import { createPointView } from "./point_view.js";
@@ -21,6 +21,7 @@ const PANELS = [
 /** Returns the view in `el`: its console, ready once `ready` is. */
 export function createView(el, payload, host) {
   const closing = new AbortController();
+  claimLink(closing.signal);
   const root = element("div", { className: "glassformer" });
   refill(el, element("style", {}, STYLES), root);
   let app = null;
