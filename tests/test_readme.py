@@ -66,6 +66,8 @@ def test_the_commands_run_as_they_stand(folder):
         if " train " in line:
             line += f" {' '.join(SMALL)} --set training.checkpoint_every=4"
         line = line.replace("average runs/mine", "average runs/mine --output averaged")
+        if line.startswith("glassformer check"):
+            line += " || test $? = 1"  # a model of twelve steps does not use its source yet
         if line.startswith("glassformer train mine.toml"):
             run(folder, "rm -r runs/mine")
         run(folder, line)

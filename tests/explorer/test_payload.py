@@ -70,8 +70,8 @@ def test_the_payload_is_plain_data_with_these_parts(make):
     got = payload(make())
     assert json.loads(json.dumps(got)) == got
     assert list(got) == [
-        *("format_version", "name", "config", "parameters", "decoding", "sentence", "examples", "source", "target"),
-        *("weights", "step", "curve", "trace", "search", "host", "checkpoints", "left_out"),
+        *("format_version", "name", "config", "parameters", "decoding", "sentence", "examples", "strings"),
+        *("source", "target", "weights", "step", "curve", "trace", "search", "host", "checkpoints", "left_out"),
     ]
     assert (got["name"], got["decoding"]) == ("small", {"beam_size": 2, "length_penalty": 0.8})
     assert (got["search"], got["host"], got["checkpoints"], got["left_out"]) == (None, None, [], [])

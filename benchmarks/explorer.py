@@ -1,0 +1,119 @@
+"""How fast the explorer is with long sentences and many heads: python benchmarks/explorer.py [--tokens 128].
+
+A random model of 6 + 6 layers and 8 heads reads and writes 128 tokens. Measured in headless Chromium: the time from
+opening the file until all is computed and drawn; the time that a hover takes, from the event until everything that it
+lights is repainted, and until the frame after it; the nodes that the grids need; and the forward pass and the search.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from playwright.sync_api import sync_playwright
+
+import glassformer as gf
+from glassformer.bundle import Bundle
+from glassformer.explorer.page import html
+from glassformer.explorer.payload import payload
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.text.tokenizer import train_tokenizers
+from glassformer.translator import Translator
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+HOVER = """async () => {
+  const times = { handler: [], frame: [] };
+  const frame = () => new Promise(requestAnimationFrame);
+  for (const canvas of document.querySelectorAll(".gf-columns .gf-grid canvas")) {
+    const box = canvas.getBoundingClientRect();
+    for (let at = 0; at < 50; at++) {
+      const [x, y] = [0.3, 0.3].map((from, axis) => from + 0.65 * ((at * [37, 23][axis] % 50) / 50));
+      await frame();
+      const begun = performance.now();
+      canvas.dispatchEvent(new PointerEvent("pointermove", {
+        bubbles: true, clientX: box.left + x * box.width, clientY: box.top + y * box.height,
+      }));
+      times.handler.push(performance.now() - begun);
+      await frame();
+      times.frame.push(performance.now() - begun);
+    }
+  }
+  return times;
+}"""
+PASSES = """async () => {
+  const { app } = glassformer, { sourceIds, targetIds } = app.result.current;
+  const begun = performance.now();
+  await app.engine.trace({ sourceIds, targetIds });
+  const traced = performance.now();
+  await app.engine.search({ sourceIds, beamSize: 1 });
+  return { forward: traced - begun, greedy: performance.now() - traced, nodes: document.querySelectorAll(".gf-map *").length };
+}"""
+
+
+def translator(folder: Path, tokens: int) -> Translator:
+    """Return a random model of 6 + 6 layers of 8 heads whose vocabulary has so many words."""
+    words = [f"w{number}" for number in range(tokens)]
+    sizes = {"d_model": 64, "heads": 8, "d_ff": 128, "encoder_layers": 6, "decoder_layers": 6}
+    configuration = from_dict({
+        "data": {"source": "a.tsv"},
+        "tokenizer": {"kind": "words"},
+        "model": sizes,
+        "decoding": {"beam_size": 1},
+    })
+    tokenizers = train_tokenizers([" ".join(words)], [" ".join(words)], configuration.tokenizer)
+    bundle = Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, *map(len, tokenizers)),
+        source_tokenizer=tokenizers[0],
+        target_tokenizer=tokenizers[1],
+    )
+    torch.manual_seed(1)
+    return Translator(bundle, gf.Transformer(bundle.model_config).eval())
+
+
+def measure(browser: Any, page: Path, fragment: str) -> dict[str, float]:
+    """Return the figures of one visit to the page."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    begun = time.perf_counter()
+    tab.goto(page.as_uri() + fragment)
+    tab.evaluate("() => glassformer.ready.then(() => new Promise(requestAnimationFrame))")
+    loaded = 1000 * (time.perf_counter() - begun)
+    hover, passes = tab.evaluate(HOVER), tab.evaluate(PASSES)
+    tokens = tab.evaluate("glassformer.app.result.current.targetTokens.length")
+    tab.close()
+    return {"load": loaded, **passes, "target tokens": tokens} | {
+        f"hover {name} {which}": value
+        for name, times in hover.items()
+        for which, value in (("median", sorted(times)[len(times) // 2]), ("worst", max(times)))
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--visits", type=int, default=5)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    made = translator(folder / "run", options.tokens)
+    page = folder / "page.html"
+    page.write_text(html(payload(made, " ".join(f"w{number}" for number in range(options.tokens - 1)))))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        visits = [measure(browser, page, "") for _ in range(options.visits)]
+        version = browser.version
+        browser.close()
+    shutil.rmtree(folder)
+    print(f"Chromium {version}, {options.tokens} source tokens, {options.visits} visits; milliseconds: least, median, most")
+    for name in visits[0]:
+        values = sorted(visit[name] for visit in visits)
+        print(f"{name:22s}" + "".join(f"{value:9.1f}" for value in (values[0], values[len(values) // 2], values[-1])))
+    print(json.dumps(visits[0]))
+
+
+if __name__ == "__main__":
+    main()
