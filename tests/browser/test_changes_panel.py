@@ -117,6 +117,18 @@ def test_words_around_the_replaced_one_stay_as_they_were_typed(make_translator, 
     expect(page, "app.changes.source", "the zebra (cat) sleeps, the big dog.")
 
 
+def test_characters_are_replaced_and_deleted_spaces_too(make_translator, explore):
+    tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁", *"abcdefghi"]
+    page = shown(explore(make_translator(), source={"kind": "characters", "tokens": tokens}, sentence="ab cab"))
+    key(page, "word 3").click()
+    key(page, "replacement").fill("a")
+    page.keyboard.press("Enter")
+    expect(page, "app.changes.source", "ab aab")
+    key(page, "word 2").click()
+    page.get_by_role("button", name="Delete “▁”").click()
+    expect(page, "app.changes.source", "abaab")
+
+
 def test_a_beginning_is_forced_upon_the_output(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "prefix").fill("un grand")

@@ -509,10 +509,10 @@ async function handSection(panel) {
   const summed = () => app.t("changes.sum", numberText(total()));
   const sum = element("span", { className: "gf-note", role: "status" }, summed());
   const sliders = app.labels(`${at.attention}.weights`).columns.map((token, key) => {
-    const shown = element("output", {}, numberText(weights[key], 2));
+    const shown = element("output", {}, weights[key].toFixed(2));
     const oninput = () => {
       weights[key] = Number(slider.value);
-      shown.textContent = numberText(weights[key], 2);
+      shown.textContent = weights[key].toFixed(2);
       sum.textContent = summed();
     };
     const limits = { min: "0", max: "1", step: "0.01", value: String(weights[key]) };
