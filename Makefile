@@ -10,10 +10,10 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 	$(BIN)/glassformer demo
 
 test: .venv/developer .venv/browser ## all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 quick: .venv/developer .venv/browser ## the quick tests, in a minute or two
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 check: .venv/developer ## style, types, direction of imports
 	$(BIN)/ruff check .

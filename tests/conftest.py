@@ -1,5 +1,6 @@
 """What more than one folder of tests needs. Only the fixtures that use torch import it: half of the tests do not."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,14 @@ PRIMES: dict[str, Any] = {
     "decoder_layers": 2,
 }
 """Sizes that are all different, so that swapped axes cannot fit by accident."""
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the folder of the demo, trained as users train it, and what the command printed. Takes minutes."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    command = [sys.executable, "-m", "glassformer", "demo", "--directory", str(folder)]
+    return folder, subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture
