@@ -158,16 +158,18 @@ class App {
   }
 
   async computed() {
-    const key = JSON.stringify([this.sentence, this.search, this.changes.mistakes.includes(PADDING)]);
-    if (this.reference?.key !== key) {
-      this.reference = { key, ...(await this.translated(this.sentence, "", this.engineChanges(NO_CHANGES))) };
-    }
-    const reference = this.reference;
-    if (!this.changed) {
+    const { sentence, changed, changes: { source = sentence, prefix = "", mistakes } } = this;
+    const padding = mistakes.includes(PADDING); // compared runs are of one shape
+    const key = JSON.stringify([sentence, this.search, padding]);
+    const unchanged = this.engineChanges(NO_CHANGES);
+    const known = this.reference?.key === key;
+    const reference = known ? this.reference : { key, ...(await this.translated(sentence, "", unchanged, padding)) };
+    this.reference = reference;
+    if (!changed) {
       return { reference, current: reference, firstDifference: null, logProbOfReference: reference.hypothesis.logProb };
     }
     const changes = await this.resolved();
-    const current = await this.translated(this.changes.source ?? this.sentence, this.changes.prefix ?? "", changes);
+    const current = await this.translated(source, prefix, changes);
     const sameTarget = String(current.targetIds) === String(reference.targetIds);
     const compared = sameTarget ? current.trace : await this.traced(current.sourceIds, reference.targetIds, changes);
     return {
@@ -179,7 +181,7 @@ class App {
   }
 
   /** Returns one sentence translated and traced under changes. */
-  async translated(text, prefix, changes) {
+  async translated(text, prefix, changes, padding = changes.mistakes.includes(PADDING)) {
     const { engine } = this;
     const { eos_id: eos, bos_id: bos } = this.config;
     const sourceIds = [...(await engine.encode("source", text)).ids, eos];
@@ -187,23 +189,23 @@ class App {
     const search = await engine.search({ sourceIds, prefixIds, ...this.search, nBest: this.search.beamSize, changes });
     const hypothesis = search.hypotheses[0];
     const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
-    const trace = await this.traced(sourceIds, targetIds, changes);
+    const trace = await this.traced(sourceIds, targetIds, changes, padding);
+    const [readIds, writtenIds] = this.padded(sourceIds, targetIds, padding);
     return {
       text: hypothesis.text, search, hypothesis, sourceIds, targetIds, prefixIds, trace, changes,
-      sourceTokens: engine.tokens("source", this.padded(sourceIds, targetIds)[0]),
-      targetTokens: engine.tokens("target", this.padded(sourceIds, targetIds)[1]),
+      sourceTokens: engine.tokens("source", readIds), targetTokens: engine.tokens("target", writtenIds),
       outputTokens: hypothesis.tokens,
     };
   }
 
-  traced(sourceIds, targetIds, changes) {
-    const [source, target] = this.padded(sourceIds, targetIds);
+  traced(sourceIds, targetIds, changes, padding = changes.mistakes.includes(PADDING)) {
+    const [source, target] = this.padded(sourceIds, targetIds, padding);
     return this.engine.trace({ sourceIds: source, targetIds: target, changes });
   }
 
   /** Returns ids of equal length while a mistake about padding is looked at: without padding it could not be seen. */
-  padded(sourceIds, targetIds) {
-    if (!this.changes.mistakes.includes(PADDING)) return [sourceIds, targetIds];
+  padded(sourceIds, targetIds, padding) {
+    if (!padding) return [sourceIds, targetIds];
     const length = Math.max(sourceIds.length, targetIds.length);
     return [sourceIds, targetIds].map((ids) => [...ids, ...Array(length - ids.length).fill(this.config.pad_id)]);
   }
@@ -226,25 +228,25 @@ class App {
 
   /** Returns the tokens along a point's rows or columns, or null where these are dimensions. */
   labels(name) {
-    const { sourceTokens, targetTokens } = this.result.current;
-    const cross = name.includes("cross_attention");
-    const source = name.startsWith("source") || name.startsWith("encoder") || /cross_attention\.(key|value)$/.test(name);
-    const rows = source && !(cross && this.changes.mistakes.includes("decoder_keys")) ? sourceTokens : targetTokens;
-    if (!/\.(scores|weights)$/.test(name)) return { rows, columns: null, rowSide: rows === sourceTokens ? "source" : "target" };
-    const keysFromSource = cross && !this.changes.mistakes.includes("decoder_keys");
-    const columns = keysFromSource ? sourceTokens : rows;
-    return { rows, columns, rowSide: rows === sourceTokens ? "source" : "target", columnSide: columns === sourceTokens ? "source" : "target" };
+    const { sourceTokens, targetTokens, changes } = this.result.current;
+    const tokens = { source: sourceTokens, target: targetTokens };
+    const memory = name.includes("cross_attention") && !changes.mistakes.includes("decoder_keys");
+    const ofSource = /^(source|encoder)/.test(name) || (memory && /\.(key|value)$/.test(name));
+    const rowSide = ofSource ? "source" : "target";
+    if (!/\.(scores|weights)$/.test(name)) return { rows: tokens[rowSide], columns: null, rowSide };
+    const columnSide = memory ? "source" : rowSide;
+    return { rows: tokens[rowSide], columns: tokens[columnSide], rowSide, columnSide };
   }
 
   /** Returns whether the query at `row` may look at the key at `column` in an attention, under the current changes. */
   allowed(attention, row, column) {
-    const edit = (this.changes.masks[attention] ?? []).findLast((cell) => cell[0] === row && cell[1] === column);
+    const { targetTokens, changes: { masks, mistakes } } = this.result.current;
+    const edit = (masks[attention] ?? []).findLast((cell) => cell[0] === row && cell[1] === column);
     if (edit) return edit[2];
-    const { mistakes } = this.changes;
-    const keys = this.labels(`${attention}.weights`).columns;
-    if (attention.includes("cross") && mistakes.includes(PADDING)) return this.result.current.targetTokens[column] !== "<pad>";
+    const cross = attention.includes("cross");
+    const keys = cross && mistakes.includes(PADDING) ? targetTokens : this.labels(`${attention}.weights`).columns;
     if (keys[column] === "<pad>") return false;
-    return !attention.startsWith("decoder") || attention.includes("cross") || mistakes.includes("no_causal_mask") || column <= row;
+    return cross || attention.startsWith("encoder") || mistakes.includes("no_causal_mask") || column <= row;
   }
 
   /** Returns the statistics of every head of a family: [{layer, head, entropy, peak, …}]. */
