@@ -62,7 +62,7 @@ def translator(folder: Path, tokens: int) -> Translator:
     sizes |= {"positions": "learned", "max_length": tokens}  # so the output ends after as many tokens
     configuration = from_dict(
         {
-            "data": {"source": "a.tsv"},
+            "data": {"source": "a.tsv", "max_length": tokens},
             "tokenizer": {"kind": "words"},
             "model": sizes,
             "decoding": {"beam_size": 1},
