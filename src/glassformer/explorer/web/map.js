@@ -162,7 +162,7 @@ function createThumbnails(app, family) {
     const rows = Math.ceil(places.length / across);
     keys.resize(rows, across);
     keys.name(app.t("map.heads", app.t(`family.${family.id}`)));
-    size = Math.min(46, Math.floor((holder.clientWidth || 300) / across));
+    size = Math.floor(Math.min(46, (holder.clientWidth || 300) / across, Math.max(22, 100 / rows)));
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(size * across * ratio);
     canvas.height = Math.round(size * rows * ratio);
