@@ -162,6 +162,10 @@ def test_snapshots_are_spread_over_the_training_by_logarithms(make):
     write_snapshots(translator, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
     assert [one["step"] for one in payload(translator, checkpoints=3)["checkpoints"]] == [8, 128, 2048]
     assert [one["step"] for one in payload(translator, checkpoints=1)["checkpoints"]] == [2048]
+    (translator.bundle.folder / "metrics.jsonl").write_text(
+        '{"type": "validation", "step": 3000, "loss": 1, "best": true}'
+    )
+    assert [one["step"] for one in payload(translator, checkpoints=2)["checkpoints"]] == [8, 128]
     got = payload(translator, checkpoints=99)
     assert len(got["checkpoints"]) == 6
     assert got["left_out"] == []

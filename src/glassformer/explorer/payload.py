@@ -45,7 +45,7 @@ LARGEST_MODEL = 2_000_000
 """Parameters up to which the weights travel in the page, which then computes everything itself."""
 LARGEST_PAGE = 10_000_000
 """Bytes that a page may have; snapshots that do not fit are left out."""
-FRAME = 400_000
+FRAME = 170_000
 """Bytes of the page that are not made here: the module and what is around it."""
 LARGEST_TRACE = 4_000_000
 """Bytes of the recording of a model whose weights do not travel."""
@@ -104,7 +104,15 @@ def payload(
         "host": {"url": host} if host else None,
     }
     room = (LARGEST_PAGE - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count) if travels else 0
-    return page | _checkpoints(bundle.folder, list(parameters), min(checkpoints, MOST_CHECKPOINTS), room, host)
+    snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
+    chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
+    carried = chosen if host else _spread(chosen, room, page["step"])
+    return page | {
+        "checkpoints": [
+            {"step": step, "data": None if host else _halves(snapshots[step], list(parameters))} for step in carried
+        ],
+        "left_out": [step for step in chosen if step not in carried],
+    }
 
 
 def rounded(model: Transformer) -> Transformer:
@@ -251,25 +259,22 @@ def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
     return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
 
 
-def _checkpoints(folder: Path, names: Sequence[str], wanted: int, room: int, host: str | None) -> dict[str, Any]:
-    """Return the run's snapshots, spread over its steps by their logarithms, and the steps that did not fit."""
-    paths = Snapshots(folder / SNAPSHOTS, keep=0).paths()
-    chosen = _spread(sorted(paths), wanted)
-    carried = chosen if host else _spread(chosen, max(room, 0))
-    kept = [{"step": step, "data": None if host else _halves(paths[step], names)} for step in carried]
-    return {"checkpoints": kept, "left_out": [step for step in chosen if step not in carried]}
+def _spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
+    """Return `count` of the steps, at about equal distances of their logarithms from each other and from the end.
 
-
-def _spread(steps: Sequence[int], count: int) -> list[int]:
-    """Return `count` of the steps, at about equal distances of their logarithms, the last among them."""
+    The end is the step of the run's own weights, which are there anyway; unless it is known, the last of the steps.
+    """
     if len(steps) <= count:
         return list(steps)
-    if count == 0:
+    if count <= 0:
         return []
-    logs, free = np.log(np.maximum(steps, 1)), set(range(len(steps)))
-    for aim in np.linspace(logs[-1], logs[0], count):
-        free.remove(min(free, key=lambda place: abs(logs[place] - aim)))
-    return [step for place, step in enumerate(steps) if place not in free]
+    end = max(final or 0, steps[-1])
+    ended = end > steps[-1]
+    aims = np.linspace(math.log(end), math.log(steps[0]), count + ended)
+    free = set(steps)
+    for aim in aims[ended:]:
+        free.remove(min(free, key=lambda step: abs(math.log(step) - aim)))
+    return [step for step in steps if step not in free]
 
 
 def _halves(path: Path, names: Sequence[str]) -> str:
