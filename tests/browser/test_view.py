@@ -160,9 +160,10 @@ def test_two_views_do_not_disturb_each_other_and_a_closed_one_leaves_nothing(mak
     page.evaluate("views[0].set({ablated: {'encoder.layers.0.self_attention': [1]}})")
     assert page.evaluate("views.map((view) => view.firstDifference)") == ["encoder.layers.0.self_attention.heads", None]
     assert page.evaluate("glassformer === views[1] && document.body.children[0].glassformer === views[0]")
-    page.evaluate("views[0].close()")
-    assert page.evaluate("views[1].translate()")["text"] == page.evaluate("views[1].app.result.current.text")
     page.evaluate("views[1].close()")
+    assert page.evaluate("glassformer === views[0]")
+    assert page.evaluate("views[0].translate()")["text"] == page.evaluate("views[0].app.result.current.text")
+    page.evaluate("views[0].close()")
     assert page.evaluate("[listeners, document.querySelectorAll('body *').length, typeof glassformer]") == [
         0,
         2,

@@ -18,9 +18,14 @@ const PANELS = [
   ["positions", createPositionsPanel], ["training", createTrainingPanel],
 ];
 
+/** Returns the last of the views that is not closed, from this one backwards. */
+function stillOpen(view) {
+  return view?.closed ? stillOpen(view.earlier) : view;
+}
+
 /** Returns the view in `el`: its console, ready once `ready` is. */
 export function createView(el, payload, host) {
-  const closing = new AbortController();
+  const closing = new AbortController(), earlier = globalThis.glassformer;
   claimLink(closing.signal);
   const root = element("div", { className: "glassformer" });
   refill(el, element("style", {}, STYLES), root);
@@ -38,6 +43,8 @@ export function createView(el, payload, host) {
     get parity() { return app?.parity ?? null; },
     get firstDifference() { return app?.result?.firstDifference ?? null; },
     get app() { return app; },
+    earlier,
+    get closed() { return closing.signal.aborted; },
     points: after(() => app.result.current.trace.names),
     value: after((name) => app.value(name)),
     translate: after(async (text, options) => {
@@ -50,7 +57,7 @@ export function createView(el, payload, host) {
     close() {
       closing.abort();
       refill(el);
-      if (globalThis.glassformer === this) delete globalThis.glassformer;
+      if (globalThis.glassformer === this) globalThis.glassformer = stillOpen(earlier);
       if (el.glassformer === this) delete el.glassformer;
     },
   };
