@@ -10,10 +10,10 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 	$(BIN)/glassformer demo
 
 test: .venv/developer .venv/browser ## all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 quick: .venv/developer ## the quick tests, in a minute or two
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not browser"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser"
 
 check: .venv/developer ## style, types, direction of imports
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """What more than one folder of tests needs. Only the fixtures that use torch import it: half of the tests do not."""
 
-import subprocess
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,13 +32,8 @@ PRIMES: dict[str, Any] = {
 }
 """Sizes that are all different, so that swapped axes cannot fit by accident."""
 
-
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Return the folder of the demo, trained as users train it, and what the command printed. Takes minutes."""
-    folder = tmp_path_factory.mktemp("demo") / "demo"
-    command = [sys.executable, "-m", "glassformer", "demo", "--directory", str(folder)]
-    return folder, subprocess.run(command, capture_output=True, text=True, check=True).stdout
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+"""Flags with which the browser asks nobody for anything."""
 
 
 @pytest.fixture
@@ -89,3 +85,37 @@ def make_model(seed: None, float64: None) -> Callable[..., Any]:
         return model
 
     return make
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Return the path of the browser; in CI its absence is a failure."""
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None and os.environ.get("CI"):
+        pytest.fail("no Chromium: `make test` installs it on Debian; elsewhere put `chromium` on the PATH")
+    if path is None:
+        pytest.skip("no Chromium on the PATH")
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Any]:
+    """Return a headless browser that all tests of this process share."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """Return a fresh tab of 1280 × 800 that is offline; an error on the page fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
+    page, problems = context.new_page(), []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    yield page
+    context.close()
+    assert problems == []
