@@ -109,6 +109,15 @@ def test_a_change_shows_before_and_after_and_the_first_tensor_that_differs(make_
     assert page.evaluate("glassformer.firstDifference") is None
 
 
+def test_a_blank_sentence_is_refused_and_changes_nothing(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.get_by_label("Source sentence").fill("  ")
+    page.get_by_role("button", name="Translate").click()
+    assert page.get_by_role("alert").inner_text() == "The source is blank: type a sentence."
+    assert page.evaluate("glassformer.app.sentence") == SENTENCE
+    assert page.evaluate("glassformer.translate(' ')") == {"text": "", "score": 0, "logProb": 0, "tokens": []}
+
+
 def test_words_of_a_model_are_shown_as_text(make_translator, explore):
     words = " ".join(HOSTILE)
     page = explore(make_translator(words, words, name="<b>run"), words)

@@ -159,6 +159,7 @@ class App {
 
   async computed() {
     const { sentence, changed, changes: { source = sentence, prefix = "", mistakes } } = this;
+    if (!(sentence.trim() && source.trim())) throw new Error(this.t("page.blank"));
     const padding = mistakes.includes(PADDING); // compared runs are of one shape
     const key = JSON.stringify([sentence, this.search, padding]);
     const unchanged = this.engineChanges(NO_CHANGES);
@@ -281,7 +282,9 @@ class App {
   /** Returns a translation under the current changes. */
   async translate(text, { beamSize, lengthPenalty, prefix } = {}) {
     const { engine } = this;
-    const sourceIds = [...(await engine.encode("source", text ?? this.changes.source ?? this.sentence)).ids, this.config.eos_id];
+    const source = text ?? this.changes.source ?? this.sentence;
+    if (!source.trim()) return { text: "", score: 0, logProb: 0, tokens: [] }; // as in Python
+    const sourceIds = [...(await engine.encode("source", source)).ids, this.config.eos_id];
     const forced = prefix ?? this.changes.prefix ?? "";
     const { hypotheses } = await engine.search({
       sourceIds,
