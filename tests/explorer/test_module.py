@@ -74,6 +74,12 @@ def test_every_language_has_every_word_and_every_place_of_it():
         assert chinese[key].strip()
 
 
+def test_lines_are_no_longer_than_pythons():
+    for path in WEB.iterdir():
+        if path.name.endswith(".js"):
+            assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 120, path.name
+
+
 def test_nothing_becomes_markup_or_code_at_run_time():
     assert not re.search(r"\b(inner|outer)HTML\b|insertAdjacentHTML|\beval\(|new Function|document\.write", join())
 

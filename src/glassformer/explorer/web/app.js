@@ -24,7 +24,8 @@ export async function createApp(payload, host, signal) {
   await app.open(payload.sentence);
   await app.pickHeads();
   const { sourceIds, targetIds, trace } = app.result.reference;
-  const known = String([sourceIds, targetIds]) === String([payload.trace.source_ids, payload.trace.target_ids]);
+  const known =
+    String([sourceIds, targetIds]) === String([payload.trace.source_ids, payload.trace.target_ids]);
   app.parity = await parity(engine, payload, known ? trace : null);
   return app;
 }
@@ -44,7 +45,9 @@ class App {
       theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
       stage: "map", // or "point": one tensor, large, with its numbers
       point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
-      heads: Object.fromEntries(FAMILIES.map((family) => [family.id, { layer: this.layersOf(family) - 1, head: 0 }])),
+      heads: Object.fromEntries(
+        FAMILIES.map((family) => [family.id, { layer: this.layersOf(family) - 1, head: 0 }]),
+      ),
       order: "index",
       contrast: false,
       panel: "numbers",
@@ -158,21 +161,34 @@ class App {
   }
 
   async computed() {
-    const { sentence, changed, changes: { source = sentence, prefix = "", mistakes } } = this;
+    const {
+      sentence,
+      changed,
+      changes: { source = sentence, prefix = "", mistakes },
+    } = this;
     if (!(sentence.trim() && source.trim())) throw new Error(this.t("page.blank"));
     const padding = mistakes.includes(PADDING); // compared runs are of one shape
     const key = JSON.stringify([sentence, this.search, padding]);
     const unchanged = this.engineChanges(NO_CHANGES);
     const known = this.reference?.key === key;
-    const reference = known ? this.reference : { key, ...(await this.translated(sentence, "", unchanged, padding)) };
+    const reference = known
+      ? this.reference
+      : { key, ...(await this.translated(sentence, "", unchanged, padding)) };
     this.reference = reference;
     if (!changed) {
-      return { reference, current: reference, firstDifference: null, logProbOfReference: reference.hypothesis.logProb };
+      return {
+        reference,
+        current: reference,
+        firstDifference: null,
+        logProbOfReference: reference.hypothesis.logProb,
+      };
     }
     const changes = await this.resolved();
     const current = await this.translated(source, prefix, changes);
     const sameTarget = String(current.targetIds) === String(reference.targetIds);
-    const compared = sameTarget ? current.trace : await this.traced(current.sourceIds, reference.targetIds, changes);
+    const compared = sameTarget
+      ? current.trace
+      : await this.traced(current.sourceIds, reference.targetIds, changes);
     return {
       reference,
       current,
@@ -187,14 +203,28 @@ class App {
     const { eos_id: eos, bos_id: bos } = this.config;
     const sourceIds = [...(await engine.encode("source", text)).ids, eos];
     const prefixIds = prefix ? (await engine.encode("target", prefix)).ids : [];
-    const search = await engine.search({ sourceIds, prefixIds, ...this.search, nBest: this.search.beamSize, changes });
+    const search = await engine.search({
+      sourceIds,
+      prefixIds,
+      ...this.search,
+      nBest: this.search.beamSize,
+      changes,
+    });
     const hypothesis = search.hypotheses[0];
     const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
     const trace = await this.traced(sourceIds, targetIds, changes, padding);
     const [readIds, writtenIds] = this.padded(sourceIds, targetIds, padding);
     return {
-      text: hypothesis.text, search, hypothesis, sourceIds, targetIds, prefixIds, trace, changes,
-      sourceTokens: engine.tokens("source", readIds), targetTokens: engine.tokens("target", writtenIds),
+      text: hypothesis.text,
+      search,
+      hypothesis,
+      sourceIds,
+      targetIds,
+      prefixIds,
+      trace,
+      changes,
+      sourceTokens: engine.tokens("source", readIds),
+      targetTokens: engine.tokens("target", writtenIds),
       outputTokens: hypothesis.tokens,
     };
   }
@@ -208,7 +238,10 @@ class App {
   padded(sourceIds, targetIds, padding) {
     if (!padding) return [sourceIds, targetIds];
     const length = Math.max(sourceIds.length, targetIds.length);
-    return [sourceIds, targetIds].map((ids) => [...ids, ...Array(length - ids.length).fill(this.config.pad_id)]);
+    return [sourceIds, targetIds].map((ids) => [
+      ...ids,
+      ...Array(length - ids.length).fill(this.config.pad_id),
+    ]);
   }
 
   /** Returns the changes as the engine takes them. */
@@ -241,11 +274,15 @@ class App {
 
   /** Returns whether the query at `row` may look at the key at `column` in an attention, under the current changes. */
   allowed(attention, row, column) {
-    const { targetTokens, changes: { masks, mistakes } } = this.result.current;
+    const {
+      targetTokens,
+      changes: { masks, mistakes },
+    } = this.result.current;
     const edit = (masks[attention] ?? []).findLast((cell) => cell[0] === row && cell[1] === column);
     if (edit) return edit[2];
     const cross = attention.includes("cross");
-    const keys = cross && mistakes.includes(PADDING) ? targetTokens : this.labels(`${attention}.weights`).columns;
+    const keys =
+      cross && mistakes.includes(PADDING) ? targetTokens : this.labels(`${attention}.weights`).columns;
     if (keys[column] === "<pad>") return false;
     return cross || attention.startsWith("encoder") || mistakes.includes("no_causal_mask") || column <= row;
   }
@@ -261,7 +298,10 @@ class App {
     const found = [];
     for (let layer = 0; layer < this.layersOf(family); layer++) {
       const name = `${attentionName(family, layer)}.weights`;
-      const { shape: [heads, rows, columns], data } = await current.trace.get(name);
+      const {
+        shape: [heads, rows, columns],
+        data,
+      } = await current.trace.get(name);
       const keys = this.labels(name).columns;
       for (let head = 0; head < heads; head++) {
         found.push({ layer, head, ...headStatistics(data, head * rows * columns, rows, columns, keys) });
@@ -275,7 +315,10 @@ class App {
     const { current } = this.result;
     const changes = await this.resolved();
     const heads = [...new Set([...(changes.ablated[attention] ?? []), head])];
-    const trace = await this.traced(current.sourceIds, current.targetIds, { ...changes, ablated: { ...changes.ablated, [attention]: heads } });
+    const trace = await this.traced(current.sourceIds, current.targetIds, {
+      ...changes,
+      ablated: { ...changes.ablated, [attention]: heads },
+    });
     return (await logProbOf(trace, current.hypothesis.ids)) - current.hypothesis.logProb;
   }
 
@@ -300,6 +343,9 @@ class App {
 
 /** Returns the sum of the log probabilities that a trace gives to the tokens of an output. */
 async function logProbOf(trace, ids) {
-  const { shape: [, width], data } = await trace.get("log_probs");
+  const {
+    shape: [, width],
+    data,
+  } = await trace.get("log_probs");
   return ids.reduce((sum, id, position) => sum + data[position * width + id], 0);
 }

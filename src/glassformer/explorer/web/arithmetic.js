@@ -11,11 +11,18 @@ const LIKELIEST_WORDS = 12;
 
 /** The classic mistakes that act at each kind of point, and the points to which some are confined. */
 const ACTING = {
-  embedding: ["no_embedding_scale"], positions: ["doubled_exponent"], input: ["norm_order"],
-  query: ["no_transpose"], key: ["decoder_keys", "no_transpose"], value: ["decoder_keys", "no_transpose"],
-  scores: ["no_scale", "scale_d_model"], log_probs: ["double_softmax"],
+  embedding: ["no_embedding_scale"],
+  positions: ["doubled_exponent"],
+  input: ["norm_order"],
+  query: ["no_transpose"],
+  key: ["decoder_keys", "no_transpose"],
+  value: ["decoder_keys", "no_transpose"],
+  scores: ["no_scale", "scale_d_model"],
+  log_probs: ["double_softmax"],
   weights: ["mask_zero", "mask_after_softmax", "target_padding_mask", "no_causal_mask"],
-  added: ["residual_normed"], normed: ["norm_order", "unbiased_norm"], end: ["norm_order", "unbiased_norm"],
+  added: ["residual_normed"],
+  normed: ["norm_order", "unbiased_norm"],
+  end: ["norm_order", "unbiased_norm"],
 };
 const CONFINED = { decoder_keys: /cross/, target_padding_mask: /cross/, no_causal_mask: /^decoder.*self/ };
 
@@ -61,10 +68,23 @@ async function openCell(app, name, index) {
   const makes = (mistake) => changes.mistakes.includes(mistake);
   const [t, c] = index.slice(-2);
   return {
-    app, name, index, h: index.at(-3), t, c, trace, changes, sourceIds, targetIds, makes, config: app.config,
+    app,
+    name,
+    index,
+    h: index.at(-3),
+    t,
+    c,
+    trace,
+    changes,
+    sourceIds,
+    targetIds,
+    makes,
+    config: app.config,
     stack: /^(source|encoder)/.test(name) ? "encoder" : "decoder",
-    part: name.slice(0, Math.max(name.lastIndexOf("."), 0)), kind: kindOf(name),
-    shape: tensor.shape, result: tensor.data[placeOf(tensor.shape, index)],
+    part: name.slice(0, Math.max(name.lastIndexOf("."), 0)),
+    kind: kindOf(name),
+    shape: tensor.shape,
+    result: tensor.data[placeOf(tensor.shape, index)],
     weights: app.engine.model ? await app.engine.model(changes.checkpoint) : null,
     preNorm: (app.config.norm === "pre") !== makes("norm_order"),
   };
@@ -161,8 +181,11 @@ function productParts(lefts, rights, name) {
 
 /** Returns the parts of a sum of cells that have one index: [point, number] pairs. */
 function cellParts(pairs, index) {
-  return pairs.map(([name, value]) => (
-    { label: name.replace(/^.*\./, ""), value, from: [cellAt(name, ...index)] }));
+  return pairs.map(([name, value]) => ({
+    label: name.replace(/^.*\./, ""),
+    value,
+    from: [cellAt(name, ...index)],
+  }));
 }
 
 /** Returns the explanation of a number that stands elsewhere, too. */
@@ -175,7 +198,13 @@ async function copyOf(cell, name, index, formula = name) {
 async function pairOf(cell, formula, first, second) {
   const [rowA, rowB] = [await numbersOf(cell, first, cell.t), await numbersOf(cell, second, cell.t)];
   const [a, b] = [rowA[cell.c], rowB[cell.c]];
-  const parts = cellParts([[first, a], [second, b]], [cell.t, cell.c]);
+  const parts = cellParts(
+    [
+      [first, a],
+      [second, b],
+    ],
+    [cell.t, cell.c],
+  );
   return summed(formula, parts, [], { a, b }, "result = a + b");
 }
 
@@ -210,13 +239,21 @@ function embedded(cell) {
   if (makes("no_embedding_scale")) return given(`E[${id}, ${c}]`, entry);
   const scale = Math.sqrt(config.d_model);
   return {
-    ...given(`E[${id}, ${c}] · √d_model`, entry * scale), numbers: `${shown(entry)} · √${config.d_model}`,
+    ...given(`E[${id}, ${c}] · √d_model`, entry * scale),
+    numbers: `${shown(entry)} · √${config.d_model}`,
     code: { inputs: { entry }, lines: [`result = entry * ${config.d_model} ** 0.5`] },
   };
 }
 
 function positioned(cell) {
-  const { t, c, config: { positions, d_model: width }, changes, makes, app } = cell;
+  const {
+    t,
+    c,
+    config: { positions, d_model: width },
+    changes,
+    makes,
+    app,
+  } = cell;
   if (positions === "none" || !changes.positions) return given("0", 0, app.t("numbers.positionsOff"));
   if (positions === "learned") {
     return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
@@ -250,7 +287,16 @@ const readBy = ({ part, preNorm }) => `${part}.${preNorm ? "normed" : "input"}`;
 
 /** Returns the explanation of a query, key or value: its row in the one matrix [W_Q; W_K; W_V]. */
 function projected(cell) {
-  const { part, kind, h, t, c, shape: [, length, width], makes, config } = cell;
+  const {
+    part,
+    kind,
+    h,
+    t,
+    c,
+    shape: [, length, width],
+    makes,
+    config,
+  } = cell;
   const ofMemory = part.endsWith("cross_attention") && kind !== "query" && !makes("decoder_keys");
   const begin = { query: 0, key: 1, value: 2 }[kind] * config.heads * config.d_k;
   const flat = (h * length + t) * width + c; // without the transpose, heads are cut from the flat numbers
@@ -258,8 +304,11 @@ function projected(cell) {
   const cut = makes("no_transpose");
   const [from, column] = cut ? [Math.floor(flat / joined), flat % joined] : [t, h * width + c];
   return product(cell, {
-    from: ofMemory ? "encoder.output" : readBy(cell), t: from, row: begin + column,
-    matrix: `${part}.input_projection`, symbol: `W_${kind[0].toUpperCase()}`,
+    from: ofMemory ? "encoder.output" : readBy(cell),
+    t: from,
+    row: begin + column,
+    matrix: `${part}.input_projection`,
+    symbol: `W_${kind[0].toUpperCase()}`,
   });
 }
 
@@ -272,8 +321,10 @@ function scaling({ makes, changes, config }) {
 async function scored(cell) {
   const { app, part, h, t, c: key, changes } = cell;
   const [q, k] = [await numbersOf(cell, `${part}.query`, h, t), await numbersOf(cell, `${part}.key`, h, key)];
-  const parts = productParts(q, k, (i) => (
-    { label: String(i), from: [cellAt(`${part}.query`, h, t, i), cellAt(`${part}.key`, h, key, i)] }));
+  const parts = productParts(q, k, (i) => ({
+    label: String(i),
+    from: [cellAt(`${part}.query`, h, t, i), cellAt(`${part}.key`, h, key, i)],
+  }));
   const [columns, inputs] = [["i", "q", "k", "q · k"], { query: q, key: k }];
   if (!scaling(cell)) {
     const plain = summed("Σᵢ qᵢ · kᵢ", parts, columns, inputs, "result = query @ key");
@@ -284,7 +335,8 @@ async function scored(cell) {
   const made = summed(`Σᵢ qᵢ · kᵢ / ${symbol}`, parts, columns, inputs, line);
   const sum = made.total.value;
   return {
-    ...made, numbers: `(${made.numbers}) / √${square}`,
+    ...made,
+    numbers: `(${made.numbers}) / √${square}`,
     terms: made.terms.map((term) => term / Math.sqrt(square)),
     steps: [step(`÷ ${symbol}`, `${shown(sum)} / √${square}`, sum / Math.sqrt(square))],
   };
@@ -322,8 +374,13 @@ async function weighted(cell) {
     formula: late ? `${formula} · ${app.t("numbers.mask")}` : formula,
     numbers: `exp(${shown(filled[key])} − ${factor(peak)}) / ${shown(sum)}${last}`,
     terms: [weight],
-    parts: shares.map((value, at) => (
-      { label: tokens[at], left: filled[at], value, from: [cellOf(at)], own: at === key })),
+    parts: shares.map((value, at) => ({
+      label: tokens[at],
+      left: filled[at],
+      value,
+      from: [cellOf(at)],
+      own: at === key,
+    })),
     columns: [app.t("numbers.key"), app.t("word.score"), "", "exp(score − max)"],
     total: { label: "Σ exp", value: sum },
     steps: [
@@ -366,7 +423,12 @@ function joinedHeads(cell) {
 // Feed-forward, residual and norm
 
 async function activated(cell) {
-  const { part, t, c, config: { activation } } = cell;
+  const {
+    part,
+    t,
+    c,
+    config: { activation },
+  } = cell;
   const x = (await numbersOf(cell, `${part}.hidden`, t))[c];
   const [formula, line] = {
     relu: ["max(0, x)", "max(0.0, x)"],
@@ -374,8 +436,10 @@ async function activated(cell) {
     silu: ["x / (1 + exp(−x))", "x / (1 + math.exp(-x))"],
   }[activation];
   return {
-    ...given(formula, ACTIVATIONS[activation](x)), numbers: formula.replaceAll(/x(?!p)/g, factor(x)),
-    parts: cellParts([[`${part}.hidden`, x]], [t, c]), code: { inputs: { x }, lines: [`result = ${line}`] },
+    ...given(formula, ACTIVATIONS[activation](x)),
+    numbers: formula.replaceAll(/x(?!p)/g, factor(x)),
+    parts: cellParts([[`${part}.hidden`, x]], [t, c]),
+    code: { inputs: { x }, lines: [`result = ${line}`] },
   };
 }
 
@@ -402,10 +466,15 @@ async function normalised(cell, from, norm) {
   const beta = norm ? weightRow(cell, `${norm}.bias`)[c] : 0;
   const stretched = { label: "x̂ · γ", left: scaled, right: gamma, value: scaled * gamma };
   const parts = [stretched, { label: "β", value: beta }];
-  const made = summed(formula, parts, ["", "x̂", "γ", ""], { x, gamma, beta },
+  const made = summed(
+    formula,
+    parts,
+    ["", "x̂", "γ", ""],
+    { x, gamma, beta },
     `variance = xp.sum((x - x.mean()) ** 2) / ${count}`,
     `deviation = ${unbiased ? "variance ** 0.5 + 1e-5" : "(variance + 1e-5) ** 0.5"}`,
-    `result = (x[${c}] - x.mean()) / deviation * gamma + beta`);
+    `result = (x[${c}] - x.mean()) / deviation * gamma + beta`,
+  );
   return { ...made, steps, stepsFirst: true };
 }
 
@@ -420,7 +489,13 @@ async function addedUp(cell) {
   const { steps, terms } = await normalised(cell, input, ownNorm(cell));
   const y = (await numbersOf(cell, output, t))[c];
   const a = terms ? sumOf(terms) : cell.result - y;
-  const parts = cellParts([[input, a], [output, y]], [t, c]);
+  const parts = cellParts(
+    [
+      [input, a],
+      [output, y],
+    ],
+    [t, c],
+  );
   parts[0].label = "LayerNorm(x)";
   const made = summed(`LayerNorm(x) + ${sublayer}`, parts, [], { a, y }, "result = a + y");
   return { ...made, steps, stepsFirst: true };
@@ -450,8 +525,11 @@ async function logProbability(cell) {
   const symbol = double ? "softmax(logit)" : "logit";
   const twice = ["logits = xp.exp(logits - xp.max(logits))", "logits = logits / xp.sum(logits)  # too early"];
   const own = (word, place) => ({
-    label: tokens[place], left: logits[word], value: probability(word),
-    from: [cellAt("logits", t, word)], own: word === c,
+    label: tokens[place],
+    left: logits[word],
+    value: probability(word),
+    from: [cellAt("logits", t, word)],
+    own: word === c,
   });
   return {
     formula: `${symbol} − log Σⱼ exp(${symbol}ⱼ)`,

@@ -149,8 +149,12 @@ const MIXING = [
  */
 export function isCausal(changes) {
   const target = ([name]) => name.startsWith("decoder.") && name.endsWith(".self_attention");
-  const cells = Object.entries(changes.masks).filter(target).flatMap(([, list]) => list);
-  const rows = Object.entries(changes.overrides).filter(target).flatMap(([, list]) => list);
+  const cells = Object.entries(changes.masks)
+    .filter(target)
+    .flatMap(([, list]) => list);
+  const rows = Object.entries(changes.overrides)
+    .filter(target)
+    .flatMap(([, list]) => list);
   return (
     !changes.mistakes.some((id) => MIXING.includes(id)) &&
     cells.every(([query, key, allowed]) => !allowed || key <= query) &&

@@ -8,8 +8,13 @@ import { attentionNames, pointNames } from "./model.js";
 import { hasHeads } from "./point_view.js";
 
 const SECTIONS = {
-  words: wordsSection, heads: headsSection, masks: masksSection, hand: handSection, patch: patchSection,
-  parts: partsSection, mistakes: mistakesSection,
+  words: wordsSection,
+  heads: headsSection,
+  masks: masksSection,
+  hand: handSection,
+  patch: patchSection,
+  parts: partsSection,
+  mistakes: mistakesSection,
 };
 const RIVALS = 7; // other words that are offered in place of one
 const SUGGESTIONS = 40;
@@ -26,13 +31,22 @@ export function createChangesPanel(app) {
   const group = `gf-changes-${++groups}`;
   const sections = Object.entries(SECTIONS).map(([id, content]) => folded(panel, group, id, content));
   const disabled = app.engine.live === false;
-  const holder = element("div", { className: "gf-changes" }, top,
-    element("fieldset", { disabled }, sections.map((section) => section.element)));
+  const holder = element(
+    "div",
+    { className: "gf-changes" },
+    top,
+    element(
+      "fieldset",
+      { disabled },
+      sections.map((section) => section.element),
+    ),
+  );
   let drawn = 0;
 
   async function redraw() {
     if (app.ui.panel !== "changes") return;
-    const draw = ++drawn, active = activeChanges(app);
+    const draw = ++drawn,
+      active = activeChanges(app);
     const bodies = await Promise.all(sections.map((section) => section.content(panel)));
     if (draw !== drawn || app.signal.aborted) return;
     keepingFocus(holder, top, () => {
@@ -40,7 +54,9 @@ export function createChangesPanel(app) {
       sections.forEach((section, place) => section.fill(bodies[place], active));
     });
   }
-  app.on("busy", (busy) => { if (!busy) redraw(); });
+  app.on("busy", (busy) => {
+    if (!busy) redraw();
+  });
   app.on("ui", (keys) => {
     if (keys.includes("selected")) follow(at, app.ui.selected);
     if (keys.includes("panel") || keys.includes("language")) redraw();
@@ -61,14 +77,17 @@ export async function tryChange(app, changes) {
 
 /** Returns one section that folds; while it is folded its body is empty. */
 function folded(panel, group, id, content) {
-  const summary = element("summary"), about = element("p", { className: "gf-note" }), body = element("div");
+  const summary = element("summary"),
+    about = element("p", { className: "gf-note" }),
+    body = element("div");
   const parts = [summary, about, body];
   const details = element("details", { name: group, open: id === "words", ontoggle: panel.redraw }, parts);
   return {
     element: details,
     content: async (given) => (details.open ? content(given) : []),
     fill(children, active) {
-      const { app } = panel, count = active.filter(({ section }) => section === id).length;
+      const { app } = panel,
+        count = active.filter(({ section }) => section === id).length;
       refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
       about.textContent = app.t(`changes.${id}.about`);
       refill(body, children);
@@ -79,7 +98,8 @@ function folded(panel, group, id, content) {
 /** Refills and puts the focus, and what was being typed, where they were: on the control of this data-key. */
 function keepingFocus(holder, otherwise, action) {
   const before = holder.getRootNode().activeElement;
-  const { key } = before?.dataset ?? {}, kept = holder.contains(before);
+  const { key } = before?.dataset ?? {},
+    kept = holder.contains(before);
   action();
   if (!kept || holder.contains(before)) return;
   const after = key ? holder.querySelector(`[data-key="${CSS.escape(key)}"]:enabled`) : null;
@@ -128,8 +148,10 @@ function changesText(app) {
 
 /** Returns what undoes and redoes the changes of one sentence. */
 function changesHistory(app) {
-  const past = [], future = [];
-  let { sentence } = app, present = changesText(app);
+  const past = [],
+    future = [];
+  let { sentence } = app,
+    present = changesText(app);
   app.on("result", () => {
     const now = changesText(app);
     if (app.sentence !== sentence) past.length = future.length = 0;
@@ -154,29 +176,43 @@ function activeChanges(app) {
   const each = (list, section, text, undo) =>
     list.map((entry) => ({ section, text: text(entry), undo: () => undo(entry) }));
   return [
-    ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source),
-      { source: app.sentence }),
+    ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source), {
+      source: app.sentence,
+    }),
     ...one(prefix, "words", app.t("changes.is.prefix", prefix), { prefix: "" }),
-    ...each(Object.entries(ablated), "heads",
+    ...each(
+      Object.entries(ablated),
+      "heads",
       ([name, heads]) => app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
-      ([name]) => ({ ablated: withList(app.changes.ablated, name, []) })),
+      ([name]) => ({ ablated: withList(app.changes.ablated, name, []) }),
+    ),
     ...activeMasks(app),
     ...activeRows(app),
-    ...each(patches, "patch", ({ point, sentence, positions: pairs }) => {
-      const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
-      return app.t("changes.is.patch", words, sentence, point);
-    }, (patch) => ({ patches: without(app.changes.patches, patch) })),
+    ...each(
+      patches,
+      "patch",
+      ({ point, sentence, positions: pairs }) => {
+        const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
+        return app.t("changes.is.patch", words, sentence, point);
+      },
+      (patch) => ({ patches: without(app.changes.patches, patch) }),
+    ),
     ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
     ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
-    ...each(mistakes, "mistakes", (id) => app.t(`mistake.${id}`),
-      (id) => ({ mistakes: without(app.changes.mistakes, id) })),
+    ...each(
+      mistakes,
+      "mistakes",
+      (id) => app.t(`mistake.${id}`),
+      (id) => ({ mistakes: without(app.changes.mistakes, id) }),
+    ),
     ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint), { checkpoint: null }),
   ];
 }
 
 /** Returns the edits of masks, one entry for each key that is treated alike. */
 function activeMasks(app) {
-  const { masks } = app.changes, kind = ([, key, may]) => `${key} ${may}`;
+  const { masks } = app.changes,
+    kind = ([, key, may]) => `${key} ${may}`;
   return Object.entries(masks).flatMap(([name, cells]) => {
     const { rows, columns } = app.labels(`${name}.weights`);
     return [...new Set(cells.map(kind))].map((alike) => {
@@ -194,15 +230,17 @@ function activeMasks(app) {
 
 function activeRows(app) {
   const { overrides } = app.changes;
-  return Object.entries(overrides).flatMap(([name, rows]) => rows.map((one) => {
-    const others = () => without(app.changes.overrides[name] ?? [], one);
-    const word = app.labels(`${name}.weights`).rows[one[1]] ?? one[1];
-    return {
-      section: "hand",
-      text: app.t("changes.is.override", word, one[0], placeName(app, name)),
-      undo: () => ({ overrides: withList(app.changes.overrides, name, others()) }),
-    };
-  }));
+  return Object.entries(overrides).flatMap(([name, rows]) =>
+    rows.map((one) => {
+      const others = () => without(app.changes.overrides[name] ?? [], one);
+      const word = app.labels(`${name}.weights`).rows[one[1]] ?? one[1];
+      return {
+        section: "hand",
+        text: app.t("changes.is.override", word, one[0], placeName(app, name)),
+        undo: () => ({ overrides: withList(app.changes.overrides, name, others()) }),
+      };
+    }),
+  );
 }
 
 function without(list, entry) {
@@ -230,8 +268,12 @@ function topOf({ app, history }, active) {
     app.engine.live === false && element("p", { className: "gf-error" }, app.t("changes.needs")),
     app.changed ? chips(app, active) : element("p", {}, app.t("changes.intro")),
     !app.changed && app.engine.live !== false && firstTries(app),
-    row(tool("undo", history.undo, !history.past.length), tool("redo", history.redo, !history.future.length),
-      tool("reset", reset, !app.changed), linkOf(app) && linkButton(app)),
+    row(
+      tool("undo", history.undo, !history.past.length),
+      tool("redo", history.redo, !history.future.length),
+      tool("reset", reset, !app.changed),
+      linkOf(app) && linkButton(app),
+    ),
   ];
 }
 
@@ -239,23 +281,36 @@ function topOf({ app, history }, active) {
 function firstTries(app) {
   const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
   const tries = Object.entries({
-    "positions": { positions: false },
+    positions: { positions: false },
     "try.cross": { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
     "try.causal": { mistakes: ["no_causal_mask"] },
   });
-  const title = app.t("changes.try"), className = "gf-chip";
-  return tightRow(title, element("span", { className: "gf-note" }, title), tries.map(([id, changes]) =>
-    button(app.t(`changes.${id}`), () => tryChange(app, changes), { className })));
+  const title = app.t("changes.try"),
+    className = "gf-chip";
+  return tightRow(
+    title,
+    element("span", { className: "gf-note" }, title),
+    tries.map(([id, changes]) =>
+      button(app.t(`changes.${id}`), () => tryChange(app, changes), { className }),
+    ),
+  );
 }
 
 function chips(app, active) {
-  return element("ul", { className: "gf-chips", "aria-label": app.t("changes.active") },
-    active.map(({ text, undo }) => chip(app, text, () => tryChange(app, undo()))));
+  return element(
+    "ul",
+    { className: "gf-chips", "aria-label": app.t("changes.active") },
+    active.map(({ text, undo }) => chip(app, text, () => tryChange(app, undo()))),
+  );
 }
 
 function chip(app, text, remove) {
-  return element("li", { className: "gf-chip" }, element("bdi", {}, text),
-    press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }));
+  return element(
+    "li",
+    { className: "gf-chip" },
+    element("bdi", {}, text),
+    press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }),
+  );
 }
 
 /** Returns a button that copies the link; where that is not allowed, the link to be copied. */
@@ -278,7 +333,8 @@ function linkButton(app) {
 // Words
 
 async function wordsSection(panel) {
-  const { app, word, rival } = panel, { current } = app.result;
+  const { app, word, rival } = panel,
+    { current } = app.result;
   const tokens = current.sourceTokens.slice(0, current.sourceIds.length - 1);
   const prefix = field(app.t("changes.prefix"), app.changes.prefix ?? "", "prefix");
   return [
@@ -295,25 +351,32 @@ async function wordsSection(panel) {
 /** Returns a sentence as buttons; the place of the one that is pressed is `panel[part]`. */
 function wordButtons(panel, part, side, tokens, first) {
   const { app } = panel;
-  return tightRow(app.t(`changes.pick.${side}`), tokens.map((token, at) => {
-    const pick = () => {
-      panel[part] = panel[part] === at ? null : at;
-      panel.redraw();
-    };
-    const made = wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
-    made.addEventListener("pointerenter", () => app.light([{ side, position: at + first }]));
-    made.addEventListener("pointerleave", () => app.light([]));
-    return made;
-  }));
+  return tightRow(
+    app.t(`changes.pick.${side}`),
+    tokens.map((token, at) => {
+      const pick = () => {
+        panel[part] = panel[part] === at ? null : at;
+        panel.redraw();
+      };
+      const made = wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
+      made.addEventListener("pointerenter", () => app.light([{ side, position: at + first }]));
+      made.addEventListener("pointerleave", () => app.light([]));
+      return made;
+    }),
+  );
 }
 
 async function wordEditor(panel, tokens) {
-  const { app, word: place } = panel, { sourceIds } = app.result.current;
+  const { app, word: place } = panel,
+    { sourceIds } = app.result.current;
   const replace = (made) => tryChange(app, { source: withWord(app, sourceIds.slice(0, -1), place, made) });
   const typed = field(app.t("changes.replace.by", tokens[place]), "", "replacement");
   const list = element("datalist", { id: `gf-words-${++groups}` });
   const suggest = () =>
-    refill(list, suggestions(app, typed.value).map((value) => element("option", { value })));
+    refill(
+      list,
+      suggestions(app, typed.value).map((value) => element("option", { value })),
+    );
   const apply = () => {
     if (typed.value.trim()) replace(typed.value.trim());
     typed.value = "";
@@ -325,17 +388,28 @@ async function wordEditor(panel, tokens) {
   typed.setAttribute("list", list.id);
   typed.addEventListener("input", suggest);
   suggest();
-  const near = await nearestWords(app, sourceIds[place]), title = app.t("changes.near");
-  return element("div", { className: "gf-box" }, form(apply, app.t("changes.replace"), typed, list),
-    near.length > 0 && tightRow(title, element("span", { className: "gf-note" }, title),
-      near.map((word) => wordPress(`near ${word}`, word, () => replace(word)))),
-    button(app.t("changes.delete", tokens[place]), remove, { disabled: tokens.length < 2 }));
+  const near = await nearestWords(app, sourceIds[place]),
+    title = app.t("changes.near");
+  return element(
+    "div",
+    { className: "gf-box" },
+    form(apply, app.t("changes.replace"), typed, list),
+    near.length > 0 &&
+      tightRow(
+        title,
+        element("span", { className: "gf-note" }, title),
+        near.map((word) => wordPress(`near ${word}`, word, () => replace(word))),
+      ),
+    button(app.t("changes.delete", tokens[place]), remove, { disabled: tokens.length < 2 }),
+  );
 }
 
 /** Returns the source with another word (or none) in one place; all around it stays as it was typed. */
 function withWord(app, ids, place, word) {
-  const { source } = app.engine.tokenizers, text = app.changes.source ?? app.sentence;
-  let start = 0, end = 0;
+  const { source } = app.engine.tokenizers,
+    text = app.changes.source ?? app.sentence;
+  let start = 0,
+    end = 0;
   for (const piece of source.split(text).slice(0, place + 1)) {
     const spaced = piece.replaceAll("▁", " ");
     const bare = source.kind === "characters" ? spaced : spaced.trimStart();
@@ -372,16 +446,33 @@ async function nearestWords(app, id) {
 /** Returns the words that were likeliest at a place of the output, each to be forced there. */
 async function rivalButtons({ app, rival }) {
   const { ids } = app.result.current.hypothesis;
-  const { shape: [, width], data } = await app.value("log_probs");
+  const {
+    shape: [, width],
+    data,
+  } = await app.value("log_probs");
   const logProbs = data.subarray(rival * width, (rival + 1) * width);
   const { pad_id: pad, bos_id: bos, eos_id: eos } = app.config;
   const others = [...logProbs.keys()].filter((id) => ![pad, bos, eos].includes(id));
   const best = others.sort((a, b) => logProbs[b] - logProbs[a]).slice(0, RIVALS);
   const force = (id) => tryChange(app, { prefix: app.engine.decode([...ids.slice(0, rival), id]) });
   const title = app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)));
-  return element("div", { className: "gf-box" }, element("p", { className: "gf-note" }, title),
-    tightRow(title, app.engine.tokens("target", best).map((text, at) => wordPress(`force ${text}`,
-      [`${text} `, element("small", {}, numberText(Math.exp(logProbs[best[at]])))], () => force(best[at])))));
+  return element(
+    "div",
+    { className: "gf-box" },
+    element("p", { className: "gf-note" }, title),
+    tightRow(
+      title,
+      app.engine
+        .tokens("target", best)
+        .map((text, at) =>
+          wordPress(
+            `force ${text}`,
+            [`${text} `, element("small", {}, numberText(Math.exp(logProbs[best[at]])))],
+            () => force(best[at]),
+          ),
+        ),
+    ),
+  );
 }
 
 function field(label, value, key) {
@@ -401,7 +492,8 @@ function form(action, label, ...controls) {
 // Heads
 
 function headsSection({ app }) {
-  const { ablated } = app.changes, { heads } = app.config;
+  const { ablated } = app.changes,
+    { heads } = app.config;
   const all = Array.from({ length: heads }, (_, head) => head);
   const set = (names, list) => {
     const lists = names.reduce((others, name) => withList(others, name, list), app.changes.ablated);
@@ -409,8 +501,10 @@ function headsSection({ app }) {
   };
   const allOff = (names, what) => {
     const pressed = names.every((name) => ablated[name]?.length === heads);
-    return press(`all ${what}`, app.t("changes.all"), () => set(names, pressed ? [] : all),
-      { pressed, label: app.t("changes.all.of", what) });
+    return press(`all ${what}`, app.t("changes.all"), () => set(names, pressed ? [] : all), {
+      pressed,
+      label: app.t("changes.all.of", what),
+    });
   };
   const toggle = (name, head) => {
     const pressed = Boolean(ablated[name]?.includes(head));
@@ -422,10 +516,19 @@ function headsSection({ app }) {
   return FAMILIES.map((family) => {
     const names = Array.from({ length: app.layersOf(family) }, (_, layer) => attentionName(family, layer));
     const title = app.t(`family.${family.id}`);
-    return element("div", { className: "gf-heads" }, element("h3", {}, title, " ", allOff(names, title)),
-      names.map((name, layer) => tightRow(placeName(app, name),
-        element("span", { className: "gf-note" }, `${app.t("word.layer")} ${layer}`),
-        all.map((head) => toggle(name, head)), allOff([name], placeName(app, name)))));
+    return element(
+      "div",
+      { className: "gf-heads" },
+      element("h3", {}, title, " ", allOff(names, title)),
+      names.map((name, layer) =>
+        tightRow(
+          placeName(app, name),
+          element("span", { className: "gf-note" }, `${app.t("word.layer")} ${layer}`),
+          all.map((head) => toggle(name, head)),
+          allOff([name], placeName(app, name)),
+        ),
+      ),
+    );
   });
 }
 
@@ -433,7 +536,8 @@ function headsSection({ app }) {
 
 /** Returns drop-downs that say which attention, and which of its heads, rows and keys, is meant. */
 function atChoosers(panel, ...parts) {
-  const { app, at } = panel, { rows, columns } = app.labels(`${at.attention}.weights`);
+  const { app, at } = panel,
+    { rows, columns } = app.labels(`${at.attention}.weights`);
   at.query = Math.min(at.query, rows.length - 1);
   at.key = Math.min(at.key, columns.length - 1);
   const pairs = {
@@ -442,13 +546,17 @@ function atChoosers(panel, ...parts) {
     query: () => tokenPairs(rows),
     key: () => tokenPairs(columns),
   };
-  return element("div", { className: "gf-fields" }, parts.map((part) => {
-    const pick = (value) => {
-      at[part] = part === "attention" ? value : Number(value);
-      panel.redraw();
-    };
-    return labelled(app.t(`changes.at.${part}`), chooser("", pairs[part](), String(at[part]), pick), part);
-  }));
+  return element(
+    "div",
+    { className: "gf-fields" },
+    parts.map((part) => {
+      const pick = (value) => {
+        at[part] = part === "attention" ? value : Number(value);
+        panel.redraw();
+      };
+      return labelled(app.t(`changes.at.${part}`), chooser("", pairs[part](), String(at[part]), pick), part);
+    }),
+  );
 }
 
 function labelled(text, control, key) {
@@ -464,7 +572,9 @@ function masksSection(panel) {
   const choosers = atChoosers(panel, "attention", "query", "key");
   const labels = (name) => app.labels(`${name}.weights`);
   const { rows, columns, columnSide } = labels(at.attention);
-  const query = rows[at.query], key = columns[at.key], may = app.allowed(at.attention, at.query, at.key);
+  const query = rows[at.query],
+    key = columns[at.key],
+    may = app.allowed(at.attention, at.query, at.key);
   const left = columns.some((_, place) => app.allowed(at.attention, at.query, place));
   const everywhere = attentionNames(app.config).filter((name) => labels(name).columnSide === columnSide);
   const set = (masks) => tryChange(app, { masks });
@@ -474,9 +584,11 @@ function masksSection(panel) {
     choosers,
     said(app.t(may ? "changes.may" : "changes.may.not", query, key), may),
     !left && said(app.t("changes.no.key", query), false),
-    row(press("toggle", app.t(may ? "changes.block" : "changes.open"), () => set(toggledCell(app, at, !may))),
+    row(
+      press("toggle", app.t(may ? "changes.block" : "changes.open"), () => set(toggledCell(app, at, !may))),
       press("hide", app.t("changes.hide", key), () => set(hiding(app, [at.attention], at.key))),
-      press("hide all", app.t("changes.hide.all", key), () => set(hiding(app, everywhere, at.key)))),
+      press("hide all", app.t("changes.hide.all", key), () => set(hiding(app, everywhere, at.key))),
+    ),
     edits.length > 0 && element("h3", {}, app.t("changes.edits")),
     edits.length > 0 && chips(app, edits),
   ];
@@ -505,7 +617,8 @@ function hiding(app, names, key) {
 async function handSection(panel) {
   const { app, at } = panel;
   const choosers = atChoosers(panel, "attention", "head", "query");
-  const weights = await rowOf(panel), total = () => weights.reduce((sum, weight) => sum + weight, 0);
+  const weights = await rowOf(panel),
+    total = () => weights.reduce((sum, weight) => sum + weight, 0);
   const summed = () => app.t("changes.sum", numberText(total()));
   const sum = element("span", { className: "gf-note", role: "status" }, summed());
   const sliders = app.labels(`${at.attention}.weights`).columns.map((token, key) => {
@@ -525,18 +638,34 @@ async function handSection(panel) {
   };
   const apply = () => tryChange(app, { overrides: withRow(app, at, weights) });
   return [
-    choosers, element("div", { className: "gf-weights" }, sliders), sum,
-    row(press("normalise", app.t("changes.normalise"), fill((all) => (weight) => weight / all)),
-      press("even", app.t("changes.even"), fill(() => () => 1 / weights.length)),
-      press("apply", app.t("changes.apply"), apply, { className: "gf-primary" })),
+    choosers,
+    element("div", { className: "gf-weights" }, sliders),
+    sum,
+    row(
+      press(
+        "normalise",
+        app.t("changes.normalise"),
+        fill((all) => (weight) => weight / all),
+      ),
+      press(
+        "even",
+        app.t("changes.even"),
+        fill(() => () => 1 / weights.length),
+      ),
+      press("apply", app.t("changes.apply"), apply, { className: "gf-primary" }),
+    ),
   ];
 }
 
 /** Returns the weights that the reader is writing: at first those that the chosen row has. */
 async function rowOf(panel) {
   const { attention, head, query } = panel.at;
-  const { shape: [, rows, columns], data } = await panel.app.value(`${attention}.weights`);
-  const from = (head * rows + query) * columns, weights = [...data.subarray(from, from + columns)];
+  const {
+    shape: [, rows, columns],
+    data,
+  } = await panel.app.value(`${attention}.weights`);
+  const from = (head * rows + query) * columns,
+    weights = [...data.subarray(from, from + columns)];
   const key = JSON.stringify([attention, head, query, weights]);
   if (panel.row?.key !== key) panel.row = { key, weights };
   return panel.row.weights;
@@ -552,7 +681,8 @@ function withRow(app, { attention, head, query }, weights) {
 // Patches
 
 async function patchSection(panel) {
-  const { app, patch } = panel, points = pointNames(app.config);
+  const { app, patch } = panel,
+    points = pointNames(app.config);
   if (app.engine.live === false) return [];
   const stream = points.filter((name) => name.endsWith(app.config.norm === "pre" ? ".added" : ".normed"));
   patch.sentence ??= likestExample(app);
@@ -563,23 +693,39 @@ async function patchSection(panel) {
     panel.redraw();
   };
   const sentence = field(app.t("changes.patch.sentence"), patch.sentence, "patch sentence");
-  const options = (label, names) => element("optgroup", { label: app.t(label) },
-    names.map((name) => element("option", { value: name, selected: name === patch.point }, name)));
-  const point = element("select", { onchange: () => pick("point")(point.value) },
+  const options = (label, names) =>
+    element(
+      "optgroup",
+      { label: app.t(label) },
+      names.map((name) => element("option", { value: name, selected: name === patch.point }, name)),
+    );
+  const point = element(
+    "select",
+    { onchange: () => pick("point")(point.value) },
     options("changes.patch.stream", stream),
-    options("changes.patch.more", points.filter((name) => !stream.includes(name))));
+    options(
+      "changes.patch.more",
+      points.filter((name) => !stream.includes(name)),
+    ),
+  );
   const heads = Array.from({ length: app.config.heads }, (_, head) => [String(head), String(head)]);
   const head = () => chooser("", [["", app.t("changes.patch.heads")], ...heads], patch.head, pick("head"));
   return [
     form(() => pick("sentence")(sentence.value), app.t("changes.patch.use"), sentence),
-    element("div", { className: "gf-fields" }, labelled(app.t("changes.patch.point"), point, "point"),
-      hasHeads(patch.point) && labelled(app.t("word.head"), head(), "patch head")),
+    element(
+      "div",
+      { className: "gf-fields" },
+      labelled(app.t("changes.patch.point"), point, "point"),
+      hasHeads(patch.point) && labelled(app.t("word.head"), head(), "patch head"),
+    ),
     ...(patch.sentence ? await patchPositions(panel) : []),
   ];
 }
 
 async function patchPositions(panel) {
-  const { app, patch } = panel, here = app.labels(patch.point).rows, there = await patchTokens(panel);
+  const { app, patch } = panel,
+    here = app.labels(patch.point).rows,
+    there = await patchTokens(panel);
   if (!there) return [];
   const key = JSON.stringify([here, there]);
   if (patch.key !== key) {
@@ -590,7 +736,9 @@ async function patchPositions(panel) {
     panel.redraw();
   };
   const place = (part, tokens) => {
-    const pick = (value) => { patch[part] = Number(value); };
+    const pick = (value) => {
+      patch[part] = Number(value);
+    };
     const choose = chooser("", tokenPairs(tokens), String(patch[part]), pick);
     return labelled(app.t(`changes.patch.${part}`), choose, `patch ${part}`);
   };
@@ -600,18 +748,32 @@ async function patchPositions(panel) {
   const apply = () => tryChange(app, { patches: [...app.changes.patches, made] });
   const disabled = patch.pairs.length === 0;
   return [
-    element("ul", { className: "gf-chips", "aria-label": app.t("changes.patch.pairs") },
+    element(
+      "ul",
+      { className: "gf-chips", "aria-label": app.t("changes.patch.pairs") },
       patch.pairs.map((pair) =>
-        chip(app, `${here[pair[0]]} ← ${there[pair[1]]}`, pairs(() => without(patch.pairs, pair))))),
-    element("div", { className: "gf-fields" }, place("here", here), place("there", there),
-      press("patch add", app.t("changes.patch.add"), add)),
+        chip(
+          app,
+          `${here[pair[0]]} ← ${there[pair[1]]}`,
+          pairs(() => without(patch.pairs, pair)),
+        ),
+      ),
+    ),
+    element(
+      "div",
+      { className: "gf-fields" },
+      place("here", here),
+      place("there", there),
+      press("patch add", app.t("changes.patch.add"), add),
+    ),
     press("patch apply", app.t("changes.apply"), apply, { className: "gf-primary", disabled }),
   ];
 }
 
 /** Returns the other sentence's tokens at the point's rows, or null; it is translated for that. */
 async function patchTokens({ app, patch }) {
-  const { checkpoint } = app.changes, key = JSON.stringify([patch.sentence, checkpoint]);
+  const { checkpoint } = app.changes,
+    key = JSON.stringify([patch.sentence, checkpoint]);
   try {
     if (patch.donor?.key !== key) {
       const changes = app.engineChanges({ ...NO_CHANGES, checkpoint });
@@ -628,7 +790,8 @@ async function patchTokens({ app, patch }) {
 /** Returns pairs of equal places whose words differ, between the beginning and the end that are the same. */
 function differingPlaces(here, there) {
   const least = Math.min(here.length, there.length);
-  let start = 0, end = 0;
+  let start = 0,
+    end = 0;
   while (start < least && here[start] === there[start]) start++;
   while (end < least - start && here.at(-1 - end) === there.at(-1 - end)) end++;
   const places = Array.from({ length: least - start - end }, (_, place) => start + place);
@@ -663,17 +826,26 @@ function partsSection({ app }) {
 }
 
 function mistakesSection({ app }) {
-  const { mistakes } = app.changes, { sourceIds, targetIds } = app.result.current;
+  const { mistakes } = app.changes,
+    { sourceIds, targetIds } = app.result.current;
   return MISTAKES.map(({ id, first }) => {
-    const point = first(app.config), on = mistakes.includes(id);
+    const point = first(app.config),
+      on = mistakes.includes(id);
     const show = () => app.show({ stage: "point", point: { name: point, head: 0 } });
     const others = () => without(app.changes.mistakes, id);
     const set = (wanted) => tryChange(app, { mistakes: wanted ? [...others(), id] : others() });
     const made = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), on, set, !point);
     const equal = id === "target_padding_mask" && sourceIds.length === targetIds.length;
     const told = app.t(point ? "changes.first" : `mistake.${id}.none`);
-    made.append(element("p", { className: "gf-note" }, `${told} `,
-      point && button(point, show, { className: "gf-link" }), equal && ` ${app.t("changes.equal")}`));
+    made.append(
+      element(
+        "p",
+        { className: "gf-note" },
+        `${told} `,
+        point && button(point, show, { className: "gf-link" }),
+        equal && ` ${app.t("changes.equal")}`,
+      ),
+    );
     return made;
   });
 }

@@ -45,7 +45,8 @@ function blend(stops) {
     const place = (step / (SHADES - 1)) * (parts.length - 1);
     const low = Math.min(Math.floor(place), parts.length - 2);
     const [red, green, blue] = parts[low].map((from, part) =>
-      Math.round(from + (parts[low + 1][part] - from) * (place - low)));
+      Math.round(from + (parts[low + 1][part] - from) * (place - low)),
+    );
     return (255 << 24) | (blue << 16) | (green << 8) | red;
   });
 }

@@ -9,17 +9,25 @@ export function element(tag, properties = {}, ...children) {
     else if (name in made && !name.includes("-") && name !== "list" && name !== "role") made[name] = value;
     else made.setAttribute(name === "className" ? "class" : name, value === true ? "" : value);
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return made;
 }
 
 /** Puts new children into the place of an element's old ones. */
 export function refill(parent, ...children) {
-  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  parent.replaceChildren(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
 }
 
 /** Returns a button; `pressed` makes it a toggle. */
-export function button(label, onclick, { title = "", pressed = null, className = "", disabled = false } = {}) {
+export function button(
+  label,
+  onclick,
+  { title = "", pressed = null, className = "", disabled = false } = {},
+) {
   const made = element("button", { type: "button", className, title, onclick, disabled }, label);
   if (pressed !== null) made.setAttribute("aria-pressed", String(pressed));
   return made;
@@ -27,7 +35,9 @@ export function button(label, onclick, { title = "", pressed = null, className =
 
 /** Returns a drop-down of [value, label] pairs. */
 export function chooser(label, pairs, value, onchange) {
-  const options = pairs.map(([key, text]) => element("option", { value: key, selected: key === value }, text));
+  const options = pairs.map(([key, text]) =>
+    element("option", { value: key, selected: key === value }, text),
+  );
   const made = element("select", { "aria-label": label, onchange: () => onchange(made.value) }, options);
   return made;
 }

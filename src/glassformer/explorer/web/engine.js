@@ -108,7 +108,10 @@ class LocalEngine extends Engine {
     const donors = await this.#donorsOf(asked.changes, asked.signal);
     const model = await this.model(asked.changes.checkpoint);
     const { finished, tree } = await beamSearch(model, { ...asked, donors });
-    const texts = this.tokens("target", tree.map(({ token }) => token));
+    const texts = this.tokens(
+      "target",
+      tree.map(({ token }) => token),
+    );
     const nodes = tree.map((node, i) => ({ ...node, text: texts[i] }));
     return { hypotheses: finished.slice(0, nBest).map((path) => this.#hypothesis(path)), tree: nodes };
   }

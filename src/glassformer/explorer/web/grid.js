@@ -11,18 +11,23 @@ const WIDEST = 12000;
 /**
  * Returns {element, draw(data), light(data)}: a picture of a matrix.
  *
- * data: {values, offset, rows, columns, rowLabels, columnLabels, scale, largest (number, or one for each row), blocked(row, column),
- * hidden(row), describe(row, column), label, theme, numbers, chosen: [row, column] | null}. `hovered(row, column)` (or null) and `chosen(row, column)` tell
- * what the reader points at and picks.
+ * data: {values, offset, rows, columns, rowLabels, columnLabels, scale, largest (one number, or one for each row),
+ * blocked(row, column), hidden(row), describe(row, column), label, theme, chosen: [row, column] | null}.
+ * `hovered(row, column)`, with nulls outside, and `chosen(row, column)` are told what the reader points at and picks.
  */
 export function createGrid({ hovered, chosen, roomy = false }) {
   const canvas = element("canvas", { "aria-hidden": "true" });
   const keys = keyboardGrid({
-    label: "", describe: (row, column) => (data ? data.describe(row, column) : ""),
-    moved: (row, column) => hovered(row, column, true), chosen,
+    label: "",
+    describe: (row, column) => (data ? data.describe(row, column) : ""),
+    moved: hovered,
+    chosen,
   });
   const holder = element("div", { className: roomy ? "gf-grid gf-roomy" : "gf-grid" }, canvas, keys.element);
-  let data = null, layer = null, sizes = null, lit = { rows: [], columns: [] };
+  let data = null,
+    layer = null,
+    sizes = null,
+    lit = { rows: [], columns: [] };
 
   function cellAt(event) {
     if (!data) return null;
@@ -37,9 +42,12 @@ export function createGrid({ hovered, chosen, roomy = false }) {
     const cell = cellAt(event);
     if (String(cell) === last) return;
     last = String(cell);
-    hovered(...(cell ?? [null, null]), false);
+    hovered(...(cell ?? [null, null]));
   });
-  canvas.addEventListener("pointerleave", () => { last = ""; hovered(null, null, false); });
+  canvas.addEventListener("pointerleave", () => {
+    last = "";
+    hovered(null, null);
+  });
   canvas.addEventListener("click", (event) => {
     const cell = cellAt(event);
     if (!cell) return;
@@ -82,7 +90,8 @@ export function createGrid({ hovered, chosen, roomy = false }) {
 function measure(data, room, roomy) {
   const brush = document.createElement("canvas").getContext("2d");
   brush.font = `${LABEL}px ${FONT}`;
-  const longest = (labels) => Math.ceil(Math.max(8, ...labels.slice(0, 200).map((label) => brush.measureText(label).width)));
+  const longest = (labels) =>
+    Math.ceil(Math.max(8, ...labels.slice(0, 200).map((label) => brush.measureText(label).width)));
   const left = Math.min(roomy ? 130 : 78, longest(data.rowLabels)) + 8;
   const top = Math.min(roomy ? 110 : 70, longest(data.columnLabels)) + 8;
   let width = (room - left - 2) / data.columns;
@@ -93,7 +102,13 @@ function measure(data, room, roomy) {
   } else {
     width = height = Math.min(width, 36, Math.max(360 / data.rows, 2.2));
   }
-  return { left, top, width, height, whole: { width: left + width * data.columns + 2, height: top + height * data.rows + 2 } };
+  return {
+    left,
+    top,
+    width,
+    height,
+    whole: { width: left + width * data.columns + 2, height: top + height * data.rows + 2 },
+  };
 }
 
 function paint(brush, data, sizes) {
@@ -131,14 +146,16 @@ function paintBlocked(brush, data, sizes) {
     if (data.hidden(row)) continue;
     for (let column = 0; column < data.columns; column++) {
       if (!data.blocked(row, column)) continue;
-      const x = left + column * width, y = top + row * height;
+      const x = left + column * width,
+        y = top + row * height;
       brush.fillRect(x, y, width, height);
       if (width < 6) continue;
       brush.beginPath();
       brush.moveTo(x, y + height);
       brush.lineTo(x + width, y);
       brush.stroke();
-      if (width >= NUMBERS_FROM) ink(brush, "–∞", x + width / 2, y + height / 2, data.theme === "dark" ? "#c3cede" : "#3d4754", 10);
+      if (width >= NUMBERS_FROM)
+        ink(brush, "–∞", x + width / 2, y + height / 2, data.theme === "dark" ? "#c3cede" : "#3d4754", 10);
     }
   }
 }
@@ -151,7 +168,10 @@ function paintNumbers(brush, data, { left, top, width, height }, table, largest)
       if (data.blocked(row, column)) continue;
       const value = data.values[data.offset + row * data.columns + column];
       const colour = table[colourPlace(data.scale, value, largest(row))];
-      const text = data.scale === "signed" ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true) : shortProbability(value);
+      const text =
+        data.scale === "signed"
+          ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
+          : shortProbability(value);
       ink(brush, text, left + (column + 0.5) * width, top + (row + 0.5) * height, inkOn(colour), 11);
     }
   }
@@ -171,8 +191,10 @@ function paintFrame(brush, data, { left, top, width, height }) {
   if (width < 9) return;
   brush.globalAlpha = 0.45;
   brush.beginPath();
-  for (let row = 1; row < data.rows; row++) lineAcross(brush, left, top + row * height, width * data.columns, 0);
-  for (let column = 1; column < data.columns; column++) lineAcross(brush, left + column * width, top, 0, height * data.rows);
+  for (let row = 1; row < data.rows; row++)
+    lineAcross(brush, left, top + row * height, width * data.columns, 0);
+  for (let column = 1; column < data.columns; column++)
+    lineAcross(brush, left + column * width, top, 0, height * data.rows);
   brush.stroke();
   brush.globalAlpha = 1;
 }
@@ -186,7 +208,8 @@ function paintLabels(brush, data, { left, top, width, height }, lit) {
   const plain = data.theme === "dark" ? "#d7dfeb" : "#26303c";
   const strong = data.theme === "dark" ? "#ffd166" : "#9a3412";
   const every = (size) => Math.max(1, Math.ceil(LABEL / size));
-  const rowStep = every(height), columnStep = every(width);
+  const rowStep = every(height),
+    columnStep = every(width);
   data.rowLabels.forEach((label, row) => {
     const on = lit.rows.includes(row);
     if (!on && (row % rowStep || data.hidden(row))) return;
@@ -231,8 +254,10 @@ function highlight(brush, data, sizes, lit) {
   const { left, top, width, height } = sizes;
   brush.strokeStyle = data.theme === "dark" ? "#ffd166" : "#c2410c";
   brush.lineWidth = 1.5;
-  for (const row of lit.rows) if (row < data.rows) brush.strokeRect(left, top + row * height, width * data.columns, height);
-  for (const column of lit.columns) if (column < data.columns) brush.strokeRect(left + column * width, top, width, height * data.rows);
+  for (const row of lit.rows)
+    if (row < data.rows) brush.strokeRect(left, top + row * height, width * data.columns, height);
+  for (const column of lit.columns)
+    if (column < data.columns) brush.strokeRect(left + column * width, top, width, height * data.rows);
   if (data.chosen) {
     brush.lineWidth = 3;
     brush.strokeRect(left + data.chosen[1] * width, top + data.chosen[0] * height, width, height);
@@ -245,8 +270,11 @@ export function legend(scale, largest, theme) {
   const table = colourTable(scale, theme);
   const stops = [0, 64, 128, 192, 255].map((place) => cssColour(table[place])).join(", ");
   const low = scale === "signed" ? numberText(-largest, 1, true) : "0";
-  return element("span", { className: "gf-legend" },
+  return element(
+    "span",
+    { className: "gf-legend" },
     element("span", {}, low),
     element("span", { className: "gf-scale", style: `background: linear-gradient(to right, ${stops})` }),
-    element("span", {}, scale === "signed" ? numberText(largest, 1, true) : numberText(largest, 0)));
+    element("span", {}, scale === "signed" ? numberText(largest, 1, true) : numberText(largest, 0)),
+  );
 }

@@ -3,22 +3,34 @@
 import { element } from "./dom.js";
 
 const STEPS_OF_KEYS = {
-  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-  PageUp: [-10, 0], PageDown: [10, 0],
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  PageUp: [-10, 0],
+  PageDown: [10, 0],
 };
 let counted = 0;
 
 /**
- * Returns {element, place(row, column), resize(rows, columns)}: arrows, Home, End and Page keys move, Enter or the space
- * bar chooses. `describe(row, column)` names a cell; `moved` and `chosen` are told where the reader is.
+ * Returns {element, place(row, column), resize(rows, columns), name(text)}: arrows, Home, End and Page keys move, Enter
+ * or the space bar chooses. `describe(row, column)` names a cell; `moved` and `chosen` are told where the reader is.
  */
 export function keyboardGrid({ label, describe, moved, chosen }) {
   const id = `gf-cell-${++counted}`;
   const cell = element("div", { role: "gridcell", id });
   const row = element("div", { role: "row" }, cell);
-  const grid = element("div", {
-    role: "grid", tabindex: "0", className: "gf-keys", "aria-label": label, "aria-activedescendant": id,
-  }, row);
+  const grid = element(
+    "div",
+    {
+      role: "grid",
+      tabindex: "0",
+      className: "gf-keys",
+      "aria-label": label,
+      "aria-activedescendant": id,
+    },
+    row,
+  );
   const size = { rows: 1, columns: 1 };
   const at = { row: 0, column: 0 };
 

@@ -69,8 +69,11 @@ function isAlike(a, b) {
 /** Returns the state as a hash, or "" when nothing differs from the beginning. */
 function stateHash(app) {
   const readable = { "%2C": ",", "%3A": ":", "%20": "+" };
-  const written = (value) => encodeURIComponent(typeof value === "string" ? value : JSON.stringify(value))
-    .replace(/%(2C|3A|20)/g, (code) => readable[code]);
+  const written = (value) =>
+    encodeURIComponent(typeof value === "string" ? value : JSON.stringify(value)).replace(
+      /%(2C|3A|20)/g,
+      (code) => readable[code],
+    );
   const parts = Object.entries(linkState(app)).filter(([, value]) => value !== undefined);
   return parts.length > 0 ? `#${parts.map(([key, value]) => `${key}=${written(value)}`).join("&")}` : "";
 }
@@ -96,19 +99,23 @@ function linkState(app) {
 
 /** Returns masks as runs of cells: {attention: [[first query, last query, key, may]]}. */
 function packedMasks(masks) {
-  return mapped(masks, (cells) => cells.reduce((runs, [query, ...cell]) => {
-    const last = runs.at(-1);
-    if (last && last[1] + 1 === query && isAlike(last.slice(2), cell)) last[1] = query;
-    else runs.push([query, query, ...cell]);
-    return runs;
-  }, []));
+  return mapped(masks, (cells) =>
+    cells.reduce((runs, [query, ...cell]) => {
+      const last = runs.at(-1);
+      if (last && last[1] + 1 === query && isAlike(last.slice(2), cell)) last[1] = query;
+      else runs.push([query, query, ...cell]);
+      return runs;
+    }, []),
+  );
 }
 
 function unpackedMasks(packed) {
-  return mapped(packed, (runs) => runs.flatMap(([first, last, ...cell]) => {
-    if (!(last - first < LONGEST_RUN)) throw new Error("masks");
-    return Array.from({ length: last - first + 1 }, (_, at) => [first + at, ...cell]);
-  }));
+  return mapped(packed, (runs) =>
+    runs.flatMap(([first, last, ...cell]) => {
+      if (!(last - first < LONGEST_RUN)) throw new Error("masks");
+      return Array.from({ length: last - first + 1 }, (_, at) => [first + at, ...cell]);
+    }),
+  );
 }
 
 function mapped(lists, change) {
@@ -126,10 +133,11 @@ const LOOKS = {
   stage: (value) => ["map", "point"].includes(value),
   panel: (value) => TABS.includes(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
-  heads: (value, { config, ui }) => Object.keys(ui.heads).every((id) => {
-    const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
-    return isPlace(value[id].layer, layers) && isPlace(value[id].head, config.heads);
-  }),
+  heads: (value, { config, ui }) =>
+    Object.keys(ui.heads).every((id) => {
+      const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
+      return isPlace(value[id].layer, layers) && isPlace(value[id].head, config.heads);
+    }),
   selected: ({ name, index }, { config }) =>
     pointNames(config).includes(name) && index.every((at) => isPlace(at)),
 };

@@ -11,21 +11,38 @@ import { HEAD_ORDERS } from "./statistics.js";
 export function createMap(app) {
   const columns = FAMILIES.map((family) => familyColumn(app, family));
   const controls = element("div", { className: "gf-controls" });
-  const fill = () => refill(controls,
-    element("label", {}, app.t("map.order"),
-      chooser(app.t("map.order"), HEAD_ORDERS.map((order) => [order, app.t(`order.${order}`)]), app.ui.order,
-        (order) => app.show({ order }))),
-    button(app.t("map.contrast"), () => app.show({ contrast: !app.ui.contrast }),
-      { pressed: app.ui.contrast, title: app.t("map.contrast.title") }),
-    app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
-    legend("probability", 1, app.ui.theme),
-    element("span", { className: "gf-note" }, app.t("map.masked")));
+  const fill = () =>
+    refill(
+      controls,
+      element(
+        "label",
+        {},
+        app.t("map.order"),
+        chooser(
+          app.t("map.order"),
+          HEAD_ORDERS.map((order) => [order, app.t(`order.${order}`)]),
+          app.ui.order,
+          (order) => app.show({ order }),
+        ),
+      ),
+      button(app.t("map.contrast"), () => app.show({ contrast: !app.ui.contrast }), {
+        pressed: app.ui.contrast,
+        title: app.t("map.contrast.title"),
+      }),
+      app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
+      legend("probability", 1, app.ui.theme),
+      element("span", { className: "gf-note" }, app.t("map.masked")),
+    );
   fill();
   app.on("ui", (keys) => {
     if (["order", "contrast", "language", "theme"].some((key) => keys.includes(key))) fill();
   });
-  return element("section", { className: "gf-map", "aria-label": app.t("point.back") }, controls,
-    element("div", { className: "gf-columns" }, columns));
+  return element(
+    "section",
+    { className: "gf-map", "aria-label": app.t("point.back") },
+    controls,
+    element("div", { className: "gf-columns" }, columns),
+  );
 }
 
 function familyColumn(app, family) {
@@ -62,25 +79,46 @@ function familyColumn(app, family) {
     grid.draw(picture);
     readout.textContent = app.t("map.hint");
     const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head);
-    const { entropy, peak } = (await app.statistics(family)).find((one) => one.layer === layer && one.head === head);
-    facts.textContent = app.t("map.facts", layer, head, numberText(entropy, 2), numberText(peak, 2)) +
+    const { entropy, peak } = (await app.statistics(family)).find(
+      (one) => one.layer === layer && one.head === head,
+    );
+    facts.textContent =
+      app.t("map.facts", layer, head, numberText(entropy, 2), numberText(peak, 2)) +
       (ablated ? ` · ${app.t("map.ablated")}` : "");
     await thumbnails.draw();
   }
   app.on("result", draw);
   app.on("resize", draw);
   app.on("ui", (keys) => {
-    if (["heads", "order", "contrast", "language", "theme", "shown", "selected", "stage"].some((key) => keys.includes(key))) draw();
+    if (
+      ["heads", "order", "contrast", "language", "theme", "shown", "selected", "stage"].some((key) =>
+        keys.includes(key),
+      )
+    )
+      draw();
   });
   app.on("hover", (tokens) => grid.light(litBy(family, tokens)));
   draw();
-  return element("article", { className: `gf-family gf-${family.id}` }, title, about, thumbnails.element, facts, grid.element, readout, larger);
+  return element(
+    "article",
+    { className: `gf-family gf-${family.id}` },
+    title,
+    about,
+    thumbnails.element,
+    facts,
+    grid.element,
+    readout,
+    larger,
+  );
 }
 
 /** Returns the tokens that stand at a row and a column of a family's grids. */
 function tokensAt(app, family, row, column) {
   const place = app.labels(`${attentionName(family, 0)}.weights`);
-  return [{ side: place.rowSide, position: row }, { side: place.columnSide, position: column }];
+  return [
+    { side: place.rowSide, position: row },
+    { side: place.columnSide, position: column },
+  ];
 }
 
 /** Returns which rows and columns of a family's grid show these tokens. */
@@ -98,7 +136,13 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
   const { selected, shown } = app.ui;
   const blocked = (row, column) => !app.allowed(attention, row, column);
   const picture = {
-    values: data, offset, rows, columns, rowLabels: labels.rows, columnLabels: labels.columns, blocked,
+    values: data,
+    offset,
+    rows,
+    columns,
+    rowLabels: labels.rows,
+    columnLabels: labels.columns,
+    blocked,
     scale: signed ? "signed" : "probability",
     largest: 1,
     hidden: (row) => shown !== null && labels.rowSide === "target" && row >= shown,
@@ -106,18 +150,30 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
     theme: app.ui.theme,
     chosen: selected?.name === name && selected.index[0] === head ? selected.index.slice(1) : null,
     describe(row, column) {
-      const value = blocked(row, column) ? app.t("grid.blocked") : numberText(data[offset + row * columns + column], 3, signed);
-      return app.t("grid.cell", labels.rows[row], labels.columns[column], app.t(signed ? "word.score" : "word.weight"), value);
+      const value = blocked(row, column)
+        ? app.t("grid.blocked")
+        : numberText(data[offset + row * columns + column], 3, signed);
+      return app.t(
+        "grid.cell",
+        labels.rows[row],
+        labels.columns[column],
+        app.t(signed ? "word.score" : "word.weight"),
+        value,
+      );
     },
   };
   if (signed) picture.largest = largestSize(data, offset, rows * columns);
-  else if (app.ui.contrast) picture.largest = Array.from({ length: rows }, (_, row) => rowPeak(data, offset + row * columns, columns));
+  else if (app.ui.contrast)
+    picture.largest = Array.from({ length: rows }, (_, row) =>
+      rowPeak(data, offset + row * columns, columns),
+    );
   return picture;
 }
 
 function largestSize(data, offset, count) {
   let largest = 1e-9;
-  for (let place = offset; place < offset + count; place++) largest = Math.max(largest, Math.abs(data[place]));
+  for (let place = offset; place < offset + count; place++)
+    largest = Math.max(largest, Math.abs(data[place]));
   return largest;
 }
 
@@ -130,7 +186,9 @@ function rowPeak(data, start, columns) {
 /** Returns a family's heads as small pictures on one canvas: {element, draw()}. */
 function createThumbnails(app, family) {
   const canvas = element("canvas", { "aria-hidden": "true" });
-  let places = [], across = 1, size = 30;
+  let places = [],
+    across = 1,
+    size = 30;
   const keys = keyboardGrid({
     label: "",
     describe: (row, column) => describeHead(app, places[row * across + column]),
@@ -139,7 +197,8 @@ function createThumbnails(app, family) {
   });
   const holder = element("div", { className: "gf-thumbnails" }, canvas, keys.element);
   function choose(place) {
-    if (place) app.show({ heads: { ...app.ui.heads, [family.id]: { layer: place.layer, head: place.head } } });
+    if (place)
+      app.show({ heads: { ...app.ui.heads, [family.id]: { layer: place.layer, head: place.head } } });
   }
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -171,7 +230,11 @@ function createThumbnails(app, family) {
     const brush = canvas.getContext("2d");
     for (const [place, one] of places.entries()) {
       const tensor = await app.value(`${attentionName(family, one.layer)}.weights`);
-      const box = { x: (place % across) * size * ratio, y: Math.floor(place / across) * size * ratio, side: (size - 3) * ratio };
+      const box = {
+        x: (place % across) * size * ratio,
+        y: Math.floor(place / across) * size * ratio,
+        side: (size - 3) * ratio,
+      };
       paintThumbnail(brush, tensor, one.head, box, app.ui.theme);
       paintMarks(brush, app, family, one, box, ratio);
     }
@@ -210,7 +273,8 @@ async function addEffects(app, family, heads) {
 /** Paints one head's weights small: each dot is the largest weight of the cells that fall on it. */
 function paintThumbnail(brush, { shape: [, rows, columns], data }, head, { x, y, side }, theme) {
   const table = colourTable("probability", theme);
-  const high = Math.min(rows, Math.floor(side)), wide = Math.min(columns, Math.floor(side));
+  const high = Math.min(rows, Math.floor(side)),
+    wide = Math.min(columns, Math.floor(side));
   const bitmap = new ImageData(wide, high);
   const pixels = new Uint32Array(bitmap.data.buffer);
   const peaks = new Float32Array(wide * high);
@@ -222,7 +286,8 @@ function paintThumbnail(brush, { shape: [, rows, columns], data }, head, { x, y,
       if (data[from + column] > peaks[place]) peaks[place] = data[from + column];
     }
   }
-  for (let place = 0; place < pixels.length; place++) pixels[place] = table[colourPlace("probability", peaks[place])];
+  for (let place = 0; place < pixels.length; place++)
+    pixels[place] = table[colourPlace("probability", peaks[place])];
   const small = document.createElement("canvas");
   small.width = wide;
   small.height = high;
@@ -237,7 +302,12 @@ function paintMarks(brush, app, family, { layer, head }, { x, y, side }, ratio) 
   const current = here.layer === layer && here.head === head;
   brush.lineWidth = (current ? 3 : 1) * ratio;
   brush.strokeStyle = current ? (dark ? "#ffd166" : "#c2410c") : dark ? "#33425c" : "#c9d1db";
-  brush.strokeRect(x + brush.lineWidth / 2, y + brush.lineWidth / 2, side - brush.lineWidth, side - brush.lineWidth);
+  brush.strokeRect(
+    x + brush.lineWidth / 2,
+    y + brush.lineWidth / 2,
+    side - brush.lineWidth,
+    side - brush.lineWidth,
+  );
   const text = `${layer}·${head}`;
   brush.font = `${10 * ratio}px system-ui, sans-serif`;
   const width = brush.measureText(text).width + 4 * ratio;

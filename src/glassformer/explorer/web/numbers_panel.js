@@ -73,7 +73,10 @@ async function contentOf(app, state) {
 
 async function invitation(app) {
   const { hypothesis, outputTokens, trace } = app.result.current;
-  const word = Math.max(outputTokens.findLastIndex((token) => WORD.test(token)), 0);
+  const word = Math.max(
+    outputTokens.findLastIndex((token) => WORD.test(token)),
+    0,
+  );
   const last = [word, hypothesis.ids[word]];
   const ask = (text, name, index) => button(text, () => app.select(name, index), { className: "gf-example" });
   return [
@@ -88,11 +91,16 @@ async function invitation(app) {
 /** Returns a button that asks about the largest weight of cross-attention between two words. */
 async function lookExample(app, ask) {
   const { trace, sourceTokens, targetTokens } = app.result.current;
-  let largest = 0, name = null, index = null;
+  let largest = 0,
+    name = null,
+    index = null;
   for (let layer = 0; layer < app.config.decoder_layers; layer++) {
     const point = `${attentionName(FAMILIES[1], layer)}.weights`;
     if (!trace.has(point)) continue;
-    const { shape: [, rows, columns], data } = await trace.get(point);
+    const {
+      shape: [, rows, columns],
+      data,
+    } = await trace.get(point);
     for (const [place, weight] of data.entries()) {
       if (weight <= largest) continue;
       const [t, s] = [Math.floor(place / columns) % rows, place % columns];
@@ -113,10 +121,13 @@ function walk(app, state) {
     app.select(state.visited[state.at].name, state.visited[state.at].index);
   };
   const whole = () => app.show({ stage: "point", point: { name, head: hasHeads(name) ? index[0] : 0 } });
-  return element("div", { className: "gf-controls" },
+  return element(
+    "div",
+    { className: "gf-controls" },
     button(`← ${app.t("numbers.back")}`, go(-1), { disabled: state.at < 1 }),
     button(`${app.t("numbers.forward")} →`, go(1), { disabled: state.at >= state.visited.length - 1 }),
-    button(app.t("numbers.whole"), whole));
+    button(app.t("numbers.whole"), whole),
+  );
 }
 
 const pointOf = (name) => name.replace(/^.*\./, "");
@@ -125,12 +136,14 @@ const pointOf = (name) => name.replace(/^.*\./, "");
 function chain(app, { name, index }) {
   const { trace } = app.result.current;
   const part = name.slice(0, name.length - pointOf(name).length);
-  const links = trace.names.filter((other) => other === part + pointOf(other)).map((other) => {
-    const go = async () => app.select(other, indexIn(other, await trace.get(other), name, index));
-    const link = button(pointOf(other), go, { className: "gf-link" });
-    if (other === name) link.setAttribute("aria-current", "step");
-    return element("li", {}, link);
-  });
+  const links = trace.names
+    .filter((other) => other === part + pointOf(other))
+    .map((other) => {
+      const go = async () => app.select(other, indexIn(other, await trace.get(other), name, index));
+      const link = button(pointOf(other), go, { className: "gf-link" });
+      if (other === name) link.setAttribute("aria-current", "step");
+      return element("li", {}, link);
+    });
   return element("ol", { className: "gf-chain", "aria-label": app.t("numbers.chain") }, links);
 }
 
@@ -147,10 +160,21 @@ function heading(app, { name, index, result }) {
   const { rows, columns } = app.labels(name);
   const word = columns?.[c] ?? (/^log/.test(name) ? app.engine.tokens("target", [c])[0] : null);
   return [
-    element("h3", { tabindex: "-1" }, element("code", {}, `${pointOf(name)}[${index.join(", ")}]`), " = ",
-      element("span", { className: "gf-result" }, numberText(result, 4))),
-    element("p", {}, element("span", { className: "gf-note" }, `${placeText(app, name, index)} · `),
-      tokenElement(rows[t]), " → ", word === null ? app.t("numbers.dimension", c) : tokenElement(word)),
+    element(
+      "h3",
+      { tabindex: "-1" },
+      element("code", {}, `${pointOf(name)}[${index.join(", ")}]`),
+      " = ",
+      element("span", { className: "gf-result" }, numberText(result, 4)),
+    ),
+    element(
+      "p",
+      {},
+      element("span", { className: "gf-note" }, `${placeText(app, name, index)} · `),
+      tokenElement(rows[t]),
+      " → ",
+      word === null ? app.t("numbers.dimension", c) : tokenElement(word),
+    ),
     element("p", { className: "gf-note" }, app.t(`point.${pointOf(name)}`)),
   ];
 }
@@ -174,8 +198,13 @@ function working(app, made, state) {
   const beside = steps.length > 0 && stepsTable(app, steps);
   return [
     ...notes.map((note) => element("p", { className: "gf-change" }, note)),
-    formula && element("p", { className: "gf-formula" },
-      element("code", {}, formula), numbers && element("code", {}, `= ${numbers}`)),
+    formula &&
+      element(
+        "p",
+        { className: "gf-formula" },
+        element("code", {}, formula),
+        numbers && element("code", {}, `= ${numbers}`),
+      ),
     ...(made.stepsFirst ? [beside, terms] : [terms, beside]),
     off > 1e-12 && element("p", { className: "gf-note" }, app.t("numbers.rounding", off.toExponential(0))),
   ];
@@ -192,10 +221,15 @@ function termsTable(app, { parts, columns, total }, state) {
   if (!state.bySize) places.sort((a, b) => a - b);
   const rest = total ? ordered.slice(places.length) : [];
   const sum = rest.reduce((added, place) => added + parts[place].value, 0);
-  const toggle = (option) => button(app.t(`numbers.${option}`), () => {
-    state[option] = !state[option];
-    state.draw();
-  }, { pressed: state[option] });
+  const toggle = (option) =>
+    button(
+      app.t(`numbers.${option}`),
+      () => {
+        state[option] = !state[option];
+        state.draw();
+      },
+      { pressed: state[option] },
+    );
   const heads = ["label", ...sides].map((side) => columns[SIDES.indexOf(side) + 1]);
   const head = heads.map((text) => (text ? element("th", { scope: "col" }, text) : element("td")));
   const rows = places.map((place) => termRow(app, parts[place], sides, largest));
@@ -204,13 +238,23 @@ function termsTable(app, { parts, columns, total }, state) {
     rows.push(totalRow(others, numberText(sum, 5), sides, barCell(sum, largest)));
   }
   const foot = total && totalRow(total.label, numberText(total.value, 4), sides, element("td"));
-  return element("div", {},
-    element("div", { className: "gf-controls" },
-      parts.length > 3 && toggle("bySize"), parts.length > LARGEST_TERMS && toggle("all")),
-    element("table", { className: signed ? "gf-terms" : "gf-terms gf-positive" },
+  return element(
+    "div",
+    {},
+    element(
+      "div",
+      { className: "gf-controls" },
+      parts.length > 3 && toggle("bySize"),
+      parts.length > LARGEST_TERMS && toggle("all"),
+    ),
+    element(
+      "table",
+      { className: signed ? "gf-terms" : "gf-terms gf-positive" },
       columns.length > 0 && element("thead", {}, element("tr", {}, head)),
       element("tbody", {}, rows),
-      foot && element("tfoot", {}, foot)));
+      foot && element("tfoot", {}, foot),
+    ),
+  );
 }
 
 function termRow(app, part, sides, largest) {
@@ -220,9 +264,13 @@ function termRow(app, part, sides, largest) {
   const dark = () => app.light([]);
   const number = (side) => numberLink(app, part[side], from[linked.indexOf(side)], side === "value" ? 5 : 4);
   const listeners = { onpointerenter: light, onpointerleave: dark, onfocusin: light, onfocusout: dark };
-  return element("tr", { className: own ? "gf-own" : "", ...listeners },
+  return element(
+    "tr",
+    { className: own ? "gf-own" : "", ...listeners },
     element("th", { scope: "row" }, element("bdi", {}, label)),
-    sides.map((side) => element("td", {}, number(side))), barCell(part.value ?? part.left, largest));
+    sides.map((side) => element("td", {}, number(side))),
+    barCell(part.value ?? part.left, largest),
+  );
 }
 
 function totalRow(label, text, sides, bar) {
@@ -254,8 +302,14 @@ function tokensAtCell(app, { name, index }) {
 }
 
 function stepsTable(app, steps) {
-  const row = ({ label, text, value, from = [] }) => element("tr", {}, element("th", { scope: "row" }, label),
-    element("td", {}, text), element("td", {}, "= ", numberLink(app, value, from[0])));
+  const row = ({ label, text, value, from = [] }) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, label),
+      element("td", {}, text),
+      element("td", {}, "= ", numberLink(app, value, from[0])),
+    );
   return element("table", { className: "gf-terms gf-steps" }, element("tbody", {}, steps.map(row)));
 }
 
@@ -263,20 +317,26 @@ function stepsTable(app, steps) {
 function copying(app, made) {
   if (!made.code) return null;
   const said = element("p", { className: "gf-note", role: "status" });
-  const area = element("textarea",
-    { className: "gf-mono", readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });
-  const copy = (library, label) => button(app.t("numbers.copy", label), async () => {
-    area.value = snippet(made, library);
-    area.hidden = true;
-    try {
-      await navigator.clipboard.writeText(area.value);
-      said.textContent = app.t("numbers.copied", label);
-    } catch {
-      area.hidden = false;
-      area.select();
-      said.textContent = app.t("numbers.copyByHand");
-    }
+  const area = element("textarea", {
+    className: "gf-mono",
+    readOnly: true,
+    rows: 8,
+    hidden: true,
+    "aria-label": "Python",
   });
+  const copy = (library, label) =>
+    button(app.t("numbers.copy", label), async () => {
+      area.value = snippet(made, library);
+      area.hidden = true;
+      try {
+        await navigator.clipboard.writeText(area.value);
+        said.textContent = app.t("numbers.copied", label);
+      } catch {
+        area.hidden = false;
+        area.select();
+        said.textContent = app.t("numbers.copyByHand");
+      }
+    });
   const buttons = [copy("numpy", "NumPy"), " ", copy("torch", "PyTorch")];
   return element("div", { className: "gf-copy" }, buttons, said, area);
 }

@@ -16,7 +16,8 @@ export function createPointView(app) {
     chosen: (row, column) => app.select(app.ui.point.name, indexOf(app, row, column)),
   });
   const table = element("div", { className: "gf-scroll" });
-  let columnsShown = null, asTable = false;
+  let columnsShown = null,
+    asTable = false;
 
   function indexOf(current, row, column) {
     const { name, head } = current.ui.point;
@@ -32,7 +33,8 @@ export function createPointView(app) {
     const tensor = await app.value(name);
     const head = Math.min(app.ui.point.head, hasHeads(name) ? tensor.shape[0] - 1 : 0);
     const picture = /\.(scores|weights)$/.test(name)
-      ? attentionPicture(app, name, tensor, head) : tensorPicture(app, name, tensor, head);
+      ? attentionPicture(app, name, tensor, head)
+      : tensorPicture(app, name, tensor, head);
     columnsShown = picture.columnsShown ?? null;
     fillBar(picture, tensor);
     meaning.textContent = app.t(`point.${name.replace(/^.*\./, "")}`);
@@ -47,16 +49,39 @@ export function createPointView(app) {
     const parts = partsOf(app.result.current.trace.names);
     const part = name.slice(0, Math.max(cut, 0));
     const jump = (next) => app.show({ point: { name: next, head } });
-    refill(bar,
+    refill(
+      bar,
       button(`← ${app.t("point.back")}`, () => app.show({ stage: "map" })),
-      chooser(app.t("point.part"), [...parts.keys()].map((key) => [key, key || app.t("point.end")]), part,
-        (next) => jump(nearestPoint(parts.get(next), name))),
-      chooser(app.t("point.point"), parts.get(part).map((full) => [full, full.slice(part.length ? part.length + 1 : 0)]), name, jump),
-      hasHeads(name) && chooser(app.t("word.head"), Array.from({ length: tensor.shape[0] }, (_, at) => [String(at), `${app.t("word.head")} ${at}`]),
-        String(head), (next) => app.show({ point: { name, head: Number(next) } })),
+      chooser(
+        app.t("point.part"),
+        [...parts.keys()].map((key) => [key, key || app.t("point.end")]),
+        part,
+        (next) => jump(nearestPoint(parts.get(next), name)),
+      ),
+      chooser(
+        app.t("point.point"),
+        parts.get(part).map((full) => [full, full.slice(part.length ? part.length + 1 : 0)]),
+        name,
+        jump,
+      ),
+      hasHeads(name) &&
+        chooser(
+          app.t("word.head"),
+          Array.from({ length: tensor.shape[0] }, (_, at) => [String(at), `${app.t("word.head")} ${at}`]),
+          String(head),
+          (next) => app.show({ point: { name, head: Number(next) } }),
+        ),
       element("code", {}, tensor.shape.join(" × ")),
-      button(app.t("point.table"), () => { asTable = !asTable; draw(); }, { pressed: asTable }),
-      legend(picture.scale, typeof picture.largest === "number" ? picture.largest : 1, app.ui.theme));
+      button(
+        app.t("point.table"),
+        () => {
+          asTable = !asTable;
+          draw();
+        },
+        { pressed: asTable },
+      ),
+      legend(picture.scale, typeof picture.largest === "number" ? picture.largest : 1, app.ui.theme),
+    );
   }
 
   for (const event of ["result", "ui", "resize"]) app.on(event, () => draw());
@@ -66,8 +91,14 @@ export function createPointView(app) {
     const on = (side) => tokens.filter((token) => token.side === side).map((token) => token.position);
     grid.light({ rows: on(labels.rowSide), columns: labels.columnSide ? on(labels.columnSide) : [] });
   });
-  return element("section", { className: "gf-point", "aria-label": app.t("point.title") }, bar, meaning,
-    element("div", { className: "gf-scroll" }, grid.element), table);
+  return element(
+    "section",
+    { className: "gf-point", "aria-label": app.t("point.title") },
+    bar,
+    meaning,
+    element("div", { className: "gf-scroll" }, grid.element),
+    table,
+  );
 }
 
 /** Returns whether a point's tensor has one matrix for each head. */
@@ -104,22 +135,39 @@ function tensorPicture(app, name, { shape, data }, head) {
   const columnsShown = vocabulary ? likeliest(data, rows, width) : null;
   const columns = columnsShown?.length ?? width;
   const values = columnsShown ? picked(data, rows, width, columnsShown) : data;
-  const columnLabels = columnsShown ? app.engine.tokens("target", columnsShown) : Array.from({ length: width }, (_, at) => String(at));
+  const columnLabels = columnsShown
+    ? app.engine.tokens("target", columnsShown)
+    : Array.from({ length: width }, (_, at) => String(at));
   const start = columnsShown ? 0 : offset;
   const { selected, shown } = app.ui;
   const probabilities = name === "log_probs";
   const picture = {
-    values: probabilities ? values.map(Math.exp) : values, offset: start, rows, columns, columnsShown, columnLabels,
-    rowLabels: labels.rows, blocked: () => false, theme: app.ui.theme,
+    values: probabilities ? values.map(Math.exp) : values,
+    offset: start,
+    rows,
+    columns,
+    columnsShown,
+    columnLabels,
+    rowLabels: labels.rows,
+    blocked: () => false,
+    theme: app.ui.theme,
     hidden: (row) => shown !== null && labels.rowSide === "target" && row >= shown,
     scale: probabilities ? "probability" : "signed",
     largest: probabilities ? 1 : 1e-9,
     label: app.t("grid.label", name, head, rows, columns),
     chosen: null,
-    describe: (row, column) => app.t("grid.cell", labels.rows[row], columnLabels[column], app.t("word.value"),
-      numberText(values[start + row * columns + column], 4, true)),
+    describe: (row, column) =>
+      app.t(
+        "grid.cell",
+        labels.rows[row],
+        columnLabels[column],
+        app.t("word.value"),
+        numberText(values[start + row * columns + column], 4, true),
+      ),
   };
-  if (!probabilities) for (let at = start; at < start + rows * columns; at++) picture.largest = Math.max(picture.largest, Math.abs(values[at]));
+  if (!probabilities)
+    for (let at = start; at < start + rows * columns; at++)
+      picture.largest = Math.max(picture.largest, Math.abs(values[at]));
   if (selected?.name === name && (!hasHeads(name) || selected.index[0] === head)) {
     const [row, column] = selected.index.slice(-2);
     const place = columnsShown ? columnsShown.indexOf(column) : column;
@@ -132,26 +180,49 @@ function tensorPicture(app, name, { shape, data }, head) {
 function likeliest(data, rows, width) {
   const best = new Float32Array(width).fill(-Infinity);
   for (let at = 0; at < rows * width; at++) best[at % width] = Math.max(best[at % width], data[at]);
-  return Array.from(best.keys()).sort((a, b) => best[b] - best[a]).slice(0, LIKELIEST);
+  return Array.from(best.keys())
+    .sort((a, b) => best[b] - best[a])
+    .slice(0, LIKELIEST);
 }
 
 function picked(data, rows, width, columns) {
-  return Float32Array.from({ length: rows * columns.length }, (_, at) =>
-    data[Math.floor(at / columns.length) * width + columns[at % columns.length]]);
+  return Float32Array.from(
+    { length: rows * columns.length },
+    (_, at) => data[Math.floor(at / columns.length) * width + columns[at % columns.length]],
+  );
 }
 
 /** Returns a picture as a table of numbers, as many columns as a page can hold. */
 function asRows(app, picture) {
   const columns = Math.max(1, Math.min(picture.columns, Math.floor(TABLE_CELLS / picture.rows)));
-  const cell = (row, column) => picture.blocked(row, column) ? "–∞"
-    : numberText(picture.values[picture.offset + row * picture.columns + column], 3, picture.scale === "signed");
-  const header = picture.columnLabels.slice(0, columns).map((label) => element("th", { scope: "col" }, element("bdi", {}, label)));
-  const rows = picture.rowLabels.map((label, row) => element("tr", {}, element("th", { scope: "row" }, element("bdi", {}, label)),
-    Array.from({ length: columns }, (_, column) => element("td", {}, cell(row, column)))));
+  const cell = (row, column) =>
+    picture.blocked(row, column)
+      ? "–∞"
+      : numberText(
+          picture.values[picture.offset + row * picture.columns + column],
+          3,
+          picture.scale === "signed",
+        );
+  const header = picture.columnLabels
+    .slice(0, columns)
+    .map((label) => element("th", { scope: "col" }, element("bdi", {}, label)));
+  const rows = picture.rowLabels.map((label, row) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("bdi", {}, label)),
+      Array.from({ length: columns }, (_, column) => element("td", {}, cell(row, column))),
+    ),
+  );
   const rest = picture.columns - columns;
   return [
-    element("table", { className: "gf-table" }, element("caption", {}, picture.label),
-      element("thead", {}, element("tr", {}, element("td"), header)), element("tbody", {}, rows)),
+    element(
+      "table",
+      { className: "gf-table" },
+      element("caption", {}, picture.label),
+      element("thead", {}, element("tr", {}, element("td"), header)),
+      element("tbody", {}, rows),
+    ),
     rest > 0 && element("p", { className: "gf-note" }, app.t("point.cut", rest)),
   ];
 }

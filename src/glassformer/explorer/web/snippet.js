@@ -35,7 +35,8 @@ function pythonNumber(value) {
 
 function wrapped(numbers) {
   if (numbers.length <= 8) return numbers.join(", ");
-  const rows = Array.from({ length: Math.ceil(numbers.length / 8) },
-    (_, row) => numbers.slice(8 * row, 8 * row + 8).join(", "));
+  const rows = Array.from({ length: Math.ceil(numbers.length / 8) }, (_, row) =>
+    numbers.slice(8 * row, 8 * row + 8).join(", "),
+  );
   return `\n    ${rows.join(",\n    ")},\n`;
 }

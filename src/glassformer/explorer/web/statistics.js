@@ -5,12 +5,14 @@ const PUNCTUATION = /^[\p{P}\p{S}]+$/u;
 /** Returns {entropy (bits), peak, diagonal, special, punctuation} of one head's weights [rows, columns] at `offset`. */
 export function headStatistics(weights, offset, rows, columns, keyTokens) {
   const special = keyTokens.map((token) => /^<(bos|eos|pad)>$/.test(token));
-  const punctuation = keyTokens.map((token) => PUNCTUATION.test(token.replaceAll("▁", "")) );
+  const punctuation = keyTokens.map((token) => PUNCTUATION.test(token.replaceAll("▁", "")));
   const sums = { entropy: 0, peak: 0, diagonal: 0, special: 0, punctuation: 0 };
   let counted = 0;
   for (let row = 0; row < rows; row++) {
     const start = offset + row * columns;
-    let total = 0, peak = 0, entropy = 0;
+    let total = 0,
+      peak = 0,
+      entropy = 0;
     for (let column = 0; column < columns; column++) {
       const weight = weights[start + column];
       total += weight;

@@ -53,7 +53,11 @@ export function floatsOfHalves(bytes) {
 
 /** Returns Σ a[i + n] · b[j + n] over n < length: four sums side by side, because that is faster. */
 export function dot(a, i, b, j, length) {
-  let s0 = 0, s1 = 0, s2 = 0, s3 = 0, n = 0;
+  let s0 = 0,
+    s1 = 0,
+    s2 = 0,
+    s3 = 0,
+    n = 0;
   for (; n + 3 < length; n += 4) {
     s0 += a[i + n] * b[j + n];
     s1 += a[i + n + 1] * b[j + n + 1];
@@ -87,7 +91,10 @@ const fourProducts = new Float64Array(4);
 
 /** Puts the products of four rows of x with one row of w into `fourProducts`: w is read only once. */
 function fourDots(x, i, w, j, width) {
-  let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  let s0 = 0,
+    s1 = 0,
+    s2 = 0,
+    s3 = 0;
   for (let n = 0; n < width; n++) {
     const factor = w[j + n];
     s0 += x[i + n] * factor;

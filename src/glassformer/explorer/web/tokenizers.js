@@ -37,7 +37,10 @@ const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 
 /** The text with every run of white space as one space, and none at its ends. */
 function normaliseText(text) {
-  return text.split(SPACES).filter((word) => word !== "").join(" ");
+  return text
+    .split(SPACES)
+    .filter((word) => word !== "")
+    .join(" ");
 }
 
 // --- words and characters: cut by a rule, looked up in a vocabulary
@@ -274,7 +277,7 @@ function joinPieces({ tokens, types }, ids) {
 function textOfBytes(bytes) {
   const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let text = "";
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const size = [0x80, 0xe0, 0xf0].filter((lead) => bytes[at] >= lead).length + 1;
     const character = decodedOrNull(utf8, bytes.slice(at, at + size));
     text += character ?? "\ufffd";

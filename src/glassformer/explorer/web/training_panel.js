@@ -94,7 +94,12 @@ function leftOut(app) {
 
 /** Keeps what each visited checkpoint made of the sentence, until the sentence or another change is new. */
 function keepVisit(panel) {
-  const { sentence, search, changes: { checkpoint, ...others }, result: { current } } = panel.app;
+  const {
+    sentence,
+    search,
+    changes: { checkpoint, ...others },
+    result: { current },
+  } = panel.app;
   const situation = JSON.stringify([sentence, search, others]);
   if (situation !== panel.situation) panel.visited.clear();
   panel.situation = situation;
@@ -104,15 +109,31 @@ function keepVisit(panel) {
 function visitedTable({ app, steps, visited }) {
   const heads = ["training.at", "output.output", "training.logp"];
   const row = (step) => {
-    const [text, logProb] = visited.get(step), now = step === app.changes.checkpoint;
-    return element("tr", { className: now ? "gf-current" : "", "aria-current": now ? "true" : null },
+    const [text, logProb] = visited.get(step),
+      now = step === app.changes.checkpoint;
+    return element(
+      "tr",
+      { className: now ? "gf-current" : "", "aria-current": now ? "true" : null },
       element("th", { scope: "row" }, stepName(app, step)),
-      element("td", { className: "gf-text" }, element("bdi", {}, text)), element("td", {}, logProb));
+      element("td", { className: "gf-text" }, element("bdi", {}, text)),
+      element("td", {}, logProb),
+    );
   };
-  return element("table", { className: "gf-table gf-visited" },
+  return element(
+    "table",
+    { className: "gf-table gf-visited" },
     element("caption", {}, app.t("training.visited")),
-    element("thead", {}, element("tr", {}, heads.map((key) => element("th", { scope: "col" }, app.t(key))))),
-    element("tbody", {}, steps.filter((step) => visited.has(step)).map(row)));
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        heads.map((key) => element("th", { scope: "col" }, app.t(key))),
+      ),
+    ),
+    element("tbody", {}, steps.filter((step) => visited.has(step)).map(row)),
+  );
 }
 
 // The curve
@@ -125,40 +146,55 @@ function curveParts(panel) {
 
 function curveNames(app) {
   const shown = ["loss", "validation"].filter((name) => app.payload.curve?.[name]?.length > 0);
-  return shown.map((name) => element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)));
+  return shown.map((name) =>
+    element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
+  );
 }
 
 /** Returns the picture of the curves over the steps, with a line where the chosen checkpoint is. */
 function curvePicture({ app, steps, logarithmic }, loss, validation) {
   const { width, height, left, right, top, bottom } = CURVE;
   const chosen = app.changes.checkpoint ?? app.payload.step;
-  const points = [...loss, ...validation], marked = steps.filter((step) => step > 0);
+  const points = [...loss, ...validation],
+    marked = steps.filter((step) => step > 0);
   const all = [...points.map(([step]) => step), ...marked].filter((step) => step > 0);
-  const first = logarithmic ? Math.min(...all) : 0, last = Math.max(...all);
+  const first = logarithmic ? Math.min(...all) : 0,
+    last = Math.max(...all);
   const tick = roundStep(Math.max(...points.map(([, value]) => value)) / 4);
   const highest = Math.ceil(Math.max(...points.map(([, value]) => value)) / tick) * tick;
   const scale = logarithmic ? Math.log : (step) => step;
   const share = (step) => (scale(step) - scale(first)) / (scale(last) - scale(first) || 1);
   const x = (step) => left + (right - left) * share(step);
-  const y = (value) => bottom - (bottom - top) * value / highest;
+  const y = (value) => bottom - ((bottom - top) * value) / highest;
   const at = ([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`;
   const line = (name, list) =>
-    drawn("polyline", { class: name, points: list.filter(([step]) => step >= first).map(at).join(" ") });
+    drawn("polyline", {
+      class: name,
+      points: list
+        .filter(([step]) => step >= first)
+        .map(at)
+        .join(" "),
+    });
   const rule = (name, x1, x2, y1, y2) => drawn("line", { class: name, x1, x2, y1, y2 });
   const upright = (name, step, to) => rule(name, x(step), x(step), bottom, to);
   const text = (label, where) => drawn("text", { "text-anchor": "middle", ...where }, label);
   const levels = Array.from({ length: Math.round(highest / tick) + 1 }, (_, place) => place * tick);
   const about = { role: "img", "aria-label": described(app, chosen) };
-  return drawn("svg", { viewBox: `0 0 ${width} ${height}`, ...about },
+  return drawn(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, ...about },
     levels.map((level) => rule("gf-rule", left, right, y(level), y(level))),
     levels.map((level) =>
-      text(Number(level.toPrecision(3)), { x: left - 5, y: y(level) + 4, "text-anchor": "end" })),
+      text(Number(level.toPrecision(3)), { x: left - 5, y: y(level) + 4, "text-anchor": "end" }),
+    ),
     stepMarks(first, last, logarithmic).map((step) => text(step, { x: x(step), y: bottom + 15 })),
     text(app.t("training.axis"), { x: (left + right) / 2, y: height - 4 }),
     text(app.t("training.losses"), { x: -(top + bottom) / 2, y: 10, transform: "rotate(-90)" }),
     marked.map((step) => upright("gf-tick", step, bottom - 6)),
-    line("gf-loss", loss), line("gf-validation", validation),
-    chosen > 0 && upright("gf-cursor", chosen, top));
+    line("gf-loss", loss),
+    line("gf-validation", validation),
+    chosen > 0 && upright("gf-cursor", chosen, top),
+  );
 }
 
 function described(app, chosen) {

@@ -14,8 +14,11 @@ import { STYLES } from "./styles.js";
 import { createTrainingPanel } from "./training_panel.js";
 
 const PANELS = [
-  ["numbers", createNumbersPanel], ["changes", createChangesPanel], ["beam", createBeamPanel],
-  ["positions", createPositionsPanel], ["training", createTrainingPanel],
+  ["numbers", createNumbersPanel],
+  ["changes", createChangesPanel],
+  ["beam", createBeamPanel],
+  ["positions", createPositionsPanel],
+  ["training", createTrainingPanel],
 ];
 
 /** Returns the last of the views that is not closed, from this one backwards. */
@@ -25,7 +28,8 @@ function stillOpen(view) {
 
 /** Returns the view in `el`: its console, ready once `ready` is. */
 export function createView(el, payload, host) {
-  const closing = new AbortController(), earlier = globalThis.glassformer;
+  const closing = new AbortController(),
+    earlier = globalThis.glassformer;
   claimLink(closing.signal);
   const root = element("div", { className: "glassformer" });
   refill(el, element("style", {}, STYLES), root);
@@ -36,15 +40,27 @@ export function createView(el, payload, host) {
     build(root, app);
     await keepLink(app);
   });
-  ready.catch((error) => refill(root, element("p", { className: "gf-error", role: "alert" }, String(error.message ?? error))));
-  const after = (action) => async (...given) => (await ready, action(...given));
+  ready.catch((error) =>
+    refill(root, element("p", { className: "gf-error", role: "alert" }, String(error.message ?? error))),
+  );
+  const after =
+    (action) =>
+    async (...given) => (await ready, action(...given));
   return {
     ready,
-    get parity() { return app?.parity ?? null; },
-    get firstDifference() { return app?.result?.firstDifference ?? null; },
-    get app() { return app; },
+    get parity() {
+      return app?.parity ?? null;
+    },
+    get firstDifference() {
+      return app?.result?.firstDifference ?? null;
+    },
+    get app() {
+      return app;
+    },
     earlier,
-    get closed() { return closing.signal.aborted; },
+    get closed() {
+      return closing.signal.aborted;
+    },
     points: after(() => app.result.current.trace.names),
     value: after((name) => app.value(name)),
     translate: after(async (text, options) => {
@@ -65,9 +81,16 @@ export function createView(el, payload, host) {
 
 function build(root, app) {
   const stage = element("div", { className: "gf-stage" });
-  const map = createMap(app), point = createPointView(app);
+  const map = createMap(app),
+    point = createPointView(app);
   refill(stage, map, point);
-  refill(root, header(app), outcome(app), createRibbon(app), element("main", { className: "gf-main" }, stage, panels(app)));
+  refill(
+    root,
+    header(app),
+    outcome(app),
+    createRibbon(app),
+    element("main", { className: "gf-main" }, stage, panels(app)),
+  );
   const dress = () => {
     root.dataset.theme = app.ui.theme;
     root.lang = app.ui.language === "zh" ? "zh-CN" : "en";
@@ -102,32 +125,74 @@ function header(app) {
   const top = element("header", { className: "gf-header" });
   const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
   field.value = app.sentence;
-  const form = element("form", { className: "gf-form", onsubmit: (event) => { event.preventDefault(); attempt(app, () => app.open(field.value)); } });
+  const form = element("form", {
+    className: "gf-form",
+    onsubmit: (event) => {
+      event.preventDefault();
+      attempt(app, () => app.open(field.value));
+    },
+  });
   function fill() {
     const { config, payload, engine } = app;
     field.setAttribute("aria-label", app.t("page.sentence"));
     field.disabled = engine.live === false;
     const examples = [["", app.t("page.examples.pick")], ...payload.examples.map((text) => [text, text])];
-    refill(form, field, button(app.t("page.translate"), () => {}, { className: "gf-primary", disabled: engine.live === false }),
-      payload.examples.length > 0 && chooser(app.t("page.examples"), examples, "", (text) => {
-        if (!text) return;
-        field.value = text;
-        attempt(app, () => app.open(text));
-      }));
-    form.querySelector("button").type = "submit";
-    refill(top,
-      element("div", { className: "gf-brand" }, element("h1", {}, "glassformer"),
-        element("p", { className: "gf-note" }, element("bdi", {}, app.t("page.about", payload.name, payload.parameters.toLocaleString("en"), config.encoder_layers,
-          config.decoder_layers, config.heads, config.d_model)))),
+    refill(
       form,
-      element("div", { className: "gf-tools" }, badge(app),
+      field,
+      button(app.t("page.translate"), () => {}, { className: "gf-primary", disabled: engine.live === false }),
+      payload.examples.length > 0 &&
+        chooser(app.t("page.examples"), examples, "", (text) => {
+          if (!text) return;
+          field.value = text;
+          attempt(app, () => app.open(text));
+        }),
+    );
+    form.querySelector("button").type = "submit";
+    refill(
+      top,
+      element(
+        "div",
+        { className: "gf-brand" },
+        element("h1", {}, "glassformer"),
+        element(
+          "p",
+          { className: "gf-note" },
+          element(
+            "bdi",
+            {},
+            app.t(
+              "page.about",
+              payload.name,
+              payload.parameters.toLocaleString("en"),
+              config.encoder_layers,
+              config.decoder_layers,
+              config.heads,
+              config.d_model,
+            ),
+          ),
+        ),
+      ),
+      form,
+      element(
+        "div",
+        { className: "gf-tools" },
+        badge(app),
         button(app.t("page.language"), () => app.show({ language: app.ui.language === "en" ? "zh" : "en" })),
-        button("◐", () => app.show({ theme: app.ui.theme === "dark" ? "light" : "dark" }), { title: app.t("page.theme") })));
+        button("◐", () => app.show({ theme: app.ui.theme === "dark" ? "light" : "dark" }), {
+          title: app.t("page.theme"),
+        }),
+      ),
+    );
     top.querySelector(".gf-tools button:last-child").setAttribute("aria-label", app.t("page.theme"));
   }
   fill();
-  app.on("ui", (keys) => { if (keys.includes("language")) fill(); });
-  app.on("result", () => { if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence; });
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+  });
+  app.on("result", () => {
+    if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence;
+  });
   return top;
 }
 
@@ -143,9 +208,24 @@ export async function attempt(app, action) {
 
 function badge(app) {
   const good = app.parity <= 1e-4;
-  const text = app.parity === null ? app.t("page.recorded") : app.t(good ? "page.parity" : "page.parity.bad", app.parity.toExponential(0));
-  const label = app.engine.live === "remote" ? app.t("page.remote") : app.engine.live === false ? app.t("page.recorded") : text;
-  return element("span", { className: good || app.parity === null ? "gf-badge" : "gf-badge gf-bad", title: app.t("page.parity.title") }, label);
+  const text =
+    app.parity === null
+      ? app.t("page.recorded")
+      : app.t(good ? "page.parity" : "page.parity.bad", app.parity.toExponential(0));
+  const label =
+    app.engine.live === "remote"
+      ? app.t("page.remote")
+      : app.engine.live === false
+        ? app.t("page.recorded")
+        : text;
+  return element(
+    "span",
+    {
+      className: good || app.parity === null ? "gf-badge" : "gf-badge gf-bad",
+      title: app.t("page.parity.title"),
+    },
+    label,
+  );
 }
 
 /** Returns the lines under the header: source and translation, and what a change has done to them. */
@@ -153,33 +233,71 @@ function outcome(app) {
   const lines = element("section", { className: "gf-outcome", "aria-live": "polite" });
   function fill() {
     if (!app.result) return;
-    const { reference, current, firstDifference, logProbOfReference } = app.result;
-    refill(lines,
+    const { reference, current } = app.result;
+    refill(
+      lines,
       line(app, "output.source", tokens(app, current.sourceTokens, "source", 0)),
-      app.changed && current.text !== reference.text &&
+      app.changed &&
+        current.text !== reference.text &&
         line(app, "output.before", element("bdi", {}, reference.text), logProb(reference.hypothesis.logProb)),
-      line(app, app.changed ? "output.after" : "output.output",
-        confidentTokens(app, current), logProb(current.hypothesis.logProb)),
-      app.changed && element("p", { className: "gf-change" },
-        element("span", {}, current.text === reference.text ? `${app.t("output.same")} · ` : ""),
-        element("span", {}, `${app.t("output.oldUnderNew")}: ${numberText(reference.hypothesis.logProb)} → ${numberText(logProbOfReference)} · `),
-        firstDifference ? element("span", {}, `${app.t("output.first")}: `, firstLink(app, firstDifference)) : app.t("output.none"),
-        " ", button(app.t("output.reset"), () => attempt(app, () => app.reset()))));
+      line(
+        app,
+        app.changed ? "output.after" : "output.output",
+        confidentTokens(app, current),
+        logProb(current.hypothesis.logProb),
+      ),
+      app.changed && changeLine(app),
+    );
   }
   app.on("result", fill);
-  app.on("ui", (keys) => { if (keys.includes("language")) fill(); });
-  app.on("busy", (busy) => { lines.setAttribute("aria-busy", String(busy)); });
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+  });
+  app.on("busy", (busy) => {
+    lines.setAttribute("aria-busy", String(busy));
+  });
   app.on("hover", (lit) => {
     for (const one of lines.querySelectorAll("[data-side]")) {
-      one.classList.toggle("gf-lit", lit.some(({ side, position }) => side === one.dataset.side && position === Number(one.dataset.position)));
+      one.classList.toggle(
+        "gf-lit",
+        lit.some(
+          ({ side, position }) => side === one.dataset.side && position === Number(one.dataset.position),
+        ),
+      );
     }
   });
   fill();
   return lines;
 }
 
+/** Returns what the changes have done: to the translation as it was, and to which tensor first. */
+function changeLine(app) {
+  const { reference, current, firstDifference, logProbOfReference } = app.result;
+  const [before, after] = [reference.hypothesis.logProb, logProbOfReference].map((value) => numberText(value));
+  return element(
+    "p",
+    { className: "gf-change" },
+    current.text === reference.text ? `${app.t("output.same")} · ` : "",
+    `${app.t("output.oldUnderNew")}: ${before} → ${after} · `,
+    firstDifference
+      ? element("span", {}, `${app.t("output.first")}: `, firstLink(app, firstDifference))
+      : app.t("output.none"),
+    " ",
+    button(app.t("output.reset"), () => attempt(app, () => app.reset())),
+  );
+}
+
 function line(app, key, ...content) {
-  return element("p", { className: "gf-line" }, element("span", { className: "gf-label" }, app.t(key)), element("span", { className: "gf-words", tabindex: "0", role: "group", "aria-label": app.t(key) }, content));
+  return element(
+    "p",
+    { className: "gf-line" },
+    element("span", { className: "gf-label" }, app.t(key)),
+    element(
+      "span",
+      { className: "gf-words", tabindex: "0", role: "group", "aria-label": app.t(key) },
+      content,
+    ),
+  );
 }
 
 function logProb(value) {
@@ -187,14 +305,21 @@ function logProb(value) {
 }
 
 function firstLink(app, name) {
-  return button(name, () => app.show({ stage: "point", point: { name, head: 0 } }), { className: "gf-link gf-first" });
+  return button(name, () => app.show({ stage: "point", point: { name, head: 0 } }), {
+    className: "gf-link gf-first",
+  });
 }
 
 function tokens(app, texts, side, first) {
   return texts.map((text, at) => {
     const position = at + first;
     const light = (on) => () => app.light(on ? [{ side, position }] : []);
-    return tokenElement(text, { "data-side": side, "data-position": position, onpointerenter: light(true), onpointerleave: light(false) });
+    return tokenElement(text, {
+      "data-side": side,
+      "data-position": position,
+      onpointerenter: light(true),
+      onpointerleave: light(false),
+    });
   });
 }
 
@@ -213,7 +338,8 @@ function confidentTokens(app, { outputTokens, hypothesis }) {
 /** Scrolls to an element that stands below the screen, as the panels do on a narrow one. */
 function bringIntoView(aside) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (aside.getBoundingClientRect().top > innerHeight - 80) aside.scrollIntoView({ behavior: calm ? "auto" : "smooth" });
+  if (aside.getBoundingClientRect().top > innerHeight - 80)
+    aside.scrollIntoView({ behavior: calm ? "auto" : "smooth" });
 }
 
 function panels(app) {
@@ -223,10 +349,24 @@ function panels(app) {
   const prefix = `gf-${Math.random().toString(36).slice(2)}`;
   function fill() {
     tabs.setAttribute("aria-label", app.t("page.panels"));
-    refill(tabs, [...made.keys()].map((id) => element("button", {
-      type: "button", role: "tab", id: `${prefix}-tab-${id}`, "aria-controls": `${prefix}-${id}`, "aria-selected": String(id === app.ui.panel),
-      tabindex: id === app.ui.panel ? "0" : "-1", onclick: () => app.show({ panel: id }),
-    }, app.t(`panel.${id}`))));
+    refill(
+      tabs,
+      [...made.keys()].map((id) =>
+        element(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `${prefix}-tab-${id}`,
+            "aria-controls": `${prefix}-${id}`,
+            "aria-selected": String(id === app.ui.panel),
+            tabindex: id === app.ui.panel ? "0" : "-1",
+            onclick: () => app.show({ panel: id }),
+          },
+          app.t(`panel.${id}`),
+        ),
+      ),
+    );
     for (const [id, panel] of made) panel.parentElement.hidden = id !== app.ui.panel;
   }
   tabs.addEventListener("keydown", (event) => {
@@ -237,9 +377,18 @@ function panels(app) {
     tabs.querySelector("[aria-selected=true]").focus();
     event.preventDefault();
   });
-  const holders = [...made].map(([id, panel]) => element("div", {
-    role: "tabpanel", id: `${prefix}-${id}`, "aria-labelledby": `${prefix}-tab-${id}`, tabindex: "0",
-  }, panel));
+  const holders = [...made].map(([id, panel]) =>
+    element(
+      "div",
+      {
+        role: "tabpanel",
+        id: `${prefix}-${id}`,
+        "aria-labelledby": `${prefix}-tab-${id}`,
+        tabindex: "0",
+      },
+      panel,
+    ),
+  );
   refill(aside, tabs, holders);
   fill();
   app.on("ui", (keys) => {
