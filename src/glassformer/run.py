@@ -47,6 +47,7 @@ __all__ = [
     "average",
     "evaluate",
     "evaluate_splits",
+    "read_log",
     "train",
     "training_run",
 ]
@@ -424,12 +425,12 @@ class _Log:
     def __init__(self, path: Path, every: int, resumed_step: int) -> None:
         self.path, self.every = path, every
         # What came after the checkpoint from which the run goes on will come again, and so will its end.
-        kept = [line for line in _entries(path) if line["step"] <= resumed_step and line["type"] != "end"]
+        kept = [line for line in read_log(path) if line["step"] <= resumed_step and line["type"] != "end"]
         write_safely(path, lambda temporary: temporary.write_text("".join(f"{json.dumps(line)}\n" for line in kept)))
 
     def has_average(self, step: int) -> bool:
         """Return whether the mean of the checkpoints was already validated at this step."""
-        return any((line["type"], line["step"]) == ("average", step) for line in _entries(self.path))
+        return any((line["type"], line["step"]) == ("average", step) for line in read_log(self.path))
 
     def write(self, report: Report | AverageReport, step: int) -> None:
         """Append what a report says."""
@@ -441,7 +442,7 @@ class _Log:
             file.write(json.dumps({"type": kind, "step": step, **values}) + "\n")
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """Return the lines of metrics.jsonl; one that is not whole, because the process was killed, is passed over."""
     entries = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
@@ -452,7 +453,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 def _best(path: Path) -> tuple[float | None, Measured | None]:
     """Return what the weights that are kept were validated with, over all starts of the run."""
-    for line in reversed(_entries(path)):
+    for line in reversed(read_log(path)):
         if line.get("best") or line.get("kept"):
             return line["loss"], line["metric"] and Measured(*line["metric"])
     return None, None

@@ -12,7 +12,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -32,7 +31,7 @@ from glassformer.explorer.remote import search_data
 from glassformer.explorer.tokenizer_data import tokenizer_data
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
-from glassformer.run import METRICS, SNAPSHOTS
+from glassformer.run import METRICS, SNAPSHOTS, read_log
 from glassformer.tasks import CLASSIC, TASKS
 from glassformer.text.vocabulary import UNK_ID
 from glassformer.training.snapshots import Snapshots
@@ -233,7 +232,7 @@ def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
 
 def _progress(folder: Path) -> dict[str, Any]:
     """Return the curve of the loss, and the step whose weights the run kept."""
-    lines = [line for line in _metrics(folder / METRICS) if math.isfinite(line.get("loss", math.nan))]
+    lines = [line for line in read_log(folder / METRICS) if math.isfinite(line.get("loss", math.nan))]
     kinds = {"loss": "step", "validation": "validation"}
     curve = {
         name: _thinned([[line["step"], line["loss"]] for line in lines if line["type"] == kind])
@@ -241,15 +240,6 @@ def _progress(folder: Path) -> dict[str, Any]:
     }
     kept = [line["step"] for line in lines if line.get("best") or line.get("kept")]
     return {"step": kept[-1] if kept else None, "curve": curve}
-
-
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a run's log; one that is not whole is passed over."""
-    lines = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        with suppress(json.JSONDecodeError):
-            lines.append(json.loads(line))
-    return lines
 
 
 def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
