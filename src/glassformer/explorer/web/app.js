@@ -106,6 +106,16 @@ class App {
     return this.config[`${family.stack}_layers`];
   }
 
+  /** Does what the reader asked for, and says what went wrong. */
+  async attempt(action) {
+    this.emit("problem", "");
+    try {
+      await action();
+    } catch (error) {
+      this.emit("problem", error.message);
+    }
+  }
+
   /** Starts anew with another sentence: it becomes what changes are compared with. */
   async open(sentence) {
     this.sentence = sentence;

@@ -118,14 +118,8 @@ export function createBeamPanel(app) {
   return panel;
 }
 
-async function searchAgain(app, search) {
-  const before = app.search;
-  try {
-    await app.searchWith(search);
-  } catch (error) {
-    app.search = before;
-    app.emit("problem", error.message);
-  }
+function searchAgain(app, search) {
+  return app.attempt(() => app.searchWith(search));
 }
 
 /** Returns the finished candidates, best first: {node, length, score}; ties in the order of the search. */

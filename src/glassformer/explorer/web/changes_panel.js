@@ -66,13 +66,8 @@ export function createChangesPanel(app) {
 }
 
 /** Changes something, and says what went wrong. */
-export async function tryChange(app, changes) {
-  app.emit("problem", "");
-  try {
-    await app.set(changes);
-  } catch (error) {
-    app.emit("problem", error.message);
-  }
+export function tryChange(app, changes) {
+  return app.attempt(() => app.set(changes));
 }
 
 /** Returns one section that folds; while it is folded its body is empty. */

@@ -129,7 +129,7 @@ function header(app) {
     className: "gf-form",
     onsubmit: (event) => {
       event.preventDefault();
-      attempt(app, () => app.open(field.value));
+      app.attempt(() => app.open(field.value));
     },
   });
   function fill() {
@@ -145,7 +145,7 @@ function header(app) {
         chooser(app.t("page.examples"), examples, "", (text) => {
           if (!text) return;
           field.value = text;
-          attempt(app, () => app.open(text));
+          app.attempt(() => app.open(text));
         }),
     );
     form.querySelector("button").type = "submit";
@@ -194,16 +194,6 @@ function header(app) {
     if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence;
   });
   return top;
-}
-
-/** Runs what the reader asked for, and says what went wrong. */
-export async function attempt(app, action) {
-  app.emit("problem", "");
-  try {
-    await action();
-  } catch (error) {
-    app.emit("problem", error.message ?? String(error));
-  }
 }
 
 function badge(app) {
@@ -283,7 +273,7 @@ function changeLine(app) {
       ? element("span", {}, `${app.t("output.first")}: `, firstLink(app, firstDifference))
       : app.t("output.none"),
     " ",
-    button(app.t("output.reset"), () => attempt(app, () => app.reset())),
+    button(app.t("output.reset"), () => app.attempt(() => app.reset())),
   );
 }
 
