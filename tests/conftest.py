@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,26 @@ def make_model(seed: None, float64: None) -> Callable[..., Any]:
         return model
 
     return make
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., Any]]:
+    """Return a function that serves the explorer of a translator, until the test ends."""
+    from glassformer.explorer.server import serve
+
+    servers = []
+
+    def start(translator: Any, sentence: str, port: int | None = 0) -> Any:
+        server = serve(translator, sentence, port)
+        servers.append((server, threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})))
+        servers[-1][1].start()
+        return server
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @pytest.fixture(scope="session")

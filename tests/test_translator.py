@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import glassformer as gf
 from glassformer import translator as module
 from glassformer.bundle import Bundle
-from glassformer.decoding import length_penalty
+from glassformer.decoding import length_penalty, transformer_step
 from glassformer.errors import ConfigError, DecodingError, ShapeError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
@@ -204,7 +204,7 @@ def test_a_source_may_be_as_long_as_is_said_with_its_eos(translator):
 
 
 def test_an_output_that_is_cut_says_so(translator, monkeypatch):
-    monkeypatch.setattr(module, "EXTRA_LENGTH", 0)
+    monkeypatch.setattr(transformer_step, "EXTRA_LENGTH", 0)
     text = max(some(23), key=lambda text: len(translator.translate([text])[0].tokens))
     [result] = translator.translate(["dog"], prefix="le")
     assert result.status == "max_length"

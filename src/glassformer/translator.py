@@ -3,7 +3,6 @@
 Each text has exactly one result, in order; one that cannot be translated has an empty text and a status that says why.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from glassformer.decoding.hypothesis import Hypothesis
-    from glassformer.decoding.search_trace import SearchStep, SearchTree
+    from glassformer.decoding.search_trace import SearchTree
     from glassformer.decoding.transformer_step import TransformerStep
     from glassformer.model.transformer import Transformer
 
@@ -28,8 +27,6 @@ __all__ = ["Explanation", "Sampling", "Status", "Translation", "Translator"]
 
 Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
 
-EXTRA_LENGTH = 50
-"""An output may be so many tokens longer than its source. Paper: §6.1."""
 MAX_SOURCE = 1024
 """Longer sources are not translated unless asked for: in tokens, `<eos>` included."""
 BATCH_TOKENS = 6000
@@ -194,7 +191,7 @@ class Translator:
         Raises:
             DecodingError: an option is out of its range.
         """
-        from glassformer.decoding.search_trace import SearchTree
+        from glassformer.decoding.beam import search_tree
 
         search = self._search(beam_size, length_penalty)
         size, alpha = search.beam_size, search.length_penalty
@@ -203,16 +200,22 @@ class Translator:
             return Explanation(
                 text=text, translation=Translation(text="", status=status), beam_size=size, length_penalty=alpha
             )
-        job, seen = self._job(text, prefix), list["SearchStep"]()
-        [hypotheses] = self._beam([job], replace(search, n_best=size), watch=seen.append)
-        tree = SearchTree.of(seen, bos_id=self.bundle.model_config.bos_id)
+        job = self._job(text, prefix)
+        hypotheses, tree = search_tree(
+            self._step([job]),
+            beam_size=size,
+            n_best=size,
+            length_penalty=alpha,
+            max_length=job.max_length,
+            prefix=job.prefix,
+        )
         return Explanation(
             text=text,
             translation=self._translation(hypotheses, job.max_length),
             beam_size=size,
             length_penalty=alpha,
             source=tuple(self.bundle.source_tokenizer.tokens(job.source)),
-            unknown=self._unknown(text),
+            unknown=self.unknown(text),
             attention=self._looks(job.source, hypotheses[0].tokens),
             attention_layer=self._last_attention,
             tree=tree,
@@ -256,7 +259,7 @@ class Translator:
             return "blank"
         if any("\ud800" <= character <= "\udfff" for character in text):
             return "undecodable"
-        return "too_long" if len(ids(text)) > min(longest, self._longest) else "ok"
+        return "too_long" if len(ids(text)) > min(longest, self.bundle.model_config.longest) else "ok"
 
     def _pair_status(self, source: str, target: str) -> Status:
         """Return the status of the source, or else of the target."""
@@ -280,16 +283,13 @@ class Translator:
         return _Job(source, tuple(self.bundle.target_tokenizer.encode(prefix)), self._max_length(source), seed)
 
     def _max_length(self, source: Sequence[int]) -> int:
-        return min(len(source) + EXTRA_LENGTH, self._longest)
+        from glassformer.decoding.transformer_step import max_length
 
-    @property
-    def _longest(self) -> int:
-        """How many positions the model has."""
-        config = self.bundle.model_config
-        return config.max_length if config.positions == "learned" else sys.maxsize
+        return max_length(self.bundle.model_config, len(source))
 
     def _decode(self, batch: Sequence["_Job"], search: "_Search") -> "list[list[Hypothesis]]":
         """Return the hypotheses of each job, best first."""
+        from glassformer.decoding.beam import beam_search
         from glassformer.decoding.greedy import greedy
         from glassformer.decoding.sampling import sample
 
@@ -310,21 +310,13 @@ class Translator:
         if search.beam_size == 1 and search.n_best == 1:
             alpha = search.length_penalty
             return [[one] for one in greedy(step, max_lengths=lengths, prefixes=prefixes, length_penalty=alpha)]
-        return self._beam(batch, search)
-
-    def _beam(
-        self, batch: Sequence["_Job"], search: "_Search", watch: "Callable[[SearchStep], object] | None" = None
-    ) -> "list[list[Hypothesis]]":
-        from glassformer.decoding.beam import beam_search
-
         return beam_search(
-            self._step(batch),
+            step,
             beam_size=search.beam_size,
             n_best=search.n_best,
             length_penalty=search.length_penalty,
-            max_lengths=[job.max_length for job in batch],
-            prefixes=[job.prefix for job in batch],
-            watch=watch,
+            max_lengths=lengths,
+            prefixes=prefixes,
         )
 
     def _step(self, batch: Sequence["_Job"]) -> "TransformerStep":
@@ -347,7 +339,8 @@ class Translator:
             self.model(self._padded([source]), self._padded([[self.bundle.model_config.bos_id, *target[:-1]]]))
         return tuple(map(tuple, trace[point][0].mean(0).tolist()))
 
-    def _unknown(self, text: str) -> tuple[str, ...]:
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """Return the tokens of a source that the vocabulary lacks: the model reads `<unk>` in their places."""
         tokenizer = self.bundle.source_tokenizer
         cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
         return tuple(token for token, id in cut if id == tokenizer.unk_id)
@@ -389,11 +382,9 @@ class Translator:
         return [*self.bundle.target_tokenizer.encode(text), self.bundle.model_config.eos_id]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> "Tensor":
-        import torch
+        from glassformer.decoding.transformer_step import padded
 
-        longest, pad_id = max(map(len, rows)), self.bundle.model_config.pad_id
-        padded = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
-        return padded.to(self.model.output.weight.device)
+        return padded(self.model, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

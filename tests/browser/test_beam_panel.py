@@ -172,7 +172,10 @@ def test_arrows_lead_to_parent_child_and_sibling(beam):
     tree = beam.evaluate(SEARCH)["tree"]
     assert beam.locator(".gf-node[tabindex='0']").count() == 1
     beam.locator(".gf-node[tabindex='0']").focus()
-    here = lambda: tree[int(beam.evaluate("document.activeElement.dataset.node"))]  # noqa: E731
+
+    def here():
+        return tree[int(beam.evaluate("document.activeElement.dataset.node"))]
+
     beam.keyboard.press("Home")
     assert here()["parent"] is None
     beam.keyboard.press("ArrowDown")

@@ -1,6 +1,5 @@
 """The page in its three hosts: a file without a network, this machine's server, a notebook's cell."""
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import torch
 import glassformer as gf
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.page import write_page
-from glassformer.explorer.server import serve
 from glassformer.inspection.changes import Changes, changed
 from glassformer.training.snapshots import Snapshots
 
@@ -78,23 +76,15 @@ def tab(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def served(tab: Any) -> Iterator[Callable[..., Any]]:
+def served(tab: Any, serving: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that serves a translator and opens its page."""
-    servers = []
 
     def open_page(translator: gf.Translator, sentence: str = SENTENCE) -> Any:
-        server = serve(translator, sentence, port=0)
-        servers.append((server, threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})))
-        servers[-1][1].start()
-        tab.goto(server.url)
+        tab.goto(serving(translator, sentence).url)
         tab.evaluate(READY)
         return tab
 
-    yield open_page
-    for server, thread in servers:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return open_page
 
 
 @pytest.fixture

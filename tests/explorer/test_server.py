@@ -2,8 +2,7 @@
 
 import json
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
@@ -18,21 +17,13 @@ ENCODE = {"kind": "encode", "side": "source", "text": "the cat"}
 
 
 @pytest.fixture
-def start(make_translator) -> Iterator[Callable[..., Server]]:
+def start(make_translator, serving) -> Callable[..., Server]:
     """Return a function that starts a server, which ends with the test."""
-    servers = []
 
     def start(translator: Any = None, port: int | None = 0) -> Server:
-        server = serve(translator or make_translator(), "the cat sleeps .", port)
-        servers.append((server, threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})))
-        servers[-1][1].start()
-        return server
+        return serving(translator or make_translator(), "the cat sleeps .", port)
 
-    yield start
-    for server, thread in servers:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return start
 
 
 @pytest.fixture

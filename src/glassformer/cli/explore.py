@@ -2,7 +2,6 @@
 
 import os
 import sys
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,14 +69,14 @@ def _load(run: Path, text: str | None) -> "Translator":
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError("the text is not valid Unicode: give it in UTF-8")
     translator = Translator.load(run)
-    tokenizer = translator.bundle.source_tokenizer
-    cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
-    if unknown := [repr(token) for token, id in cut if id == tokenizer.unk_id]:
-        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(unknown)}", err=True)
+    if unknown := translator.unknown(text):
+        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(repr, unknown))}", err=True)
     return translator
 
 
 def _serve(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
+    import webbrowser
+
     from glassformer.explorer.server import DEFAULT_PORT, serve
 
     with serve(translator, text, port) as server:

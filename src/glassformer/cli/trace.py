@@ -133,6 +133,7 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
     """Translate the text (unless the target is given), then run source and target through the model, recording all."""
     import torch
 
+    from glassformer.decoding.transformer_step import padded
     from glassformer.model.taps import record
 
     [translation] = translator.translate([text])
@@ -143,7 +144,7 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
     source_ids = [*bundle.source_tokenizer.encode(text), config.eos_id]
     target_ids = [config.bos_id, *bundle.target_tokenizer.encode(followed)]
     with torch.no_grad(), record(translator.model) as points:
-        translator.model(torch.tensor([source_ids]), torch.tensor([target_ids]))
+        translator.model(padded(translator.model, [source_ids]), padded(translator.model, [target_ids]))
     output_ids = [*target_ids[1:], config.eos_id]
     return _Traced(
         source=bundle.source_tokenizer.tokens(source_ids),

@@ -15,11 +15,11 @@ from torch import Tensor
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.continuations import Continuations, best_continuations
 from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis, length_penalty
-from glassformer.decoding.search_trace import SearchStep
+from glassformer.decoding.search_trace import SearchStep, SearchTree
 from glassformer.decoding.step import State, Step
 from glassformer.errors import DecodingError
 
-__all__ = ["beam_search"]
+__all__ = ["beam_search", "search_tree"]
 
 
 @torch.no_grad()
@@ -56,6 +56,35 @@ def beam_search(
     constraints = Constraints.of(step, max_lengths, prefixes)
     found = dict(_search(step, constraints, beam_size, length_penalty, watch))
     return [found[sentence][:n_best] for sentence in range(len(max_lengths))]
+
+
+def search_tree(
+    step: Step[State],
+    *,
+    beam_size: int,
+    max_length: int,
+    n_best: int = 1,
+    length_penalty: float = PAPER_ALPHA,
+    prefix: Sequence[int] = (),
+) -> tuple[list[Hypothesis], SearchTree]:
+    """Return what `beam_search` finds for one sentence, and the tree of all candidates that it weighed.
+
+    The arguments are those of `beam_search`, for the one sentence that `step` has.
+
+    Raises:
+        DecodingError: a size is out of its range, the prefix does not fit, or the sentence has no output.
+    """
+    seen: list[SearchStep] = []
+    [hypotheses] = beam_search(
+        step,
+        beam_size=beam_size,
+        max_lengths=[max_length],
+        n_best=n_best,
+        length_penalty=length_penalty,
+        prefixes=[prefix],
+        watch=seen.append,
+    )
+    return hypotheses, SearchTree.of(seen, bos_id=step.bos_id)
 
 
 class _Paths(NamedTuple):

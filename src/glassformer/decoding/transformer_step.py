@@ -3,14 +3,32 @@
 Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.model.cache import Cache
+from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 
-__all__ = ["TransformerStep", "target_log_probs"]
+__all__ = ["EXTRA_LENGTH", "TransformerStep", "max_length", "padded", "target_log_probs"]
+
+EXTRA_LENGTH = 50
+"""An output may be so many tokens longer than its source. Paper: §6.1."""
+
+
+def max_length(config: ModelConfig, source_length: int) -> int:
+    """Return how many tokens an output may have, `<eos>` included, for a source of so many, `<eos>` included."""
+    return min(source_length + EXTRA_LENGTH, config.longest)
+
+
+def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) -> Int[Tensor, "B T"]:
+    """Return ids as the model takes them, on its device: all padded to the longest, and by `extra` positions more."""
+    longest = max(map(len, rows)) + extra
+    ids = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
+    return torch.tensor(ids, device=model.output.weight.device)
 
 
 class TransformerStep:

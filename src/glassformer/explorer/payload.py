@@ -19,25 +19,27 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.bundle import Bundle, read_weights
-from glassformer.decoding import Hypothesis, beam_search
-from glassformer.decoding.search_trace import SearchStep, SearchTree
-from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.bundle import Bundle
+from glassformer.decoding import Hypothesis, SearchTree
+from glassformer.decoding.beam import search_tree
+from glassformer.decoding.transformer_step import TransformerStep, max_length, padded
 from glassformer.errors import DataError
 from glassformer.explorer.module import strings
-from glassformer.explorer.remote import search_data
+from glassformer.explorer.remote import number_bytes, search_data, snapshot_halves, unbatched
 from glassformer.explorer.tokenizer_data import tokenizer_data
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 from glassformer.run import METRICS, SNAPSHOTS, read_log
 from glassformer.tasks import CLASSIC, TASKS
+from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK_ID
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import EXTRA_LENGTH, MAX_SOURCE, Translator
+from glassformer.translator import MAX_SOURCE, Translator
 
-__all__ = ["FORMAT_VERSION", "LARGEST_MODEL", "default_sentence", "pack", "payload", "rounded"]
+__all__ = ["FORMAT_VERSION", "LARGEST_MODEL", "pack", "payload", "rounded"]
 
 FORMAT_VERSION = 1
 LARGEST_MODEL = 2_000_000
@@ -78,11 +80,12 @@ def payload(
         DataError: the sentence cannot be translated.
         CheckpointError: a snapshot is damaged.
     """
-    bundle, parameters = translator.bundle, dict(translator.model.named_parameters())
-    count = sum(parameter.numel() for parameter in parameters.values())
+    bundle = translator.bundle
+    count = sum(parameter.numel() for parameter in translator.model.parameters())
     travels = count <= LARGEST_MODEL
     model = rounded(translator.model) if travels else translator.model
-    sentence = sentence or default_sentence(bundle)
+    examples = _examples(bundle)
+    sentence = sentence or (examples[0] if examples else _frequent_words(bundle.source_tokenizer))
     source = _source_ids(translator, sentence)
     hypotheses, tree = _searched(bundle, model, source)
     page = {
@@ -92,7 +95,7 @@ def payload(
         "parameters": count,
         "decoding": asdict(bundle.configuration.decoding),
         "sentence": sentence,
-        "examples": _examples(bundle),
+        "examples": examples,
         "strings": strings(),
         "source": tokenizer_data(bundle.source_tokenizer),
         "target": _target_tokenizer(bundle),
@@ -102,16 +105,19 @@ def payload(
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
     }
-    room = (LARGEST_PAGE - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count) if travels else 0
     snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
     chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
-    carried = chosen if host else _spread(chosen, room, page["step"])
+    carried = chosen if host or not chosen else _spread(chosen, _room(page, count) if travels else 0, page["step"])
+    data = {step: None if host else _base64(snapshot_halves(snapshots[step], model)) for step in carried}
     return page | {
-        "checkpoints": [
-            {"step": step, "data": None if host else _halves(snapshots[step], list(parameters))} for step in carried
-        ],
+        "checkpoints": [{"step": step, "data": halves} for step, halves in data.items()],
         "left_out": [step for step in chosen if step not in carried],
     }
+
+
+def _room(page: Mapping[str, Any], count: int) -> int:
+    """Return how many snapshots of so many weights fit beside what the page has."""
+    return (LARGEST_PAGE - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count)
 
 
 def rounded(model: Transformer) -> Transformer:
@@ -125,23 +131,19 @@ def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
     for name, tensor in tensors.items():
         layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
         offset += tensor.numel()
-    return {"dtype": dtype, "tensors": layout, "data": _base64(tensors.values(), dtype)}
+    arrays = (tensor.detach().cpu().numpy().astype(dtype) for tensor in tensors.values())
+    return {"dtype": dtype, "tensors": layout, "data": _base64(arrays)}
 
 
-def default_sentence(bundle: Bundle) -> str:
-    """Return a sentence that the model was made for: of its task, or else of its most frequent words."""
-    examples = _examples(bundle)
-    if examples:
-        return examples[0]
-    tokenizer = bundle.source_tokenizer
+def _frequent_words(tokenizer: Tokenizer) -> str:
+    """Return the most frequent words of a vocabulary, for want of a sentence."""
     tokens = tokenizer.tokens(range(len(tokenizer)))
     frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
     return tokenizer.decode(list(islice(frequent, EXAMPLES)))
 
 
-def _base64(tensors: Iterable[Tensor], dtype: Dtype) -> str:
-    parts = [tensor.detach().cpu().numpy().astype(np.dtype(dtype).newbyteorder("<")).tobytes() for tensor in tensors]
-    return base64.b64encode(b"".join(parts)).decode("ascii")
+def _base64(arrays: Iterable[NDArray[Any]]) -> str:
+    return base64.b64encode(b"".join(map(number_bytes, arrays))).decode("ascii")
 
 
 def _examples(bundle: Bundle) -> list[str]:
@@ -175,25 +177,21 @@ def _source_ids(translator: Translator, sentence: str) -> list[int]:
 def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tuple[list[Hypothesis], SearchTree]:
     """Return the hypotheses of a beam search with the run's settings, and the tree of what it weighed."""
     decoding, config = bundle.configuration.decoding, bundle.model_config
-    longest = len(source) + EXTRA_LENGTH
-    seen: list[SearchStep] = []
-    [hypotheses] = beam_search(
-        TransformerStep(model, _batch(model, source)),
+    return search_tree(
+        TransformerStep(model, padded(model, [source])),
         beam_size=decoding.beam_size,
         n_best=decoding.beam_size,
         length_penalty=decoding.length_penalty,
-        max_lengths=[min(longest, config.max_length) if config.positions == "learned" else longest],
-        watch=seen.append,
+        max_length=max_length(config, len(source)),
     )
-    return hypotheses, SearchTree.of(seen, bos_id=config.bos_id)
 
 
 @torch.no_grad()
 def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, whole: bool) -> dict[str, Any]:
     """Return PyTorch's numbers: those that are compared, or as many as there is room for, those of most worth first."""
     with record(model) as trace:
-        model(_batch(model, source), _batch(model, target))
-    points = {name: value if value.dim() == 2 else value[0] for name, value in trace.items()}  # positions have no batch
+        model(padded(model, [source]), padded(model, [target]))
+    points = {name: unbatched(value) for name, value in trace.items()}
     if whole:
         chosen = _most_worth(points, WORTH, LARGEST_TRACE)
     else:
@@ -221,10 +219,6 @@ def _most_worth(points: Mapping[str, Tensor], worth: Sequence[str], room: int) -
 
 def _kind(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
-    return torch.tensor([list(ids)], device=model.output.weight.device)
 
 
 # The training
@@ -265,8 +259,3 @@ def _spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
     for aim in aims[ended:]:
         free.remove(min(free, key=lambda step: abs(math.log(step) - aim)))
     return [step for step in steps if step not in free]
-
-
-def _halves(path: Path, names: Sequence[str]) -> str:
-    weights = read_weights(path)
-    return _base64((weights[name] for name in names), "float16")

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.bundle import put_weights, read_weights
-from glassformer.decoding import Hypothesis, beam_search
-from glassformer.decoding.search_trace import SearchStep, SearchTree
+from glassformer.decoding import Hypothesis, SearchTree
+from glassformer.decoding.beam import search_tree
+from glassformer.decoding.transformer_step import EXTRA_LENGTH, max_length, padded
 from glassformer.errors import CheckpointError, ConfigError, ShapeError, nearest
 from glassformer.inspection.changes import Changes, changed
 from glassformer.inspection.forced import decoding
@@ -27,9 +28,9 @@ from glassformer.model.transformer import Transformer
 from glassformer.run import SNAPSHOTS
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import EXTRA_LENGTH, MAX_SOURCE, Translator
+from glassformer.translator import MAX_SOURCE, Translator
 
-__all__ = ["Answer", "Remote", "number_bytes", "search_data"]
+__all__ = ["Answer", "Remote", "number_bytes", "search_data", "snapshot_halves", "unbatched"]
 
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 """The JSON object, and the numbers beside it."""
@@ -133,7 +134,7 @@ class Remote:
         for name in names if asked.names is None else asked.names:
             if name not in trace:
                 raise ConfigError(f"the model has no point {name!r}{nearest(name, trace)}")
-            value = trace[name] if trace[name].dim() == 2 else trace[name][0]  # positions have no axis of the batch
+            value = unbatched(trace[name])
             points.append({"name": name, "shape": list(value.shape), "offset": offset})
             arrays.append(value.float().cpu().numpy())
             offset += value.numel()
@@ -153,18 +154,15 @@ class Remote:
         if asked.beam_size > LARGEST_BEAM:
             raise ConfigError(f"beam_size is {asked.beam_size}, expected 1 to {LARGEST_BEAM}")
         model, changes = self._changed(asked.changes)
-        longest, config, seen = len(asked.source_ids) + EXTRA_LENGTH, model.config, list[SearchStep]()
         with decoding(model, _batch(model, asked.source_ids), changes) as step:
-            [hypotheses] = beam_search(
+            hypotheses, tree = search_tree(
                 step,
                 beam_size=asked.beam_size,
                 n_best=asked.n_best,
                 length_penalty=asked.length_penalty,
-                max_lengths=[min(longest, config.max_length) if config.positions == "learned" else longest],
-                prefixes=[asked.prefix_ids],
-                watch=seen.append,
+                max_length=max_length(model.config, len(asked.source_ids)),
+                prefix=asked.prefix_ids,
             )
-        tree = SearchTree.of(seen, bos_id=config.bos_id)
         return search_data(self._bundle.target_tokenizer, hypotheses, tree)
 
     def _changed(self, values: Mapping[str, Any]) -> tuple[Transformer, Changes]:
@@ -185,12 +183,7 @@ class Remote:
 
     def _weights(self, step: int) -> Answer:
         """Return a snapshot's weights as halves, in the order of the model's parameters."""
-        path = self._snapshot_path(step)
-        weights = read_weights(path)
-        names = [name for name, _ in self._model.named_parameters()]
-        if set(names) != set(weights):
-            raise CheckpointError(f"{path} belongs to another model")
-        return {"step": step}, [weights[name].half().numpy() for name in names]
+        return {"step": step}, snapshot_halves(self._snapshot_path(step), self._model)
 
     def _snapshot_path(self, step: int) -> Path:
         paths = Snapshots(self._bundle.folder / SNAPSHOTS, keep=0).paths()
@@ -237,7 +230,25 @@ def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: Se
 def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
     if not 1 <= len(ids) <= LONGEST:
         raise ShapeError(f"got {len(ids)} ids, expected 1 to {LONGEST}")
-    return torch.tensor([list(ids)], device=model.output.weight.device)
+    return padded(model, [ids])
+
+
+def unbatched(value: Tensor) -> Tensor:
+    """Return a point's value for the one sentence that was run: positions have no axis of the batch."""
+    return value if value.dim() == 2 else value[0]
+
+
+def snapshot_halves(path: Path, model: Transformer) -> list[NDArray[Any]]:
+    """Return a snapshot's weights as halves, in the order of the model's parameters.
+
+    Raises:
+        CheckpointError: it cannot be read, or is of another model.
+    """
+    weights = read_weights(path)
+    names = [name for name, _ in model.named_parameters()]
+    if set(names) != set(weights):
+        raise CheckpointError(f"{path} belongs to another model")
+    return [weights[name].half().numpy() for name in names]
 
 
 def number_bytes(array: NDArray[Any]) -> bytes:

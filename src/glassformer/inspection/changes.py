@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from glassformer.decoding.transformer_step import padded
 from glassformer.errors import ConfigError, nearest
 from glassformer.inspection.edits import (
     Cell,
@@ -175,9 +176,8 @@ def _masked(model: Transformer, cells: Mapping[str, Sequence[Cell]]) -> Iterator
 def _recorded(patch: Patch, model: Transformer) -> Patch:
     if patch.trace is not None:
         return patch
-    device = model.output.weight.device
     with record(model, patch.point) as trace:
-        model(torch.tensor([patch.source_ids], device=device), torch.tensor([patch.target_ids], device=device))
+        model(padded(model, [patch.source_ids]), padded(model, [patch.target_ids]))
     return replace(patch, trace=trace)
 
 

@@ -16,7 +16,7 @@ import torch
 
 from glassformer.bundle import WEIGHTS, Bundle, load_weights, read_weights, save_weights
 from glassformer.decoding.greedy import greedy
-from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.decoding.transformer_step import TransformerStep, max_length, padded
 from glassformer.errors import ConfigError
 from glassformer.inspection import probes
 from glassformer.inspection.divergence import divergence
@@ -35,8 +35,6 @@ USED = 0.1
 """Nats per token that a trained model's own output has to lose when the source is another one."""
 NEVER = -100.0
 """A log probability that is as good as impossible."""
-EXTRA_LENGTH = 50
-"""An output may be so many tokens longer than its source, as in translation."""
 
 
 @runtime_checkable
@@ -306,7 +304,7 @@ def _eos_is_possible(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _eos_ends(model: Transformer, batch: Sequence[Sentence]) -> Check:
-    ended = sum(len(output) < _max_length(model, source) for source, output in _written(model, batch))
+    ended = sum(len(output) < max_length(model.config, len(source)) for source, output in _written(model, batch))
     return _checked("<eos>", ended > 0, ended, f"of {len(batch)} outputs ended")
 
 
@@ -314,12 +312,7 @@ def _written(model: Transformer, batch: Sequence[Sentence]) -> list[tuple[Sequen
     """Return each source with the model's own greedy output."""
     written: list[tuple[Sequence[int], Sequence[int]]] = []
     for source, _ in batch:
-        step = TransformerStep(model, torch.tensor([source], device=model.output.weight.device))
-        [found] = greedy(step, max_lengths=[_max_length(model, source)])
+        step = TransformerStep(model, padded(model, [source]))
+        [found] = greedy(step, max_lengths=[max_length(model.config, len(source))])
         written.append((source, found.tokens))
     return written
-
-
-def _max_length(model: Transformer, source: Sequence[int]) -> int:
-    longest = model.config.max_length if model.config.positions == "learned" else len(source) + EXTRA_LENGTH
-    return min(len(source) + EXTRA_LENGTH, longest)

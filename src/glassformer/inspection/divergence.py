@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from glassformer.decoding.transformer_step import padded
 from glassformer.inspection.reference import Array, Reference
 from glassformer.inspection.suspects import SUSPECTS
 from glassformer.model.config import ModelConfig
@@ -75,9 +76,8 @@ def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence
 
 @torch.no_grad()
 def _observed(model: Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Array]:
-    device = model.output.weight.device
     with record(model) as trace:
-        model(torch.tensor([list(source)], device=device), torch.tensor([list(target)], device=device))
+        model(padded(model, [source]), padded(model, [target]))
     positions = ("source.positions", "target.positions")  # the only points without the axis of the batch
     return {name: (value if name in positions else value[0]).cpu().numpy() for name, value in trace.items()}
 

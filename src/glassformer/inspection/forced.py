@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.decoding.step import Step
-from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.inspection.changes import Changes, changed
 from glassformer.inspection.mistakes import pad_to_one_length
 from glassformer.model.taps import Trace, record
@@ -52,8 +52,7 @@ def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[
 
     Both are padded to one length, for both, where a mistake could not be seen otherwise.
     """
-    device = model.output.weight.device
-    source, target = (torch.tensor([list(ids)], device=device) for ids in (source_ids, target_ids))
+    source, target = (padded(model, [ids]) for ids in (source_ids, target_ids))
     if "target_padding_mask" in changes.mistakes:
         source, target = pad_to_one_length(source, target, model.config.pad_id)
     with record(model) as before:
@@ -114,9 +113,9 @@ def outputs(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
 
 def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Forced]:
     config = model.config
-    source = _padded(model, [source for source, _ in pairs])
-    output = _padded(model, [output for _, output in pairs])
-    target_input = _padded(model, [[config.bos_id, *output[:-1]] for _, output in pairs])
+    source = padded(model, [source for source, _ in pairs])
+    output = padded(model, [output for _, output in pairs])
+    target_input = padded(model, [[config.bos_id, *output[:-1]] for _, output in pairs])
     log_probs = model(source, target_input).log_softmax(-1)
     real = output != config.pad_id
     given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double()
@@ -124,12 +123,6 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
     best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
     rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)
     return [Forced(total, greedy, tuple(each[: len(ids)])) for total, greedy, each, (_, ids) in rows]
-
-
-def _padded(model: Transformer, rows: Sequence[Sequence[int]]) -> Tensor:
-    longest = max(map(len, rows))
-    padded = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
-    return torch.tensor(padded, device=model.output.weight.device)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from glassformer.decoding.transformer_step import padded
 from glassformer.model.config import ModelConfig
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
@@ -38,7 +39,7 @@ EXTRA = 3
 def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
     """Return a few sentences of different lengths, of ids drawn at random."""
     chosen = random.Random(seed)
-    longest = max(1, config.max_length - EXTRA) if config.positions == "learned" else 100
+    longest = max(1, config.longest - EXTRA)
     specials = (config.pad_id, config.bos_id, config.eos_id)
     words = [
         [token for token in range(size) if token not in specials] or [config.eos_id]
@@ -56,7 +57,7 @@ def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
 def run(model: Transformer, batch: Sequence[Sentence], extra: int = 0) -> list[Tensor]:
     """Return the log probabilities (T, V) of each sentence of a batch, padded by `extra` positions more than needed."""
     log_probs = model(
-        _padded(model, [source for source, _ in batch], extra), _padded(model, [y for _, y in batch], extra)
+        padded(model, [source for source, _ in batch], extra), padded(model, [y for _, y in batch], extra)
     )
     return [each[: len(target)] for each, (_, target) in zip(log_probs.log_softmax(-1), batch, strict=True)]
 
@@ -97,7 +98,7 @@ def batch(model: Transformer, sentences: Sequence[Sentence]) -> float:
 def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
     """Return the difference between steps with a cache and whole passes, while rows part, change places and leave."""
     chosen, config = random.Random(2), model.config
-    source = _padded(model, [source for source, _ in sentences[:3]])
+    source = padded(model, [source for source, _ in sentences[:3]])
     words = [token for _, target in sentences for token in target[1:]] or [config.eos_id]
     moves = [
         ([0, 0, 1, 1, 2, 2], [0, 1, 2]),  # each sentence gets two hypotheses,
@@ -123,8 +124,8 @@ def attention(model: Transformer, sentences: Sequence[Sentence]) -> float:
     One of the sources is padding alone, whose rows have to be zeros. NaN anywhere counts as infinite.
     """
     pad_id = model.config.pad_id
-    source = _padded(model, [[pad_id], *(source for source, _ in sentences)])
-    target = _padded(model, [sentences[0][1], *(target for _, target in sentences)])
+    source = padded(model, [[pad_id], *(source for source, _ in sentences)])
+    target = padded(model, [sentences[0][1], *(target for _, target in sentences)])
     with record(model) as trace:
         model(source, target)
     if any(bool(tensor.isnan().any()) for tensor in trace.values()):
@@ -145,12 +146,6 @@ def source(model: Transformer, sentences: Sequence[Sentence]) -> float:
     others = [*sentences[1:], sentences[0]]
     swapped = [(other, target) for (other, _), (_, target) in zip(others, sentences, strict=True)]
     return _largest(run(model, sentences), run(model, swapped))
-
-
-def _padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) -> Tensor:
-    longest = max(map(len, rows)) + extra
-    padded = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
-    return torch.tensor(padded, device=model.output.weight.device)
 
 
 def _largest(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from glassformer.decoding.transformer_step import padded
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.inspection.edits import HeadSet, heads_of, patched, without_heads
 from glassformer.inspection.forced import outputs
@@ -140,12 +141,8 @@ def write_rows(path: str | Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 @torch.no_grad()
 def _recorded(model: Transformer, source: Ids, output: Ids, points: Sequence[str]) -> Trace:
-    device = model.output.weight.device
     with record(model, points) as trace:
-        model(
-            torch.tensor([list(source)], device=device),
-            torch.tensor([[model.config.bos_id, *output[:-1]]], device=device),
-        )
+        model(padded(model, [source]), padded(model, [[model.config.bos_id, *output[:-1]]]))
     return trace
 
 

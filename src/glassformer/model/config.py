@@ -1,6 +1,7 @@
 """Every size and choice of a Transformer, checked when it is made. Needs no torch."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
@@ -80,6 +81,11 @@ class ModelConfig:
         self._resolve_head_widths()
         self._check_numbers()
         self._check_choices()
+
+    @property
+    def longest(self) -> int:
+        """How many positions a sequence may have: as many as a learned table places, without limit otherwise."""
+        return self.max_length if self.positions == "learned" else sys.maxsize
 
     @classmethod
     def preset(cls, name: str, **overrides: Any) -> "ModelConfig":

@@ -2,6 +2,7 @@
 // Panels listen to its events ("result", "ui", "hover", "busy") and change it; it draws nothing itself.
 import { checkChanges, isUnchanged, NO_CHANGES } from "./changes.js";
 import { createEngine, firstDifference, parity } from "./engine.js";
+import { toOneLength } from "./forward.js";
 import { headStatistics } from "./statistics.js";
 
 /** The three families of attention, as they stand on the map from left to right. */
@@ -222,8 +223,8 @@ class App {
     });
     const hypothesis = search.hypotheses[0];
     const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
-    const trace = await this.traced(sourceIds, targetIds, changes, padding);
-    const [readIds, writtenIds] = this.padded(sourceIds, targetIds, padding);
+    const read = this.padded(sourceIds, targetIds, padding);
+    const trace = await engine.trace({ ...read, changes });
     return {
       text: hypothesis.text,
       search,
@@ -233,25 +234,22 @@ class App {
       prefixIds,
       trace,
       changes,
-      sourceTokens: engine.tokens("source", readIds),
-      targetTokens: engine.tokens("target", writtenIds),
+      sourceTokens: engine.tokens("source", read.sourceIds),
+      targetTokens: engine.tokens("target", read.targetIds),
       outputTokens: hypothesis.tokens,
     };
   }
 
-  traced(sourceIds, targetIds, changes, padding = changes.mistakes.includes(PADDING)) {
-    const [source, target] = this.padded(sourceIds, targetIds, padding);
-    return this.engine.trace({ sourceIds: source, targetIds: target, changes });
+  traced(sourceIds, targetIds, changes) {
+    return this.engine.trace({
+      ...this.padded(sourceIds, targetIds, changes.mistakes.includes(PADDING)),
+      changes,
+    });
   }
 
   /** Returns ids of equal length while a mistake about padding is looked at: without padding it could not be seen. */
   padded(sourceIds, targetIds, padding) {
-    if (!padding) return [sourceIds, targetIds];
-    const length = Math.max(sourceIds.length, targetIds.length);
-    return [sourceIds, targetIds].map((ids) => [
-      ...ids,
-      ...Array(length - ids.length).fill(this.config.pad_id),
-    ]);
+    return padding ? toOneLength(sourceIds, targetIds, this.config.pad_id) : { sourceIds, targetIds };
   }
 
   /** Returns the changes as the engine takes them. */

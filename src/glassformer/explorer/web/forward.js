@@ -66,9 +66,14 @@ export async function forward(run, sourceIds, targetIds) {
 
 /** Returns the ids, padded to one length where a mistake needs that to be seen. */
 export function paddedIds(run, sourceIds, targetIds) {
-  if (!run.makes("target_padding_mask")) return { sourceIds, targetIds };
+  const needed = run.makes("target_padding_mask");
+  return needed ? toOneLength(sourceIds, targetIds, run.config.pad_id) : { sourceIds, targetIds };
+}
+
+/** Returns the ids, the shorter ones padded to the length of the longer ones. */
+export function toOneLength(sourceIds, targetIds, padId) {
   const length = Math.max(sourceIds.length, targetIds.length);
-  const pad = (ids) => [...ids, ...Array(length - ids.length).fill(run.config.pad_id)];
+  const pad = (ids) => [...ids, ...Array(length - ids.length).fill(padId)];
   return { sourceIds: pad(sourceIds), targetIds: pad(targetIds) };
 }
 

@@ -170,7 +170,8 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
   return picture;
 }
 
-function largestSize(data, offset, count) {
+/** Returns the largest size among so many numbers from `offset` on, and not less than a trifle. */
+export function largestSize(data, offset, count) {
   let largest = 1e-9;
   for (let place = offset; place < offset + count; place++)
     largest = Math.max(largest, Math.abs(data[place]));

@@ -1,7 +1,7 @@
 // One tensor, large, with its numbers: any named point of the forward pass, one head at a time.
 import { button, chooser, element, numberText, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
-import { attentionPicture } from "./map.js";
+import { attentionPicture, largestSize } from "./map.js";
 
 const LIKELIEST = 16;
 const TABLE_CELLS = 1500;
@@ -153,7 +153,7 @@ function tensorPicture(app, name, { shape, data }, head) {
     theme: app.ui.theme,
     hidden: (row) => shown !== null && labels.rowSide === "target" && row >= shown,
     scale: probabilities ? "probability" : "signed",
-    largest: probabilities ? 1 : 1e-9,
+    largest: probabilities ? 1 : largestSize(values, start, rows * columns),
     label: app.t("grid.label", name, head, rows, columns),
     chosen: null,
     describe: (row, column) =>
@@ -165,9 +165,6 @@ function tensorPicture(app, name, { shape, data }, head) {
         numberText(values[start + row * columns + column], 4, true),
       ),
   };
-  if (!probabilities)
-    for (let at = start; at < start + rows * columns; at++)
-      picture.largest = Math.max(picture.largest, Math.abs(values[at]));
   if (selected?.name === name && (!hasHeads(name) || selected.index[0] === head)) {
     const [row, column] = selected.index.slice(-2);
     const place = columnsShown ? columnsShown.indexOf(column) : column;

@@ -141,7 +141,7 @@ function momentsOf(data, start, width) {
 }
 
 /** Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of nothing but −∞ is all zeros. */
-export function softmaxRow(scores, out, start, width) {
+function softmaxRow(scores, out, start, width) {
   let peak = -Infinity;
   for (let s = 0; s < width; s++) peak = Math.max(peak, scores[start + s]);
   if (peak === -Infinity) return;

@@ -325,13 +325,6 @@ function confidentTokens(app, { outputTokens, hypothesis }) {
   return made;
 }
 
-/** Scrolls to an element that stands below the screen, as the panels do on a narrow one. */
-function bringIntoView(aside) {
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (aside.getBoundingClientRect().top > innerHeight - 80)
-    aside.scrollIntoView({ behavior: calm ? "auto" : "smooth" });
-}
-
 function panels(app) {
   const aside = element("aside", { className: "gf-panels" });
   const made = new Map(PANELS.map(([id, create]) => [id, create(app)]));
@@ -383,7 +376,6 @@ function panels(app) {
   fill();
   app.on("ui", (keys) => {
     if (keys.includes("panel") || keys.includes("language")) fill();
-    if (keys.includes("selected") && app.ui.selected) bringIntoView(aside);
   });
   return aside;
 }
