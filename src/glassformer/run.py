@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -98,6 +98,7 @@ class Summary:
 
 
 RunReport = PreparedReport | Report | AverageReport
+Change = Callable[[Transformer], AbstractContextManager[object]]
 
 
 def train(
@@ -107,11 +108,14 @@ def train(
     data: str | Path | None = None,
     on_report: Callable[[RunReport], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    change: Change = nullcontext,
 ) -> Summary:
     """Train what a configuration (an object, a TOML file, or the name of a recipe) describes; return the run's summary.
 
     A run that was stopped goes on where its last checkpoint was written. `on_report` sees everything that happens, as
-    it happens; once `stop()` is true, the run writes a checkpoint and ends.
+    it happens; once `stop()` is true, the run writes a checkpoint and ends. `change(model)` is a context in which the
+    model is trained and validated, such as `lambda model: gf.inspection.plant(model, "no_scale")`; what it changes is
+    not kept with the weights, so that whoever loads them has to change the model likewise.
 
     Raises:
         ConfigError: a setting is unknown or impossible, or the folder holds another run.
@@ -123,7 +127,7 @@ def train(
     elif data is not None or list(overrides):
         raise ConfigError("overrides and data belong to a configuration file: change the object instead")
     last: dict[type, Any] = {}
-    for report in training_run(configuration, stop):
+    for report in training_run(configuration, stop, change):
         on_report(report)
         last[type(report)] = report
     end: EndReport = last[EndReport]
@@ -134,7 +138,9 @@ def train(
     )
 
 
-def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda: False) -> Iterator[RunReport]:
+def training_run(
+    configuration: Configuration, stop: Callable[[], bool] = lambda: False, change: Change = nullcontext
+) -> Iterator[RunReport]:
     """Yield all that happens in a training run, from reading the corpus to the last checkpoint."""
     if not configuration.run.directory:
         raise ConfigError("run.directory is missing: say in which folder the run shall be kept")
@@ -180,18 +186,19 @@ def training_run(configuration: Configuration, stop: Callable[[], bool] = lambda
         checkpoints=checkpoints,
         stop=stop,
     )
-    for report in reports:
-        if _keeps_weights(report, folder, validated=len(valid_examples) > 0):
-            save_weights(model, folder / WEIGHTS)
-        if isinstance(report, StepReport) and snapshots.due(report.step):
-            snapshots.save(model, report.step)
-        ended = isinstance(report, EndReport) and report.reason != "stopped"
-        if ended and settings.average and not log.has_average(report.step):
-            averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)
-            log.write(averaged, report.step)
-            yield averaged
-        log.write(report, report.step)
-        yield report
+    with change(model):
+        for report in reports:
+            if _keeps_weights(report, folder, validated=len(valid_examples) > 0):
+                save_weights(model, folder / WEIGHTS)
+            if isinstance(report, StepReport) and snapshots.due(report.step):
+                snapshots.save(model, report.step)
+            ended = isinstance(report, EndReport) and report.reason != "stopped"
+            if ended and settings.average and not log.has_average(report.step):
+                averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)
+                log.write(averaged, report.step)
+                yield averaged
+            log.write(report, report.step)
+            yield report
 
 
 def average(run: str | Path, last: int, output: str | Path | None = None) -> Path:

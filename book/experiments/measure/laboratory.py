@@ -1,0 +1,98 @@
+"""What the experiments share: the models that they train, and how they write down what they found."""
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import glassformer as gf
+from glassformer.inspection import plant
+from glassformer.recipes.toml import load
+from glassformer.run import read_log, train
+
+ROOT = Path(__file__).parents[3]
+RUNS = ROOT / "build" / "experiments"
+RESULTS = Path(__file__).parents[1] / "results"
+SEEDS = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """The demo's model with something changed: settings of its recipe, and classic mistakes planted in it."""
+
+    settings: tuple[str, ...] = ()
+    mistakes: tuple[str, ...] = ()
+
+    def change(self, model: gf.Transformer) -> AbstractContextManager[None]:
+        """Return the context in which a model has this variant's mistakes."""
+        return plant(model, *self.mistakes)
+
+
+_SHORT = ("training.steps=600", "training.validate_every=100", "training.metric_lines=100", "training.snapshots=0")
+_ONE_HEAD = ("model.heads=1", "model.d_k=128", "model.d_v=128")
+# Deep and narrow, as it is depth that makes the placement of the norms matter.
+_DEEP = ("model.encoder_layers=6", "model.decoder_layers=6", "model.d_model=64", "model.heads=4", "model.d_ff=128")
+_DEEP = (*_DEEP, "training.steps=500", "training.validate_every=50", "training.metric_lines=100", "training.snapshots=0")
+
+VARIANTS = {
+    "demo": Variant(),
+    "short": Variant(settings=_SHORT),
+    "no-scale": Variant(settings=_SHORT, mistakes=("no_scale",)),
+    "one-head": Variant(settings=(*_SHORT, *_ONE_HEAD)),
+    "one-head-no-scale": Variant(settings=(*_SHORT, *_ONE_HEAD), mistakes=("no_scale",)),
+    "no-positions": Variant(settings=(*_SHORT, "model.positions=none")),
+    "no-embedding-scale": Variant(settings=_SHORT, mistakes=("no_embedding_scale",)),
+    "post-warm-up": Variant(settings=(*_DEEP, "training.warmup=100")),
+    "post": Variant(settings=(*_DEEP, "training.warmup=0")),
+    "pre-warm-up": Variant(settings=(*_DEEP, "training.warmup=100", "model.norm=pre")),
+    "pre": Variant(settings=(*_DEEP, "training.warmup=0", "model.norm=pre")),
+}
+"""Every model that some experiment trains. "demo" is the whole recipe, the others are shorter."""
+
+
+def trained(name: str, seed: int) -> gf.Translator:
+    """Return a trained variant, which is trained now unless it was before. Its mistakes are not planted in it."""
+    folder = RUNS / f"{name}-{seed}"
+    variant = VARIANTS[name]
+    configuration = load("demo", [f"run.directory={folder}", f"run.seed={seed}", *variant.settings])
+    log = read_log(folder / "metrics.jsonl")
+    if not log or log[-1]["type"] != "end":
+        say(f"training {name}, seed {seed}")
+        train(configuration, change=variant.change)
+    return gf.Translator.load(folder)
+
+
+def curve(name: str, seed: int) -> list[dict[str, Any]]:
+    """Return step, loss (nats per target token) and exact (%) of each validation of a trained variant."""
+    log = read_log(RUNS / f"{name}-{seed}" / "metrics.jsonl")
+    lines = [line for line in log if line["type"] == "validation"]
+    return [{"step": line["step"], "loss": line["loss"], "exact": line["metric"][1]} for line in lines]
+
+
+def write(name: str, results: Mapping[str, Any], *, seeds: tuple[int, ...] = SEEDS) -> None:
+    """Keep what an experiment found, with what somebody needs who repeats it."""
+    about = {
+        "command": f"python book/experiments/measure/{name}.py",
+        "seeds": list(seeds),
+        "versions": {
+            "glassformer": version("glassformer"),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+        },
+    }
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({**about, **results}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    say(f"written: {path.relative_to(ROOT)}")
+
+
+def say(text: str) -> None:
+    """Tell whoever waits how far it is."""
+    print(text, file=sys.stderr, flush=True)

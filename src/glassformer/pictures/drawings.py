@@ -1,0 +1,324 @@
+"""The drawings that come back again and again: numbers as colours, attention as lines, boxes with shapes on the arrows.
+
+Values may be tensors, arrays or nested lists.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgb
+from numpy.typing import NDArray
+
+from glassformer.errors import ShapeError
+from glassformer.pictures.picture import BLUE, GREY, ORANGE, PALETTE, Picture, canvas, picture
+
+__all__ = ["Box", "attention_lines", "bars", "curves", "flow", "heat_map"]
+
+Values = Any
+"""A tensor, an array or nested lists of numbers."""
+
+
+def heat_map(
+    values: Values,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    alt: str,
+    title: str = "",
+    row_label: str = "",
+    column_label: str = "",
+    numbers: str | None = None,
+    limit: float | None = None,
+    width: float | None = None,
+) -> Picture:
+    """Return a matrix as colours: the larger the darker, blue above 0 and orange below; NaN stays empty.
+
+    `numbers` is a format such as ".2f" in which the values are written into the cells; without one, small matrices get
+    two decimals and large ones none. `limit` is the value that has the full colour (default: the largest magnitude).
+
+    Raises:
+        ShapeError: the values are no matrix, or have not as many rows and columns as names.
+    """
+    matrix = _array(values, 2)
+    for what, names, size in (("rows", rows, matrix.shape[0]), ("columns", columns, matrix.shape[1])):
+        if names is not None and len(names) != size:
+            raise ShapeError(f"{len(names)} names for {size} {what}: give one each")
+    height, breadth = matrix.shape
+    small = matrix.size <= 150 and breadth <= 14
+    cell = 0.52 if small else min(0.34, 7.2 / breadth, 6 / height)
+    longest = max((len(name) for name in rows or ()), default=0)
+    wide = width or min(7.6, max(2.4, breadth * cell + 0.09 * longest + 0.5))
+    figure, axes = canvas(wide, max(1.2, height * cell * (0.62 if small else 1) + (0.9 if columns else 0.6)))
+    full = limit or float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
+    axes.imshow(_coloured(matrix / full), aspect="auto", interpolation="nearest")
+    _named(axes, rows, columns, matrix.shape)
+    axes.set(title=title, xlabel=column_label, ylabel=row_label)
+    axes.spines[:].set_visible(False)
+    shape = numbers if numbers is not None else ".2f" if small else ""
+    for row, column in np.ndindex(*matrix.shape) if shape else ():
+        if not np.isnan(matrix[row, column]):
+            text = _minus(format(matrix[row, column], shape))
+            axes.text(column, row, text, ha="center", va="center", fontsize=9)
+    return picture(figure, alt)
+
+
+def attention_lines(
+    weights: Values,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    alt: str,
+    query: int | None = None,
+    names: Sequence[str] | None = None,
+    title: str = "",
+) -> Picture:
+    """Return who looks where: queries above, keys below, and a line between them that is the thicker the more weight.
+
+    `weights` is (T, S), or (heads, T, S) with a colour for each head, which `names` explains. With `query`, only the
+    lines of that query are drawn.
+
+    Raises:
+        ShapeError: the weights do not fit the words.
+    """
+    matrix = _array(weights, 2, 3)
+    heads = matrix if matrix.ndim == 3 else matrix[None]
+    if heads.shape[1:] != (len(queries), len(keys)):
+        raise ShapeError(f"weights of shape {heads.shape[1:]} for {len(queries)} queries and {len(keys)} keys")
+    most = max(len(queries), len(keys))
+    longest = max(map(len, (*queries, *keys)))
+    figure, axes = canvas(min(7.6, max(3.2, most * max(0.5, 0.085 * longest))), 2.4 if names is None else 2.7)
+    above, below = (np.linspace(0, 1, 2 * n + 1)[1::2] for n in (len(queries), len(keys)))
+    turned = 35 if most * longest > 85 else 0
+    for place, word in enumerate(queries):
+        faint = query is not None and place != query
+        axes.text(
+            above[place],
+            1.04,
+            word,
+            ha="left" if turned else "center",
+            va="bottom",
+            rotation=turned,
+            alpha=0.45 if faint else 1,
+            weight="bold" if place == query else "normal",
+            fontsize=10,
+        )
+    for place, word in enumerate(keys):
+        axes.text(below[place], -0.04, word, ha="right" if turned else "center", va="top", rotation=turned, fontsize=10)
+    shift = 0.012 * (np.arange(len(heads)) - (len(heads) - 1) / 2)
+    for head, matrix in enumerate(heads):
+        for row, column in np.ndindex(*matrix.shape):
+            weight = matrix[row, column]
+            if weight >= 0.01 and query in (None, row):
+                ends = ([above[row] + shift[head], below[column] + shift[head]], [1, 0])
+                axes.plot(
+                    *ends,
+                    color=PALETTE[head % len(PALETTE)],
+                    linewidth=6 * weight,
+                    alpha=0.25 + 0.75 * weight,
+                    solid_capstyle="round",
+                    label=names[head] if names is not None else None,
+                )
+    if names is not None:
+        from matplotlib.lines import Line2D
+
+        proxies = [Line2D([], [], color=PALETTE[head % len(PALETTE)], linewidth=4) for head in range(len(heads))]
+        figure.legend(proxies, names, loc="outside lower center", ncols=min(4, len(names)), frameon=False, fontsize=9)
+    axes.set(xlim=(0, 1), ylim=(-0.3, 1.3), title=title)
+    axes.axis("off")
+    return picture(figure, alt)
+
+
+def curves(
+    series: Mapping[str, Sequence[Values]],
+    *,
+    alt: str,
+    x_label: str,
+    y_label: str,
+    title: str = "",
+    log: bool = False,
+    width: float = 6.4,
+    height: float = 3.2,
+) -> Picture:
+    """Return lines: (x, y), or (x, y, spread) with a band of y ± spread, for each name. `log`: the y axis is."""
+    figure, axes = canvas(width, height)
+    for colour, style, (name, (x, y, *spread)) in zip(_cycled(PALETTE), _cycled(_STYLES), series.items(), strict=False):
+        xs, ys = _array(x, 1), _array(y, 1)
+        axes.plot(xs, ys, style, color=colour, label=name, linewidth=1.8)
+        if spread:
+            band = _array(spread[0], 1)
+            axes.fill_between(xs, ys - band, ys + band, color=colour, alpha=0.18, linewidth=0)
+    if log:
+        axes.set_yscale("log")
+    axes.set(xlabel=x_label, ylabel=y_label, title=title)
+    axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
+    if len(series) > 1:
+        axes.legend(frameon=False, fontsize=9)
+    return picture(figure, alt)
+
+
+def bars(
+    values: Mapping[str, float | tuple[float, float]],
+    *,
+    alt: str,
+    x_label: str,
+    title: str = "",
+    numbers: str = ".1f",
+    points: Mapping[str, Sequence[float]] | None = None,
+    width: float = 6.4,
+) -> Picture:
+    """Return horizontal bars, one a name: a value, or (value, spread) with an error bar.
+
+    `points` are the single measurements behind a bar.
+    """
+    figure, axes = canvas(width, 0.34 * len(values) + 0.8)
+    names = list(values)
+    both = [value if isinstance(value, tuple) else (value, 0.0) for value in values.values()]
+    places = range(len(names))
+    for place, (value, spread) in zip(places, both, strict=True):
+        colour = ORANGE if value < 0 else BLUE
+        axes.barh(place, value, color=colour, alpha=0.75, height=0.68, xerr=spread or None, error_kw={"linewidth": 1.2})
+        axes.annotate(
+            _minus(format(value, numbers)),
+            (value + (spread if value >= 0 else -spread), place),
+            (4 if value >= 0 else -4, 0),
+            textcoords="offset points",
+            va="center",
+            ha="left" if value >= 0 else "right",
+            fontsize=9,
+        )
+    for name, several in (points or {}).items():
+        axes.plot(_array(several, 1), [names.index(name)] * len(several), "o", color="black", markersize=3, alpha=0.6)
+    axes.set_yticks(list(places), names)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    axes.set(xlabel=x_label, title=title)
+    return picture(figure, alt)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of a data flow: what it says, where it stands (column, row; row 0 is at the bottom), how it looks."""
+
+    text: str
+    column: float
+    row: float
+    colour: str = GREY
+    link: str = ""
+    """Where a click leads: a chapter such as "03_attention.py"."""
+    width: float = 1.0
+    """In columns."""
+
+
+def flow(
+    boxes: Mapping[str, Box],
+    arrows: Sequence[tuple[str, str] | tuple[str, str, str]],
+    *,
+    alt: str,
+    title: str = "",
+    column: float = 1.9,
+    row: float = 0.62,
+) -> Picture:
+    """Return boxes and the arrows between them: (from, to) or (from, to, what stands on it, such as a shape).
+
+    `column` and `row` are the inches from one to the next.
+    """
+    columns, rows = [box.column for box in boxes.values()], [box.row for box in boxes.values()]
+    margin = max((box.width for box in boxes.values()), default=1) / 2
+    left, right = min(columns) - margin, max(columns) + margin
+    figure, axes = canvas((right - left) * column + 0.2, (max(rows) - min(rows) + 1) * row + (0.5 if title else 0.2))
+    placed = {name: _box(axes, box) for name, box in boxes.items()}
+    for start, end, *label in arrows:
+        bend = abs(boxes[start].column - boxes[end].column) > 0.01 and abs(boxes[start].row - boxes[end].row) > 0.01
+        axes.annotate(
+            "",
+            xy=(boxes[end].column, boxes[end].row),
+            xytext=(boxes[start].column, boxes[start].row),
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": "black",
+                "linewidth": 1.1,
+                "alpha": 0.75,
+                "patchA": placed[start],
+                "patchB": placed[end],
+                "shrinkA": 1,
+                "shrinkB": 1,
+                "connectionstyle": "angle3,angleA=0,angleB=90" if bend else "arc3",
+            },
+        )
+        if label:
+            middle = ((boxes[start].column + boxes[end].column) / 2, (boxes[start].row + boxes[end].row) / 2)
+            upright = abs(boxes[start].column - boxes[end].column) < 0.01
+            axes.annotate(
+                label[0],
+                middle,
+                (5, 0) if upright else (0, 4),
+                textcoords="offset points",
+                fontsize=8,
+                ha="left" if upright else "center",
+                va="center" if upright else "bottom",
+                alpha=0.85,
+            )
+    axes.set(xlim=(left - 0.02, right + 0.02), ylim=(min(rows) - 0.5, max(rows) + 0.5), title=title)
+    axes.axis("off")
+    return picture(figure, alt)
+
+
+def _box(axes: Any, box: Box) -> Any:
+    from matplotlib.patches import FancyBboxPatch
+
+    width, height = 0.86 * box.width, 0.56
+    patch = FancyBboxPatch(
+        (box.column - width / 2, box.row - height / 2),
+        width,
+        height,
+        linewidth=1.2,
+        boxstyle="round,pad=0,rounding_size=0.08",
+        edgecolor=box.colour,
+        facecolor=(*to_rgb(box.colour), 0.16),
+        url=box.link or None,
+    )
+    axes.add_patch(patch)
+    axes.text(box.column, box.row, box.text, ha="center", va="center", fontsize=9, url=box.link or None)
+    return patch
+
+
+_STYLES = ("-", "--", "-.", ":", "-", "--")
+"""Beside the colours, for those who cannot tell them apart."""
+
+
+def _cycled(values: Sequence[str]) -> Sequence[str]:
+    return tuple(values) * 8
+
+
+def _array(values: Values, *dimensions: int) -> NDArray[np.float64]:
+    """Return values as an array, refusing one of another number of dimensions."""
+    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+    if array.ndim not in dimensions:
+        wanted = " or ".join(map(str, dimensions))
+        raise ShapeError(f"values of shape {array.shape}: expected {wanted} dimensions")
+    return array
+
+
+def _coloured(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (rows, columns, RGBA): the sign is the colour, the magnitude how opaque it is."""
+    image = np.empty((*shares.shape, 4))
+    image[..., :3] = np.where(shares[..., None] >= 0, to_rgb(BLUE), to_rgb(ORANGE))
+    image[..., 3] = np.nan_to_num(np.clip(np.abs(shares), 0, 1)) * 0.9
+    return image
+
+
+def _named(axes: Any, rows: Sequence[str] | None, columns: Sequence[str] | None, shape: tuple[int, ...]) -> None:
+    """Write names at both axes, those of columns above and turned when they are long; or leave the numbers."""
+    if rows is not None:
+        axes.set_yticks(range(shape[0]), rows)
+    if columns is not None:
+        turned = sum(map(len, columns)) > 60 or max(map(len, columns)) * shape[1] > 90
+        axes.xaxis.tick_top()
+        axes.set_xticks(range(shape[1]), columns, rotation=45 if turned else 0, ha="left" if turned else "center")
+    axes.tick_params(length=0)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")

@@ -1,0 +1,100 @@
+"""A picture: SVG that takes the colour of its text from the page around it, and words for those who cannot see it."""
+
+import re
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from glassformer.errors import MissingDependencyError
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingDependencyError("pictures need matplotlib: pip install 'glassformer[pictures]'") from error
+
+__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PALETTE", "PURPLE", "RED", "Picture", "canvas", "picture"]
+
+BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#2f81c7", "#cf6a1b", "#3b9150", "#8f6ac8", "#d1495b", "#808080"
+"""Each has a contrast of at least 3 to white and to black, so that one picture serves both grounds."""
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawn picture; notebooks show it."""
+
+    svg: str
+    """One <svg> element; what is drawn in black has the colour of the text around it."""
+    alt: str
+    """What it shows, in words."""
+
+    def _repr_html_(self) -> str:
+        return f'<div class="gf-picture" style="overflow-x: auto">{self.svg}</div>'
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as an SVG file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure, Any]:
+    """Return a figure of so many inches and its axes, to draw on with matplotlib; `grid` goes to its `subplots`.
+
+    What is drawn in black takes the colour of the text around the picture. Choose other colours from `PALETTE`.
+
+    >>> figure, axes = canvas(4, 2)
+    >>> line = axes.plot([0, 1], [0, 1], color=BLUE)
+    >>> picture(figure, "a line that rises").alt
+    'a line that rises'
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(**grid)
+    for one in figure.axes:
+        one.set_facecolor("none")
+        one.spines[["top", "right"]].set_visible(False)
+        one.tick_params(labelsize=9)
+    return figure, axes
+
+
+def picture(figure: Figure, alt: str) -> Picture:
+    """Return what was drawn on a figure. `alt` says in a sentence what one can see, for those who cannot.
+
+    Raises:
+        ValueError: `alt` is blank.
+    """
+    if not alt.strip():
+        raise ValueError("alt is blank: say in words what the picture shows")
+    file = StringIO()
+    with rc_context({"svg.fonttype": "none", "image.composite_image": False, "svg.hashsalt": alt}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return Picture(_adapted(file.getvalue(), figure.get_figwidth(), figure.get_figheight(), alt), alt)
+
+
+def _adapted(svg: str, width: float, height: float, alt: str) -> str:
+    """Return the <svg> element without its preamble, in the colour of the text, with its alternative."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"#000000\b|(?<=: )black\b", "currentColor", svg)
+    svg = re.sub(r"font: ([^;]*?)'[^;]*", r"font: \1system-ui, sans-serif", svg)
+    # Ids count for the whole page, on which another picture may have the same ones.
+    names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
+    prefix = f"gf{abs(hash_of(svg)):x}-"
+    for name in names:
+        svg = re.sub(rf'(\bid="|href="#|url\(#){re.escape(name)}(?=["\)])', rf"\g<1>{prefix}{name}", svg)
+    view = re.search(r'viewBox="[^"]*"', svg)
+    assert view is not None
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
+        f'aria-label="{escape(alt)}" {view.group()} fill="currentColor" '
+        f'style="width: {96 * width:.0f}px; max-width: 100%; height: auto; aspect-ratio: {width:.2f} / {height:.2f}">'
+        f"<title>{escape(alt)}</title>"
+    )
+    return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1).strip()
+
+
+def hash_of(text: str) -> int:
+    """Return a number that depends on the text alone, not on the process."""
+    return crc32(text.encode())

@@ -1,0 +1,74 @@
+"""Pictures one after the other: a slider, a button that plays them, and no script beyond that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from glassformer.pictures.picture import Picture, hash_of
+
+__all__ = ["Player", "player"]
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Frames that a reader steps through; notebooks show it."""
+
+    frames: tuple[Picture, ...]
+    captions: tuple[str, ...]
+    seconds: float
+    """How long each frame stands when it plays."""
+
+    def _repr_html_(self) -> str:
+        name = f"gf-player-{hash_of(''.join(frame.svg for frame in self.frames)):x}"
+        shown = "".join(
+            f'<div class="gf-frame" style="{"" if place == 0 else "display: none"}">{frame._repr_html_()}'
+            f"<p>{escape(caption)}</p></div>"
+            for place, (frame, caption) in enumerate(zip(self.frames, self.captions, strict=True))
+        )
+        last = len(self.frames) - 1
+        return (
+            f'<div class="gf-player" id="{name}">'
+            f'<p><button type="button" aria-label="play or pause">▶</button> '
+            f'<input type="range" min="0" max="{last}" value="0" aria-label="frame"> '
+            f"<output>1 / {last + 1}</output></p>{shown}</div>"
+            f"<script>{_SCRIPT.replace('NAME', name).replace('PAUSE', str(int(1000 * self.seconds)))}</script>"
+        )
+
+
+def player(frames: Sequence[Picture], captions: Sequence[str] | None = None, *, seconds: float = 1.2) -> Player:
+    """Return pictures as one that a reader can play or step through; each frame's caption stands below it.
+
+    Raises:
+        ValueError: there are no frames, or not as many captions as frames.
+    """
+    texts = tuple(frame.alt for frame in frames) if captions is None else tuple(captions)
+    if not frames or len(texts) != len(frames):
+        raise ValueError(f"{len(frames)} frames and {len(texts)} captions: give at least one, and one caption each")
+    return Player(tuple(frames), texts, seconds)
+
+
+_SCRIPT = """
+(() => {
+  const root = document.getElementById("NAME");
+  const [button, slider, output] = ["button", "input", "output"].map((tag) => root.querySelector(tag));
+  const frames = [...root.querySelectorAll(".gf-frame")];
+  let timer = null;
+  const show = () => {
+    frames.forEach((frame, place) => { frame.style.display = place === Number(slider.value) ? "" : "none"; });
+    output.textContent = `${Number(slider.value) + 1} / ${frames.length}`;
+  };
+  const stop = () => { clearInterval(timer); timer = null; button.textContent = "▶"; };
+  slider.addEventListener("input", () => { stop(); show(); });
+  button.addEventListener("click", () => {
+    if (timer !== null) return stop();
+    if (Number(slider.value) === frames.length - 1) slider.value = 0;
+    show();
+    button.textContent = "⏸";
+    timer = setInterval(() => {
+      slider.value = Number(slider.value) + 1;
+      show();
+      if (Number(slider.value) === frames.length - 1) stop();
+    }, PAUSE);
+  });
+})();
+"""
