@@ -1,7 +1,9 @@
 """What the experiments share: the models that they train, and how they write down what they found."""
 
+import argparse
 import json
 import platform
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -39,7 +41,13 @@ _SHORT = ("training.steps=600", "training.validate_every=100", "training.metric_
 _ONE_HEAD = ("model.heads=1", "model.d_k=128", "model.d_v=128")
 # Deep and narrow, as it is depth that makes the placement of the norms matter.
 _DEEP = ("model.encoder_layers=6", "model.decoder_layers=6", "model.d_model=64", "model.heads=4", "model.d_ff=128")
-_DEEP = (*_DEEP, "training.steps=500", "training.validate_every=50", "training.metric_lines=100", "training.snapshots=0")
+_DEEP = (
+    *_DEEP,
+    "training.steps=500",
+    "training.validate_every=50",
+    "training.metric_lines=100",
+    "training.snapshots=0",
+)
 
 VARIANTS = {
     "demo": Variant(),
@@ -76,11 +84,25 @@ def curve(name: str, seed: int) -> list[dict[str, Any]]:
     return [{"step": line["step"], "loss": line["loss"], "exact": line["metric"][1]} for line in lines]
 
 
-def write(name: str, results: Mapping[str, Any], *, seeds: tuple[int, ...] = SEEDS) -> None:
+def arguments(description: str | None) -> argparse.Namespace:
+    """Return what the command of an experiment was told: limit (int or None), seeds (tuple), output (path or None)."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--limit", type=int, metavar="N", help="sentences or pairs of a split (default: all)")
+    parser.add_argument("--seeds", type=_seeds, default=SEEDS, metavar="S,S", help="which runs (default: 1,2,3)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write (default: the committed result)")
+    return parser.parse_args()
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    return tuple(int(seed) for seed in text.split(","))
+
+
+def write(name: str, results: Mapping[str, Any], namespace: argparse.Namespace) -> None:
     """Keep what an experiment found, with what somebody needs who repeats it."""
     about = {
-        "command": f"python book/experiments/measure/{name}.py",
-        "seeds": list(seeds),
+        "command": shlex.join(["python", f"book/experiments/measure/{name}.py", *sys.argv[1:]]),
+        "seeds": list(namespace.seeds),
+        "limit": namespace.limit,
         "versions": {
             "glassformer": version("glassformer"),
             "torch": torch.__version__,
@@ -88,9 +110,10 @@ def write(name: str, results: Mapping[str, Any], *, seeds: tuple[int, ...] = SEE
             "machine": platform.machine(),
         },
     }
-    path = RESULTS / f"{name}.json"
+    path = namespace.output or RESULTS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**about, **results}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    say(f"written: {path.relative_to(ROOT)}")
+    say(f"written: {path}")
 
 
 def say(text: str) -> None:
