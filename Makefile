@@ -1,25 +1,40 @@
 # Every command does its own set-up in .venv; CI calls the same ones.
 PYTHON ?= python3
 BIN := .venv/bin
+EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam
 # The build of PyTorch: where the package index has several, PIP_EXTRA_INDEX_URL chooses (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test quick check format clean
+.PHONY: demo test quick check book experiments wheel format clean
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show what it can do
 	$(BIN)/glassformer demo
 
 test: .venv/developer .venv/browser ## all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not book"
 
 quick: .venv/developer ## the quick tests, in a minute or two
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser and not book"
 
 check: .venv/developer ## style, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+book: .venv/developer .venv/browser runs/demo/explorer.html ## execute the chapters, build the site, look at it in a browser
+	$(BIN)/python book/site/build.py
+	$(BIN)/python -m pytest -m book tests/book
+	@echo "the book: $(BIN)/glassformer learn, or src/glassformer/site/index.html in a browser"
+
+runs/demo/explorer.html:
+	$(MAKE) demo
+
+experiments: .venv/developer ## measure everything that the book's experiments say, anew (some hours)
+	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done
+
+wheel: book ## the package with the book in it, into dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 format: .venv/developer ## put the code into shape
 	$(BIN)/ruff check --fix .

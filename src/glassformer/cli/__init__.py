@@ -16,6 +16,7 @@ from glassformer.cli.demo import demo
 from glassformer.cli.estimate import estimate
 from glassformer.cli.evaluate import evaluate
 from glassformer.cli.explore import explore
+from glassformer.cli.learn import learn
 from glassformer.cli.recipes import recipes
 from glassformer.cli.score import score
 from glassformer.cli.trace import trace
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, score, trace, explore, check, estimate, average, recipes):
+for command in (demo, train, translate, evaluate, score, trace, explore, check, estimate, average, recipes, learn):
     app.command()(command)
 
 

@@ -1,13 +1,12 @@
 """`glassformer explore`: every number of a model in the browser, served or as one page."""
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.cli.arguments import RunFolder
+from glassformer.cli.serving import serve_until_interrupted
 from glassformer.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -75,24 +74,9 @@ def _load(run: Path, text: str | None) -> "Translator":
 
 
 def _serve(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
-    import webbrowser
-
     from glassformer.explorer.server import DEFAULT_PORT, serve
 
     with serve(translator, text, port) as server:
         if port is None and server.server_port != DEFAULT_PORT:
             typer.echo(f"port {DEFAULT_PORT} is in use, so this one is at {server.server_port}", err=True)
-        typer.echo(f"explorer of {translator.bundle.folder}: {server.url}  (Ctrl-C ends it)")
-        sys.stdout.flush()
-        if browser and _has_display():
-            webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo()
-
-
-def _has_display() -> bool:
-    """Return whether somebody sits in front of this machine's screen."""
-    local = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    return sys.stdout.isatty() and bool(local)
+        serve_until_interrupted(server, f"explorer of {translator.bundle.folder}", server.url, browser=browser)

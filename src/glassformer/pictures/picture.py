@@ -1,7 +1,7 @@
 """A picture: SVG that takes the colour of its text from the page around it, and words for those who cannot see it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -27,7 +27,7 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 class Picture:
     """A drawn picture; notebooks show it."""
 
-    svg: str
+    svg: str = field(repr=False)
     """One <svg> element; what is drawn in black has the colour of the text around it."""
     alt: str
     """What it shows, in words."""

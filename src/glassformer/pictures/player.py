@@ -1,7 +1,7 @@
 """Pictures one after the other: a slider, a button that plays them, and no script beyond that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 from glassformer.pictures.picture import Picture, hash_of
@@ -13,7 +13,7 @@ __all__ = ["Player", "player"]
 class Player:
     """Frames that a reader steps through; notebooks show it."""
 
-    frames: tuple[Picture, ...]
+    frames: tuple[Picture, ...] = field(repr=False)
     captions: tuple[str, ...]
     seconds: float
     """How long each frame stands when it plays."""

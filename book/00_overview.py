@@ -1,0 +1,125 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The Transformer, from a token to a translation
+#
+# This book explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017): the encoder–decoder that
+# translates, with every number of it in sight. Each chapter asks one question, answers it in words, in the paper's
+# mathematics, line by line in code with each value and shape shown, and then once more with the library's own function,
+# which has to give the same numbers. All pictures are drawn from numbers that were computed on the page.
+#
+# Nothing here is a drawing board model. The examples look into a translator from English to French that `make demo` trains
+# in about four minutes on two processor cores, and the popular explanations ("the head that knows what *it* means") are
+# [experiments](experiments/pronoun.py): measured on whole test sets, with three models each, and with the result told
+# as it came out.
+
+# %% [markdown]
+# ## The whole architecture
+#
+# Source words enter at the lower left, go up through the encoder's layers and become the *memory*. The decoder on the right
+# reads the words that were written so far, looks at the memory, and gives a probability to each word that could come next.
+# Click a box: it leads to the chapter.
+
+# %% tags=["hide-input"]
+from glassformer import pictures
+from glassformer.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, Box
+
+boxes = {
+    "source": Box("source words", 0, 0, GREY, "01_embeddings.py"),
+    "source embedding": Box("embedding × √d_model", 0, 1, GREEN, "01_embeddings.py", 1.3),
+    "source positions": Box("+ positions", 0, 2, GREEN, "02_positions.py"),
+    "encoder attention": Box("self-attention\n(several heads)", 0, 3.2, ORANGE, "04_heads.py", 1.3),
+    "encoder norm 1": Box("add & norm", 0, 4.2, PURPLE, "06_residual.py"),
+    "encoder network": Box("feed-forward", 0, 5.2, BLUE, "07_feed_forward.py"),
+    "encoder norm 2": Box("add & norm", 0, 6.2, PURPLE, "06_residual.py"),
+    "memory": Box("memory", 0, 7.4, GREY, "08_encoder.py"),
+    "target": Box("target words so far", 2, 2.2, GREY, "09_decoder.py", 1.2),
+    "target embedding": Box("embedding × √d_model", 2, 3.2, GREEN, "01_embeddings.py", 1.3),
+    "target positions": Box("+ positions", 2, 4.2, GREEN, "02_positions.py"),
+    "decoder attention": Box("masked\nself-attention", 2, 5.4, ORANGE, "05_masks.py", 1.3),
+    "decoder norm 1": Box("add & norm", 2, 6.4, PURPLE, "06_residual.py"),
+    "cross": Box("cross-attention", 2, 7.4, ORANGE, "09_decoder.py", 1.3),
+    "decoder norm 2": Box("add & norm", 2, 8.4, PURPLE, "06_residual.py"),
+    "decoder network": Box("feed-forward", 2, 9.4, BLUE, "07_feed_forward.py"),
+    "decoder norm 3": Box("add & norm", 2, 10.4, PURPLE, "06_residual.py"),
+    "output": Box("linear → softmax", 2, 11.6, GREY, "10_output.py", 1.3),
+    "next": Box("probability of each next word", 2, 12.6, GREY, "12_decoding.py", 1.6),
+}
+encoder = ["source", "source embedding", "source positions", "encoder attention", "encoder norm 1", "encoder network"]
+encoder += ["encoder norm 2", "memory"]
+decoder = ["target", "target embedding", "target positions", "decoder attention", "decoder norm 1", "cross"]
+decoder += ["decoder norm 2", "decoder network", "decoder norm 3", "output", "next"]
+arrows = [*zip(encoder, encoder[1:]), *zip(decoder, decoder[1:]), ("memory", "cross", "key, value")]
+pictures.flow(boxes, arrows, alt="The Transformer: encoder on the left, decoder on the right, the memory between them")
+
+# %% [markdown]
+# ## The chapters
+#
+# | chapter | its question |
+# |---|---|
+# | [Words and embeddings](01_embeddings.py) | How does a word become numbers? |
+# | [Positions](02_positions.py) | How does the model know which word comes first? |
+# | [Attention](03_attention.py) | How does a word gather what it needs from the others? |
+# | [Many heads](04_heads.py) | Why look several times at once? |
+# | [Masks](05_masks.py) | What must not be looked at, and how is it hidden? |
+# | [Add and norm](06_residual.py) | How does a deep stack stay trainable? |
+# | [Feed-forward](07_feed_forward.py) | What is done with what was gathered? |
+# | [The encoder](08_encoder.py) | What comes out when all of it is put together, line by line? |
+# | [The decoder](09_decoder.py) | How does the output look back at the input? |
+# | [Output and loss](10_output.py) | How do numbers become words, and how wrong is a word? |
+# | [Training](11_training.py) | How does it learn, from nothing? |
+# | [Decoding](12_decoding.py) | How is a sentence chosen, word by word? |
+# | [By hand](13_by_hand.py) | Can every number of a whole Transformer be followed with a pencil? |
+# | [Real corpora](14_corpora.py) | What changes with a corpus of your own? |
+#
+# Then the [experiments](experiments/pronoun.py), the [errata](errata.py) (mistakes that many tutorials make, each shown
+# failing and put right), and the reading maps for those who come from [a tutorial](maps/encoder_notebook.toml) or from
+# [the paper](maps/paper.toml).
+
+# %% [markdown]
+# ## How to read it
+#
+# On the site, read and click. Each chapter is also a plain Python file in the folder `book/`, a notebook in Jupytext's
+# percent format: open it in Jupyter (with the `jupytext` package, "Open With → Notebook"), in VS Code, or paste its cells one
+# after the other into a Python interpreter. The chapters that look into the demo model need it to be there:
+#
+# ```sh
+# make demo   # trains it, in about four minutes
+# make book   # executes all chapters and builds this site
+# ```
+#
+# Every model can be watched at work in [the explorer](../runs/demo/explorer.html), which computes the forward pass anew in
+# your browser and shows how each number was made. Here it is, live, with the demo model inside:
+
+# %% tags=["hide-input"]
+from IPython.display import IFrame
+
+IFrame("../runs/demo/explorer.html", width="100%", height=720)
+
+# %% [markdown]
+# ## Words that are used throughout
+#
+# | symbol | meaning | the paper's base model |
+# |---|---|---|
+# | $B$ | batch size: sentences that are computed at once | |
+# | $S$, $T$ | length of the source, of the target, in tokens | |
+# | $V$ | size of the vocabulary | about 37 000 |
+# | $d_{\mathrm{model}}$ | width of the numbers that represent one token | 512 |
+# | $h$ | number of attention heads | 8 |
+# | $d_k$, $d_v$ | width of a head's query and key; of its value | 64, 64 |
+# | $d_{ff}$ | inner width of the feed-forward network | 2048 |
+# | $N$ | layers of the encoder, and of the decoder | 6 |
+#
+# *Source* is what goes in, *target* what comes out, *memory* the encoder's output. A *mask* is True where one may look.
+# *Scores* stand before a softmax, *weights* behind it; *logits* are the scores of the vocabulary. Sections such as §3.2.1 are
+# the paper's.

@@ -1,0 +1,124 @@
+"""Build the book: execute its chapters, and make one static site of them that needs no network.
+
+python book/site/build.py                     the whole site, into src/glassformer/site/ (what `glassformer learn` opens)
+python book/site/build.py --only attention    these chapters alone, into build/book/site-attention/
+
+A chapter is executed anew when it, the library, an experiment's result or the demo model has changed.
+"""
+
+import argparse
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from shutil import copyfile, rmtree
+from time import perf_counter
+
+import nbformat
+from chapters import BOOK, CHAPTERS, Chapter, executed
+from links import broken_links
+from maps import MAPS, map_page
+from pages import localised, notebook_page, source_page, with_contents
+from sphinx.application import Sphinx
+
+ROOT = BOOK.parent
+BUILD = ROOT / "build" / "book"
+SITE = ROOT / "src" / "glassformer" / "site"
+DEMO = ROOT / "runs" / "demo"
+LANGUAGES = {"en": "", "zh": "zh"}
+"""Each language's folder in the site."""
+
+
+def main() -> None:
+    """Execute, write pages in both languages, build them, check the links."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="names such as attention or experiments/beam")
+    parser.add_argument("--again", action="store_true", help="execute all chapters again")
+    only, again = vars(parser.parse_args()).values()
+    if not (DEMO / "model.safetensors").exists():
+        sys.exit(f"{DEMO} is not there, and the book looks into its model: run `make demo` first")
+    if unknown := set(only or ()) - {chapter.name for chapter in CHAPTERS}:
+        sys.exit(f"no chapter is called {', '.join(unknown)}; there are {', '.join(one.name for one in CHAPTERS)}")
+    chosen = [chapter for chapter in CHAPTERS if not only or chapter.name in only]
+    out = SITE if not only else BUILD / f"site-{'-'.join(only).replace('/', '-')}"
+    notebooks = execute_all(chosen, again)
+    rmtree(out, ignore_errors=True)
+    for language, folder in LANGUAGES.items():
+        pages = {
+            chapter.name: page
+            for chapter in chosen
+            if (page := localised(chapter, notebooks[chapter.name], language)) is not None
+        }
+        if pages:
+            build_site(pages, language, out / folder, whole=not only)
+    if (DEMO / "explorer.html").exists():
+        copyfile(DEMO / "explorer.html", out / "explorer.html")
+    problems = [] if only else broken_links(out)
+    sys.exit("\n".join(problems) if problems else None)
+
+
+def execute_all(chosen: list[Chapter], again: bool) -> dict[str, nbformat.NotebookNode]:
+    """Return the executed notebooks by name; chapters run side by side, one thread each."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # two at once with two threads each would be several times slower
+    notebooks, start = {}, perf_counter()
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        # The longest first, so that none is left to run alone at the end.
+        jobs = [pool.submit(executed, chapter, again) for chapter in sorted(chosen, key=lambda one: -one.seconds)]
+        for done, job in enumerate(as_completed(jobs), start=1):
+            chapter, notebook, seconds = job.result()
+            notebooks[chapter.name] = notebook
+            say(f"[{done}/{len(jobs)}] {chapter.name}: {f'{seconds:.0f} s' if seconds else 'as it was'}")
+    say(f"chapters: {perf_counter() - start:.0f} s")
+    return notebooks
+
+
+def build_site(pages: dict[str, nbformat.NotebookNode], language: str, out: Path, *, whole: bool) -> None:
+    """Write one language's pages, and let Sphinx make a site of them; a warning is an error."""
+    source, doctrees = BUILD / "source" / out.name / language, BUILD / "doctrees" / out.name / language
+    rmtree(source, ignore_errors=True)
+    maps = [name for name in MAPS if whole and (language == "en" or MAPS[name].translated)]
+    names = {*pages, *(f"maps/{name}" for name in maps)}
+    files: set[str] = set()
+    for name, notebook in pages.items():
+        page, linked = notebook_page(name, notebook, names, language)
+        files |= linked
+        write(source / f"{name}.ipynb", nbformat.writes(page))
+    for name in maps:
+        page, linked = map_page(name, names, language)
+        files |= linked
+        write(source / f"maps/{name}.md", page)
+    if language == "en":
+        for file in sorted(files):
+            write(source / f"source/{file}.md", source_page(file))
+    with_contents(source, list(pages), maps, language)
+    switches = {name: LANGUAGES for name in names if language == "zh" or is_translated(name)}
+    settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}
+    app = Sphinx(
+        source, BOOK / "site", out, doctrees, "html", settings, status=None, warningiserror=True, freshenv=True
+    )
+    app.build(force_all=True)
+    if app.statuscode:
+        sys.exit(app.statuscode)
+    say(f"{language}: {len(names)} pages in {out.relative_to(ROOT)}")
+
+
+def is_translated(name: str) -> bool:
+    """Return whether a page exists in Chinese too."""
+    if name.startswith("maps/"):
+        return MAPS[name.removeprefix("maps/")].translated
+    return next(chapter for chapter in CHAPTERS if chapter.name == name).translation.exists()
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page's source, with the folders that it needs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def say(text: str) -> None:
+    """Tell whoever waits how far it is."""
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""The chapters, in their order, and their execution."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+
+BOOK = Path(__file__).parents[1]
+ROOT = BOOK.parent
+EXECUTED = ROOT / "build" / "book" / "executed"
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One notebook of the book."""
+
+    path: Path
+    name: str
+    """The name of its page: "attention", "experiments/beam"."""
+
+    @property
+    def translation(self) -> Path:
+        """Where its text in Chinese is, if it is."""
+        return BOOK / "zh" / f"{self.path.stem}.md"
+
+    @property
+    def seconds(self) -> float:
+        """How long its execution took last time; the longest there are, if it was never executed."""
+        path = EXECUTED / f"{self.name}.ipynb"
+        return nbformat.read(path, 4).metadata.glassformer.seconds if path.exists() else float("inf")
+
+
+def page_name(path: Path) -> str:
+    """Return the name of a chapter's page: without its number, the overview is the first page."""
+    number, _, name = path.stem.partition("_")
+    if path.parent != BOOK:
+        return f"{path.parent.name}/{path.stem}"
+    return path.stem if not number.isdigit() else "index" if int(number) == 0 else name
+
+
+def _chapters() -> tuple[Chapter, ...]:
+    order = (
+        "pronoun",
+        "hidden_key",
+        "patching",
+        "bank",
+        "parts",
+        "one_head",
+        "norms",
+        "alignment",
+        "importance",
+        "beam",
+    )
+    paths = [*sorted(BOOK.glob("[0-9][0-9]_*.py")), *(BOOK / "experiments" / f"{name}.py" for name in order)]
+    return tuple(Chapter(path, page_name(path)) for path in (*paths, BOOK / "errata.py") if path.exists())
+
+
+CHAPTERS = _chapters()
+
+
+def executed(chapter: Chapter, again: bool = False) -> tuple[Chapter, nbformat.NotebookNode, float]:
+    """Return a chapter's notebook with its outputs, and how long its execution took; 0 = nothing has changed since.
+
+    Raises:
+        RuntimeError: a cell failed, or something was written to stderr.
+    """
+    kept, digest = EXECUTED / f"{chapter.name}.ipynb", _digest(chapter)
+    if not again and kept.exists() and (old := nbformat.read(kept, 4)).metadata.glassformer.digest == digest:
+        return chapter, old, 0.0
+    notebook = jupytext.read(chapter.path)
+    start = perf_counter()
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": chapter.path.parent}},
+        extra_arguments=["--log-level=40"],
+    )
+    try:
+        client.execute()
+    except Exception as error:
+        raise RuntimeError(f"{chapter.path.relative_to(ROOT)}: {error}") from error
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if output.get("name") == "stderr":
+                raise RuntimeError(f"{chapter.path.relative_to(ROOT)} writes to stderr:\n{output.text}\n{cell.source}")
+    seconds = perf_counter() - start
+    notebook.metadata["glassformer"] = {"digest": digest, "seconds": seconds}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, kept)
+    return chapter, notebook, seconds
+
+
+def _digest(chapter: Chapter) -> str:
+    """Return a digest of all that a chapter's outputs depend on."""
+    digest = hashlib.sha256(_surroundings())
+    digest.update(chapter.path.read_bytes())
+    results = BOOK / "experiments" / "results"
+    for path in sorted(results.glob("*.json")):
+        if path.stem in chapter.path.read_text(encoding="utf-8"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _surroundings() -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    digest.update((ROOT / "runs" / "demo" / "model.safetensors").read_bytes())
+    return digest.digest()

@@ -1,0 +1,37 @@
+"""Sphinx's settings; what depends on the language comes from build.py."""
+
+project = "glassformer"
+author = "the authors of glassformer"
+copyright = "the authors of glassformer; Apache-2.0"
+html_title = "glassformer"
+html_short_title = "glassformer"
+extensions = ["myst_nb", "mathml", "sphinx_copybutton"]
+
+nb_execution_mode = "off"
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_links_external_new_tab = False
+suppress_warnings = ["myst.header"]
+html_math_renderer = "mathml"
+nitpicky = True
+
+html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["book.css"]
+templates_path = ["templates"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_show_search_summary = False  # reads the pages by fetch, which a browser refuses to files
+html_use_index = False
+html_theme_options = {"top_of_page_buttons": []}
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "language.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+copybutton_exclude = ".linenos, .gp, .go"

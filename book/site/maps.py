@@ -1,0 +1,75 @@
+"""Reading maps: from the steps of a tutorial, or the paper's sections, to chapters, code and the explorer."""
+
+import json
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from chapters import BOOK
+from pages import addresses, definitions, with_links
+
+HEADS = {
+    "en": ("Step", "Chapter", "Code", "In the explorer"),
+    "zh": ("步骤", "章节", "代码", "在浏览器中查看"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """One reading map, as its file has it; texts in Chinese end in "_zh"."""
+
+    data: dict[str, Any]
+
+    @property
+    def translated(self) -> bool:
+        """Return whether it is there in Chinese too."""
+        return "title_zh" in self.data
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """Its rows."""
+        return self.data["steps"]
+
+
+MAPS = {
+    path.stem: Map(tomllib.loads(path.read_text(encoding="utf-8"))) for path in sorted((BOOK / "maps").glob("*.toml"))
+}
+
+
+def map_page(name: str, names: set[str], language: str) -> tuple[str, set[str]]:
+    """Return a map as Markdown, and the library's files that it leads to."""
+    files: set[str] = set()
+    address = addresses(BOOK, f"maps/{name}", names, language, files)
+    end = "" if language == "en" else "_zh"
+    data = MAPS[name].data
+    rows = [_row(step, end) for step in MAPS[name].steps]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (HEADS[language], ["---"] * 4, *rows))
+    return with_links(f"# {data[f'title{end}']}\n\n{data[f'text{end}']}\n\n{table}\n", address), files
+
+
+def _row(step: dict[str, Any], end: str) -> list[str]:
+    chapters = [f"[{chapter['name' + end]}]({chapter['page']})" for chapter in step["chapters"]]
+    return [step[f"step{end}"], "<br>".join(chapters), "<br>".join(map(_code, step.get("code", ()))), _explorer(step)]
+
+
+def place(code: str) -> tuple[str, str]:
+    """Return file and name of "model/attention.py#attention"."""
+    file, _, name = code.partition("#")
+    return file, name
+
+
+def _code(code: str) -> str:
+    file, name = place(code)
+    if not name:
+        return f"[{file}](../src/glassformer/{file})"
+    first, last = definitions(file)[name]
+    return f"[`{name}`](../src/glassformer/{file}#{name})<br>{file}:{first}–{last}"
+
+
+def _explorer(step: dict[str, Any]) -> str:
+    """Return a link to the explorer that shows a point or a panel."""
+    if point := step.get("point"):
+        state = quote(json.dumps({"name": point, "head": 0}, separators=(",", ":")), safe=":,")
+        return f"[{point}](../runs/demo/explorer.html#point={state}&stage=point)"
+    return f"[{panel}](../runs/demo/explorer.html#panel={panel})" if (panel := step.get("panel")) else "–"

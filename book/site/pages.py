@@ -1,0 +1,202 @@
+"""What Sphinx reads: notebooks in a language, with links that fit the site, and the library's files to look into."""
+
+import ast
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from html import escape
+from pathlib import Path, PurePosixPath
+
+import nbformat
+from chapters import BOOK, CHAPTERS, Chapter, page_name
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+LIBRARY = BOOK.parent / "src" / "glassformer"
+CONTENTS = {
+    "en": ("The Transformer", "Experiments", "Put right", "Reading maps"),
+    "zh": ("Transformer", "实验", "勘误", "阅读地图"),
+}
+
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+_ADDRESS = re.compile(r'((?:xlink:)?href|src)="([^"]+)"')
+
+
+def key(text: str) -> str:
+    """Return what names a cell's English text in its translation."""
+    return hashlib.sha256(text.strip().encode()).hexdigest()[:8]
+
+
+def translations(path: Path) -> dict[str, str]:
+    """Return the Chinese text of each cell of a chapter, by the key of its English text."""
+    _, *parts = re.split(r"^<!-- cell ([0-9a-f]{8}) -->\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) -> nbformat.NotebookNode | None:
+    """Return an executed notebook with its text in a language, or None if there is no translation.
+
+    Raises:
+        ValueError: the English text of a cell has changed since it was translated.
+    """
+    notebook = nbformat.from_dict(notebook)
+    if language == "en":
+        return notebook
+    if not chapter.translation.exists():
+        return None
+    texts = translations(chapter.translation)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            if key(cell.source) not in texts:
+                raise ValueError(
+                    f"{chapter.translation.relative_to(BOOK.parent)} has no cell {key(cell.source)}, whose English text "
+                    f"begins {cell.source[:60]!r}: run `python book/site/translate.py {chapter.path.stem}`, and translate it"
+                )
+            cell.source = _with_english_anchors(cell.source, texts[key(cell.source)])
+    return notebook
+
+
+def _with_english_anchors(english: str, text: str) -> str:
+    """Return a translation whose headings can be linked to by the English ones' anchors."""
+    anchors = iter(re.findall(r"^#+ (.*)$", english, flags=re.MULTILINE))
+
+    def anchored(match: re.Match[str]) -> str:
+        anchor = slug(next(anchors, ""))
+        return f'<span id="{anchor}"></span>\n\n{match.group()}' if anchor else match.group()
+
+    return re.sub(r"^#{2,} .*$", anchored, text, flags=re.MULTILINE) if _count(english) == _count(text) else text
+
+
+def _count(text: str) -> int:
+    return len(re.findall(r"^##+ ", text, flags=re.MULTILINE))
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that Sphinx gives a heading."""
+    from docutils.nodes import make_id
+
+    return make_id(re.sub(r"[`*_$]", "", heading))
+
+
+def notebook_page(
+    name: str, notebook: nbformat.NotebookNode, names: set[str], language: str
+) -> tuple[nbformat.NotebookNode, set[str]]:
+    """Return a page's notebook with the site's own links, and the library's files that it leads to."""
+    path = next(chapter.path for chapter in CHAPTERS if chapter.name == name)
+    files: set[str] = set()
+    address = addresses(path.parent, name, names, language, files)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = with_links(cell.source, address)
+        for output in cell.get("outputs", ()):
+            if html := output.get("data", {}).get("text/html"):
+                output.data["text/html"] = _ADDRESS.sub(lambda m: f'{m[1]}="{address(m[2])}"', html)
+    return notebook, files
+
+
+def with_links(text: str, address: Callable[[str], str]) -> str:
+    """Return Markdown whose links lead where `address` says; code is left alone."""
+    parts = re.split(r"(^```.*?^```|`[^`\n]*`(?!\]))", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(
+        part if place % 2 and not part.endswith("`]") else _linked(part, address) for place, part in enumerate(parts)
+    )
+
+
+def _linked(text: str, address: Callable[[str], str]) -> str:
+    def link(match: re.Match[str]) -> str:
+        there = address(match[2])
+        return match[0] if there == match[2] else f'<a href="{escape(there)}">{match[1]}</a>'
+
+    return _LINK.sub(link, text)
+
+
+def addresses(folder: Path, page: str, names: set[str], language: str, files: set[str]) -> Callable[[str], str]:
+    """Return what turns an address as it stands in a file of that folder into that of the site, seen from a page.
+
+    Library files that are met are added to `files`. What is neither a chapter, nor the library, nor the explorer stays.
+    """
+    top = "../" * page.count("/")
+    english = top if language == "en" else f"../{top}"
+
+    def address(target: str) -> str:
+        where, _, anchor = target.partition("#")
+        end = f"#{anchor}" if anchor else ""
+        if not where or "://" in where:
+            return target
+        path = Path(os.path.normpath(folder / where))
+        if path.suffix == ".py" and path.is_relative_to(BOOK):
+            name = page_name(path)
+            return f"{top if name in names else english}{name}.html{end}"
+        if path.is_relative_to(BOOK / "maps"):
+            name = f"maps/{path.stem}"
+            return f"{top if name in names else english}{name}.html{end}"
+        if path.suffix == ".py" and path.is_relative_to(LIBRARY):
+            file = str(PurePosixPath(path.relative_to(LIBRARY)))
+            files.add(file)
+            return f"{english}source/{file}.html{end}"
+        if path == BOOK.parent / "runs" / "demo" / "explorer.html":
+            return f"{english}explorer.html{end}"
+        return target
+
+    return address
+
+
+def source_page(file: str) -> str:
+    """Return a page that shows a file of the library; its classes and functions can be linked to by name."""
+    code = (LIBRARY / file).read_text(encoding="utf-8")
+    html = highlight(code, PythonLexer(), HtmlFormatter(linenos="inline", linespans="line", wrapcode=True))
+    for name, (first, _) in definitions(file).items():
+        html = html.replace(f'<span id="line-{first}">', f'<span id="{name}"></span><span id="line-{first}">', 1)
+    return f"---\norphan: true\n---\n\n# glassformer/{file}\n\n```{{raw}} html\n{html}\n```\n"
+
+
+def definitions(file: str) -> dict[str, tuple[int, int]]:
+    """Return the first and the last line of each class, function, method and constant of a library file, by name."""
+    lines: dict[str, tuple[int, int]] = {}
+
+    def visit(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                lines[prefix + node.name] = node.lineno, node.end_lineno or node.lineno
+            if isinstance(node, ast.ClassDef):
+                visit(node.body, f"{prefix}{node.name}.")
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    lines[prefix + target.id] = node.lineno, node.end_lineno or node.lineno
+
+    visit(ast.parse((LIBRARY / file).read_text(encoding="utf-8")).body, "")
+    return lines
+
+
+def with_contents(source: Path, names: list[str], maps: list[str], language: str) -> None:
+    """Put the table of contents at the end of the first page, which is made if it is not there."""
+    main, experiments, errata = (
+        [name for name in names if name != "index" and kind == _kind(name)]
+        for kind in ("main", "experiments", "errata")
+    )
+    parts = (main, experiments, errata, [f"maps/{name}" for name in maps])
+    trees = "".join(
+        "```{toctree}\n:hidden:\n:caption: " + caption + "\n\n" + "\n".join(part) + "\n```\n\n"
+        for caption, part in zip(CONTENTS[language], parts, strict=True)
+        if part
+    )
+    index = source / "index.ipynb"
+    if index.exists():
+        notebook = nbformat.read(index, 4)
+        notebook.cells.append(nbformat.v4.new_markdown_cell(trees))
+        nbformat.write(notebook, index)
+    else:
+        (source / "index.md").write_text(f"# glassformer\n\n{trees}", encoding="utf-8")
+
+
+def _kind(name: str) -> str:
+    return name if name == "errata" else "experiments" if name.startswith("experiments/") else "main"

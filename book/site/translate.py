@@ -1,0 +1,29 @@
+"""Write or refresh the file of a chapter's Chinese text: cells whose English text is new stand there in English.
+
+python book/site/translate.py 03_attention
+"""
+
+import sys
+
+import jupytext
+from chapters import BOOK
+from pages import key, translations
+
+
+def refresh(stem: str) -> None:
+    """Bring the cells of book/zh/STEM.md into the order of the chapter; old ones go, new ones come in English."""
+    path = BOOK / "zh" / f"{stem}.md"
+    texts = translations(path) if path.exists() else {}
+    cells = [cell.source.strip() for cell in jupytext.read(BOOK / f"{stem}.py").cells if cell.cell_type == "markdown"]
+    missing = [text for text in cells if key(text) not in texts]
+    path.parent.mkdir(exist_ok=True)
+    parts = [f"<!-- cell {key(text)} -->\n{texts.get(key(text), text)}\n" for text in cells]
+    path.write_text("\n".join(parts), encoding="utf-8")
+    print(f"{path}: {len(cells)} cells, {len(missing)} to translate")
+    for text in missing:
+        print(f"  {key(text)} {text.splitlines()[0][:80]}")
+
+
+if __name__ == "__main__":
+    for stem in sys.argv[1:]:
+        refresh(stem)
