@@ -1,0 +1,838 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Attention
+#
+# ## The question
+#
+# Read these two sentences.
+#
+# > I **swam** across the **river** to get to the other **bank**.
+# >
+# > I **drove** across the **road** to get to the **bank**.
+#
+# You know at once which bank is the edge of a river and which one keeps money. The word itself did not tell you: it
+# has the same four letters in both. Other words told you, and they stand far away.
+#
+# For a model a word is a list of numbers, a *vector*, that it takes from a table ([embeddings](01_embeddings.py)).
+# The table has one row for *bank*, so both sentences start with the same vector. The question of this chapter:
+#
+# **How can the vector of a word take up what it needs from the other words of the sentence, however far away they
+# are?**
+#
+# The answer of the paper is *attention*: each word takes a weighted average over all words, and it works out the
+# weights itself. This chapter builds that up in small steps. At the end it is one line of code.
+
+# %%
+import math
+
+import torch
+
+import glassformer as gf
+from glassformer import pictures
+
+torch.manual_seed(1)
+torch.set_printoptions(precision=4, sci_mode=False)
+
+# %% [markdown]
+# ## The intuition
+#
+# ### A weighted average
+#
+# Start with five words, and three made-up coordinates that one can read: how much a word has to do with *water*, with
+# *money*, and with *moving*. The word *bank* is half water, half money.
+
+# %%
+words = ["I", "swam", "to", "the", "bank"]
+x = torch.tensor(
+    [
+        # water, money, moving
+        [0.0, 0.0, 0.0],  # I
+        [3.0, 0.0, 1.0],  # swam
+        [0.0, 0.0, 1.0],  # to
+        [0.0, 0.0, 0.0],  # the
+        [2.0, 2.0, 0.0],  # bank
+    ]
+)
+x.shape  # 5 words, 3 coordinates
+
+# %% [markdown]
+# Mix the words: 50 % of the new *bank* is the old one, 40 % is *swam*, and the rest is shared. Weights that are not
+# negative and sum to 1 make a *weighted average*. In Python `weights @ x` does it: each row of `x` times its weight,
+# all added up.
+
+# %%
+fixed = torch.tensor([0.03, 0.40, 0.04, 0.03, 0.50])
+assert math.isclose(fixed.sum(), 1, rel_tol=1e-6)
+fixed @ x  # 0.03 · I + 0.40 · swam + 0.04 · to + 0.03 · the + 0.50 · bank
+
+# %% [markdown]
+# The new vector has more water (2.2) than money (1.0). So far, so good. But these weights say "take 40 % of the
+# second word", whatever the second word is. In "On Monday I went to the bank" the second word is *Monday*. Fixed
+# weights cannot know where the helpful word stands. **The weights have to depend on the words.**
+#
+# ### The dot product: do two profiles agree?
+#
+# We need a number that says how well two vectors fit together. Think of films. Describe a film by how much *romance*,
+# *action* and *comedy* it has, and a viewer by how much they like each of these (negative: they dislike it). Multiply
+# cell by cell and add up: that is the *dot product* (`@` between two vectors). Where both agree, the product is
+# positive; where they disagree, it is negative; what a viewer does not care about (0) does not count.
+
+# %%
+tastes = ["romance", "action", "comedy"]
+film = torch.tensor([4.0, -1.0, 3.0])  # a romantic comedy, hardly any action
+ann = torch.tensor([3.0, -2.0, 2.0])
+ben = torch.tensor([-2.0, 4.0, 1.0])
+print("Ann:", (film * ann).tolist(), "sum", (film @ ann).item())
+print("Ben:", (film * ben).tolist(), "sum", (film @ ben).item())
+assert film @ ann == 4 * 3 + (-1) * (-2) + 3 * 2 == 20
+assert film @ ben == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
+
+# %% [markdown]
+# The picture shows the same, cell by cell: two profiles above each other, their products below, and the sum at the
+# right. Blue is positive, orange negative. Look at the third row: one column of blue says *yes* to this film, one of
+# orange *no*.
+
+# %% tags=["hide-input"]
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
+
+
+def cells(axes, left, top, values, shape=".0f", limit=None):
+    """Draw a matrix as coloured cells with numbers, its upper left corner at (left, top)."""
+    rows = torch.as_tensor(values).tolist()
+    limit = limit or max(abs(value) for row in rows for value in row) or 1
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            colour = pictures.BLUE if value >= 0 else pictures.ORANGE
+            face = (*to_rgb(colour), 0.75 * min(1, abs(value) / limit))
+            axes.add_patch(Rectangle((left + j, top - i - 1), 1, 1, facecolor=face, edgecolor=pictures.GREY, lw=0.6))
+            text = format(value, shape).replace("-", "−")
+            axes.text(left + j + 0.5, top - i - 0.5, text, ha="center", va="center", fontsize=9)
+
+
+def dot_products(pairs, columns, alt, width=7.4, height=1.9, label=1.9):
+    """Draw (name, vector, name, vector) pairs, their products and the sums."""
+    figure, several = pictures.canvas(width, height, ncols=len(pairs), squeeze=False)
+    for axes, (first, a, second, b) in zip(several[0], pairs, strict=True):
+        n = len(columns)
+        limit = max(a.abs().max(), b.abs().max()).item()
+        cells(axes, 0, 3.5, [a.tolist()], limit=limit)
+        cells(axes, 0, 2.4, [b.tolist()], limit=limit)
+        cells(axes, 0, 1.0, [(a * b + 0.0).tolist()])
+        for y, name in ((3.0, first), (1.9, second), (0.5, "product")):
+            axes.text(-0.12, y, name, ha="right", va="center", fontsize=9)
+        for j, name in enumerate(columns):
+            axes.text(j + 0.5, 3.65, name, ha="center", va="bottom", fontsize=8)
+        axes.text(n + 0.12, 0.5, f"sum {(a @ b).item():.0f}".replace("-", "−"), va="center", fontsize=11, weight="bold")
+        axes.set(xlim=(-label, n + 1.5), ylim=(-0.1, 4.3))
+        axes.axis("off")
+    return pictures.picture(figure, alt)
+
+
+dot_products(
+    [("film", film, "Ann", ann), ("film", film, "Ben", ben)],
+    tastes,
+    "The film's profile (4, −1, 3) above Ann's (3, −2, 2): products 12, 2, 6, sum 20. Above Ben's (−2, 4, 1): sum −9.",
+)
+
+# %% [markdown]
+# Two remarks that will matter. The dot product grows with the *length* of the vectors, not only with their agreement:
+# it is not limited to 1. And one strong disagreement can outweigh several agreements, as it is a sum.
+#
+# ### Weights that depend on the words
+#
+# Now let *bank* look for the words that fit it: the dot product of its vector with each vector of the sentence. These
+# numbers are called *scores*. To make weights of them we need numbers that are positive and sum to 1. That is what
+# the *softmax* does: it takes $e$ (2.718…) to the power of each score, and divides by the sum of all these.
+#
+# $$\mathrm{softmax}(s)_j = \frac{e^{s_j}}{\sum_i e^{s_i}}$$
+
+# %%
+scores = x @ x[4]  # the dot product of each word with "bank"
+weights = torch.exp(scores) / torch.exp(scores).sum()
+torch.testing.assert_close(weights, scores.softmax(0))
+for word, score, weight in zip(words, scores, weights, strict=True):
+    print(f"{word:5} score {score:4.1f}  weight {weight:.4f}")
+
+print("bank becomes", weights @ x)
+
+# %% [markdown]
+# It has turned towards water. In another sentence the same word, with the same vector, turns the other way:
+
+# %%
+x_paid = x.clone()
+x_paid[1] = torch.tensor([0.0, 3.0, 1.0])  # "paid" in the place of "swam"
+weights_paid = (x_paid @ x_paid[4]).softmax(0)
+new, new_paid = weights @ x, weights_paid @ x_paid
+assert torch.equal(x[4], x_paid[4])
+assert new[0] > new[1]
+assert new_paid[1] > new_paid[0]
+print("… swam to the bank:", new)
+print("… paid to the bank:", new_paid)
+
+# %% [markdown]
+# That is self-attention already: *self*, as the words of one sentence look at each other. It has one weakness left. A
+# word that looks like *bank* gets the weight, so every word mostly finds itself, and nothing in it can be learned.
+# What is missing is that a word may *look for* something else than it *is*.
+#
+# ### Query, key, value: where the words come from
+#
+# They come from databases. You hand a database a *query*, it compares the query with the *keys* of its records, and
+# it hands back the *value* of the record whose key is the same.
+
+# %%
+database = {"animal": "masculine", "street": "feminine"}  # key: value
+database["street"]  # the query "street" equals one key
+
+# %% [markdown]
+# Attention is a *soft* lookup. A query is compared with all keys by dot products; the fit need not be exact. And it
+# hands back not one value but the average of all values, each weighted by how well its key fits.
+#
+# Each word makes three vectors from its own:
+#
+# - its **query** is a *question*: what am I looking for?
+# - its **key** is an *advertisement*: what do I have to offer, and to whom?
+# - its **value** is the *content handed over* to those whose question fits.
+#
+# Take "The animal didn't cross the street because **it** was too tired". To write *it* in French, a model needs the
+# gender of the noun that *it* stands for. The word *it* asks: "which noun before me is something that can be tired?"
+# Here is what such vectors could look like. In a trained model nobody writes labels onto the coordinates; we make
+# them up so that you can read them. First a picture of **a key vector** by itself: each cell answers one question
+# that somebody may ask.
+
+# %%
+properties = ["noun", "alive", "wide"]
+key_animal = torch.tensor([3.0, 4.0, -1.0])
+key_street = torch.tensor([3.0, -3.0, 4.0])
+# "it … tired" looks for a noun that is alive, and does not care about width.
+query_tired = torch.tensor([2.0, 3.0, 0.0])
+# "it … wide" looks for a noun that is wide, and rather not alive.
+query_wide = torch.tensor([2.0, -1.0, 3.0])
+
+# %% tags=["hide-input"]
+pictures.heat_map(
+    torch.stack([key_animal, key_street]),
+    ["key of “animal”", "key of “street”"],
+    properties,
+    alt="Two key vectors as coloured cells. “animal”: noun 3, alive 4, wide −1. “street”: noun 3, alive −3, wide 4.",
+    numbers=".0f",
+    width=4.6,
+)
+
+# %% [markdown]
+# Then the queries meet the keys. It is the film again: the key is the film's profile, the query the viewer's taste.
+# Look at the sums: the tired *it* finds *animal*, the wide *it* finds *street*.
+
+# %% tags=["hide-input"]
+dot_products(
+    [
+        ("key animal", key_animal, "query (tired)", query_tired),
+        ("key street", key_street, "query (tired)", query_tired),
+    ],
+    properties,
+    "The query of the tired “it” with the key of “animal”: sum 18; with the key of “street”: sum −3.",
+    label=2.8,
+)
+
+# %% tags=["hide-input"]
+dot_products(
+    [("key animal", key_animal, "query (wide)", query_wide), ("key street", key_street, "query (wide)", query_wide)],
+    properties,
+    "The query of the wide “it” with the key of “animal”: sum −1; with the key of “street”: sum 21.",
+    label=2.8,
+)
+
+# %%
+assert query_tired @ key_animal == 18
+assert query_tired @ key_street == -3
+assert query_wide @ key_animal == -1
+assert query_wide @ key_street == 21
+
+# %% [markdown]
+# ### Why keys and values are different vectors
+#
+# Being found and being useful are two things. A word is *found* because it is a noun and alive. What the asker
+# *needs* is the gender of its French translation, and about that the key says nothing. See what happens if the key
+# itself is handed over: *cat* (French *chat*, masculine) and *mouse* (*souris*, feminine) are both alive, they
+# advertise alike.
+
+# %%
+keys = torch.stack([key_animal, key_street])  # cat and mouse have the same key
+weights = (keys @ query_tired).softmax(0)
+# Values: (masculine, feminine).
+gender_cat = torch.tensor([[1.0, 0.0], [0.0, 1.0]])  # le chat, la rue
+gender_mouse = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # la souris, la rue
+print("keys handed over, cat or mouse:", weights @ keys)
+print("values handed over, cat:  ", weights @ gender_cat)
+print("values handed over, mouse:", weights @ gender_mouse)
+assert (weights @ gender_cat)[0] > 0.99
+assert (weights @ gender_mouse)[1] > 0.99
+
+# %% [markdown]
+# With the key as the value, the answer is "noun, alive": that was the question. With values of their own, the same
+# search brings home *masculine* or *feminine*.
+#
+# ## The mathematics
+#
+# Write the sentence as a matrix $x$ with a row for each word: $S$ words (its length), $d_\mathrm{model}$ coordinates
+# each. Three matrices of *learned* numbers (found by [training](11_training.py)) turn each row into its query, its
+# key and its value:
+#
+# $$Q = x\,W_Q,\qquad K = x\,W_K,\qquad V = x\,W_V$$
+#
+# | symbol | what it is | shape |
+# |---|---|---|
+# | $x$ | the words' vectors | $S \times d_\mathrm{model}$ |
+# | $W_Q$, $W_K$ | learned; make queries and keys | $d_\mathrm{model} \times d_k$ |
+# | $W_V$ | learned; makes values | $d_\mathrm{model} \times d_v$ |
+# | $Q$, $K$ | a query and a key for each word | $S \times d_k$ |
+# | $V$ | a value for each word | $S \times d_v$ |
+# | $QK^\top$ | every query with every key: the scores | $S \times S$ |
+#
+# $d_k$ is the *width* (number of coordinates) of a query; a key must be as wide, otherwise there is no dot product.
+# $d_v$ is the width of a value, and may differ. Everything together is equation 1 of the paper (§3.2.1):
+#
+# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
+#
+# $K^\top$ is $K$ with rows and columns swapped, so that $QK^\top$ holds in row $t$ and column $s$ the dot product of
+# query $t$ and key $s$. The softmax is taken along each row: each query has weights of its own that sum to 1. Why the
+# scores are divided by $\sqrt{d_k}$ has [a section of its own](#why-the-scores-are-divided) below.
+#
+# **Are the three $x$ the same?** In *self-attention* yes: queries, keys and values are all made from one and the same
+# $x$. In *cross-attention*, where a translation looks at its source ([the decoder](09_decoder.py)), no: queries are
+# made from the decoder's own words, keys and values from the encoder's output, the `memory`. (Keys and values always
+# come from the same words: a key is the advertisement for just that value.)
+#
+# ## Line by line
+#
+# Three words, "set yourself free", small enough to check each number with a pencil. A word has 4 coordinates
+# ($d_\mathrm{model} = 4$), a query, key or value has 3 ($d_k = d_v = 3$). We compute in float64 (about 16 digits).
+
+# %%
+words = ["set", "yourself", "free"]
+x = torch.tensor([[1, 0, 1, 0], [1, 2, 2, 0], [1, 2, 1, 1]], dtype=torch.float64)
+Wq = torch.tensor([[2, 1, 1], [0, 2, 2], [0, 1, 0], [2, 2, 1]], dtype=torch.float64)
+Wk = torch.tensor([[1, 1, 2], [2, 0, 2], [0, 2, 0], [2, 2, 1]], dtype=torch.float64)
+Wv = torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.float64)
+print("x", tuple(x.shape), " Wq, Wk, Wv", tuple(Wq.shape))
+
+# %% [markdown]
+# The queries. Row "set" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third: (2, 1, 1) +
+# (0, 1, 0).
+
+# %%
+q = x @ Wq  # (3, 4) @ (4, 3) -> (3, 3)
+assert q.tolist() == [[2, 2, 1], [2, 7, 5], [4, 8, 6]]
+q
+
+# %%
+k = x @ Wk  # (3, 4) @ (4, 3) -> (3, 3)
+assert k.tolist() == [[1, 3, 2], [5, 5, 6], [7, 5, 7]]
+k
+
+# %%
+v = x @ Wv  # (3, 4) @ (4, 3) -> (3, 3)
+assert v.tolist() == [[4, 3, 1], [8, 9, 3], [6, 9, 3]]
+v
+
+# %% [markdown]
+# The scores. Each cell is one dot product, of the query of its row and the key of its column.
+
+# %%
+raw = q @ k.T  # (3, 3) @ (3, 3) -> (3 queries, 3 keys)
+assert raw.tolist() == [[10, 26, 31], [33, 75, 84], [40, 96, 110]]
+raw
+
+# %% [markdown]
+# The first row of it, cell by cell. The query of "set" is the same in all three; look how the sum grows with the key.
+
+# %% tags=["hide-input"]
+dot_products(
+    [(f"key {word}", k[j], "query set", q[0]) for j, word in enumerate(words)],
+    ["", "", ""],
+    "The query (2, 2, 1) of “set” times the keys of “set”, “yourself” and “free”, cell by cell: sums 10, 26 and 31.",
+    height=1.7,
+    label=2.6,
+)
+
+# %% [markdown]
+# Divide by $\sqrt{d_k} = \sqrt{3}$:
+
+# %%
+scores = raw / math.sqrt(3)
+expected = [
+    [5.7735, 15.0111, 17.8979],
+    [19.0526, 43.3013, 48.4974],
+    [23.0940, 55.4256, 63.5085],
+]
+expected = torch.tensor(expected, dtype=torch.float64)
+torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals are given
+scores
+
+# %% [markdown]
+# The softmax of each row. The largest score takes nearly everything, as a difference of 10 between two scores means a
+# factor of $e^{10} \approx 22\,000$ between their weights.
+
+# %%
+weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)  # each row by its own sum
+expected = [
+    [5.1392e-06, 0.052812, 0.947183],
+    [1.6213e-13, 0.0055073, 0.9944927],
+    [2.8058e-18, 3.0868e-04, 0.9996913],
+]
+expected = torch.tensor(expected, dtype=torch.float64)
+# As many digits as are given: a half of the last one may differ.
+torch.testing.assert_close(weights, expected, atol=0, rtol=2e-5)
+torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, dtype=torch.float64))
+for word, row in zip(words, weights.tolist(), strict=True):
+    print(f"{word:9}", "  ".join(f"{value:.4e}" for value in row))
+
+# %% [markdown]
+# And the weighted sum of the values, for all three words at once by a matrix product:
+
+# %%
+output = weights @ v  # (3 queries, 3 keys) @ (3 keys, 3) -> (3, 3)
+expected = [
+    [6.105614, 8.999969, 2.999990],
+    [6.011015, 9.000000, 3.000000],
+    [6.000617, 9.000000, 3.000000],
+]
+expected = torch.tensor(expected, dtype=torch.float64)
+torch.testing.assert_close(output, expected, atol=5e-7, rtol=0)  # 6 decimals are given
+for row in output.tolist():
+    print("  ".join(f"{value:.6f}" for value in row))
+
+# %% [markdown]
+# **In words.** "set" attends 0.0005 % to itself, 5.3 % to "yourself" and 94.7 % to "free". So its output is nearly
+# the value of "free", (6, 9, 3), and a little of that of "yourself", (8, 9, 3). The picture has all of it for "set":
+# from left to right the scores, the weights, the values, and each value times its weight; the last row is the sum of
+# the column.
+
+# %%
+shares = weights[0]
+assert [f"{100 * share:.4f}" for share in shares[:1]] == ["0.0005"]
+assert [f"{100 * share:.1f}" for share in shares[1:]] == ["5.3", "94.7"]
+
+# %% tags=["hide-input"]
+figure, axes = pictures.canvas(7.6, 2.4)
+cells(axes, 0, 3, scores[0][:, None], ".2f")
+cells(axes, 2.6, 3, weights[0][:, None], ".3f")
+cells(axes, 5.2, 3, v, limit=9)
+cells(axes, 9.8, 3, weights[0][:, None] * v, ".2f", limit=9)
+cells(axes, 9.8, -0.35, output[:1], ".2f", limit=9)
+for i, word in enumerate(words):
+    axes.text(-0.15, 2.5 - i, word, ha="right", va="center", fontsize=10)
+
+for place, name in ((0.5, "score"), (3.1, "weight"), (6.7, "value"), (11.3, "weight × value")):
+    axes.text(place, 3.2, name, ha="center", va="bottom", fontsize=10)
+
+for place, sign in ((1.8, "softmax"), (4.4, "×"), (9.0, "=")):
+    axes.text(place, 1.5, sign, ha="center", va="center", fontsize=8 if len(sign) > 1 else 13)
+
+axes.text(9.65, -0.85, "sum: the output of “set”", ha="right", va="center", fontsize=10)
+axes.set(xlim=(-1.9, 13), ylim=(-1.5, 3.9))
+axes.axis("off")
+pictures.picture(
+    figure,
+    "For the query “set”: scores 5.77, 15.01, 17.90; weights 0.000, 0.053, 0.947; the values times their weights; "
+    "their sum (6.11, 9.00, 3.00).",
+)
+
+# %% [markdown]
+# **With the causal mask.** A decoder writes from left to right, so a word may look at itself and at what stands
+# before it. Whatever it may not look at gets the score $-\infty$ *before* the softmax, and so the weight $e^{-\infty}
+# = 0$. In our masks True means *may attend*. ([Masks](05_masks.py) have a chapter of their own.)
+
+# %%
+mask = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
+masked = scores.masked_fill(~mask, -math.inf)
+causal = masked.softmax(dim=-1) @ v
+expected = [[4, 3, 1], [8.000000, 9.000000, 3.000000], [6.000617, 9.000000, 3.000000]]
+expected = torch.tensor(expected, dtype=torch.float64)
+torch.testing.assert_close(causal, expected, atol=5e-7, rtol=0)
+assert causal[0].tolist() == v[0].tolist()  # "set" sees itself alone: its own value
+causal
+
+# %% [markdown]
+# **Without any matrix product.** Should a matrix product feel like magic: here are the loops that hide in it, in
+# plain Python. For each query, for each key, over each coordinate.
+
+
+# %%
+def attention_with_loops(query, key, value):
+    """Return softmax(Q Kᵀ / √d_k) V of nested lists."""
+    output = []
+    for q_row in query:
+        row = []
+        for k_row in key:
+            score = 0.0
+            for a, b in zip(q_row, k_row, strict=True):
+                score += a * b
+            row.append(math.exp(score / math.sqrt(len(q_row))))
+        total = sum(row)
+        out = [0.0] * len(value[0])
+        for e, v_row in zip(row, value, strict=True):
+            for j, content in enumerate(v_row):
+                out[j] += e / total * content
+        output.append(out)
+    return output
+
+
+by_loops = attention_with_loops(q.tolist(), k.tolist(), v.tolist())
+by_loops = torch.tensor(by_loops, dtype=torch.float64)
+torch.testing.assert_close(by_loops, output, atol=1e-12, rtol=0)
+by_loops
+
+# %% [markdown]
+# ## The same from the library
+#
+# [`gf.attention`](../src/glassformer/model/attention.py#attention) takes query, key and value, in this order, and
+# returns the output and the weights. It has two steps, which you can call by themselves:
+# [`attention_scores`](../src/glassformer/model/attention.py#attention_scores) and
+# [`attention_weights`](../src/glassformer/model/attention.py#attention_weights).
+
+# %%
+from glassformer.model.attention import attention_scores, attention_weights
+
+attended = gf.attention(q, k, v)
+torch.testing.assert_close(attention_scores(q, k), scores, atol=1e-12, rtol=0)
+torch.testing.assert_close(attention_weights(scores), weights, atol=1e-12, rtol=0)
+torch.testing.assert_close(attended.weights, weights, atol=1e-12, rtol=0)
+torch.testing.assert_close(attended.output, output, atol=1e-12, rtol=0)
+torch.testing.assert_close(attended.output, by_loops, atol=1e-12, rtol=0)
+torch.testing.assert_close(gf.attention(q, k, v, mask).output, causal, atol=1e-12, rtol=0)
+attended
+
+# %% [markdown]
+# PyTorch has a fused version that never shows its weights, and is faster. The library uses it where nobody looks.
+
+# %%
+fused = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+torch.testing.assert_close(fused, output, atol=1e-12, rtol=0)
+
+# %% [markdown]
+# Cross-attention is the same function. Only the queries come from somewhere else: two target words ask three source
+# words.
+
+# %%
+x_target = torch.tensor([[0, 1, 1, 0], [1, 0, 0, 1]], dtype=torch.float64)  # 2 words
+cross = gf.attention(x_target @ Wq, x @ Wk, x @ Wv)
+assert cross.weights.shape == (2, 3)
+assert cross.output.shape == (2, 3)
+cross.weights  # a row for each target word, a column for each source word
+
+# %% [markdown]
+# ## Why the scores are divided
+#
+# A dot product is a sum of $d_k$ products. Suppose the coordinates of queries and keys are random, independent, with
+# mean 0 and variance 1 (the *variance* is the average squared distance from the mean). Then each product has mean 0
+# and variance 1 as well, and variances of independent terms add up: the sum of $d_k$ of them has variance $d_k$. That
+# is footnote 4 of the paper. Do not believe it, measure it:
+
+# %%
+widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+generator = torch.Generator().manual_seed(1)
+variances, scaled_variances, largest, scaled_largest = [], [], [], []
+for d_k in widths:
+    query = torch.randn(2000, 1, d_k, generator=generator)
+    key = torch.randn(2000, 10, d_k, generator=generator)  # 10 keys for each query
+    dots = (query @ key.mT).squeeze(1)  # (2000, 10)
+    variances.append(dots.var().item())
+    scaled_variances.append((dots / math.sqrt(d_k)).var().item())
+    # The weight of the best key, on average:
+    largest.append(dots.softmax(-1).amax(-1).mean().item())
+    scaled_largest.append((dots / math.sqrt(d_k)).softmax(-1).amax(-1).mean().item())
+
+for d_k, variance, scaled in zip(widths, variances, scaled_variances, strict=True):
+    # 20 000 samples: an error of a few per cent.
+    assert abs(variance / d_k - 1) < 0.1
+    assert abs(scaled - 1) < 0.1
+    print(f"d_k {d_k:3}  variance {variance:6.1f}  divided by √d_k: {scaled:.2f}")
+
+# %% tags=["hide-input"]
+figure, (left, right) = pictures.canvas(7.4, 3, ncols=2)
+left.loglog(widths, variances, "o-", color=pictures.ORANGE, label="Q Kᵀ")
+left.loglog(widths, scaled_variances, "s--", color=pictures.BLUE, label="Q Kᵀ / √dₖ")
+left.set(xlabel="dₖ", ylabel="variance of a score")
+right.semilogx(widths, largest, "o-", color=pictures.ORANGE, label="Q Kᵀ")
+right.semilogx(widths, scaled_largest, "s--", color=pictures.BLUE, label="Q Kᵀ / √dₖ")
+right.set(xlabel="dₖ", ylabel="largest of 10 weights", ylim=(0, 1))
+for axes in (left, right):
+    axes.legend(frameon=False, fontsize=9)
+
+pictures.picture(
+    figure,
+    "Left: the variance of a score grows from 1 to 512 with d_k; divided by √d_k it stays at 1. "
+    "Right: undivided, the largest of ten weights rises to over 0.9; divided, it stays near 0.3.",
+)
+
+# %% [markdown]
+# Left, both axes count in factors of ten: the orange line rises exactly as $d_k$ does, the blue one stays at 1.
+# Dividing a number by $\sqrt{d_k}$ divides its variance by $d_k$. Right, what that does to the weights: random
+# queries have no reason to prefer a key, yet undivided scores at $d_k = 512$ give nearly all the weight to one of the
+# ten. One says that the softmax is *saturated*.
+#
+# What is bad about that? Learning moves the scores a little along the *gradient*: how much do the weights change if a
+# score changes? For the softmax with weights $p$ it is $\partial p_i / \partial s_j = p_i\,(1 - p_i)$ for $i = j$ and
+# $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the rest nearly 0, every one of these is nearly 0: nothing can
+# be learned from such a row.
+
+# %%
+assert largest[-1] > 0.9
+assert scaled_largest[-1] < 0.4
+calm = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
+for factor in (1, math.sqrt(64), math.sqrt(512)):
+    s = calm * factor
+    p = s.softmax(0)
+    jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(0), s)
+    torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p))
+    shown = ", ".join(f"{one:.6f}" for one in p.tolist())
+    print(f"scores × {factor:5.2f}: weights {shown}; largest gradient {jacobian.abs().max():.1e}")
+
+assert jacobian.abs().max() < 1e-9
+
+# %% [markdown]
+# The same three scores, 8 times larger (as for $d_k = 64$) and 22.6 times larger (as for 512): the gradient falls
+# from 0.2 to a few ten-thousandths, and then to a number that no training will notice.
+#
+# In our example the scores were far apart even after the division, as its numbers were chosen to be easy, not random.
+# A model can *learn* sharp weights where it wants them. The division makes sure that it does not *start* with them.
+#
+# ## The word bank in a trained model
+#
+# The demo is a small model that translates English into French. Its encoder has two layers with eight attentions side
+# by side, called *heads* ([the next chapter](04_heads.py)); layers and heads are counted from 0. `gf.record` writes
+# down what they compute. Look at the row of *bank*, the weights that *bank* gives to each word. A search picks, over
+# all heads, the one in which *bank* looks hardest at one given word.
+
+# %%
+translator = gf.Translator.load("../runs/demo")
+model, tokenizer = translator.model, translator.bundle.source_tokenizer
+
+
+def encoder_weights(sentence):
+    """Return the words, and the encoder's weights (layers, heads, queries, keys)."""
+    ids = [*tokenizer.encode(sentence), model.config.eos_id]
+    with torch.no_grad(), gf.record(model, "encoder.*.weights") as trace:
+        model.encode(torch.tensor([ids]))
+    return tokenizer.tokens(ids), torch.stack([tensor[0] for tensor in trace.values()])
+
+
+def looks_hardest(words, weights, asking, at):
+    """Return (layer, head, weight) where one word looks hardest at another one."""
+    seen = weights[:, :, len(words) - 1 - words[::-1].index(asking), words.index(at)]
+    layer, head = divmod(seen.argmax().item(), seen.shape[1])
+    return layer, head, seen.max().item()
+
+
+swam = "I swam across the river to get to the other bank."
+drove = "I drove across the road to get to the bank."
+for sentence, clues in ((swam, ("swam", "river")), (drove, ("drove", "road"))):
+    tokens, all_weights = encoder_weights(sentence)
+    assert torch.allclose(all_weights.sum(-1), torch.ones(()), atol=1e-5)
+    print(f"all weights alike would be {1 / len(tokens):.2f}")
+    for clue in clues:
+        layer, head, weight = looks_hardest(tokens, all_weights, "bank", clue)
+        print(f"bank → {clue:6} layer {layer}, head {head}: weight {weight:.2f}")
+
+# %% [markdown]
+# Here are these heads, and one line from *bank* (above) to each word it looks at (below), the thicker the more
+# weight. `<eos>` is the mark for the end of a sentence. Look at where the lines of the two colours end in each
+# sentence.
+
+
+# %% tags=["hide-input"]
+def bank_lines(sentence, clues):
+    """Draw the row of "bank" of the heads that look hardest at the clues."""
+    tokens, all_weights = encoder_weights(sentence)
+    found = list(dict.fromkeys(looks_hardest(tokens, all_weights, "bank", clue)[:2] for clue in clues))
+    return pictures.attention_lines(
+        torch.stack([all_weights[layer, head] for layer, head in found]),
+        tokens,
+        tokens,
+        query=tokens.index("bank"),
+        names=[f"layer {layer}, head {head}" for layer, head in found],
+        alt=f"Lines from “bank” to the other words of “{sentence}”, of the heads that look hardest at {' and '.join(clues)}.",
+    )
+
+
+bank_lines(swam, ("swam", "river"))
+
+# %% tags=["hide-input"]
+bank_lines(drove, ("drove", "road"))
+
+# %% [markdown]
+# **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show
+# that the model *needs* them: a head may look at a word and bring home nothing of use. And we have searched for these
+# heads; the model has sixteen in its encoder, and the others look elsewhere, often at full stops, articles or
+# `<eos>`. To know what is needed one has to take it away. Here, the head that looks hardest at *swam* is switched off
+# (its weighted values are set to 0), then, for comparison, each other head of its layer.
+
+# %%
+from glassformer.inspection import without_heads
+
+tokens, all_weights = encoder_weights(swam)
+layer, clue_head, _ = looks_hardest(tokens, all_weights, "bank", "swam")
+lines = [f"all heads: {translator.translate([swam])[0].text}"]
+others = [head for head in range(model.config.heads) if head != clue_head]
+for head in [clue_head, *others]:
+    off = without_heads({f"encoder.layers.{layer}.self_attention": [head]})
+    with gf.intervene(model, off):
+        lines.append(f"no head {head}: {translator.translate([swam])[0].text}")
+
+print("\n".join(lines))
+
+# %% [markdown]
+# *Rive* is the edge of a river, *banque* keeps money: compare the last words, first of all in the line of the head
+# found above. If it changes there and nowhere else, this one head carries the clue. One sentence is an anecdote; the
+# experiment on [the word bank](experiments/bank.py) counts over a whole set of sentences. You can look at every head
+# of this sentence in [the
+# explorer](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:5%7D).
+#
+# ## What goes wrong
+#
+# **Elementwise instead of a matrix product.** `*` multiplies cell by cell; `@` is the matrix product. With as many
+# words as coordinates (3 and 3 here) both give the same shape, so nothing crashes. One published walk through "set
+# yourself free" computes `((q * k.T) / √3) * v`, and takes the softmax at the end, after the values
+# ([erratum](errata.py#elementwise-instead-of-a-matrix-product)).
+
+# %%
+wrong = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
+print(wrong)
+print("right:")
+print(output)
+assert wrong.shape == output.shape
+assert (wrong - output).abs().max() > 5
+with_other_length = torch.ones(5, 3)  # five words, and the mistake shows itself
+try:
+    with_other_length * with_other_length.T
+except RuntimeError as error:
+    print("with five words:", error)
+
+# %% [markdown]
+# The wrong rows sum to 1. An output is an average of values, which are up to 9 here; it has no reason to sum to 1.
+# The weights do.
+#
+# **Scaling by the whole width.** The scores are divided by $\sqrt{d_k}$, the width of *a head's* query, not by
+# $\sqrt{d_\mathrm{model}}$ ([erratum](errata.py#scale-by-the-whole-width)). With 8 heads the scores come out $\sqrt
+# 8$ times too small, so the weights are too flat. Nothing crashes. `plant` makes the demo commit this mistake, and
+# `gf.check` finds it:
+
+# %%
+from glassformer.inspection import plant
+
+tokens, right = encoder_weights(swam)
+with plant(model, "scale_d_model"):
+    _, flat = encoder_weights(swam)
+    report = gf.check(translator)
+    print(translator.translate([swam])[0].text)
+
+bank = tokens.index("bank")
+print(f"largest weight of bank in that head: {right[layer, clue_head, bank].max():.2f}")
+print(f"divided by √d_model:                 {flat[layer, clue_head, bank].max():.2f}")
+assert flat[0].amax(-1).mean() < right[0].amax(-1).mean()
+assert not report.passed
+print(report)
+
+# %% [markdown]
+# **Dot products are not bounded by 1.** One reads that the dot products of similar words "tend to 1". That is true of
+# the *cosine*, the dot product of vectors that have been divided by their lengths. Attention does not divide by
+# lengths ([erratum](errata.py#dot-products-are-not-bounded)): our raw scores reach 110.
+
+# %%
+cosines = torch.nn.functional.cosine_similarity(q[:, None], k[None], dim=-1)
+assert raw.max() == 110
+assert cosines.max() <= 1
+cosines
+
+# %% [markdown]
+# **The order of the arguments.** Some functions take (v, k, q), some (q, k, v). In self-attention all three have the
+# same shape, so the wrong order runs and gives an answer ([erratum](errata.py#order-of-arguments)). Ours is query,
+# key, value, everywhere. Different lengths and widths (2 queries, 5 keys, $d_k = 3$, $d_v = 7$) turn the silent
+# mistake into a loud one:
+
+# %%
+swapped = gf.attention(v, k, q).output
+assert swapped.shape == output.shape
+assert (swapped - output).abs().max() > 1
+query, key, value = torch.ones(2, 3), torch.ones(5, 3), torch.ones(5, 7)
+assert gf.attention(query, key, value).output.shape == (2, 7)
+try:
+    gf.attention(value, key, query)
+except gf.ShapeError as error:
+    print(error)
+
+# %% [markdown]
+# ## Exercises
+#
+# **1. (two minutes)** The value of "free" is changed from (6, 9, 3) to (0, 0, 0). Estimate the new output of "set" in
+# your head, before you compute it.
+
+# %% tags=["hide-cell"]
+v_zero = v.clone()
+v_zero[2] = 0
+answer = gf.attention(q, k, v_zero).output[0]
+# 5.3 % of the value (8, 9, 3) of "yourself" is what is left: about (0.42, 0.48, 0.16).
+torch.testing.assert_close(answer, 0.0528 * v[1], atol=1e-3, rtol=0)
+answer
+
+# %% [markdown]
+# **2.** A query is the zero vector. What are its weights, and its output?
+
+# %% tags=["hide-cell"]
+answer = gf.attention(torch.zeros(1, 3, dtype=torch.float64), k, v)
+# All scores are 0, so all weights are equal: the output is the plain average of the values.
+torch.testing.assert_close(answer.weights, torch.full((1, 3), 1 / 3, dtype=torch.float64))
+torch.testing.assert_close(answer.output[0], v.mean(0))
+answer.output
+
+# %% [markdown]
+# **3.** Shuffle the three source words (the rows of keys and values, both alike). How do the outputs change? What
+# does that say about word order?
+
+# %% tags=["hide-cell"]
+shuffled = [2, 0, 1]
+torch.testing.assert_close(gf.attention(q, k[shuffled], v[shuffled]).output, output)
+# Not at all: a sum does not know the order of its terms. Attention alone cannot tell "dog bites man" from
+# "man bites dog"; that is why positions are added to the words (the chapter before this one).
+
+# %% [markdown]
+# **4.** Multiply all scores by 10, then by 0.01, before the softmax. What do the weights of "set" tend to?
+
+# %% tags=["hide-cell"]
+sharp, flat = (10 * scores[0]).softmax(0), (0.01 * scores[0]).softmax(0)
+assert sharp[2] > 0.999999  # large scores: all weight on the best key, a lookup that is hard again
+assert (flat - 1 / 3).abs().max() < 0.03  # small scores: the plain average
+sharp, flat
+
+# %% [markdown]
+# **5. (a small change of code)** Change `attention_with_loops` so that query $t$ looks only at keys $s \le t$:
+# without any mask, by the loop alone.
+
+
+# %% tags=["hide-cell"]
+def causal_with_loops(query, key, value):
+    """Return the same with the causal mask: query t is left alone with the first t + 1 keys and values."""
+    return [attention_with_loops([q_row], key[: t + 1], value[: t + 1])[0] for t, q_row in enumerate(query)]
+
+
+answer = torch.tensor(causal_with_loops(q.tolist(), k.tolist(), v.tolist()), dtype=torch.float64)
+torch.testing.assert_close(answer, causal, atol=1e-12, rtol=0)
+answer
+
+# %% [markdown]
+# ## Next
+#
+# One attention has one row of weights for each word: one question. The next chapter, [several heads](04_heads.py),
+# lets each word ask several questions at once.
