@@ -1,0 +1,686 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Words and embeddings
+#
+# A Transformer multiplies and adds numbers. A sentence is made of letters. This chapter builds the bridge between the
+# two: text → tokens → ids → vectors. It is the lowest box of the architecture, once for the source (the sentence to
+# translate) and once for the target (its translation), and §3.4 of the paper.
+
+# %%
+import math
+import tempfile
+from pathlib import Path
+
+import torch
+from torch.nn import functional as F
+
+import glassformer as gf
+from glassformer import pictures
+
+torch.manual_seed(1)
+translator = gf.Translator.load("../runs/demo")
+model, tokenizer = translator.model, translator.bundle.source_tokenizer
+
+# %% [markdown]
+# `runs/demo` is a small English–French model that was trained for some four minutes on two processor cores. All its
+# numbers below are real ones. Yours may differ in the last digits, or in which word is third in a list, if you
+# trained it on another machine.
+#
+# ## The question
+#
+# How does "The black cat sat on the couch." become something that can be multiplied by a matrix? You could number the
+# words and feed the numbers in. But then word 100 would be "twice as much" as word 50, and a word between 99 and 101
+# would have to mean something between the two. A word's number is a name, not an amount.
+
+# %% [markdown]
+# ## The intuition
+#
+# Keep a big table with one row for each word that the model knows. A row is a list of numbers: the word's
+# **embedding**, or its *vector*. To read a sentence, take out the rows of its words, in the order of the sentence.
+# That is all: an embedding is a **lookup**.
+#
+# Nobody fills in the table by hand. Its numbers start at random, and training changes them like all other weights of
+# the model, until the rows hold whatever helps with the task. Words that occur in similar surroundings, or are
+# translated in a similar way, get pushed in similar directions. Further down you will see what this did to "cat".
+#
+# There is a second way to say "lookup", and you will meet it in most texts: write the word as a **one-hot vector**
+# (all zeros, and a single 1 at the word's place) and multiply it by the table. The zeros switch all rows off but one.
+# Both ways give the same numbers, so one can think in matrices and compute with a lookup.
+
+# %% [markdown]
+# ## The mathematics
+#
+# | symbol | meaning | in the paper's base model | in the demo |
+# |---|---|---|---|
+# | $V$ | how many entries the vocabulary has | about 37 000 | 605 English, 849 French |
+# | $d_\mathrm{model}$ | how many numbers make a vector; `d_model` in the code | 512 | 128 |
+# | $E$ | the embedding matrix: $V$ rows, $d_\mathrm{model}$ columns | (37 000, 512) | (605, 128) and (849, 128) |
+# | $t$ | the id of a token: a whole number from 0 to $V-1$ | | |
+# | $o_t$ | the one-hot vector of id $t$: a row of $V$ numbers, 1 at place $t$, 0 elsewhere | | |
+#
+# A one-hot row vector times the matrix picks row $t$, which we write $E_t$. The sum runs over all $V$ rows, and all
+# its terms but one are 0:
+#
+# $$ o_t E = \sum_{j=0}^{V-1} o_{t,j} E_j = E_t $$
+#
+# The token's first vector in the model is that row, times a constant (§3.4):
+#
+# $$ x = \sqrt{d_\mathrm{model}} \; E_t $$
+#
+# The paper gives the factor without a reason. Here is one that fits everything else in the model.
+#
+# - The same matrix is used at the other end, to turn vectors back into scores for words (§3.4, and [one matrix, three
+#   jobs](#one-matrix-three-jobs) below). Such a score is a sum of $d_\mathrm{model}$ products. For it to start out at
+#   about ±1, the entries of $E$ have to be *small*: drawn from a normal distribution of mean 0 and standard deviation
+#   $d_\mathrm{model}^{-1/2}$, which is 0.044 for 512.
+# - At the entrance, a pattern that tells the position is *added* to the word's vector
+#   ([positions](02_positions.py#the-mathematics)). Its entries lie in $[-1, 1]$. Beside them, entries of size 0.044
+#   would hardly count. Times $\sqrt{d_\mathrm{model}}$ their variance becomes
+#
+# $$ \big(\sqrt{d_\mathrm{model}}\big)^2 \cdot \big(d_\mathrm{model}^{-1/2}\big)^2 = 1, $$
+#
+# and words and positions are of about equal size. So the small entries and the factor belong together: one without
+# the other goes wrong, and you will [see how](#what-goes-wrong).
+
+# %% [markdown]
+# ## Line by line
+#
+# ### Text to tokens
+#
+# A **token** is a piece of text that has an entry of its own. The demo's tokens are words and punctuation marks;
+# larger models cut rare words into pieces. `split` cuts.
+
+# %%
+sentence = "The black cat sat on the couch."
+tokens = tokenizer.split(sentence)
+tokens
+
+# %% [markdown]
+# Note that "The" and "the" are two tokens: to the model two different things, until it learns that they are alike.
+#
+# ### Tokens to ids
+#
+# The vocabulary is a list of tokens, and a token's **id** is its place in the list, counted from 0.
+
+# %%
+ids = tokenizer.encode(sentence)
+assert ids == [tokenizer.vocabulary.tokens.index(token) for token in tokens]
+ids
+
+# %% [markdown]
+# The first four ids are the same in each vocabulary of the library. They are not words but signs:
+#
+# | id | token | what it is for |
+# |---|---|---|
+# | 0 | `<pad>` | **pad**ding: fills short sentences of a batch up to the longest one |
+# | 1 | `<bos>` | **b**eginning **o**f **s**equence: what the decoder, the half that writes the translation, starts with |
+# | 2 | `<eos>` | **e**nd **o**f **s**equence: closes the source, and ends the output |
+# | 3 | `<unk>` | **unk**nown: stands for each word that the vocabulary does not have |
+
+# %%
+assert tokenizer.tokens([0, 1, 2, 3]) == ["<pad>", "<bos>", "<eos>", "<unk>"]
+assert (tokenizer.pad_id, tokenizer.bos_id) == (0, 1)
+assert (tokenizer.eos_id, tokenizer.unk_id) == (2, 3)
+# One of these words is new to the demo:
+tokenizer.tokens(tokenizer.encode("The purple axolotl slept."))
+
+# %% [markdown]
+# The encoder, the half that reads, gets the ids with `<eos>` behind them. Two sentences in one batch have to be
+# equally long, so the shorter one is filled up with `<pad>`.
+
+# %%
+short = tokenizer.encode("The cat slept.")
+rows = [[*ids, tokenizer.eos_id], [*short, tokenizer.eos_id]]
+longest = max(map(len, rows))
+batch = torch.tensor([row + [tokenizer.pad_id] * (longest - len(row)) for row in rows])
+batch
+
+# %%
+assert batch.shape == (2, 9)  # (B, S): sentences, source positions
+assert batch[1].tolist()[-4:] == [0, 0, 0, 0]
+
+# %% [markdown]
+# ### Ids to vectors, with a table that fits the page
+#
+# Take a vocabulary of 11 ids, as in a well-known exercise, the *copy task*: the symbols are the ids 1 to 10, and 0 is
+# padding. A vector shall have 4 numbers. So that you can follow with your eyes, entry (row, column) of this table is
+# the row, a point, and the column: 5.2 stands in row 5, column 2.
+
+# %%
+vocab_size, d_model = 11, 4
+E = torch.arange(vocab_size)[:, None] + torch.arange(d_model).double() / 10
+E
+
+# %%
+assert E.shape == (11, 4)
+E[5]  # the vector of id 5
+
+# %% [markdown]
+# Ids begin at 0, therefore a table for the ids 0 to 10 has **11** rows, and id 5 is the **sixth** row from the top.
+# Now the same with a one-hot vector:
+
+# %%
+one_hot = torch.zeros(vocab_size, dtype=torch.float64)
+one_hot[5] = 1
+one_hot
+
+# %%
+assert torch.equal(one_hot @ E, E[5])
+assert torch.equal(E[5], E[:6][-1])  # the last one of the first six rows
+one_hot @ E
+
+# %% [markdown]
+# A whole sequence is a matrix of one-hot rows. Its product with $E$ has a row of $E$ for each of them.
+
+# %%
+sequence = torch.tensor([1, 7, 7, 3])
+one_hots = F.one_hot(sequence, vocab_size).double()
+one_hots.int()
+
+# %%
+assert one_hots.shape == (4, 11)
+assert torch.equal(one_hots @ E, E[sequence])  # (4, 11) @ (11, 4) -> (4, 4)
+E[sequence]
+
+# %% [markdown]
+# The two equal symbols have two equal rows: at this stage a token's vector depends on the token alone, neither on its
+# place nor on its neighbours. Place comes with [positions](02_positions.py), neighbours with
+# [attention](03_attention.py).
+#
+# The product gives the same, exactly, but costs more: for one token of the base model it multiplies and adds 37 000 ×
+# 512 numbers, nearly all of them with 0. The lookup copies 512. That is the only difference.
+#
+# ### The same with real numbers
+#
+# The demo's English table, and our sentence:
+
+# %%
+E = model.source.tokens.weight.detach().double()
+source = torch.tensor([*ids, tokenizer.eos_id])
+looked_up = E[source]
+multiplied = F.one_hot(source, len(E)).double() @ E
+assert E.shape == (605, 128)
+assert torch.equal(looked_up, multiplied)
+looked_up.shape, looked_up[2, :6]  # the first six numbers of "cat"
+
+# %% [markdown]
+# Then the factor, √128 ≈ 11.3:
+
+# %%
+d_model = E.shape[1]
+x = looked_up * math.sqrt(d_model)
+assert x.shape == (9, 128)  # (S, d_model)
+x[2, :6]
+
+# %% [markdown]
+# ### With the sizes of the paper
+#
+# A batch of the copy task: 30 sequences of 10 symbols, the first of which is always 1. The table is drawn as
+# described above, with standard deviation $512^{-1/2}$.
+
+# %%
+batch = torch.randint(1, 11, (30, 10))
+batch[:, 0] = 1
+table = torch.randn(11, 512) * 512**-0.5
+x_batch = table[batch] * math.sqrt(512)
+assert batch.shape == (30, 10)  # (B, S)
+assert x_batch.shape == (30, 10, 512)  # (B, S, d_model)
+assert abs(table.std() - 0.044) < 0.002
+assert abs(x_batch.std() - 1) < 0.05
+batch[:3], x_batch.shape, x_batch.std()
+
+# %% [markdown]
+# ## The same from the library
+#
+# [model/embedding.py](../src/glassformer/model/embedding.py#InputEmbedding) is one class. Its
+# [forward](../src/glassformer/model/embedding.py#InputEmbedding.forward) looks up, scales, adds the position, and
+# applies dropout (which does something in training only). The result of the first two steps has a name,
+# `source.embedding`, under which it can be recorded. Our nine rows are the same numbers:
+
+# %%
+with gf.record(model, "source.*") as trace:
+    model.encode(source[None])  # [None]: a batch of one sentence
+
+from_library = trace["source.embedding"][0]
+# The model computes in float32, which has seven digits; ours were computed in float64.
+torch.testing.assert_close(from_library.double(), x, rtol=1e-6, atol=1e-6)
+list(trace), from_library.shape
+
+# %% [markdown]
+# And the class by itself, in float64, with a fresh table, no positions, and the one-hot product in the place of the
+# lookup:
+
+# %%
+from glassformer.model.embedding import InputEmbedding
+from glassformer.model.positions import Positions
+
+embedding = InputEmbedding(11, 512, Positions("none", 512, max_length=10), dropout=0.1).double().eval()
+by_hand = F.one_hot(batch, 11).double() @ embedding.tokens.weight * math.sqrt(512)
+torch.testing.assert_close(embedding(batch), by_hand, rtol=0, atol=1e-12)
+embedding(batch).shape
+
+# %% [markdown]
+# You can look at these numbers in the explorer: it opens at [the embedding of our
+# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=numbers&stage=point&point=%7B%22name%22:%22source.embedding%22,%22head%22:0%7D).
+# Click a cell to see how its number was made.
+
+# %% [markdown]
+# ## A picture of the table
+#
+# On the left some rows of the demo's real table, each a strip of 16 cells (the first 16 of its 128 columns): blue is
+# above 0, orange below, and the stronger the colour, the larger the number. The rows that our sentence needs are lit.
+# On the right they stand in the order of the sentence. Look for "The" and "the": two rows, two patterns. And note
+# that nothing was computed, only copied.
+
+# %% tags=["hide-input"]
+from matplotlib.colors import to_rgb
+from matplotlib.patches import ConnectionPatch
+
+lit = source.tolist()
+shown = sorted({*range(6), *lit, *(id + 1 for id in lit)})
+lines = []
+for place, id in enumerate(shown):
+    lines += [None] * (place > 0 and shown[place - 1] != id - 1) + [id]
+
+width = 16
+full = 0.6 * E[shown, :width].abs().max().item()
+
+
+def strip(row, strength=1.0):
+    """Return the colours of one row."""
+    return [(*to_rgb(pictures.BLUE if v >= 0 else pictures.ORANGE), strength * min(1, abs(v) / full)) for v in row]
+
+
+blank = [(0, 0, 0, 0)] * width
+figure, (left, right) = pictures.canvas(7.4, 0.215 * len(lines) + 0.5, ncols=2)
+figure.get_layout_engine().set(wspace=0.3)
+left.imshow([blank if id is None else strip(E[id, :width], 1 if id in lit else 0.22) for id in lines], aspect="auto")
+left.set_yticks(range(len(lines)), ["⋮" if id is None else f"{tokenizer.tokens([id])[0]}  {id}" for id in lines])
+for label, id in zip(left.get_yticklabels(), lines, strict=True):
+    label.set_alpha(1 if id in lit else 0.55)
+    label.set_weight("bold" if id in lit else "normal")
+
+offset = (len(lines) - len(lit)) / 2
+right.imshow([strip(E[id, :width]) for id in lit], aspect="auto")
+right.set_ylim(len(lines) - offset - 0.5, -offset - 0.5)
+right.yaxis.tick_right()
+right.set_yticks(range(len(lit)), tokenizer.tokens(lit))
+for axes, title in ((left, "the table E: token and id"), (right, "the sentence, row by row")):
+    axes.set_title(title, fontsize=10)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+for place, id in enumerate(lit):
+    start, end = (width - 0.3, lines.index(id)), (-0.7, place)
+    figure.add_artist(
+        ConnectionPatch(
+            start, end, "data", "data", axesA=left, axesB=right, annotation_clip=False, color=pictures.GREY, alpha=0.8
+        )
+    )
+
+pictures.picture(
+    figure,
+    "Rows of the embedding table on the left; lines lead from the nine rows of the sentence to the right, where they "
+    "stand in the order of its words: The, black, cat, sat, on, the, couch, full stop, end of sequence.",
+)
+
+# %% [markdown]
+# ## Near "cat"
+#
+# Rows are points in a space of 128 dimensions, and one may ask which points lie near each other. The usual measure is
+# the **cosine similarity** of two vectors $a$ and $b$: their dot product, divided by both lengths. It lies between −1
+# and 1:
+#
+# $$ \cos(a, b) = \frac{a \cdot b}{|a| \, |b|} $$
+
+# %%
+unit = E / E.norm(dim=1, keepdim=True)
+cosines = unit @ unit.T  # (605, 605): each word against each
+
+
+def nearest(word, count=6):
+    """Return the words whose rows have the largest cosine with this word's row."""
+    place = tokenizer.vocabulary.id(word)
+    found = [other for other in cosines[place].argsort(descending=True).tolist() if other != place]
+    return {tokenizer.vocabulary.tokens[other]: round(cosines[place, other].item(), 2) for other in found[:count]}
+
+
+for word in ("cat", "tired", "three", "slept"):
+    print(word + ":", ", ".join(f"{other} {cosine}" for other, cosine in nearest(word).items()))
+
+# %% [markdown]
+# What size would be chance? Two rows of 128 random numbers have a cosine of about $0 \pm 1/\sqrt{128}$, which is
+# ±0.09. So 0.3 is well above chance, and far below 1: these words share *something*, in a few of their many
+# directions. The picture sets the neighbours of "cat" beside that yardstick, and beside a word that you may have
+# expected.
+
+# %% tags=["hide-input"]
+bars = {**nearest("cat", 7), "cats": cosines[tokenizer.vocabulary.id("cat"), tokenizer.vocabulary.id("cats")].item()}
+pictures.bars(
+    {**bars, "chance (1/√128)": 128**-0.5},
+    numbers=".2f",
+    x_label='cosine with the row of "cat"',
+    alt="Bars of the cosine similarity with cat: its seven nearest words at about 0.25 to 0.35, "
+    "the plural cats below chance level, and chance at 0.09.",
+)
+
+# %% [markdown]
+# Be careful with what you read into this. In our run the neighbours of "cat" are animals, but "grandfather" and
+# "wall" stand among them, and "cats" does not. The model has never seen a cat. It learned one task, English to
+# French, and from where it stands *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they are
+# masculine, and the words around them must agree. You can test that idea. The demo's grammar knows 130 nouns and the
+# gender of their translations; compare the average cosine of pairs of nouns.
+
+# %%
+from glassformer.tasks.nouns import NOUNS
+
+nouns = [noun for noun in NOUNS if noun.english in tokenizer.vocabulary]
+places = [tokenizer.vocabulary.id(noun.english) for noun in nouns]
+between = cosines[places][:, places]  # each noun against each
+different = torch.tensor([[a != b for b in places] for a in places])
+feminine = torch.tensor([noun.gender == "f" for noun in nouns])
+animal = torch.tensor([noun.kind in ("pet", "beast") for noun in nouns])
+same_gender = (feminine[:, None] == feminine) & different
+other_gender = feminine[:, None] != feminine
+animals = animal[:, None] & animal
+means = {
+    "two animals, same gender in French": between[animals & same_gender].mean().item(),
+    "two nouns, same gender in French": between[same_gender].mean().item(),
+    "two animals, different gender": between[animals & other_gender].mean().item(),
+    "two nouns, different gender": between[other_gender].mean().item(),
+}
+assert means["two nouns, same gender in French"] > means["two nouns, different gender"] + 0.05
+{pair: round(mean, 2) for pair, mean in means.items()}
+
+# %% [markdown]
+# The vectors of *English* words know the gender of their *French* translations. They know a little of animals, too.
+# Similar rows mean "of similar use for this task". They do not mean "similar in the world".
+
+# %% [markdown]
+# ## One matrix, three jobs
+#
+# A Transformer has three places for a matrix with one row per word: the source embedding, the target embedding, and
+# the output, which compares the decoder's result with each word of the vocabulary. In the paper they are **one**
+# matrix (§3.4). It is the default with a joint vocabulary, and each tie can be switched off.
+
+# %%
+shared = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
+assert shared.source.tokens.weight is shared.target.tokens.weight  # "is": the same object, not an equal copy
+assert shared.output.weight is shared.target.tokens.weight
+
+config = gf.ModelConfig.preset("tiny", vocab_size=11, tie_embeddings=False, tie_output=False)
+separate = gf.Transformer(config)
+assert separate.source.tokens.weight is not separate.target.tokens.weight
+assert separate.output.weight is not separate.target.tokens.weight
+
+# The demo has an English and a French vocabulary: the source stands alone, target and output are one.
+assert model.source.tokens.weight is not model.target.tokens.weight
+assert model.output.weight is model.target.tokens.weight
+model.source.tokens.weight.shape, model.target.tokens.weight.shape, model.output.weight.shape
+
+# %% [markdown]
+# What does it save? We count the parameters of the paper's base model. The device "meta" gives tensors a shape
+# without any memory behind it, so that counting needs neither time nor space.
+
+
+# %%
+def parameters(**choices):
+    """Return the number of parameters of the paper's base model with these choices."""
+    with torch.device("meta"):
+        base = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=37000, **choices))
+    return sum(parameter.numel() for parameter in base.parameters())
+
+
+one, three = parameters(), parameters(tie_embeddings=False, tie_output=False)
+assert one == 63_082_496
+assert three - one == 2 * 37000 * 512
+one, three
+
+# %% [markdown]
+# And the job at the output is why the entries have to start small. There, a word's score (its *logit*) is the dot
+# product of its row with a result whose entries are of size 1:
+
+# %%
+result = torch.randn(1000, 512)
+logits = result @ (torch.randn(37, 512) * 512**-0.5).T
+too_large = result @ torch.randn(37, 512).T
+assert abs(logits.std() - 1) < 0.1
+assert abs(too_large.std() - math.sqrt(512)) < 2
+logits.std(), too_large.std()
+
+# %% [markdown]
+# With rows from N(0, 1) (a normal distribution of mean 0 and standard deviation 1) the first scores would be ±22.6
+# instead of ±1: an untrained model that is already sure of itself, and wrong. The factor √d_model at the entrance
+# makes up for the small entries there.
+
+# %% [markdown]
+# ## Pretrained vectors
+#
+# Rows need not start at random. If somebody has trained word vectors on a large text, they can be put into the table
+# before training: as a start, or **frozen**, so that training leaves them alone. The usual file is plain text, a word
+# and its numbers in each line, after an optional header. Here is a tiny one for a model with d_model = 4:
+
+# %%
+from glassformer.text.vectors import read_vectors
+
+entries = ["<pad>", "<bos>", "<eos>", "<unk>", "cat", "dog", "sat"]
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "tiny.vec"
+    path.write_text("3 4\ncat 0.5 0.1 0.0 -0.2\ndog 0.4 0.2 0.0 -0.1\nzebra 0.3 0.3 0.9 0.0\n", encoding="utf-8")
+    vectors, found = read_vectors(path, entries)
+
+vectors, found
+
+# %% [markdown]
+# Two words of the vocabulary were found, and "zebra" is not needed. `load_vectors` replaces the found rows only:
+
+# %%
+small = InputEmbedding(len(entries), 4, Positions("none", 4, max_length=10), dropout=0.0).eval()
+before = small.tokens.weight.detach().clone()
+small.load_vectors(torch.from_numpy(vectors), torch.from_numpy(found), freeze=True)
+after = small.tokens.weight.detach()
+assert torch.equal(after[4], torch.tensor([0.5, 0.1, 0.0, -0.2]))
+assert torch.equal(after[[0, 1, 2, 3, 6]], before[[0, 1, 2, 3, 6]])
+assert not small.tokens.weight.requires_grad  # frozen: training does not change it
+torch.testing.assert_close(small(torch.tensor([[4]]))[0, 0], torch.tensor([1.0, 0.2, 0.0, -0.4]))
+small(torch.tensor([[4]]))  # "cat", times √4
+
+# %% [markdown]
+# For a whole model that is `model.source.load_vectors(…)`. In a recipe, the file that describes a training, it is a
+# section of its own:
+#
+# ```toml
+# [embeddings]
+# source = "vectors.en.vec"
+# freeze = false
+# ```
+#
+# Three things to know. The factor √d_model applies to these rows as well, so vectors whose entries are of size 1
+# should be divided by √d_model first. `freeze` freezes the whole matrix, and with it the random rows of words that
+# the file did not have. And a matrix that is shared is changed and frozen in all its places.
+
+# %% [markdown]
+# ## The row of padding
+#
+# `<pad>` has a row like any other id, and the lookup copies it. It does no harm, because a *mask* keeps other
+# positions from looking there ([masks](05_masks.py)), and the loss does not count what is predicted there. So nothing
+# ever pushes the source's padding row: its gradient is exactly 0.
+
+# %%
+sources = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])  # the second is shorter: twice <pad>
+inputs = torch.tensor([[1, 4, 5, 6], [1, 7, 0, 0]])
+wanted = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
+logits = separate(sources, inputs).flatten(0, 1)  # (B, T, V) -> (B·T, V)
+F.cross_entropy(logits, wanted.flatten(), ignore_index=0).backward()
+gradient = separate.source.tokens.weight.grad
+assert torch.equal(gradient[0], torch.zeros(128))
+assert (gradient[[2, 4, 5, 6, 7]] != 0).any(dim=1).all()
+gradient.norm(dim=1)  # one length per row: 0 for what did not occur, and for padding
+
+# %% [markdown]
+# Some code sets padding's row to zeros (`padding_idx=0` in PyTorch) and counts on it to be harmless. Zeros are not a
+# mask: a position is added to them a moment later, and even a zero vector gets a share of attention if nothing
+# forbids it ([why](errata.py#zero-is-not-minus-infinity)).
+
+# %% [markdown]
+# ## What goes wrong
+#
+# All but one of these run without an error. They are easy to write and hard to see.
+#
+# ### Embeddings that drown the positions
+#
+# `torch.nn.Embedding` draws its rows from N(0, 1). Multiply those by √512 ≈ 22.6, and the values reach about ±70,
+# while the positions stay within ±1 ([errata](errata.py#embeddings-that-drown-the-positions)). The opposite mistake,
+# small rows and no factor ([errata](errata.py#no-scaling-of-the-embedding)), drowns the words.
+
+# %%
+unscaled = torch.randn(11, 512)  # what torch.nn.Embedding(11, 512) does by default
+(unscaled * math.sqrt(512)).abs().max(), gf.sinusoids(10, 512).abs().max()
+
+# %%
+assert (unscaled * math.sqrt(512)).abs().max() > 60
+in_position = gf.sinusoids(10, 512).square().mean()
+sizes = {
+    "N(0, 1), × √512": unscaled * math.sqrt(512),
+    "N(0, 1/512), × √512": table * math.sqrt(512),
+    "N(0, 1/512), no factor": table,
+}
+shares = {name: 100 * (in_position / (rows.square().mean() + in_position)).item() for name, rows in sizes.items()}
+assert shares["N(0, 1), × √512"] < 0.2
+assert 30 < shares["N(0, 1/512), × √512"] < 37
+assert shares["N(0, 1/512), no factor"] > 99
+{name: round(share, 1) for name, share in shares.items()}
+
+# %% [markdown]
+# (In N(0, 1/512) the second number is the variance, the square of the standard deviation.) The percentages say how
+# much of the sum word + position is position, as a share of the squared length. Look for the bar in the middle: only
+# there are the two of a comparable size.
+
+# %% tags=["hide-input"]
+pictures.bars(
+    shares,
+    x_label="share of the position in word + position, in %",
+    alt="Three bars: with N(0,1) and the factor the position has 0.1 percent, "
+    "with small rows and the factor 33 percent, with small rows and no factor 99.6 percent.",
+)
+
+# %% [markdown]
+# A model that starts from either extreme has to undo it first. And a model trained *with* the factor is lost without
+# it. `plant` makes the demo forget it for a moment:
+
+# %%
+from glassformer.inspection import plant
+
+with plant(model, "no_embedding_scale"):
+    [broken] = translator.translate([sentence])
+
+[right] = translator.translate([sentence])
+assert broken.text != right.text
+right.text, broken.text[:60]
+
+# %% [markdown]
+# ### Off by one in the vocabulary
+#
+# Ids 1 to 10 are ten symbols, but the table needs a row for 0 as well: 11 rows, not 10. (And the number of rows has
+# nothing to do with d_model, which counts the columns.) Here PyTorch is kind enough to complain, and the library says
+# what it expected ([errata](errata.py#off-by-one-in-the-vocabulary)):
+
+# %%
+ten_rows = InputEmbedding(10, 4, Positions("none", 4, max_length=10), dropout=0.0)
+try:
+    ten_rows(torch.tensor([[1, 10]]))
+except gf.VocabularyError as error:
+    message = str(error)
+
+message
+
+# %% [markdown]
+# Ids that are one too small are worse, because nobody complains: each is the id of another word, and indexing a
+# tensor with −1 takes its last row.
+
+# %%
+assert torch.equal(E[-1], E[604])
+tokenizer.tokens([id - 1 for id in ids])  # our sentence, each id one too small
+
+# %% [markdown]
+# ### "Similar words' dot products tend to 1"
+#
+# They do not. A dot product is not bounded: it grows with the length of both vectors. Only after each was divided by
+# its length, which makes it a cosine, is 1 the largest value ([errata](errata.py#dot-products-are-not-bounded)).
+
+# %%
+cat, dog = E[tokenizer.encode("cat dog")] * math.sqrt(d_model)
+assert cat @ cat > 50
+torch.testing.assert_close((2 * cat) @ dog, 2 * (cat @ dog))
+cosine = F.cosine_similarity(cat, dog, dim=0)
+torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
+print(f"cat · cat = {cat @ cat:.1f}   cat · dog = {cat @ dog:.1f}   (2 cat) · dog = {(2 * cat) @ dog:.1f}")
+print(f"cosine of cat and dog = {cosine:.3f}, and of (2 cat) and dog the same")
+
+# %% [markdown]
+# ## Exercises
+#
+# **1.** How many numbers has the embedding matrix of the base model ($V$ = 37 000), and what share of its 63 082 496
+# parameters is that?
+
+# %% tags=["hide-cell"]
+count = 37000 * 512
+assert count == 18_944_000
+assert round(100 * count / 63_082_496) == 30
+count, count / 63_082_496
+
+# %% [markdown]
+# **2.** Undo the lookup: write a function that gets the scaled vectors of a sentence, without positions, and returns
+# the ids. Hint: `torch.cdist(a, b)` has the distance of each row of `a` to each row of `b`.
+
+
+# %% tags=["hide-cell"]
+def ids_of(vectors):
+    """Return the id of the row that is nearest to each vector."""
+    return torch.cdist(vectors / math.sqrt(d_model), E).argmin(dim=1)
+
+
+assert ids_of(x).tolist() == source.tolist()
+assert ids_of(E * math.sqrt(d_model)).tolist() == list(range(605))  # it works for each entry of the vocabulary
+tokenizer.tokens(ids_of(x).tolist())
+
+# %% [markdown]
+# **3.** Add the one-hot vectors of a sentence up before you multiply by $E$. What do you get, and what has been lost?
+
+# %% tags=["hide-cell"]
+counts = F.one_hot(source, len(E)).double().sum(dim=0)  # how often each word occurs: a "bag of words"
+torch.testing.assert_close(counts @ E, looked_up.sum(dim=0))
+turned_round = source.flip(0)
+assert torch.equal(counts, F.one_hot(turned_round, len(E)).double().sum(dim=0))
+"the sum of the words' rows; the order of the words is lost"
+
+# %% [markdown]
+# **4.** Which rows of the table does one training step change? Show that the gradient of $E$ is the one-hot matrix,
+# transposed, times the gradient that arrives at the looked-up rows. What becomes of a word that occurs twice?
+
+# %% tags=["hide-cell"]
+weights = torch.randn(11, 4, dtype=torch.float64, requires_grad=True)
+arriving = torch.randn(4, 4, dtype=torch.float64)
+(weights[sequence] * arriving).sum().backward()  # "arriving" is the gradient at weights[sequence]
+torch.testing.assert_close(weights.grad, one_hots.T @ arriving)
+torch.testing.assert_close(weights.grad[7], arriving[1] + arriving[2])  # 7 occurs twice: both are added up
+assert weights.grad.ne(0).any(dim=1).nonzero().flatten().tolist() == [1, 3, 7]  # the rows of [1, 7, 7, 3] alone
+weights.grad
+
+# %% [markdown]
+# ## Next
+#
+# The vectors know which words there are, but not in which order: "The dog saw the cat." and "The cat saw the dog."
+# have the same rows. [Positions](02_positions.py) put that right.
