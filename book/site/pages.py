@@ -20,7 +20,10 @@ CONTENTS = {
     "zh": ("Transformer", "实验", "勘误", "阅读地图"),
 }
 
-_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+_LINK = re.compile(
+    r"^```.*?^```|(?<!!)\[((?:`[^`]*`|[^\[\]`]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)|`[^`]*`", flags=re.MULTILINE | re.DOTALL
+)
+"""A fenced block, a link (its text, its address), or code in a line."""
 _ADDRESS = re.compile(r'((?:xlink:)?href|src)="([^"]+)"')
 
 
@@ -98,16 +101,10 @@ def notebook_page(
 
 def with_links(text: str, address: Callable[[str], str]) -> str:
     """Return Markdown whose links lead where `address` says; code is left alone."""
-    parts = re.split(r"(^```.*?^```|`[^`\n]*`(?!\]))", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(
-        part if place % 2 and not part.endswith("`]") else _linked(part, address) for place, part in enumerate(parts)
-    )
 
-
-def _linked(text: str, address: Callable[[str], str]) -> str:
     def link(match: re.Match[str]) -> str:
-        there = address(match[2])
-        return match[0] if there == match[2] else f'<a href="{escape(there)}">{match[1]}</a>'
+        there = address(match[2]) if match[2] else None
+        return match[0] if there == match[2] else f'<a href="{escape(there or "")}">{match[1]}</a>'
 
     return _LINK.sub(link, text)
 

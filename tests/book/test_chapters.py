@@ -1,0 +1,78 @@
+"""The chapters as files: what a reader can do with them without building anything."""
+
+import json
+import re
+from codeop import CommandCompiler
+
+import jupytext
+import pytest
+from chapters import BOOK, CHAPTERS
+from pages import key, localised, translations
+
+TRANSLATED = {"embeddings", "positions", "attention", "heads", "residual", "feed_forward", "errata", "index"}
+EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
+NUMBERED = [chapter for chapter in CHAPTERS if re.fullmatch(r"(0[1-9]|1[0-3])_\w+", chapter.path.stem)]
+
+
+def name_of(chapter) -> str:
+    return chapter.name
+
+
+def test_the_book_has_all_its_chapters():
+    names = [chapter.name for chapter in CHAPTERS]
+    assert len(names) == len(set(names)) == 1 + 14 + 10 + 1
+    assert names[:5] == ["index", "embeddings", "positions", "attention", "heads"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
+    """Line by line, as a terminal gets them: a blank line ends a block, and a block needs one to end."""
+    compiled = CommandCompiler()
+    for cell in jupytext.read(chapter.path).cells:
+        pending: list[str] = []
+        for line in [*cell.source.splitlines(), ""] if cell.cell_type == "code" else ():
+            pending.append(line)
+            if compiled("\n".join(pending), "<pasted>", "single") is not None:
+                pending = []
+        assert not "".join(pending).strip()
+
+
+@pytest.mark.parametrize("chapter", NUMBERED, ids=name_of)
+def test_a_chapter_asks_explains_computes_and_lets_the_reader_try(chapter):
+    text = chapter.path.read_text(encoding="utf-8")
+    headings = re.findall(r"^# ## (.*)$", text, flags=re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    for heading in ("The question", "The mathematics", "What goes wrong", "Exercises"):
+        assert heading in headings
+    assert re.search(r"§\d", text)
+    assert text.count('tags=["hide-cell"]') >= 3
+    assert text.count("assert") >= 5
+
+
+@pytest.mark.parametrize("chapter", EXPERIMENTS, ids=name_of)
+def test_an_experiment_is_a_command_a_committed_result_and_a_chapter(chapter):
+    command = BOOK / "experiments" / "measure" / chapter.path.name
+    result = json.loads((BOOK / "experiments" / "results" / f"{chapter.path.stem}.json").read_text(encoding="utf-8"))
+    assert command.exists()
+    assert command.name in result["command"]
+    assert len(result["seeds"]) >= 3
+    assert {"glassformer", "torch", "python"} <= set(result["versions"])
+    assert f"{chapter.path.stem}.json" in chapter.path.read_text(encoding="utf-8")
+
+
+def test_the_chapters_of_the_bilingual_tutorial_are_there_in_chinese():
+    assert {chapter.name for chapter in CHAPTERS if chapter.translation.exists()} >= TRANSLATED
+
+
+@pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
+def test_a_translation_has_every_cell_of_its_chapter_as_it_is_now(chapter):
+    english = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "markdown"]
+    texts = translations(chapter.translation)
+    assert set(texts) == set(map(key, english))
+    assert all(re.search(r"[\u4e00-\u9fff]", text) for text in texts.values())
+    for text in english:
+        chinese = texts[key(text)]
+        assert re.findall(r"^#+ ", chinese, flags=re.MULTILINE) == re.findall(r"^#+ ", text, flags=re.MULTILINE)
+        assert sorted(re.findall(r"\]\((\S+?)\)", chinese)) == sorted(re.findall(r"\]\((\S+?)\)", text))
+        assert chinese.count("```") == text.count("```")
+    assert localised(chapter, jupytext.read(chapter.path), "zh") is not None

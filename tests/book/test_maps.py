@@ -1,0 +1,65 @@
+"""Reading maps lead to what they say: to lines that compute it, chapters, and points of the forward pass."""
+
+import jupytext
+import pytest
+from chapters import BOOK
+from maps import MAPS, map_page, place
+from pages import LIBRARY, definitions, slug
+
+import glassformer as gf
+
+STEPS = [(name, step) for name, one in MAPS.items() for step in one.steps]
+POINTS = set(gf.points(gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))))
+
+
+def lines(code: str) -> str:
+    """Return what stands in the lines of "model/attention.py#attention"."""
+    file, name = place(code)
+    first, last = definitions(file)[name]
+    return "\n".join((LIBRARY / file).read_text(encoding="utf-8").splitlines()[first - 1 : last])
+
+
+def test_there_is_a_map_for_the_paper_and_for_each_tutorial():
+    assert set(MAPS) == {"paper", "encoder_notebook", "whole_model", "step_by_step", "posts", "intuitions"}
+    assert MAPS["step_by_step"].translated
+
+
+@pytest.mark.parametrize(("name", "step"), STEPS, ids=lambda value: str(value)[:40] if isinstance(value, str) else "")
+def test_every_step_leads_to_code_chapters_and_points_that_exist(name, step):
+    code = "\n".join(map(lines, step.get("code", ())))
+    assert all(fragment in code for fragment in step.get("shows", ()))
+    assert step.get("point") in POINTS | {None}
+    assert step.get("panel") in {"numbers", "changes", "beam", "positions", "training", None}
+    for chapter in step["chapters"]:
+        file, _, anchor = chapter["page"].partition("#")
+        cells = jupytext.read(BOOK / file).cells
+        headings = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
+        assert not anchor or anchor in {slug(line.lstrip("# ")) for line in headings if line.startswith("#")}
+
+
+def test_every_section_of_the_paper_that_is_code_is_on_its_map():
+    text = " ".join(step["step"] for step in MAPS["paper"].steps)
+    for section in (
+        "§3.1",
+        "§3.2.1",
+        "§3.2.2",
+        "§3.2.3",
+        "§3.3",
+        "§3.4",
+        "§3.5",
+        "§5.1",
+        "§5.3",
+        "§5.4",
+        "§6.1",
+        "§6.2",
+    ):
+        assert section in text
+
+
+@pytest.mark.parametrize(("name", "language"), [*((name, "en") for name in MAPS), ("step_by_step", "zh")])
+def test_a_page_has_a_row_for_each_step_and_no_address_that_only_fits_the_sources(name, language):
+    page, files = map_page(name, {f"maps/{name}"}, language)
+    assert page.count("\n| ") == len(MAPS[name].steps) + 2
+    assert "](" not in page
+    assert ".py#" not in page.replace(".py.html#", "")
+    assert files

@@ -1,0 +1,81 @@
+"""`glassformer learn`: the book, served to this machine, or a sentence about what is missing."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from glassformer.cli import learn as command
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Return a small site in the place of the book's."""
+    for name in ("index", "attention", "experiments/beam", "zh/attention"):
+        path = tmp_path / "site" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"<title>{name}</title>", encoding="utf-8")
+    links = "".join(
+        f'<a class="reference internal" href="{name}.html">' for name in ("attention", "experiments/beam", "attention")
+    )
+    (tmp_path / "site" / "index.html").write_text(links, encoding="utf-8")
+    monkeypatch.setattr("glassformer.cli.learn.SITE", tmp_path / "site")
+    return tmp_path / "site"
+
+
+def test_the_chapters_are_listed_in_their_order(glassformer, site):
+    assert glassformer("learn", "--list").out.split() == ["index", "attention", "experiments/beam"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["atention"], "no chapter is called 'atention'; did you mean 'attention'?"),
+        (["experiments/beam", "--zh"], "'experiments/beam' is there in English only"),
+        (["../secret"], "no chapter is called '../secret'"),
+    ],
+)
+def test_a_chapter_that_is_not_there_is_named(glassformer, site, arguments, message):
+    result = glassformer("learn", *arguments)
+    assert result.status == 1
+    assert message in result.err
+
+
+def test_without_a_book_it_says_how_to_get_one(glassformer, tmp_path, monkeypatch):
+    monkeypatch.setattr("glassformer.cli.learn.SITE", tmp_path)
+    monkeypatch.setattr("glassformer.cli.learn.BUILDER", tmp_path / "build.py")
+    assert "run `make book`" in glassformer("learn").err
+    (tmp_path / "book" / "site").mkdir(parents=True)
+    (tmp_path / "book" / "site" / "build.py").touch()
+    monkeypatch.setattr("glassformer.cli.learn.BUILDER", tmp_path / "book" / "site" / "build.py")
+    assert "looks into the demo's model: run `make book`" in glassformer("learn").err
+
+
+def test_it_is_served_until_ctrl_c(site):
+    code = (
+        f"import pathlib, glassformer.cli.learn as learn; learn.SITE = pathlib.Path({str(site)!r})\n"
+        "from glassformer.cli import main; main(['learn', 'attention', '--zh', '--port', '0', '--no-browser'])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        line = process.stdout.readline()
+        [url] = re.findall(r"http://127\.0\.0\.1:\d+/zh/attention\.html", line)
+        with urlopen(url) as answer:
+            assert answer.read() == b"<title>zh/attention</title>"
+        with pytest.raises(HTTPError):
+            urlopen(url.replace("zh/attention", "none"))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+
+
+def test_a_port_in_use_is_named(glassformer, site):
+    with command._server(0) as server:
+        result = glassformer("learn", "--port", server.server_port)
+    assert f"port {server.server_port} cannot be used" in result.err
