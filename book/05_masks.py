@@ -1,0 +1,674 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Masks
+#
+# Padding, look-ahead, and why a masked score becomes −∞. This page needs what [attention](03_attention.py) says:
+# each position (a *query*) scores every position (a *key*), a softmax turns its scores into *weights*, and the weights
+# average the *values*.
+
+# %% [markdown]
+# ## The question
+#
+# Attention lets every position look at every position. Twice that is too much:
+#
+# - **Sentences have different lengths, a batch is a rectangle.** Short sentences are filled up with a token that means
+#   nothing, `<pad>`. Nobody should look at it.
+# - **The decoder is trained to predict the next word, and the next word is in its input.** During training it reads the
+#   whole target at once. A position that can look at the word it has to predict copies it, and learns nothing.
+#
+# How is a position kept from looking, so that what it must not see has *no* influence, not merely little?
+
+# %% [markdown]
+# ## The intuition
+#
+# A mask is a table of permissions. Each row is a query (who looks), each column a key (who is looked at), and a cell says
+# whether this query may look at this key. In this library, and in this book, **`True` means "may attend"**.
+#
+# A key that may not be looked at must not take part in the vote at all. Setting its score to 0 is not enough: 0 is a score
+# like any other, and often a good one. The only score that loses against every other score is −∞.
+
+# %% [markdown]
+# ## The mathematics
+#
+# Let $s_{ij}$ be the score of query $i$ for key $j$, and let $M_{ij}$ be true where query $i$ may attend to key $j$.
+# The weight of key $j$ for query $i$ is (§3.2.1 and §3.2.3)
+#
+# $$\alpha_{ij} = \frac{e^{\tilde s_{ij}}}{\sum_{k} e^{\tilde s_{ik}}}, \qquad
+# \tilde s_{ij} = \begin{cases} s_{ij} & \text{if } M_{ij} \\ -\infty & \text{otherwise.} \end{cases}$$
+#
+# Since $e^{-\infty} = 0$, a masked key adds nothing to the sum below the line, and its own weight is exactly 0. The other
+# weights are what they would be if the masked keys did not exist.
+#
+# There are two reasons to mask, so there are two masks, and the decoder's self-attention needs both
+# ($\wedge$ is "and"):
+#
+# | mask | query $i$ may look at key $j$ if | where it is used |
+# |---|---|---|
+# | padding | token $j$ is not `<pad>` | encoder; cross-attention (the *source's* padding) |
+# | look-ahead, or *causal* | $j \le i$ | alone only where nothing is padded |
+# | both | token $j$ is not `<pad>` $\wedge\ j \le i$ | the decoder's self-attention |
+#
+# If nothing is allowed in a row, the formula says 0/0. The library defines such a row as all zeros.
+
+# %% [markdown]
+# ## Line by line
+#
+# ### Why batches need padding
+#
+# Take the ids of two sentences, a long one and a short one. A tensor has to be a rectangle, so this is refused:
+
+# %%
+import math
+
+import torch
+from torch.nn import functional as F
+
+import glassformer as gf
+from glassformer import pictures
+
+words = ["<pad>", "<bos>", "<eos>", "hello", "world", "big"]  # id 0 is padding
+sentences = [[3, 5, 4, 2], [3, 4, 2]]  # hello big world <eos>; hello world <eos>
+
+try:
+    torch.tensor(sentences)
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# So the short one is filled up with id 0, and the batch `source` has the shape (B, S): B = 2 sentences, S = 4 positions.
+
+# %%
+pad_id = 0
+longest = max(map(len, sentences))
+source = torch.tensor([ids + [pad_id] * (longest - len(ids)) for ids in sentences])
+source
+
+# %% [markdown]
+# ### The padding mask
+#
+# It asks of each token whether it is real. Two axes of size 1 are put in between. Scores have the shape (B, H, T, S): for each
+# sentence and each of H heads, T queries times S keys. The axes of size 1 *broadcast*: the same answer counts for
+# every head and every query.
+
+# %%
+padding = (source != pad_id)[:, None, None, :]  # (B, S) -> (B, 1, 1, S)
+print(padding.shape)
+padding
+
+# %% [markdown]
+# With the batch of the [copy task](08_encoder.py), 30 sequences of length 10, the mask has the shape (30, 1, 1, 10). Some
+# tutorials keep it as (30, 1, 10) and add the axis of the heads later.
+
+# %%
+torch.manual_seed(1)
+copy = torch.randint(1, 11, (30, 10))
+copy_padding = (copy != pad_id)[:, None, None, :]
+scores = torch.randn(30, 8, 10, 10)  # 8 heads
+hidden = scores.masked_fill(~copy_padding, -math.inf)  # ~ is "not"
+
+assert copy_padding.shape == (30, 1, 1, 10)
+assert hidden.shape == (30, 8, 10, 10)
+
+# %% [markdown]
+# ### The look-ahead mask
+#
+# Now the target `<bos> hello world <eos>`. Position 0 may look at itself only; position 1 at 0 and 1; and so on. That is a
+# lower triangle of `True`, which `tril` ("triangle, lower") cuts out.
+
+# %%
+target = torch.tensor([[1, 3, 4, 2, 0]])  # <bos> hello world <eos> <pad>
+length = target.shape[1]
+look_ahead = torch.ones(length, length, dtype=torch.bool).tril()
+look_ahead[:4, :4].int()  # 1 = may attend: the four real tokens
+
+# %% [markdown]
+# Read it row by row. The row of `hello` says `1 1 0 0`: when the model has read `<bos> hello` and is about to say "world", it
+# sees `<bos>` and `hello`. (In training the decoder reads the target without its last token: of the input
+# `<bos> hello world`, the three answers are `hello world <eos>`. The row of `<eos>` is there when a longer sentence stands
+# in the same batch.)
+#
+# ### Both
+#
+# A key must pass both tests, so the masks are joined by *and*, `&`. The shapes broadcast: (1, 1, 1, 5) and (5, 5) give
+# (1, 1, 5, 5).
+
+# %%
+target_padding = (target != pad_id)[:, None, None, :]
+both = target_padding & look_ahead
+print(both.shape)
+both[0, 0].int()
+
+# %% [markdown]
+# The picture shows the three. Rows look, columns are looked at; filled cells are allowed. The padding mask takes away
+# a column, the look-ahead mask the upper triangle, and their conjunction both.
+
+# %% tags=["hide-input"]
+tokens = [words[id] for id in target[0].tolist()]
+
+
+def corners(x, y, half=0.44):
+    """Return the corners of a cell."""
+    return [x - half, x + half, x + half, x - half], [y - half, y - half, y + half, y + half]
+
+
+panels = [("padding", target_padding[0, 0].expand(5, 5)), ("look-ahead", look_ahead), ("both", both[0, 0])]
+figure, axes = pictures.canvas(7.4, 3.6, ncols=3)
+for (title, mask), place in zip(panels, axes, strict=True):
+    for row in range(5):
+        for column in range(5):
+            allowed = bool(mask[row, column])
+            colour = pictures.BLUE if allowed else pictures.GREY
+            place.fill(*corners(column, row), color=colour, alpha=0.75 if allowed else 0.12, linewidth=0)
+    place.set(xlim=(-0.5, 4.5), ylim=(4.5, -0.5), aspect="equal", title=title, xlabel="key")
+    place.set_xticks(range(5), tokens, rotation=60)
+    place.set_yticks(range(5), tokens if title == "padding" else [""] * 5)
+    place.tick_params(length=0)
+    place.spines[:].set_visible(False)
+
+axes[0].set_ylabel("query")
+pictures.picture(
+    figure,
+    "Three tables of five queries times five keys. Padding: all columns are allowed but that of <pad>. Look-ahead: the "
+    "lower triangle is allowed. Both: the lower triangle without the column of <pad>.",
+)
+
+# %% [markdown]
+# ### From scores to weights
+#
+# Here are scores that we make up: one head, five queries, five keys. First the masked scores become −∞, then comes
+# the softmax, row by row.
+
+# %%
+torch.manual_seed(1)
+scores = torch.randn(5, 5, dtype=torch.float64)
+masked = scores.masked_fill(~both[0, 0], -math.inf)
+masked
+
+# %%
+exponentials = masked.exp()  # e^−∞ = 0
+weights = exponentials / exponentials.sum(-1, keepdim=True)
+weights
+
+# %% [markdown]
+# Each row sums to 1, and the masked weights are 0: not small, but 0. The first row has one key left, so its weight is 1.
+
+# %%
+torch.testing.assert_close(weights.sum(-1), torch.ones(5, dtype=torch.float64))
+assert (weights[~both[0, 0]] == 0).all()
+# As if the other keys did not exist:
+torch.testing.assert_close(weights[2, :3], scores[2, :3].softmax(-1))
+
+# %% [markdown]
+# ## The same from the library
+#
+# [model/masks.py](../src/glassformer/model/masks.py) is the only place where masks are made; it has three functions of one
+# line each. [`attention_weights`](../src/glassformer/model/attention.py#attention_weights) is the masking and the softmax.
+
+# %%
+from glassformer.model.attention import attention_weights
+from glassformer.model.masks import causal_mask, padding_mask, target_mask
+
+assert torch.equal(padding_mask(source, pad_id), padding)
+assert torch.equal(padding_mask(copy, pad_id), copy_padding)
+assert torch.equal(causal_mask(5)[0, 0], look_ahead)
+assert torch.equal(target_mask(target, pad_id), both)
+torch.testing.assert_close(attention_weights(scores, both[0, 0]), weights)
+
+# %% [markdown]
+# ### Which mask goes where
+#
+# A model records its weights by name ([`gf.record`](../src/glassformer/model/taps.py#record)). In each of the three kinds of
+# attention, look where the weights are exactly 0. (The model is untrained: masks do not depend on what it learned.)
+
+# %%
+torch.manual_seed(1)
+model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double().eval()
+source = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]])  # the second source has two <pad>
+target_input = torch.tensor([[1, 4, 5, 6], [1, 8, 9, 0]])  # the second target has one
+
+with torch.no_grad(), gf.record(model, "*.weights") as trace:
+    logits = model(source, target_input)
+
+name = "encoder.layers.0.self_attention.weights"
+assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 5, 5))
+name = "decoder.layers.0.self_attention.weights"
+assert torch.equal(trace[name] > 0, target_mask(target_input, 0).expand(2, 8, 4, 4))
+name = "decoder.layers.0.cross_attention.weights"
+assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 4, 5))
+
+{name: tuple(weights.shape) for name, weights in trace.items() if ".0." in name}
+
+# %% [markdown]
+# In cross-attention the queries come from the decoder and the keys from the encoder. So the mask there is that of the
+# **source's** padding. No look-ahead mask is needed: the whole source is known from the start. You can look at all three on a
+# trained model: [the masked triangle of the decoder's self-attention](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.self_attention.weights%22,%22head%22:0%7D).
+#
+# ### `True` means the opposite elsewhere
+#
+# PyTorch itself has both conventions. `scaled_dot_product_attention` takes `True` = may attend, as we do;
+# `torch.nn.MultiheadAttention` takes `True` = **may not**. With the wrong one, nothing crashes: each position then looks at
+# the future and the padding only.
+
+# %%
+torch.manual_seed(1)
+theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64)
+x = torch.randn(1, 5, 8, dtype=torch.float64)
+may_attend = both[0, 0]
+_, right = theirs(x, x, x, attn_mask=~may_attend)
+_, upside_down = theirs(x, x, x, attn_mask=may_attend)
+
+assert torch.equal(right[0] > 0, may_attend)
+print("right:       ", right[0, 1].tolist())
+print("upside down: ", upside_down[0, 1].tolist())
+
+# %% [markdown]
+# The row of `hello` should have weight on its first two keys. Upside down it has weight on the last three. The row of the padding
+# position, which was allowed all the rest, now has one key left, itself.
+#
+# Our own function and PyTorch's fused one agree with the mask as it is:
+
+# %%
+query, key, value = torch.randn(3, 1, 1, 5, 4, dtype=torch.float64)
+ours = gf.attention(query, key, value, both).output
+torch.testing.assert_close(ours, F.scaled_dot_product_attention(query, key, value, attn_mask=both))
+
+# %% [markdown]
+# ## Why −∞ and no other number
+#
+# Four ways of hiding a key have been written in tutorials. We hide the last two of four keys, whose scores are these:
+
+# %%
+row = torch.tensor([2.0, -1.0, 3.0, 0.5])
+allowed = torch.tensor([True, True, False, False])
+
+ways = {
+    "−∞ before the softmax": row.masked_fill(~allowed, -math.inf).softmax(-1),
+    "0 before the softmax": row.masked_fill(~allowed, 0.0).softmax(-1),
+    "−10000 before the softmax": row.masked_fill(~allowed, -10000.0).softmax(-1),
+    "0 after the softmax": row.softmax(-1).masked_fill(~allowed, 0.0),
+}
+for name, weights in ways.items():
+    print(f"{name:<26} {[round(weight, 4) for weight in weights.tolist()]}  sum {weights.sum():.4f}")
+
+# %% [markdown]
+# ### 0 is a score like any other
+#
+# $e^0 = 1$. The two hidden keys get the weight $1 / (e^2 + e^{-1} + 1 + 1)$ each, almost three times as much as the second
+# real key, whose score is −1.
+
+# %%
+total = math.exp(2) + math.exp(-1) + 1 + 1
+filled = ways["0 before the softmax"]
+torch.testing.assert_close(filled, torch.tensor([math.exp(2), math.exp(-1), 1, 1]) / total)
+round(filled[2:].sum().item(), 4)  # the share that goes to hidden keys
+
+# %% [markdown]
+# ### −10000 is finite
+#
+# In the table above, −10000 does as well as −∞. That is a matter of rounding. In float32 the smallest positive number is
+# about $1.4 \cdot 10^{-45} = e^{-103.3}$; what is smaller than half of it becomes 0. So the weight of a hidden key is exactly 0
+# only while some real score in the row is more than about 104 larger than −10000. Measured, for one real key and one
+# hidden key:
+
+# %%
+for score in (0.0, -9000.0, -9880.0, -9900.0, -9950.0, -10000.0):
+    hidden = torch.tensor([score, -10000.0]).softmax(-1)[1].item()
+    print(f"the real score is {score:>8}: the hidden key gets {hidden:.3g}")
+
+real = torch.arange(-10000.0, -9800.0, 0.25)
+hidden = torch.stack([real, torch.full_like(real, -10000.0)], -1).softmax(-1)[:, 1]
+print("exactly 0 from a real score of", real[hidden == 0].min().item(), "on")
+assert -9915 < real[hidden == 0].min() < -9890  # processors differ in the tiniest numbers
+
+# %% [markdown]
+# Scores near −9900 do not come up in a healthy model, so such a mask works, nearly always. One row is different: **a row in
+# which everything is hidden**. Such rows exist, for example the queries of an empty sentence. With −10000, all scores of that row
+# are equal, and the softmax spreads the weight evenly over exactly those keys that had to be hidden. With −∞ the softmax
+# has nothing to divide by, and gives NaN ("not a number"), which then spreads through the model. The library defines the row
+# as zeros, and its gradients are finite.
+
+# %%
+nothing = torch.tensor([False, False, False, False])
+
+print("−10000: ", row.masked_fill(~nothing, -10000.0).softmax(-1).tolist())
+print("−∞:     ", row.masked_fill(~nothing, -math.inf).softmax(-1).tolist())
+print("library:", attention_weights(row, nothing).tolist())
+
+# %%
+query, key, value = (torch.randn(1, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+mask = torch.ones(4, 4, dtype=torch.bool).tril()
+mask[1] = False  # the second query may look at nothing
+output, weights = gf.attention(query, key, value, mask)
+output.sum().backward()
+
+assert (weights[0, 1] == 0).all()
+assert (output[0, 1] == 0).all()
+assert all(one.grad.isfinite().all() for one in (query, key, value))
+assert (query.grad[0, 1] == 0).all()
+fused = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+torch.testing.assert_close(fused, output)  # PyTorch's own kernel: zeros as well
+
+# %% [markdown]
+# ### After the softmax is too late
+#
+# In the last line of the table above the hidden weights are 0, but the row sums to 0.26: the hidden scores were in the
+# denominator. The average is too weak, and how weak it is tells of the hidden keys. Information leaks through the sum.
+
+# %%
+late = ways["0 after the softmax"]
+other = torch.tensor([2.0, -1.0, -3.0, 0.5])  # one hidden score is another
+other_late = other.softmax(-1).masked_fill(~allowed, 0.0)
+print(late.tolist())
+print(other_late.tolist())
+
+assert late.sum() < 0.3 < 0.7 < other_late.sum()
+assert torch.equal(
+    attention_weights(row, allowed), attention_weights(other, allowed)
+)  # with −∞, hidden scores change nothing
+
+# %% [markdown]
+# ## Nothing leaks: the proof on a model
+#
+# If the masks are right, three things hold *exactly*, for any model, trained or not.
+#
+# **1. A later token changes no earlier logits.** (*Logits* are the scores that the model gives to each next token.) Change the
+# target's token 2, and compare.
+
+# %%
+changed_input = target_input[:1].clone()
+changed_input[0, 2] = 9
+with torch.no_grad():
+    before = model(source[:1], target_input[:1])
+    after = model(source[:1], changed_input)
+
+difference = (before - after).abs().amax(-1)[0]  # (T,): one number a position
+print(difference.tolist())
+assert (difference[:2] == 0).all()
+assert (difference[2:] > 0).all()
+
+# %% [markdown]
+# **2. The gradient says the same.** Let $L_i$ be the logits at position $i$ and $x_j$ the decoder's input vector (embedding plus
+# position) at position $j$. Then $\partial L_i / \partial x_j = 0$ for $j > i$. We take the size of this gradient for every pair.
+
+# %%
+ids = torch.tensor([[1, 4, 5, 6, 7, 8]])
+with gf.record(model, "target.input") as trace:
+    logits = model(source[:1], ids)
+
+rows = []
+for i in range(6):
+    (gradient,) = torch.autograd.grad(logits[0, i].square().sum(), trace["target.input"], retain_graph=True)
+    rows.append(gradient[0].norm(dim=-1))
+
+sizes = torch.stack(rows)  # (T, T)
+assert (sizes.triu(1) == 0).all()  # exactly 0 above the diagonal
+assert (sizes.tril() > 0)[look_ahead.new_ones(6, 6).tril()].all()
+
+# %% [markdown]
+# In the picture, a row is a position that predicts, a column a position that is read. Everything above the diagonal is 0:
+# the future has no influence at all. Everything on and below is not.
+
+# %% tags=["hide-input"]
+pictures.heat_map(
+    sizes,
+    [f"logits {i}" for i in range(6)],
+    [f"input {j}" for j in range(6)],
+    alt="A table of gradient sizes, logits by inputs: positive on and below the diagonal, exactly 0 above it.",
+    numbers=".2g",
+)
+
+# %% [markdown]
+# **3. Padding changes nothing at real positions.** The second sentence of the batch had two `<pad>` in its source, and one in its
+# target. Alone and without padding it has the same logits. (The sums are done in another order, so the last digits may
+# differ; float64 keeps that below $10^{-12}$.)
+
+# %%
+with torch.no_grad():
+    together = model(source, target_input)[1, :3]
+    alone = model(torch.tensor([[8, 9, 2]]), torch.tensor([[1, 8, 9]]))[0]
+
+torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
+(together - alone).abs().max().item()
+
+# %% [markdown]
+# What is *at* a padded position is computed as well (a rectangle is a rectangle), but nobody looks at it, and the
+# [loss](10_output.py) leaves it out.
+#
+# ### What the mask buys: all positions at once
+#
+# To write a sentence, a decoder goes step by step: each step needs the word before. To *train*, it does not have to. The
+# target is known, and since no position sees what comes after it, one pass over the whole target gives for each position the
+# same logits as a pass over the words up to there. One pass instead of T: that is what makes training parallel.
+
+# %%
+with torch.no_grad():
+    at_once = model(source[:1], target_input[:1])[0]
+    one_by_one = [model(source[:1], target_input[:1, : end + 1])[0, -1] for end in range(4)]
+
+torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
+at_once.shape  # (T, V): V is the size of the vocabulary
+
+# %% [markdown]
+# ## What goes wrong
+#
+# All of these run without an error, and give the right shapes. The errata show each in a few lines:
+# [masked to 0](errata.py#masked-to-zero), [zero is not minus infinity](errata.py#zero-is-not-minus-infinity),
+# [minus ten thousand](errata.py#minus-ten-thousand), [no causal mask](errata.py#no-causal-mask),
+# [the target's padding in cross-attention](errata.py#targets-padding-in-cross-attention).
+#
+# [`plant`](../src/glassformer/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We take the demo
+# model, which was trained rightly, and measure its loss on 100 test sentences (in nats per token: −log of the probability
+# that it gives to the right next token). Then we let it translate, one sentence alone, without a cache, so that each step
+# computes the whole prefix under the mistake.
+
+# %%
+from glassformer.decoding.greedy import greedy
+from glassformer.inspection import MISTAKES, Changes, decoding, plant
+from glassformer.tasks import english_french
+
+translator = gf.Translator.load("../runs/demo")
+tokenizer = translator.bundle.source_tokenizer
+test = english_french(train=1).splits["test"]  # the training sentences are not needed here
+pairs = [(example.source, example.target) for example in test[:100]]
+
+
+def translated(sentence, mistakes):
+    """Return the greedy translation by the demo model under these mistakes."""
+    ids = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
+    with torch.no_grad(), decoding(translator.model, ids, Changes(mistakes=mistakes)) as step:
+        [found] = greedy(step, max_lengths=[40])
+    return translator.bundle.target_tokenizer.decode(found.tokens)
+
+
+def loss_per_token(pairs):
+    """Return −log p of the references, per token, all sentences side by side."""
+    scored = translator.score(pairs)
+    return -sum(one.log_prob for one in scored) / sum(len(one.tokens) for one in scored)
+
+
+def neighbours_matter(pairs):
+    """Return how much log p of a sentence changes at most when it is alone instead of in a batch."""
+    together = translator.score(pairs)
+    return max(
+        abs(translator.score([pair])[0].log_prob - one.log_prob) for pair, one in zip(pairs, together, strict=True)
+    )
+
+
+sentence = "The black cat sat on the couch."
+found = {}
+for mistakes in [(), ("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",), ("target_padding_mask",)]:
+    with plant(translator.model, *mistakes):
+        found[mistakes] = loss_per_token(pairs), neighbours_matter(pairs[:30])
+    title = MISTAKES[mistakes[0]].title if mistakes else "right"
+    print(f"{title:<42} loss {found[mistakes][0]:.2f}  neighbours {found[mistakes][1]:.2g}")
+    print(f"    {translated(sentence, mistakes)}")
+
+assert all(found[one][0] > 3 * found[()][0] for one in (("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",)))
+assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
+
+# %% [markdown]
+# Three things to see here.
+#
+# - The **loss** jumps in the first three, since each position now sees keys that it never saw in training. The column
+#   *neighbours* says how much log p of a sentence depends on who stands beside it in the batch. Rightly masked that is
+#   rounding only.
+# - The **translations** of the first three look fine! In a search the last position is the only one that counts, nothing comes
+#   after it, and one sentence alone has no padding. A leak into the future cannot show where there is no future. **A good
+#   translation is no proof of a right mask.**
+# - With the **target's padding** in cross-attention it is the other way round. The loss barely moves: whole references are
+#   about as long as their sources, so the wrong mask hides little. In the search the target begins as `<bos>` alone, one
+#   token, so cross-attention sees one key, "The". Is the noun singular or plural? The model has to guess the article.
+#
+# `gf.check` runs each attention, changes later tokens, adds padding, and compares with an independent implementation. It tells these mistakes
+# apart by name:
+
+# %%
+for mistake in ("mask_zero", "mask_after_softmax", "no_causal_mask", "target_padding_mask"):
+    with plant(translator.model, mistake):
+        report = gf.check(translator)
+    failed = {one.name: one for one in report.failures}
+    print(f"{mistake}: failed {', '.join(failed)}\n    likely: {failed['reference'].likely[0]}")
+    assert failed["reference"].likely == (MISTAKES[mistake].title,)
+
+assert gf.check(translator).passed
+
+# %% [markdown]
+# ### Trained with the mistake
+#
+# It is worse when a model *learns* with a leak: then the loss looks wonderful. Here is a task with a known limit. The source is
+# six random symbols (of eight). The target is the same, but half of its symbols were replaced by a random one, so nobody can
+# know them. An honest model cannot get below the uncertainty (the *entropy*) of those symbols. A model whose loss falls below
+# it reads the answer.
+
+# %%
+heard_right = 1 / 2 + 1 / 2 / 8  # the probability that a target symbol is the source's
+heard_other = 1 / 2 / 8  # that it is one particular other symbol
+entropy = -heard_right * math.log(heard_right) - 7 * heard_other * math.log(heard_other)
+limit = 6 * entropy / 7  # per token: the seventh, <eos>, is certain
+
+
+def draw():
+    """Return source (B, 7), target input (B, 7) and what is to be predicted (B, 7)."""
+    symbols, others = torch.randint(3, 11, (2, 32, 6))
+    heard = torch.where(torch.rand(32, 6) < 0.5, others, symbols)
+    return F.pad(symbols, (0, 1), value=2), F.pad(heard, (1, 0), value=1), F.pad(heard, (0, 1), value=2)
+
+
+def learn(mistakes, steps=300):
+    """Return the losses of a small model that is trained under these mistakes, and how many of 32 it copies."""
+    torch.manual_seed(1)
+    small = gf.ModelConfig(vocab_size=11, d_model=32, heads=4, d_ff=64, encoder_layers=1, decoder_layers=1, dropout=0.0)
+    model = gf.Transformer(small)
+    adam = torch.optim.Adam(model.parameters(), lr=5e-3)
+    losses = []
+    with plant(model, *mistakes):
+        for _ in range(steps):
+            source, target_input, target = draw()
+            loss = F.cross_entropy(model(source, target_input).flatten(0, 1), target.flatten())
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            losses.append(loss.item())
+    model.eval()
+    right = 0
+    for ids in draw()[0]:
+        with torch.no_grad(), decoding(model, ids[None], Changes(mistakes=mistakes)) as step:
+            [found] = greedy(step, max_lengths=[12])
+        right += list(found.tokens) == ids.tolist()
+    return losses, right
+
+
+results = {
+    "right": learn(()),
+    "no causal mask": learn(("no_causal_mask",)),
+    "masked scores set to 0": learn(("mask_zero",)),
+    "masked after the softmax": learn(("mask_after_softmax",)),
+}
+print(f"the limit of an honest model is {limit:.3f}")
+for name, (losses, right) in results.items():
+    print(f"{name:<26} loss {sum(losses[-50:]) / 50:.3f}   copies the source: {right} of 32")
+
+# %% [markdown]
+# In the picture, the dashed line is what an honest model can reach. Every curve below it has read the answer.
+
+# %% tags=["hide-input"]
+smooth = {}
+for name, (losses, _) in results.items():
+    tens = torch.tensor(losses).view(-1, 10).mean(1)
+    smooth[name] = (range(5, len(losses), 10), tens)
+
+smooth["limit of an honest model"] = ([0, len(losses)], [limit, limit])
+pictures.curves(
+    smooth,
+    alt="Training losses: the rightly masked model comes down to the limit of an honest model and stays there; "
+    "the three with a leak fall far below it.",
+    x_label="training step",
+    y_label="loss per token (nats)",
+)
+
+# %%
+mean = {name: sum(losses[-50:]) / 50 for name, (losses, _) in results.items()}
+assert mean["right"] > limit - 0.05 > limit - 0.3 > max(loss for name, loss in mean.items() if name != "right")
+assert results["right"][1] > 25 > 5 > max(right for name, (_, right) in results.items() if name != "right")
+
+# %% [markdown]
+# The honest model has the worst loss, and is the only one that has learned the task. You can make the same mistakes in your browser:
+# [the demo without its causal mask](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_causal_mask%22%5D).
+
+# %% [markdown]
+# ## Exercises
+#
+# **1.** (Two minutes.) How many of the 25 cells of `both` are allowed? Count first, then compute. And how many are allowed in a
+# look-ahead mask of length $T$ without padding?
+
+# %% tags=["hide-cell"]
+assert both.sum() == 1 + 2 + 3 + 4 + 4
+assert all(causal_mask(T).sum() == T * (T + 1) // 2 for T in range(1, 20))
+
+# %% [markdown]
+# **2.** Some models may look at most two positions back (a *window*): position $i$ sees $i$, $i - 1$ and $i - 2$. Make that mask for
+# length 6 from two calls of `tril`.
+
+# %% tags=["hide-cell"]
+ones = torch.ones(6, 6, dtype=torch.bool)
+window = ones.tril() & ~ones.tril(-3)
+assert all(bool(window[i, j]) == (i - 2 <= j <= i) for i in range(6) for j in range(6))
+window.int()
+
+# %% [markdown]
+# **3.** Write a mask for addition: a tensor of 0 and −∞ that is *added* to the scores, as in PyTorch's float masks. Show that it gives
+# the same weights. What happens if you multiply a boolean mask (as 0 and 1) with −∞ to make it?
+
+# %% tags=["hide-cell"]
+additive = torch.zeros(5, 5, dtype=torch.float64).masked_fill(~both[0, 0], -math.inf)
+torch.testing.assert_close((scores + additive).softmax(-1), attention_weights(scores, both[0, 0]))
+assert ((~both[0, 0]).double() * -math.inf).isnan().any()  # 0 · ∞ is not a number
+
+# %% [markdown]
+# **4.** Padding could also stand at the *front*. For sinusoidal [positions](02_positions.py) that changes the result, though the mask is
+# right. Show it on `model`, and say why.
+
+# %% tags=["hide-cell"]
+with torch.no_grad():
+    behind = model(torch.tensor([[8, 9, 2, 0, 0]]), torch.tensor([[1, 8, 9]]))
+    in_front = model(torch.tensor([[0, 0, 8, 9, 2]]), torch.tensor([[1, 8, 9]]))
+
+# The words stand at positions 2, 3, 4 instead of 0, 1, 2: another pattern is added to them.
+assert (behind - in_front).abs().max() > 1e-3
+
+# %% [markdown]
+# ## Next
+#
+# Attention is now complete: [scaled](03_attention.py), [in several heads](04_heads.py), and masked. What it returns is not
+# the next layer's input yet. It is added to what was there before, and normalised: [add & norm](06_residual.py).
