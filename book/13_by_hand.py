@@ -1,0 +1,1076 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A whole Transformer by hand
+#
+# ## The question
+#
+# Can you do everything that a Transformer does with a pencil? Yes, if it is small enough. This page computes a complete
+# encoder–decoder, from two English words to the probabilities of the French ones, and then one step of training:
+# every table is printed, and for each kind of step one cell is written out in full. The model has 428 weights.
+# The one in the paper has about 65 million and does nothing else.
+#
+# Print this page if you like. All you need besides is a calculator with `exp` and `√`.
+
+# %% [markdown]
+# ## The intuition
+#
+# The source is `black cat`. The French words come in the other order: `chat noir`. So the decoder, when it is to write
+# its *first* word, should look at the *second* source word. A model that was never trained does not know that. We
+# shall see what it says, how wrong that is, which way each of its weights should move, and that it is less wrong
+# after one small step.
+#
+# | size | name | here | paper's base model |
+# |---|---|---|---|
+# | vocabulary | $V$ | 8 | about 37 000 |
+# | width of the stream of numbers that runs through the model | $d_{\mathrm{model}}$ | 4 | 512 |
+# | heads, which attend side by side | $h$ | 2 | 8 |
+# | width of a head's query, key and value | $d_k = d_v$ | 2 | 64 |
+# | inner width of the feed-forward network | $d_{\mathrm{ff}}$ | 6 | 2048 |
+# | layers of the encoder and of the decoder | $N$ | 1 and 1 | 6 and 6 |
+#
+# Dropout is off: it would make the numbers random. Everything is counted from 0: dimensions 0 to 3, heads 0 and 1.
+
+# %% [markdown]
+# ## The mathematics
+#
+# Every formula of this page in one table. $x$ stands for the stream: a matrix with one row for each word and one
+# column for each dimension. Matrices stand at the right of what they multiply, as in the paper.
+#
+# | step | formula | paper |
+# |---|---|---|
+# | embedding | row of $E$ for the word, times $\sqrt{d_{\mathrm{model}}}$ | §3.4 |
+# | position | add $\sin(pos / 10000^{2i/d_{\mathrm{model}}})$ in dimension $2i$, the cosine of the same angle in $2i+1$ | §3.5 |
+# | query, key, value | $Q = x W_Q + b_Q$, $K = x W_K + b_K$, $V = x W_V + b_V$ | §3.2.2 |
+# | scores | $Q K^\top / \sqrt{d_k}$, in each head by itself | §3.2.1 |
+# | weights | $\mathrm{softmax}$ of each row: $e^{s_j} / \sum_k e^{s_k}$; a masked score is $-\infty$ | §3.2.1 |
+# | heads, joined, output | weights times $V$; side by side; times $W_O$, plus $b_O$ | §3.2.2 |
+# | residual sum, layer norm | $(a - m) / \sqrt{v + 0.00001} \cdot g + b$ for $a = x + \mathrm{output}$, its mean $m$ and variance $v$ | §3.1 |
+# | feed-forward | $\max(0, x W_1 + b_1) W_2 + b_2$ | §3.3 |
+# | logits | last stream times $E^\top$: the same matrix as at the beginning | §3.4 |
+# | probabilities | $\mathrm{softmax}$ of each row of logits | §3.4 |
+#
+# In cross-attention $Q$ comes from the decoder's stream, $K$ and $V$ from the encoder's output, which is called
+# memory. The second half of the page adds the gradients; each has its formula there.
+
+# %% [markdown]
+# ## Line by line
+#
+# ### Pencil and paper
+#
+# Two small tools, folded away here. `show` prints tables side by side. `pencil` prints the arithmetic of one cell, and evaluates what it
+# prints first: if the line were not true, the page would not exist. Numbers are shown with four decimals and
+# computed with sixteen, so if you go on from the printed ones, your last digit may differ.
+
+# %%
+import math
+import re
+import textwrap
+
+import numpy as np
+import torch
+
+import glassformer as gf
+
+
+# %% tags=["hide-input"]
+def short(number, digits=4):
+    """The number without zeros at its end, as one writes it on paper."""
+    text = f"{number:.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text.replace("-", "−")
+
+
+def factor(number):
+    """The number, in brackets if it is negative."""
+    return f"({short(number)})" if short(number).startswith("−") else short(number)
+
+
+def products(left, right):
+    """The terms of a dot product."""
+    return " + ".join(f"{factor(a)}·{factor(b)}" for a, b in zip(left, right))
+
+
+def total(numbers):
+    """The terms of a sum."""
+    return " + ".join(factor(number) for number in numbers)
+
+
+KNOWN = {"sqrt": math.sqrt, "exp": math.exp, "ln": math.log, "max": max, "sin": math.sin, "cos": math.cos}
+
+
+def pencil(cell, text, value):
+    """Print how a cell is computed, once it is sure that what is printed is true."""
+    code = re.sub(r"√(\d+)", r"sqrt(\1)", text).replace("√", "sqrt").replace("·", "*").replace("²", "**2")
+    result = eval(code.replace("−", "-"), KNOWN)
+    assert abs(result - value) < 1e-3, (text, result, value)
+    print(textwrap.fill(f"{cell} = {text} = {short(value)}", 84, subsequent_indent="    "))
+
+
+def show(tables, rows, columns=None, digits=4):
+    """Print tables of equally many rows, each below its name, side by side as far as the page is wide."""
+    margin = max(map(len, rows))
+    names = [" " * margin] * 2 + [row.ljust(margin) for row in rows]
+    lines = names
+    for name, table in tables.items():
+        table = np.asarray(table, dtype=float)
+        heads = columns or [str(place) for place in range(table.shape[1])]
+        wide = max(digits + 4, *(len(head) + 2 for head in heads))
+        cells = ["".join(f"{value:.{digits}f}".replace("-", "−").rjust(wide) for value in row) for row in table]
+        header = "".join(head.rjust(wide) for head in heads)
+        block = [name.center(len(header)), header, *cells]
+        if lines is not names and len(lines[1]) + len(block[1]) > 92:
+            print("\n".join(line.rstrip() for line in lines) + "\n")
+            lines = names
+        lines = [f"{left}  {right}" for left, right in zip(lines, block)]
+    print("\n".join(line.rstrip() for line in lines) + "\n")
+
+
+# %% [markdown]
+# ### The words and the weights
+#
+# Eight words, three of them signs: `<pad>` fills up short sentences, `<bos>` begins a sentence, `<eos>` ends it. In
+# training the decoder reads the right translation shifted by one place (`<bos> chat`), and each of its rows is asked
+# for the word that comes next (`chat noir`). One thing is left out to keep the tables small: a real source ends
+# with `<eos>` and a real target does too.
+
+# %%
+words = ["<pad>", "<bos>", "<eos>", "black", "cat", "dog", "chat", "noir"]
+source = [words.index(word) for word in ("black", "cat")]
+target_input = [words.index(word) for word in ("<bos>", "chat")]
+target_output = [words.index(word) for word in ("chat", "noir")]
+S, T, V = ["black", "cat"], ["<bos>", "chat"], len(words)
+source, target_input, target_output
+
+# %% [markdown]
+# The weights are drawn at random with one decimal (the seed is one of many, picked because no attention weight comes
+# out close to 0 or 1). As in an untrained model, the biases of attention are 0, and a layer norm has gains
+# $g = 1$ and shifts $b = 0$; the feed-forward networks get biases other than 0, so that you see where they enter. `p`
+# holds everything that training may change.
+
+# %%
+random = np.random.default_rng(1603)
+
+
+def draw(*shape):
+    return random.integers(-9, 10, shape) / 10
+
+
+ENCODER = "encoder.layers.0.self_attention"
+MASKED, CROSS = "decoder.layers.0.self_attention", "decoder.layers.0.cross_attention"
+ENCODER_FF, DECODER_FF = "encoder.layers.0.feed_forward", "decoder.layers.0.feed_forward"
+
+p = {"embedding": {"E": draw(8, 4)}}
+for part in (ENCODER, MASKED, CROSS):
+    p[part] = {name: draw(4, 4) for name in ("W_Q", "W_K", "W_V", "W_O")}
+    p[part] |= {name: np.zeros(4) for name in ("b_Q", "b_K", "b_V", "b_O")}
+
+for part in (ENCODER_FF, DECODER_FF):
+    p[part] = {"W_1": draw(4, 6), "b_1": draw(6), "W_2": draw(6, 4), "b_2": draw(4)}
+
+for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
+    p[part] |= {"gain": np.ones(4), "shift": np.zeros(4)}  # of the layer norm that follows this sub-layer
+
+show({"E": p["embedding"]["E"]}, words, digits=1)
+
+# %%
+for part in (ENCODER, MASKED, CROSS):
+    print(part)
+    show({name: p[part][name] for name in ("W_Q", "W_K", "W_V", "W_O")}, ["0", "1", "2", "3"], digits=1)
+
+# %%
+for part in (ENCODER_FF, DECODER_FF):
+    print(part)
+    show({"W_1": p[part]["W_1"]}, ["0", "1", "2", "3"], digits=1)
+    show({"b_1": p[part]["b_1"][None]}, [" "], digits=1)
+    show({"W_2": p[part]["W_2"]}, ["0", "1", "2", "3", "4", "5"], digits=1)
+    show({"b_2": p[part]["b_2"][None]}, [" "], digits=1)
+
+# %% [markdown]
+# How many numbers is that? The library's model of the same sizes has exactly as many.
+
+# %%
+config = gf.ModelConfig(vocab_size=8, d_model=4, heads=2, d_ff=6, encoder_layers=1, decoder_layers=1, dropout=0.0)
+model = gf.Transformer(config).double().eval()
+for part, arrays in p.items():
+    sizes = ", ".join(f"{name} {'×'.join(map(str, array.shape))}" for name, array in arrays.items())
+    print(f"{sum(array.size for array in arrays.values()):4}  {part}")
+    print(textwrap.fill(sizes, 78, initial_indent="      ", subsequent_indent="      "))
+
+count = sum(array.size for arrays in p.values() for array in arrays.values())
+assert count == sum(weight.numel() for weight in model.parameters()) == 428
+count
+
+# %% [markdown]
+# ### Embedding and positions
+#
+# Each word takes its row of $E$, times $\sqrt{4} = 2$. To that is added the pattern of its position (0, then 1).
+# `point` keeps every result under the name that the library has for it.
+
+# %%
+point = {}
+
+
+def of(tables, part):
+    """Return the tables of one part of the model, by their short names."""
+    return {name.removeprefix(f"{part}."): table for name, table in tables.items() if name.startswith(f"{part}.")}
+
+
+E = p["embedding"]["E"]
+point["source.embedding"] = E[source] * 2
+angles = np.array([[pos / 10000 ** (0 / 4), pos / 10000 ** (2 / 4)] for pos in (0, 1)])
+point["source.positions"] = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(2, 4)
+point["source.input"] = point["source.embedding"] + point["source.positions"]
+
+show({name: point[f"source.{name}"] for name in ("embedding", "positions", "input")}, S)
+pencil("embedding[cat, 1]", f"√4·{factor(E[4, 1])}", point["source.embedding"][1, 1])
+pencil("positions[1, 0]", "sin(1)", point["source.positions"][1, 0])
+pencil("positions[1, 2]", "sin(1/100)", point["source.positions"][1, 2])
+pencil("input[cat, 1]", total([point["source.embedding"][1, 1], point["source.positions"][1, 1]]), point["source.input"][1, 1])  # fmt: skip
+
+# %% [markdown]
+# ### The encoder's self-attention
+#
+# **Query, key, value.** Three products of the same stream $x$. Columns 0 and 1 belong to head 0, columns 2 and 3 to
+# head 1: that is all there is to the split into heads.
+
+# %%
+x, w = point["source.input"], p[ENCODER]
+Q, K, values = x @ w["W_Q"] + w["b_Q"], x @ w["W_K"] + w["b_K"], x @ w["W_V"] + w["b_V"]
+show({"Q": Q, "K": K, "V": values}, S)
+pencil("Q[black, 0]", products(x[0], w["W_Q"][:, 0]), Q[0, 0])
+
+
+# %%
+def split(matrix):
+    """(positions, 4) -> (2 heads, positions, 2)."""
+    return np.stack([matrix[:, 0:2], matrix[:, 2:4]])
+
+
+q, k, v = split(Q), split(K), split(values)
+q.shape
+
+# %% [markdown]
+# **Scores.** The query of one word times the key of another, divided by $\sqrt{d_k} = \sqrt{2}$. A row is a query, a
+# column a key.
+
+# %%
+scores = np.stack([q[head] @ k[head].T / math.sqrt(2) for head in (0, 1)])
+show({"scores, head 0": scores[0], "scores, head 1": scores[1]}, S, S)
+pencil("scores[head 0, black, cat]", f"({products(q[0, 0], k[0, 1])})/√2", scores[0, 0, 1])
+
+# %% [markdown]
+# **Weights.** The softmax of each row: all positive, and each row sums to 1. Nothing is masked here, as the source has
+# no padding.
+
+# %%
+powers = np.exp(scores)
+weights = powers / powers.sum(-1, keepdims=True)
+show({"weights, head 0": weights[0], "weights, head 1": weights[1]}, S, S)
+a, b = short(scores[0, 0, 0]), short(scores[0, 0, 1])
+pencil("weights[head 0, black, cat]", f"exp({b})/(exp({a}) + exp({b}))", weights[0, 0, 1])
+assert np.allclose(weights.sum(-1), 1)
+
+# %% [markdown]
+# **Heads, joined, output.** Each head takes its weighted average of the values; the two results stand side by side
+# (joined); $W_O$ mixes them.
+
+# %%
+heads = np.stack([weights[head] @ v[head] for head in (0, 1)])
+joined = np.concatenate([heads[0], heads[1]], axis=1)
+output = joined @ w["W_O"] + w["b_O"]
+show({"heads, head 0": heads[0], "heads, head 1": heads[1]}, S)
+show({"joined": joined, "output": output}, S)
+pencil("heads[head 0, black, 0]", products(weights[0, 0], v[0, :, 0]), heads[0, 0, 0])
+pencil("output[black, 0]", products(joined[0], w["W_O"][:, 0]), output[0, 0])
+
+# %% [markdown]
+# **Residual sum and layer norm.** The output is added to what came in. Then each row by itself gets mean 0 and variance 1.
+
+# %%
+added = x + output
+mean = added.mean(-1, keepdims=True)
+variance = ((added - mean) ** 2).mean(-1, keepdims=True)
+normed = (added - mean) / np.sqrt(variance + 1e-5) * w["gain"] + w["shift"]
+show({"added": added, "mean": mean, "variance": variance, "normed": normed}, S)
+row = added[0]
+pencil("added[black, 0]", total([x[0, 0], output[0, 0]]), row[0])
+pencil("mean[black]", f"({total(row)})/4", mean[0, 0])
+deviations = " + ".join(f"{factor(value)}²" for value in row - mean[0])
+pencil("variance[black]", f"({deviations})/4", variance[0, 0])
+pencil("normed[black, 0]", f"({short(row[0])} − {factor(mean[0, 0])})/√({short(variance[0, 0])} + 0.00001)", normed[0, 0])  # fmt: skip
+
+# %% [markdown]
+# These lines come back twice in the decoder. So here they are as functions, which also put every result into `point`. The
+# stream `x` gives queries; `memory` gives keys and values (in self-attention it is `x` itself).
+
+
+# %%
+def layer_norm(a, w):
+    mean = a.mean(-1, keepdims=True)
+    variance = ((a - mean) ** 2).mean(-1, keepdims=True)
+    return (a - mean) / np.sqrt(variance + 1e-5) * w["gain"] + w["shift"]
+
+
+def attention_by_hand(point, part, w, x, memory, mask):
+    """One attention with residual sum and layer norm; `mask[i, j]` is True where query i may attend to key j."""
+    q, k, v = (split(y @ w[f"W_{n}"] + w[f"b_{n}"]) for y, n in ((x, "Q"), (memory, "K"), (memory, "V")))
+    scores = np.stack([q[head] @ k[head].T / math.sqrt(2) for head in (0, 1)])
+    powers = np.where(mask, np.exp(scores), 0.0)  # exp(−∞) = 0
+    weights = powers / powers.sum(-1, keepdims=True)
+    heads = np.stack([weights[head] @ v[head] for head in (0, 1)])
+    joined = np.concatenate([heads[0], heads[1]], axis=1)
+    output = joined @ w["W_O"] + w["b_O"]
+    added = x + output
+    results = {"input": x, "query": q, "key": k, "value": v, "scores": scores, "weights": weights, "heads": heads,
+               "joined": joined, "output": output, "added": added, "normed": layer_norm(added, w)}  # fmt: skip
+    point |= {f"{part}.{name}": result for name, result in results.items()}
+    return results["normed"]
+
+
+x = attention_by_hand(point, ENCODER, p[ENCODER], x, x, np.ones((2, 2), bool))
+assert np.allclose(x, normed, atol=1e-12)
+assert np.allclose(point[f"{ENCODER}.weights"], weights, atol=1e-12)
+
+# %% [markdown]
+# ### The encoder's feed-forward network
+#
+# Each word by itself goes through the same two layers: 4 → 6, negative numbers to 0, 6 → 4. Then sum and norm again.
+# What comes out is the **memory**.
+
+
+# %%
+def feed_forward_by_hand(point, part, w, x):
+    """One feed-forward network with residual sum and layer norm."""
+    hidden = x @ w["W_1"] + w["b_1"]
+    activated = np.maximum(hidden, 0)
+    output = activated @ w["W_2"] + w["b_2"]
+    added = x + output
+    results = {"input": x, "hidden": hidden, "activated": activated, "output": output, "added": added,
+               "normed": layer_norm(added, w)}  # fmt: skip
+    point |= {f"{part}.{name}": result for name, result in results.items()}
+    return results["normed"]
+
+
+memory = feed_forward_by_hand(point, ENCODER_FF, p[ENCODER_FF], x)
+point["encoder.output"] = memory
+now, w = of(point, ENCODER_FF), p[ENCODER_FF]
+show({"hidden": now["hidden"]}, S)
+show({"activated": now["activated"]}, S)
+show({"output": now["output"], "added": now["added"]}, S)
+show({"normed = memory": memory}, S)
+pencil("hidden[black, 0]", f"{products(x[0], w['W_1'][:, 0])} + {factor(w['b_1'][0])}", now["hidden"][0, 0])
+pencil("activated[black, 0]", f"max(0, {short(now['hidden'][0, 0])})", now["activated"][0, 0])
+pencil(
+    "output[black, 0]", f"{products(now['activated'][0], w['W_2'][:, 0])} + {factor(w['b_2'][0])}", now["output"][0, 0]
+)
+
+# %% [markdown]
+# ### The decoder's masked self-attention
+#
+# The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`: that
+# word is the answer it is asked for. Its score is −∞ before the softmax, so its weight is exactly 0.
+
+# %%
+point["target.embedding"] = E[target_input] * 2
+point["target.positions"] = point["source.positions"]
+point["target.input"] = point["target.embedding"] + point["target.positions"]
+causal = np.array([[True, False], [True, True]])
+stream = attention_by_hand(point, MASKED, p[MASKED], point["target.input"], point["target.input"], causal)
+now = of(point, MASKED)
+show({"input": now["input"]}, T)
+show({f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("query", "key", "value")}, T, digits=3)
+show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T, T)
+show({"weights, head 0": now["weights"][0], "weights, head 1": now["weights"][1]}, T, T)
+show({"joined": now["joined"], "output": now["output"]}, T)
+show({"added": now["added"], "normed": now["normed"]}, T)
+a, b = (short(value) for value in now["scores"][0, 1])
+print("weights[head 0, <bos>]: exp(−∞) = 0, so exp(s)/(exp(s) + 0) = 1, whatever the score s")
+pencil("weights[head 0, chat, <bos>]", f"exp({a})/(exp({a}) + exp({b}))", now["weights"][0, 1, 0])
+assert (now["weights"][:, 0] == [1.0, 0.0]).all()
+
+# %% [markdown]
+# ### Cross-attention
+#
+# Queries from the decoder's stream, keys and values from the memory. Rows are now target words and columns are source
+# words: here the French looks at the English.
+
+# %%
+before = stream
+stream = attention_by_hand(point, CROSS, p[CROSS], stream, memory, np.ones((2, 2), bool))
+now = of(point, CROSS)
+show({f"query, head {head}": now["query"][head] for head in (0, 1)}, T)
+show({f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("key", "value")}, S)
+show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T, S)
+show({"weights, head 0": now["weights"][0], "weights, head 1": now["weights"][1]}, T, S)
+show({"joined": now["joined"], "output": now["output"]}, T)
+show({"added": now["added"], "normed": now["normed"]}, T)
+pencil("query[head 0, <bos>, 0]", products(before[0], p[CROSS]["W_Q"][:, 0]), now["query"][0, 0, 0])
+pencil("key[head 0, cat, 0]", products(memory[1], p[CROSS]["W_K"][:, 0]), now["key"][0, 1, 0])
+pencil("scores[head 0, <bos>, cat]", f"({products(now['query'][0, 0], now['key'][0, 1])})/√2", now["scores"][0, 0, 1])
+
+# %% [markdown]
+# ### The decoder's feed-forward network
+
+# %%
+stream = feed_forward_by_hand(point, DECODER_FF, p[DECODER_FF], stream)
+point["decoder.output"] = stream
+now = of(point, DECODER_FF)
+show({"hidden": now["hidden"]}, T)
+show({"activated": now["activated"]}, T)
+show({"output": now["output"], "added": now["added"]}, T)
+show({"normed = decoder.output": stream}, T)
+
+# %% [markdown]
+# ### Logits, probabilities, loss
+#
+# Each word of the vocabulary gets a number, the logit: the dot product of its row of $E$ with the decoder's output. Softmax
+# makes probabilities of them. The row of `<bos>` says which word comes first.
+
+# %%
+logits = stream @ E.T
+powers = np.exp(logits)
+probabilities = powers / powers.sum(-1, keepdims=True)
+point["logits"], point["log_probs"] = logits, np.log(probabilities)
+show({"<bos>": np.stack([logits[0], probabilities[0]], 1), "chat": np.stack([logits[1], probabilities[1]], 1)}, words,
+     ["logit", "p"])  # fmt: skip
+pencil("logits[<bos>, chat]", products(stream[0], E[6]), logits[0, 6])
+pencil("p[<bos>, chat]", f"exp({short(logits[0, 6])})/({' + '.join(f'exp({short(z)})' for z in logits[0])})", probabilities[0, 6])  # fmt: skip
+print("most probable first word:", words[probabilities[0].argmax()])
+
+# %% [markdown]
+# The model would end the sentence before it has begun. The loss says how wrong that is. With label smoothing
+# $\varepsilon = 0.1$ (§5.4) the target $y$ is not 1 for the right word and 0 for all others: it has $1 - \varepsilon$ on
+# the right one and $\varepsilon / V = 0.1 / 8 = 0.0125$ more on each of the 8. The loss of a row is
+# $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
+
+# %%
+smoothed = np.full((2, V), 0.1 / V)
+for place, word in enumerate(target_output):
+    smoothed[place, word] += 1 - 0.1
+
+losses = -(smoothed * np.log(probabilities)).sum(-1)
+loss = losses.mean()
+show({"<bos>": np.stack([smoothed[0], probabilities[0]], 1), "chat": np.stack([smoothed[1], probabilities[1]], 1)}, words,
+     ["y", "p"])  # fmt: skip
+terms = " + ".join(f"{factor(aim)}·ln({short(said)})" for aim, said in zip(smoothed[0], probabilities[0]))
+pencil("loss[<bos>]", f"−({terms})", losses[0])
+pencil("L", f"({total(losses)})/2", loss)
+
+# %% [markdown]
+# ## Everything on one page
+#
+# The same numbers as a drawing, from bottom to top as in the paper's Figure 1: encoder at the left, decoder at the right. The first frame is
+# the whole, to be printed; the others build it up step by step. Look at how the memory enters the decoder from the
+# side, and how narrow everything is: four numbers a word, all the way.
+
+# %% tags=["hide-input"]
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
+
+from glassformer import pictures
+
+# name, column, height of its lower edge, rows, values, colour, stage
+STAGES = ["embedding + position", "the encoder's self-attention", "the encoder's feed-forward network: memory",
+          "the target: embedding + position", "masked self-attention: <bos> does not see chat",
+          "cross-attention: the French looks at the English", "the decoder's feed-forward network",
+          "logits and probabilities"]  # fmt: skip
+
+
+def beside(two):
+    return np.concatenate([two[0], two[1]], axis=1)
+
+
+BOXES = [
+    ("x = 2·E[word] + position", 0, 0, S, point["source.input"], pictures.ORANGE, 0),
+    ("weights: head 0, head 1", 0, 1, S, beside(point[f"{ENCODER}.weights"]), pictures.BLUE, 1),
+    ("output of the attention", 0, 2, S, point[f"{ENCODER}.output"], pictures.BLUE, 1),
+    ("sum, layer norm", 0, 3, S, point[f"{ENCODER}.normed"], pictures.GREEN, 1),
+    ("activated (6 numbers)", 0, 4, S, point[f"{ENCODER_FF}.activated"], pictures.PURPLE, 2),
+    ("sum, layer norm = memory", 0, 5, S, memory, pictures.GREEN, 2),
+    ("x = 2·E[word] + position", 1, 0, T, point["target.input"], pictures.ORANGE, 3),
+    ("masked weights: head 0, head 1", 1, 1, T, beside(point[f"{MASKED}.weights"]), pictures.BLUE, 4),
+    ("output of the attention", 1, 2, T, point[f"{MASKED}.output"], pictures.BLUE, 4),
+    ("sum, layer norm", 1, 3, T, point[f"{MASKED}.normed"], pictures.GREEN, 4),
+    ("cross weights: head 0, head 1", 1, 4, T, beside(point[f"{CROSS}.weights"]), pictures.RED, 5),
+    ("output of the attention", 1, 5, T, point[f"{CROSS}.output"], pictures.RED, 5),
+    ("sum, layer norm", 1, 6, T, point[f"{CROSS}.normed"], pictures.GREEN, 5),
+    ("activated (6 numbers)", 1, 7, T, point[f"{DECODER_FF}.activated"], pictures.PURPLE, 6),
+    ("sum, layer norm", 1, 8, T, point["decoder.output"], pictures.GREEN, 6),
+    ("probabilities of black, cat, dog, chat, noir", 1, 9, T, probabilities[:, 3:], pictures.GREY, 7),
+]
+
+
+def page(last, current=None):
+    """Draw the boxes of all stages up to `last`; the `current` ones stand out."""
+    figure, axes = pictures.canvas(7.2, 8.6)
+    for title, column, level, rows, table, colour, stage in BOXES:
+        if stage > last:
+            continue
+        left, low, strong = column * 1.12, level, stage == current
+        ground, line = (*to_rgb(colour), 0.3 if strong else 0.1), 2 if strong else 1
+        axes.add_patch(Rectangle((left, low), 1.0, 0.8, facecolor=ground, edgecolor=colour, linewidth=line))
+        axes.text(left + 0.03, low + 0.64, title, fontsize=8, va="center", weight="bold")
+        for place, (word, row) in enumerate(zip(rows, table)):
+            height = low + 0.4 - 0.24 * place
+            axes.text(left + 0.03, height, word, fontsize=8, va="center", alpha=0.8)
+            for number, value in enumerate(row):
+                right = left + 0.17 + (number + 1) * 0.81 / max(len(row), 4)
+                axes.text(right, height, f"{value:.2f}".replace("-", "−"), fontsize=8, va="center", ha="right")
+        above = [box for box in BOXES if box[1] == column and box[2] == level + 1 and box[6] <= last]
+        if above:
+            style = {"arrowstyle": "-|>", "color": "black"}
+            axes.annotate("", (left + 0.5, low + 1), (left + 0.5, low + 0.8), arrowprops=style)
+    if last >= 5:
+        style = {"arrowstyle": "-|>", "color": pictures.RED, "linewidth": 1.6, "connectionstyle": "arc3,rad=-0.25"}
+        axes.annotate("", (1.12, 4.4), (1.0, 5.4), arrowprops=style)
+        axes.text(0.5, 6.05, "memory: keys and values", ha="center", fontsize=9, color=pictures.RED)
+    axes.set(xlim=(-0.02, 2.14), ylim=(-0.1, 9.9))
+    axes.axis("off")
+    what = "in every step of the whole model" if current is None else f"up to this step: {STAGES[current]}"
+    return pictures.picture(figure, f"encoder at the left, decoder at the right, with the numbers {what}")
+
+
+pictures.player(
+    [page(7), *(page(stage, stage) for stage in range(8))], ["The whole model, with two decimals.", *STAGES]
+)
+
+# %% [markdown]
+# ## The same from the library
+#
+# Now `gf.Transformer` with these very weights. PyTorch's `Linear` keeps a matrix transposed (outputs × inputs), and the
+# library keeps $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other: `state` puts our tables into that form. Then `gf.record`
+# listens to **every** named point of the model, and each must equal ours.
+
+
+# %%
+def state(p):
+    """Return our tables under the library's names and in its form."""
+    both = {"source.tokens.weight": p["embedding"]["E"]}
+    for part in (ENCODER, MASKED, CROSS):
+        w = p[part]
+        both[f"{part}.input_projection.weight"] = np.concatenate([w["W_Q"], w["W_K"], w["W_V"]], axis=1).T
+        both[f"{part}.input_projection.bias"] = np.concatenate([w["b_Q"], w["b_K"], w["b_V"]])
+        both[f"{part}.output_projection.weight"], both[f"{part}.output_projection.bias"] = w["W_O"].T, w["b_O"]
+    for part in (ENCODER_FF, DECODER_FF):
+        w = p[part]
+        both[f"{part}.expand.weight"], both[f"{part}.expand.bias"] = w["W_1"].T, w["b_1"]
+        both[f"{part}.contract.weight"], both[f"{part}.contract.bias"] = w["W_2"].T, w["b_2"]
+    for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
+        both[f"{part}_residual.norm.weight"], both[f"{part}_residual.norm.bias"] = p[part]["gain"], p[part]["shift"]
+    return {name: torch.tensor(array) for name, array in both.items()}
+
+
+def put(model, p):
+    """Give the model these weights; E is one matrix with three names, so one of them is enough."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.copy_(state(p)[name])
+
+
+assert set(state(p)) == {name for name, _ in model.named_parameters()}
+put(model, p)
+with gf.record(model) as trace:
+    model(torch.tensor([source]), torch.tensor([target_input]))
+
+assert set(trace) == set(gf.points(model)) == set(point)
+for name in trace:
+    shape = trace[name].shape if name.endswith("positions") else trace[name][0].shape  # without the batch axis
+    torch.testing.assert_close(trace[name].view(shape), torch.tensor(point[name]), rtol=0, atol=1e-12)
+
+print(f"{len(point)} points, {sum(table.size for table in point.values())} numbers: all equal to the library's")
+
+# %% [markdown]
+# The shortest way through the same model, as one function of weights and words. We shall need it to try changes, and so
+# will you in the exercises.
+
+
+# %%
+def by_hand(p, source, target_input, positions=True):
+    """Return every point's table for these weights and words; without positions these are 0."""
+    point = {}
+    for name, ids in (("source", source), ("target", target_input)):
+        pairs = [[pos, pos / 100] for pos in range(len(ids))]
+        point[f"{name}.embedding"] = p["embedding"]["E"][list(ids)] * 2
+        table = np.array([[wave(angle) for angle in pair for wave in (math.sin, math.cos)] for pair in pairs])
+        point[f"{name}.positions"] = table * positions
+        point[f"{name}.input"] = point[f"{name}.embedding"] + point[f"{name}.positions"]
+    x, y, n, m = point["source.input"], point["target.input"], len(source), len(target_input)
+    x = attention_by_hand(point, ENCODER, p[ENCODER], x, x, np.ones((n, n), bool))
+    memory = point["encoder.output"] = feed_forward_by_hand(point, ENCODER_FF, p[ENCODER_FF], x)
+    y = attention_by_hand(point, MASKED, p[MASKED], y, y, np.tril(np.ones((m, m), bool)))
+    y = attention_by_hand(point, CROSS, p[CROSS], y, memory, np.ones((m, n), bool))
+    y = point["decoder.output"] = feed_forward_by_hand(point, DECODER_FF, p[DECODER_FF], y)
+    point["logits"] = y @ p["embedding"]["E"].T
+    point["log_probs"] = point["logits"] - np.log(np.exp(point["logits"]).sum(-1, keepdims=True))
+    return point
+
+
+def loss_of(p):
+    return -(smoothed * by_hand(p, source, target_input)["log_probs"]).sum(-1).mean()
+
+
+again = by_hand(p, source, target_input)
+assert all(np.allclose(again[name], point[name], atol=1e-12) for name in point)
+assert abs(loss_of(p) - loss) < 1e-12
+
+# %% [markdown]
+# ## One training step
+#
+# Training asks of each weight: if I made it a little larger, would the loss rise or fall, and how fast? That rate is
+# the **gradient** of the loss for that weight. We find all of them by going through the model backwards. For any table $x$ of the
+# forward pass let $\bar{x}$ be the table of the same shape that holds $\partial L / \partial x$, cell by cell. Each step below turns the $\bar{x}$
+# of its result into that of its input, and on the way gives those of its weights.
+#
+# ### From the loss to the logits
+#
+# For one row $L = -\sum_j y_j \ln p_j$ with $p = \mathrm{softmax}(z)$, and the derivative by the logit $z_j$ comes out as $p_j - y_j$: what
+# the model says minus what it should say. The loss is a mean over 2 rows, so
+# $\bar{z} = (p - y) / 2$. Each row sums to 0: what is taken from some words is given to others.
+
+# %%
+slope, grads = {}, {part: {name: np.zeros_like(array) for name, array in arrays.items()} for part, arrays in p.items()}
+slope["logits"] = (probabilities - smoothed) / 2
+show({"gradient of the logits": slope["logits"].T}, words, T)
+pencil("[chat], in row <bos>", f"({short(probabilities[0, 6])} − {short(smoothed[0, 6])})/2", slope["logits"][0, 6])
+assert np.allclose(slope["logits"].sum(-1), 0)
+
+# %% [markdown]
+# ### Output matrix
+#
+# A product $z = h E^\top$ (with $h$ the decoder's output) has two gradients: $\bar{h} = \bar{z} E$ for what was multiplied, and
+# $\bar{E} = \bar{z}^\top h$ for the matrix. This is the rule for every product of this page: for $c = a W$,
+#
+# $$\bar{a} = \bar{c}\, W^\top, \qquad \bar{W} = a^\top \bar{c}, \qquad \bar{b} = \text{the sum of the rows of } \bar{c}$$
+#
+# with $b$ a bias that was added to each row. $E$ is used three times (output, source, target); this is its first share.
+
+# %%
+h = point["decoder.output"]
+slope["decoder.output"] = slope["logits"] @ E
+as_output = slope["logits"].T @ h
+show({"gradient of E, share of the output": as_output}, words)
+show({"gradient of decoder.output": slope["decoder.output"]}, T)
+pencil("E[chat, 0]", products(slope["logits"][:, 6], h[:, 0]), as_output[6, 0])
+pencil("decoder.output[<bos>, 0]", products(slope["logits"][0], E[:, 0]), slope["decoder.output"][0, 0])
+
+# %% [markdown]
+# ### Layer norm
+#
+# Let $a$ be a row before the norm, $\sigma = \sqrt{v + 0.00001}$, $n = (a - m)/\sigma$, and $c = n \cdot g + b$ (gain and shift, cell by cell). With
+# $u = \bar{c} \cdot g$ (cell by cell), and $\operatorname{mean}$ over the row's 4 cells,
+#
+# $$\bar{a} = \frac{u - \operatorname{mean}(u) - n \operatorname{mean}(u \cdot n)}{\sigma}, \qquad \bar{g} = \sum_{\text{rows}} \bar{c} \cdot n, \qquad \bar{b} = \sum_{\text{rows}} \bar{c}$$
+#
+# The two means are taken away because the norm ignores two kinds of change: adding one number to the whole row, and
+# stretching the row.
+
+
+# %%
+def norm_backward(part, slope, grads, upper):
+    """From the gradient `upper` of a layer norm's result to that of the sum that it normalised."""
+    a, w = point[f"{part}.added"], p[part]
+    sigma = np.sqrt(a.var(-1, keepdims=True) + 1e-5)  # numpy's var divides by 4, as layer norm does
+    n = (a - a.mean(-1, keepdims=True)) / sigma
+    u = upper * w["gain"]
+    slope[f"{part}.normed"] = upper
+    slope[f"{part}.added"] = (u - u.mean(-1, keepdims=True) - n * (u * n).mean(-1, keepdims=True)) / sigma
+    grads[part]["gain"], grads[part]["shift"] = (upper * n).sum(0), upper.sum(0)
+    return slope[f"{part}.added"]
+
+
+down = norm_backward(DECODER_FF, slope, grads, slope["decoder.output"])
+show({"gradient of the result": slope["decoder.output"], "gradient of the sum": down}, T)
+u, n, a = slope["decoder.output"][0], h[0], point[f"{DECODER_FF}.added"][0]
+sigma = math.sqrt(a.var() + 1e-5)
+pencil("mean(u), row <bos>", f"({total(u)})/4", u.mean())
+pencil("mean(u·n), row <bos>", f"({products(u, n)})/4", (u * n).mean())
+pencil("sum[<bos>, 0]", f"({short(u[0])} − {factor(u.mean())} − {factor(n[0])}·{factor((u * n).mean())})/{short(sigma)}", down[0, 0])  # fmt: skip
+assert np.allclose(down.sum(-1), 0)
+
+# %% [markdown]
+# ### Feed-forward network
+#
+# Backwards through $\max(0, \mathrm{hidden})$: a gradient passes where hidden was positive, and is 0 elsewhere. The residual sum
+# $x + \mathrm{output}$ hands its gradient to both of its terms, unchanged; so what goes on downwards is the
+# sum of two: directly, and through the network.
+
+
+# %%
+def feed_forward_backward(part, slope, grads, upper):
+    """From the gradient of a feed-forward sub-layer's result to that of its input."""
+    now, w, g = of(point, part), p[part], grads[part]
+    output = norm_backward(part, slope, grads, upper)
+    g["W_2"], g["b_2"] = now["activated"].T @ output, output.sum(0)
+    activated = output @ w["W_2"].T
+    hidden = np.where(now["hidden"] > 0, activated, 0.0)
+    g["W_1"], g["b_1"] = now["input"].T @ hidden, hidden.sum(0)
+    below = output + hidden @ w["W_1"].T  # directly, and through the network
+    slope |= {f"{part}.{name}": table for name, table in
+              {"output": output, "activated": activated, "hidden": hidden, "input": below}.items()}  # fmt: skip
+    return below
+
+
+down = feed_forward_backward(DECODER_FF, slope, grads, slope["decoder.output"])
+now = of(slope, DECODER_FF)
+show({"gradient of activated": now["activated"]}, T)
+show({"gradient of hidden": now["hidden"]}, T)
+show({"gradient of W_2": grads[DECODER_FF]["W_2"]}, ["0", "1", "2", "3", "4", "5"])
+show({"gradient of W_1": grads[DECODER_FF]["W_1"]}, ["0", "1", "2", "3"])
+show({"gradient of the input": down}, T)
+unit = int((point[f"{DECODER_FF}.activated"] > 0).all(0).argmax())  # one that is on in both rows, if there is one
+pencil(f"W_2[{unit}, 0]", products(point[f"{DECODER_FF}.activated"][:, unit], now["output"][:, 0]), grads[DECODER_FF]["W_2"][unit, 0])  # fmt: skip
+
+# %% [markdown]
+# ### Attention
+#
+# Downwards through $W_O$ and the split into heads as before. In one head, with weights $A$, scores $s$, and heads $= A v$,
+# the rule of products gives $\bar{v} = A^\top\, \overline{\mathrm{heads}}$ and $\bar{A} = \overline{\mathrm{heads}}\, v^\top$. Then through the softmax, for each row:
+#
+# $$\bar{s}_j = A_j \Big( \bar{A}_j - \sum_k A_k \bar{A}_k \Big)$$
+#
+# In words: a score should rise if its weight is worth more than the average of the row, and the more so the larger the weight already is. A weight
+# of 0 (masked) has a gradient of 0. Last, $s = q k^\top / \sqrt{2}$ gives $\bar{q} = \bar{s}\, k / \sqrt{2}$ and
+# $\bar{k} = \bar{s}^\top q / \sqrt{2}$, and from there it is products again.
+
+
+# %%
+def attention_backward(part, slope, grads, upper, memory=None):
+    """From the gradient of an attention sub-layer's result to those of its stream and of its memory."""
+    now, w, g = of(point, part), p[part], grads[part]
+    x = now["input"]
+    memory = x if memory is None else memory
+    output = norm_backward(part, slope, grads, upper)
+    g["W_O"], g["b_O"] = now["joined"].T @ output, output.sum(0)
+    joined = output @ w["W_O"].T
+    heads, A, q, k, v = split(joined), now["weights"], now["query"], now["key"], now["value"]
+    value = A.transpose(0, 2, 1) @ heads
+    weights = heads @ v.transpose(0, 2, 1)
+    scores = A * (weights - (A * weights).sum(-1, keepdims=True))
+    query, key = scores @ k / math.sqrt(2), scores.transpose(0, 2, 1) @ q / math.sqrt(2)
+    streams = {}
+    for name, table, read in (("Q", query, x), ("K", key, memory), ("V", value, memory)):
+        both = np.concatenate([table[0], table[1]], axis=1)
+        g[f"W_{name}"], g[f"b_{name}"] = read.T @ both, both.sum(0)
+        streams[name] = both @ w[f"W_{name}"].T
+    slope |= {f"{part}.{name}": table for name, table in
+              {"output": output, "joined": joined, "heads": heads, "weights": weights, "scores": scores,
+               "query": query, "key": key, "value": value}.items()}  # fmt: skip
+    return output + streams["Q"], streams["K"] + streams["V"]
+
+
+down, to_memory = attention_backward(CROSS, slope, grads, down, memory)
+slope[f"{CROSS}.input"] = down
+now = of(slope, CROSS)
+show({"gradient of weights, head 0": now["weights"][0], "of scores, head 0": now["scores"][0]}, T, S)
+A, worth = point[f"{CROSS}.weights"][0, 0], now["weights"][0, 0]
+pencil("average of row <bos>", products(A, worth), (A * worth).sum())
+pencil("scores[head 0, <bos>, cat]", f"{short(A[1])}·({short(worth[1])} − {factor((A * worth).sum())})", now["scores"][0, 0, 1])  # fmt: skip
+show({"gradient of W_Q": grads[CROSS]["W_Q"]}, ["0", "1", "2", "3"])
+show({"gradient of the memory": to_memory}, S)
+
+# %% [markdown]
+# The rest are the same functions, in the order from the end to the beginning: the decoder's masked self-attention, then the encoder, which
+# hears of the loss only through its memory.
+
+# %%
+down, from_keys = attention_backward(MASKED, slope, grads, down)
+slope["target.input"] = slope[f"{MASKED}.input"] = down + from_keys  # x was query, key and value
+up = feed_forward_backward(ENCODER_FF, slope, grads, to_memory)
+slope["encoder.output"] = to_memory
+down, from_keys = attention_backward(ENCODER, slope, grads, up)
+slope["source.input"] = slope[f"{ENCODER}.input"] = down + from_keys
+show({"gradient of source.input": slope["source.input"]}, S)
+show({"gradient of target.input": slope["target.input"]}, T)
+assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()  # the row of <bos> had one key: nothing to choose
+
+# %% [markdown]
+# ### The embedding, from three sides
+#
+# A word's row of $E$ was looked up (times 2) and used as output. The paper's sharing of one matrix (§3.4) means that its
+# gradients add up. `dog` was in no sentence: it gets the share of the output only.
+
+# %%
+as_source, as_target = np.zeros_like(E), np.zeros_like(E)
+for place, (source_id, target_id) in enumerate(zip(source, target_input)):
+    as_source[source_id] += 2 * slope["source.input"][place]
+    as_target[target_id] += 2 * slope["target.input"][place]
+
+grads["embedding"]["E"] = as_output + as_source + as_target
+show({"as output": as_output, "as source": as_source, "as target": as_target}, words, digits=3)
+show({"gradient of E": grads["embedding"]["E"]}, words)
+parts = [share[6, 0] for share in (as_output, as_source, as_target)]
+pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
+
+# %% [markdown]
+# ### Is it right?
+#
+# Two judges. First, PyTorch's autograd goes through `gf.Transformer` backwards and must find the same: for all 428
+# weights, and for every table on the way. (`gf.record` keeps the tensors in the graph, so their gradients can be asked for.)
+
+# %%
+with gf.record(model) as trace:
+    z = model(torch.tensor([source]), torch.tensor([target_input]))[0]
+
+library_loss = torch.nn.functional.cross_entropy(z, torch.tensor(target_output), label_smoothing=0.1)
+assert abs(library_loss.item() - loss) < 1e-12
+asked = [name for name in slope if not name.endswith(".normed") or name in trace]
+weights_of = dict(model.named_parameters())
+found = torch.autograd.grad(library_loss, [*weights_of.values(), *(trace[name] for name in asked)])
+for (name, _), gradient in zip(weights_of.items(), found):
+    torch.testing.assert_close(gradient, state(grads)[name], rtol=0, atol=1e-12)
+
+for name, gradient in zip(asked, found[len(weights_of) :]):
+    torch.testing.assert_close(gradient[0], torch.tensor(slope[name]), rtol=0, atol=1e-12)
+
+print(f"equal to autograd: {count} weights, {len(asked)} tables on the way")
+
+# %% [markdown]
+# And the library's own loss, which never keeps all logits, has the same value and gradient:
+
+# %%
+from glassformer.training.objective import smoothed_cross_entropy
+
+last = torch.tensor(h, requires_grad=True)
+own = smoothed_cross_entropy(last, torch.tensor(E), torch.tensor(target_output), 0.1).smoothed / 2
+own.backward()
+assert abs(own.item() - loss) < 1e-12
+torch.testing.assert_close(last.grad, torch.tensor(slope["decoder.output"]), rtol=0, atol=1e-12)
+own.item()
+
+# %% [markdown]
+# Second, no theory at all: make a weight larger and smaller by $\delta = 0.00001$, compute the whole model both times,
+# and divide the difference of the losses by $2\delta$. That is what a gradient *means*. Four weights to look at, then all of them.
+
+
+# %%
+def measured(part, name, cell, delta=1e-5):
+    """Return how fast the loss changes with one weight, by trying."""
+    array = p[part][name]
+    kept = array[cell]
+    found = []
+    for change in (delta, -delta):
+        array[cell] = kept + change
+        found.append(loss_of(p))
+        array[cell] = kept
+    return (found[0] - found[1]) / (2 * delta)
+
+
+for part, name, cell in ((CROSS, "W_Q", (1, 0)), ("embedding", "E", (4, 2)), (ENCODER_FF, "W_1", (0, 1)), (ENCODER, "gain", (3,))):  # fmt: skip
+    print(f"{part}.{name}{list(cell)}: by hand {grads[part][name][cell]:+.8f}, tried {measured(part, name, cell):+.8f}")
+
+worst = max(abs(measured(part, name, cell) - grads[part][name][cell])
+            for part, arrays in p.items() for name, array in arrays.items() for cell in np.ndindex(array.shape))  # fmt: skip
+assert worst < 1e-8  # the error of the method itself is about δ²
+print(f"largest difference of all {count}: {worst:.1e}")
+
+# %% [markdown]
+# ### The step
+#
+# **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning rate
+# $\eta$ (here 0.05). A straight line would promise that the loss falls by $\eta$ times the sum of all squared gradients. The loss is no
+# straight line, so the promise is kept only roughly.
+
+
+# %%
+def moved(p, change):
+    """Return the weights, each moved by what `change` says for it."""
+    return {part: {name: array + change(part, name) for name, array in arrays.items()} for part, arrays in p.items()}
+
+
+rate = 0.05
+after = moved(p, lambda part, name: -rate * grads[part][name])
+promised = rate * sum((gradient**2).sum() for arrays in grads.values() for gradient in arrays.values())
+pencil("new W_2[0, 0] of the decoder", f"{p[DECODER_FF]['W_2'][0, 0]} − 0.05·{factor(grads[DECODER_FF]['W_2'][0, 0])}".replace("-", "−"), after[DECODER_FF]["W_2"][0, 0])  # fmt: skip
+print(f"loss before {loss:.4f}, after {loss_of(after):.4f}; promised {loss - promised:.4f}")
+assert loss_of(after) < loss
+
+# %% [markdown]
+# **Adam** (§5.3) is what the paper uses. It keeps two running means for each weight with gradient $g$: of the gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and
+# of its square, $v \leftarrow \beta_2 v + (1 - \beta_2) g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both begin at 0, which is made up for by dividing by
+# $1 - \beta_1^t$ and $1 - \beta_2^t$ at step $t$. Then $w \leftarrow w - \eta\, \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step
+# $\hat{m} = g$ and $\hat{v} = g^2$: each weight moves by $\eta$ in the direction of its sign, however small its gradient is.
+
+
+# %%
+def adam_step(part, name, rate=0.01):
+    """Return the first change that Adam makes."""
+    g = grads[part][name]
+    m, v = 0.1 * g, 0.02 * g**2
+    m_hat, v_hat = m / (1 - 0.9), v / (1 - 0.98)
+    return -rate * m_hat / (np.sqrt(v_hat) + 1e-9)
+
+
+after = moved(p, adam_step)
+show({"gradient": grads[CROSS]["W_Q"], "change by Adam": adam_step(CROSS, "W_Q")}, ["0", "1", "2", "3"])
+print(f"loss before {loss:.4f}, after {loss_of(after):.4f}")
+assert loss_of(after) < loss
+
+optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9)
+for weight, gradient in zip(model.parameters(), found):
+    weight.grad = gradient
+
+optimiser.step()
+for name, weight in model.named_parameters():
+    torch.testing.assert_close(weight.detach(), state(after)[name], rtol=0, atol=1e-9)
+
+# %% [markdown]
+# And so on. After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss above
+# 0: the best possible loss is that of probabilities equal to the smoothed target, $-\sum_j y_j \ln y_j$.
+
+# %%
+put(model, p)
+optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9)
+fall = []
+for _ in range(60):
+    z = model(torch.tensor([source]), torch.tensor([target_input]))[0]
+    value = torch.nn.functional.cross_entropy(z, torch.tensor(target_output), label_smoothing=0.1)
+    fall.append(value.item())
+    optimiser.zero_grad()
+    value.backward()
+    optimiser.step()
+
+with gf.record(model) as trained, torch.no_grad():
+    model(torch.tensor([source]), torch.tensor([target_input]))
+
+said = [words[place] for place in trained["log_probs"][0].argmax(-1)]
+best = -(smoothed * np.log(smoothed)).sum(-1).mean()
+assert said == ["chat", "noir"]
+assert best < fall[-1] < loss
+print(f"{source and 'black cat'} → {' '.join(said)}; loss {fall[0]:.3f} → {fall[-1]:.3f}, best possible {best:.3f}")
+show({"p after <bos>, before and after": np.stack([probabilities[0], trained["log_probs"][0, 0].exp()], 1)}, words, ["before", "after"])  # fmt: skip
+
+# %% [markdown]
+# Look at where the curve flattens: towards the dashed line, not towards 0.
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {"loss": (range(60), fall), "best possible": ([0, 59], [best, best])},
+    x_label="steps of Adam",
+    y_label="loss",
+    alt=f"the loss falls from {fall[0]:.2f} to {fall[-1]:.2f} in 60 steps, close to the best possible {best:.2f}",
+)
+
+# %% [markdown]
+# ## What goes wrong
+#
+# With pencil or keyboard, these are easy to write and hard to see: every table keeps its shape. Each line below
+# computes one cell in the wrong way, next to the right one.
+#
+# - dividing the variance by 3 instead of 4 ([another layer norm](errata.py#another-layer-norm)): at width 4 a difference of 13 %;
+# - dividing scores by $\sqrt{d_{\mathrm{model}}}$ instead of $\sqrt{d_k}$ ([scale by the whole width](errata.py#scale-by-the-whole-width));
+# - cutting heads by a reshape alone ([view without transpose](errata.py#view-without-transpose));
+# - a softmax down the columns: then each *key* has weights that sum to 1;
+# - a matrix from PyTorch's `Linear` used without transposing it: 4 × 4 fits both ways;
+# - the embedding without its factor 2 ([no scaling of the embedding](errata.py#no-scaling-of-the-embedding)).
+
+# %%
+now, w = of(point, ENCODER), p[ENCODER]
+row = now["added"][0]
+wrong = {
+    "normed[black, 0], variance divided by 3": ((row[0] - row.mean()) / row.std(ddof=1), now["normed"][0, 0]),
+    "scores[head 0, black, cat], divided by √4": (now["query"][0, 0] @ now["key"][0, 1] / 2, now["scores"][0, 0, 1]),
+    "query[head 0, cat, 0], reshape only": (Q.reshape(2, 2, 2)[0, 1, 0], now["query"][0, 1, 0]),
+    "weights[head 0, black, cat], softmax by columns": (
+        np.exp(now["scores"][0])[0, 1] / np.exp(now["scores"][0])[:, 1].sum(),
+        now["weights"][0, 0, 1],
+    ),
+    "Q[black, 0], matrix not transposed": ((now["input"] @ w["W_Q"].T)[0, 0], Q[0, 0]),
+    "input[cat, 1], embedding not scaled": (E[4, 1] + point["source.positions"][1, 1], point["source.input"][1, 1]),
+}
+for what, (bad, good) in wrong.items():
+    assert abs(bad - good) > 0.05
+    print(f"{what}: {short(bad)} instead of {short(good)}")
+
+# %% [markdown]
+# One more belongs to the pencil: **rounding on the way**. What if you carry only two decimals, or one? `gf.intervene` puts a
+# rounded tensor in the place of each one.
+
+# %%
+put(model, p)
+for decimals in (4, 3, 2, 1):
+    with gf.intervene(model, {"*": lambda tensor, decimals=decimals: tensor.round(decimals=decimals)}), torch.no_grad():
+        rounded = model(torch.tensor([source]), torch.tensor([target_input]))[0].softmax(-1)
+    error = abs(rounded.numpy() - probabilities).max()
+    print(f"{decimals} decimals on the way: the probabilities are off by up to {error:.4f}")
+
+# %% [markdown]
+# The explorer does this kind of arithmetic for the demo's model: click any cell of
+# [a head of the decoder's cross-attention](../runs/demo/explorer.html#text=The%20black%20cat%20slept.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:0%7D)
+# and it writes out how the cell was made.
+
+# %% [markdown]
+# ## Exercises
+#
+# **1. A cell with the pencil.** Compute `scores[head 1, cat, black]` of the encoder from the tables Q and K. Which columns do you need?
+
+# %% tags=["hide-cell"]
+answer = (Q[1, 2] * K[0, 2] + Q[1, 3] * K[0, 3]) / math.sqrt(2)  # head 1 has columns 2 and 3
+pencil("scores[head 1, cat, black]", f"({products(Q[1, 2:], K[0, 2:])})/√2", answer)
+assert abs(answer - point[f"{ENCODER}.scores"][1, 1, 0]) < 1e-12
+
+# %% [markdown]
+# **2. Another word.** Write `dog` in the place of `cat`. Before you run it: which tables stay as they are, and in which does only one row change?
+
+# %% tags=["hide-cell"]
+other = by_hand(p, [3, 5], target_input)
+same = {name for name in point if np.allclose(point[name], other[name], atol=1e-12)}
+# The target does not know of the source before cross-attention: its queries are the last thing that stays.
+assert same == {"source.positions", f"{CROSS}.input", f"{CROSS}.query"} | {
+    name for name in point if name.startswith(("target.", f"{MASKED}."))
+}
+one_row = [name for name in ("source.input", f"{ENCODER}.query", f"{ENCODER}.key", f"{ENCODER}.value", f"{ENCODER}.weights")
+           if np.allclose(point[name][..., 0, :], other[name][..., 0, :])]  # fmt: skip
+assert one_row == ["source.input", f"{ENCODER}.query", f"{ENCODER}.key", f"{ENCODER}.value"]
+print(f"{len(same)} tables stay; of these only the row of dog changes:", *one_row, sep="\n  ")
+
+# %% [markdown]
+# **3. Swap two words.** Let the source be `cat black`. How do the probabilities change with positions, and how without them (`positions=False`)?
+
+# %% tags=["hide-cell"]
+for positions in (True, False):
+    right, swapped = (by_hand(p, ids, target_input, positions) for ids in (source, source[::-1]))
+    change = abs(np.exp(right["log_probs"]) - np.exp(swapped["log_probs"])).max()
+    print(f"positions={positions}: the probabilities change by up to {change:.4f}")
+
+# Without positions the memory is the same two rows in another order, and a weighted sum does not care about order.
+assert change < 1e-12
+assert np.allclose(right["encoder.output"], swapped["encoder.output"][::-1], atol=1e-12)
+
+# %% [markdown]
+# **4. Cover up the answer.** Feed the decoder `<bos>` alone. What does it say about the first word, compared with before? What does that
+# tell you about the mask?
+
+# %% tags=["hide-cell"]
+alone = by_hand(p, source, target_input[:1])
+assert np.allclose(alone["log_probs"][0], point["log_probs"][0], atol=1e-12)
+print("the same: with the mask, the row of <bos> never saw chat. So all rows can be trained at once.")
+
+# %% [markdown]
+# **5. A weight that can never learn.** The gradient of the bias of the keys, `b_K`, is 0 in all three attentions. Why?
+
+# %% tags=["hide-cell"]
+# A bias adds the same vector to all keys, so one query's scores all change by the same number, q · b_K / √2. The softmax
+# ignores a number that is added to a whole row.
+for part in (ENCODER, MASKED, CROSS):
+    assert abs(grads[part]["b_K"]).max() < 1e-15
+    assert abs(grads[part]["b_V"]).max() > 1e-3
+
+# %% [markdown]
+# ## Next
+#
+# You have seen every number of a model that knows eight words. [Real corpora](14_corpora.py) is about models that know thousands: where their
+# sentences come from, what may be wrong with them, and how good a translation is. The steps of this page have a chapter each:
+# [embeddings](01_embeddings.py), [positions](02_positions.py), [attention](03_attention.py), [heads](04_heads.py), [masks](05_masks.py),
+# [add & norm](06_residual.py), [feed-forward](07_feed_forward.py), [output and loss](10_output.py), [training](11_training.py). In the library, read
+# [model/transformer.py](../src/glassformer/model/transformer.py#Transformer) and [model/attention.py](../src/glassformer/model/attention.py#attention).
