@@ -555,7 +555,7 @@ for mistake in ("norm_order", "residual_normed", "unbiased_norm"):
 # %% [markdown]
 # The last two are the lesson. In post-norm, the x that arrives is normalised already, so normalising it once more changes little;
 # a deviation that is 0.4 % too large changes even less. The translation is the same, and only a comparison number by number
-# finds the mistake. (A pre-norm model does not forgive the second: its stream is large.) See where the numbers part:
+# finds the mistake. See where the numbers part:
 # [the demo with the unbiased norm](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22unbiased_norm%22%5D).
 
 # %% [markdown]

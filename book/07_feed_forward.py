@@ -1,0 +1,551 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The feed-forward network
+#
+# Two matrices and a bend between them: the sub-layer that works on each position alone.
+
+# %% [markdown]
+# ## The question
+#
+# [Attention](03_attention.py) moves information between positions. But what it returns is an *average* of values, and the
+# values are one matrix away from the input. Apart from the choice of its weights, all that is multiplying and adding. Who computes
+# something new from what was gathered, such as "an adjective *and* a plural, so the ending is -es"? And why does this
+# plain-looking part hold the largest share of a layer's parameters?
+
+# %% [markdown]
+# ## The intuition
+#
+# Think of a small office that is the same on every floor. A vector comes in, `d_model` numbers wide. Each of `d_ff` clerks (the *hidden units*)
+# looks at all of it and asks one question of their own; if the answer is no, they stay silent (0), if it is yes, they
+# speak the louder the clearer the answer is. Each clerk who speaks adds their own vector to the result.
+#
+# There is one such office at each position, all with the same clerks, and no telephone between the floors. Talking between
+# positions is attention's work; this network only thinks about what has arrived.
+
+# %% [markdown]
+# ## The mathematics
+#
+# Let $x$ be the vector at one position, written as a row with $d$ = `d_model` entries. Let $f$ = `d_ff` be the number of hidden units. The network (§3.3,
+# equation 2) is
+#
+# $$\mathrm{FFN}(x) = \max(0,\; x W_1 + b_1)\, W_2 + b_2$$
+#
+# with $W_1$ of shape $(d, f)$, $b_1$ of $f$ entries, $W_2$ of shape $(f, d)$ and $b_2$ of $d$ entries. The maximum is taken entry by entry; this
+# function, $\max(0, \cdot)$, is called *ReLU* (rectified linear unit).
+#
+# In the paper's base model $d = 512$ and $f = 2048$: the vector is expanded to four times its width, bent, and contracted again. "Position-wise" means that the
+# formula knows of one position only. In code, $x$ has the shape (B, T, D), for B sentences of T positions, and the same
+# matrices act on the last axis: (B, T, 512) → (B, T, 2048) → (B, T, 512).
+
+# %% [markdown]
+# ## Line by line
+#
+# A network that fits on paper: $d$ = 4 and $f$ = 8, with small whole numbers.
+
+# %%
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import glassformer as gf
+from glassformer import pictures
+
+x = torch.tensor([1.0, 2, 0, -1], dtype=torch.float64)
+W_1 = torch.tensor(
+    [
+        [1, 0, -1, 2, 0, 1, -1, 0],
+        [0, 1, 1, -1, 0, -1, 2, 1],
+        [2, 0, 0, 1, -1, 0, 1, 1],
+        [1, -1, 0, 0, 2, 1, 0, -1],
+    ],
+    dtype=torch.float64,
+)
+b_1 = torch.tensor([1.0, 0, -2, 1, 1, 0, 0, -1], dtype=torch.float64)
+W_2 = torch.tensor(
+    [
+        [1, 0, 0, -1],
+        [0, 1, 0, 0],
+        [5, 5, 5, 5],
+        [0, 0, 2, 1],
+        [1, -1, 1, -1],
+        [2, 0, 0, 2],
+        [-1, 0, 1, 0],
+        [0, 1, -1, 1],
+    ],
+    dtype=torch.float64,
+)
+b_2 = torch.tensor([0.0, 0, 1, -1], dtype=torch.float64)
+print(tuple(x.shape), tuple(W_1.shape), tuple(W_2.shape))
+
+# %% [markdown]
+# ### Expand
+#
+# Each hidden unit has one column of $W_1$ and one number of $b_1$. Take the second unit: its column is (0, 1, 0, −1), so its
+# answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. All eight at once:
+
+# %%
+assert (x * W_1[:, 1]).sum() + b_1[1] == 3
+hidden = x @ W_1 + b_1  # (4,) -> (8,)
+hidden
+
+# %% [markdown]
+# ### Bend
+#
+# What is negative becomes 0. Three of the eight units stay silent.
+
+# %%
+activated = hidden.clamp(min=0)  # max(0, hidden)
+activated
+
+# %% [markdown]
+# ### Contract
+#
+# Each unit has a *row* of $W_2$. The result is the sum of these rows, each times how loud its unit is, plus $b_2$:
+#
+# 1·(1, 0, 0, −1) + 3·(0, 1, 0, 0) + 1·(0, 0, 2, 1) + 3·(−1, 0, 1, 0) + 2·(0, 1, −1, 1) + (0, 0, 1, −1) = (−2, 5, 4, 1)
+
+# %%
+output = activated @ W_2 + b_2  # (8,) -> (4,)
+
+by_rows = b_2 + sum(activated[unit] * W_2[unit] for unit in range(8))
+assert torch.equal(output, by_rows)
+assert output.tolist() == [-2, 5, 4, 1]
+output
+
+# %% [markdown]
+# The third unit's row, (5, 5, 5, 5), would have changed everything. Its unit is silent, so it does not count. For another x it may.
+#
+# ### At each position alike
+#
+# Now three positions at once. The code is the same, as the matrices act on the last axis. Three claims make up "position-wise", and all hold: one
+# position at a time gives the same as all at once; if positions are shuffled, so are the results; if one position changes, no other result does.
+
+# %%
+
+
+def ffn(x):
+    """Return max(0, x W_1 + b_1) W_2 + b_2."""
+    return (x @ W_1 + b_1).clamp(min=0) @ W_2 + b_2
+
+
+torch.manual_seed(1)
+sequence = torch.stack([x, *torch.randn(2, 4, dtype=torch.float64)])  # (T, D) = (3, 4)
+all_at_once = ffn(sequence)
+
+torch.testing.assert_close(all_at_once, torch.stack([ffn(sequence[0]), ffn(sequence[1]), ffn(sequence[2])]))
+order = [2, 0, 1]
+torch.testing.assert_close(ffn(sequence[order]), all_at_once[order])
+other = sequence.clone()
+other[2] = 100
+torch.testing.assert_close(ffn(other)[:2], all_at_once[:2])
+all_at_once
+
+# %% [markdown]
+# The picture shows these three positions, from bottom to top: x, the hidden units after the bend, the output. Blue is positive, orange negative, the fuller the
+# larger; a silent unit is empty. The three networks are the same one, drawn three times, and no line leads from one position to another.
+
+# %% tags=["hide-input"]
+figure, axes = pictures.canvas(7.4, 3.1)
+layers = [sequence, (sequence @ W_1 + b_1).clamp(min=0), all_at_once]
+for position in range(3):
+    middle = 10 * position
+    points = []
+    for level, values in enumerate(layers):
+        count = values.shape[1]
+        across = [middle + (unit - (count - 1) / 2) * (1.05 if count == 8 else 1.5) for unit in range(count)]
+        points.append(across)
+        for place, value in zip(across, values[position].tolist(), strict=True):
+            strength = min(1, abs(value) / 5)
+            colour = pictures.BLUE if value >= 0 else pictures.ORANGE
+            axes.plot(place, level, "o", color="black", markersize=9, fillstyle="none", markeredgewidth=0.8, zorder=3)
+            axes.plot(place, level, "o", color=colour, markersize=9, alpha=strength, markeredgewidth=0, zorder=2)
+    for level in (0, 1):
+        for start in points[level]:
+            for end in points[level + 1]:
+                axes.plot([start, end], [level, level + 1], color=pictures.GREY, linewidth=0.4, alpha=0.6, zorder=1)
+    axes.text(middle, -0.42, f"position {position}", ha="center", fontsize=10)
+
+for level, text in enumerate(("x\n(4)", "hidden\n(8)", "output\n(4)")):
+    axes.text(-6.0, level, text, ha="center", va="center", fontsize=9)
+
+for level, text in ((0.5, "W₁, b₁"), (1.5, "W₂, b₂")):
+    axes.text(-6.0, level, text, ha="center", va="center", fontsize=9, color=pictures.GREY)
+
+axes.set(xlim=(-7.5, 25), ylim=(-0.6, 2.3))
+axes.axis("off")
+pictures.picture(
+    figure,
+    "Three copies of one small network side by side, one for each position: four circles, eight circles above them, four "
+    "above those, lines within a copy, none between copies. About half of the hidden units are empty.",
+)
+
+# %% [markdown]
+# ## The same from the library
+#
+# [`FeedForward`](../src/glassformer/model/feed_forward.py#FeedForward) names the two matrices `expand` and `contract`. (`torch.nn.Linear` keeps
+# its matrix transposed, as (out, in), so we hand it over with `.T`.)
+
+# %%
+from glassformer.model.feed_forward import ACTIVATIONS, FeedForward
+
+network = FeedForward(d_model=4, d_ff=8, activation="relu", dropout=0.0).double()
+with torch.no_grad():
+    network.expand.weight.copy_(W_1.T)
+    network.expand.bias.copy_(b_1)
+    network.contract.weight.copy_(W_2.T)
+    network.contract.bias.copy_(b_2)
+
+torch.testing.assert_close(network(sequence[None])[0], all_at_once)
+network(sequence[None])[0, 0].tolist()
+
+# %% [markdown]
+# ### How large it is
+#
+# In the paper's base model, with a vocabulary of 37 000 (§3.3, Table 3):
+
+# %%
+base = gf.ModelConfig.preset("base", vocab_size=37000)
+with torch.device("meta"):  # shapes only, no memory
+    model = gf.Transformer(base)
+
+layer = model.encoder.layers[0]
+
+
+def count(part):
+    """Return the number of parameters."""
+    return sum(parameter.numel() for parameter in part.parameters())
+
+
+everything = count(model)
+in_networks = sum(count(layer.feed_forward) for stack in (model.encoder, model.decoder) for layer in stack.layers)
+assert tuple(layer.feed_forward.expand.weight.T.shape) == (512, 2048)
+assert tuple(layer.feed_forward.contract.weight.T.shape) == (2048, 512)
+assert count(layer.feed_forward) == 512 * 2048 + 2048 + 2048 * 512 + 512 == 2_099_712
+assert everything == 63_082_496
+print(f"feed-forward {count(layer.feed_forward):,}, attention {count(layer.self_attention):,} in an encoder layer")
+print(f"feed-forward of all 12 layers: {in_networks:,} of {everything:,}, {100 * in_networks / everything:.0f} %")
+embedding = model.source.tokens.weight.numel()
+print(f"without the embedding matrix: {100 * in_networks / (everything - embedding):.0f} %")
+
+# %% [markdown]
+# An encoder layer has twice as many parameters in this network as in its attention. Of the whole model it is 40 %, and 57 % of what
+# is not the embedding.
+#
+# ### The same as two convolutions
+#
+# The paper says: "Another way of describing this is as two convolutions with kernel size 1." A convolution slides a small window along the sequence, and
+# applies one matrix to what is in it. With a window of one position there is nothing else in it than that position.
+
+# %%
+first, second = nn.Conv1d(4, 8, kernel_size=1).double(), nn.Conv1d(8, 4, kernel_size=1).double()
+with torch.no_grad():
+    first.weight.copy_(W_1.T[:, :, None])  # (out, in, window)
+    first.bias.copy_(b_1)
+    second.weight.copy_(W_2.T[:, :, None])
+    second.bias.copy_(b_2)
+
+convolved = second(first(sequence.T[None]).relu())[0].T  # Conv1d wants (B, D, T)
+torch.testing.assert_close(convolved, all_at_once)
+
+# %% [markdown]
+# ## Why the bend
+#
+# Without it, two matrices are one. A product of matrices is a matrix, and the biases join as well:
+#
+# $$(x W_1 + b_1) W_2 + b_2 = x\,(W_1 W_2) + (b_1 W_2 + b_2)$$
+
+# %%
+without_bend = (sequence @ W_1 + b_1) @ W_2 + b_2
+one_matrix = sequence @ (W_1 @ W_2) + (b_1 @ W_2 + b_2)
+torch.testing.assert_close(without_bend, one_matrix)
+(W_1 @ W_2).shape  # 16 numbers do the work of 64
+
+# %% [markdown]
+# The eight units would be in vain. With the bend, a unit can be silent on one side, so different inputs go through different sets of units. The smallest
+# example: two units make the absolute value, which no matrix can, $\lvert x \rvert = \max(0, x) + \max(0, -x)$.
+#
+# ### ReLU, GELU, SiLU
+#
+# Other bends are in use. GELU is $x \cdot \Phi(x)$, where $\Phi(x)$ is the probability that a standard normal number is below $x$; SiLU is
+# $x \cdot \sigma(x)$ with the logistic function $\sigma(x) = 1 / (1 + e^{-x})$. Both are smooth, and slightly negative left of 0. The paper's is ReLU.
+
+# %%
+line = torch.linspace(-4, 4, 81, dtype=torch.float64)
+bends = {
+    "relu": line.clamp(min=0),
+    "gelu": line * 0.5 * (1 + torch.erf(line / math.sqrt(2))),
+    "silu": line / (1 + torch.exp(-line)),
+}
+for name, values in bends.items():
+    torch.testing.assert_close(ACTIVATIONS[name](line), values)
+
+# %% [markdown]
+# In the picture they agree far from 0, and differ in how they get around the corner.
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {name.upper().replace("SILU", "SiLU").replace("RELU", "ReLU"): (line, values) for name, values in bends.items()},
+    alt="Three curves from −4 to 4: ReLU is 0 up to 0 and then the diagonal; GELU and SiLU dip slightly below 0 and "
+    "approach the diagonal smoothly.",
+    x_label="before",
+    y_label="after",
+    height=2.8,
+)
+
+# %% [markdown]
+# ## What hidden units respond to
+#
+# The demo model has 256 hidden units in each layer. What are their questions? We run the 1,000 sentences of the test split through
+# the encoder, and record the activated units of its second layer, for every token.
+
+# %%
+from glassformer.tasks import english_french
+from glassformer.tasks.nouns import NOUNS
+
+translator = gf.Translator.load("../runs/demo")
+tokenizer = translator.bundle.source_tokenizer
+test = english_french(train=1).splits["test"]  # the training sentences are not needed here
+
+rows = [[*tokenizer.encode(example.source), tokenizer.eos_id] for example in test]
+longest = max(map(len, rows))
+ids = torch.tensor([row + [tokenizer.pad_id] * (longest - len(row)) for row in rows])
+point = "encoder.layers.1.feed_forward.activated"
+with torch.no_grad(), gf.record(translator.model, point) as trace:
+    translator.model.encode(ids)
+
+real = ids != tokenizer.pad_id
+activated = trace[point][real]  # (tokens, units)
+words = tokenizer.tokens(ids[real].tolist())
+print(tuple(activated.shape), f"{100 * (activated > 0).float().mean():.0f} % of all activations are above 0")
+
+# %% [markdown]
+# About three units in four are silent at any moment. Now the mean activation of each unit for each word (that comes at least three times), and
+# for a unit the words with the largest. Here are six units, drawn by lot:
+
+# %%
+names = sorted({word for word in words if words.count(word) >= 3})
+number = {name: index for index, name in enumerate(names)}
+known = torch.tensor([word in number for word in words])
+which = torch.tensor([number[word] for word in words if word in number])
+means = torch.zeros(len(names), 256).index_add_(0, which, activated[known])
+means /= torch.bincount(which)[:, None]
+
+
+def loudest(unit, count=9):
+    """Return the words for which this unit is active most, on average."""
+    return ", ".join(names[index] for index in means[:, unit].topk(count).indices.tolist())
+
+
+torch.manual_seed(2)
+for unit in torch.randperm(256)[:6].tolist():
+    print(f"unit {unit:>3}: {loudest(unit)}")
+
+# %% [markdown]
+# Honestly: a list or two has a theme, such as adjectives or verbs, and most have none that one could name. That is normal. There are far more things to know than
+# units, so most units take part in several.
+#
+# Some are clear, when one looks for something. English nouns have no gender; French ones do, and the article, the adjective and the pronoun
+# depend on it. So we ask: is there a unit that tells English nouns by the gender of their *French* translation? For each unit take all pairs of a
+# masculine and a feminine noun, and the share of pairs in which the masculine one has the larger mean (1: always, 0: never, about 0.5: by chance).
+
+# %%
+gender = {noun.english: noun.gender for noun in NOUNS}
+masculine = means[[number[name] for name in names if gender.get(name) == "m"]]
+feminine = means[[number[name] for name in names if gender.get(name) == "f"]]
+larger = (masculine[:, None] > feminine).float() + 0.5 * (masculine[:, None] == feminine).float()
+share = larger.mean((0, 1))  # (units,)
+
+most_masculine, most_feminine = share.argmax().item(), share.argmin().item()
+print(f"{len(masculine)} masculine and {len(feminine)} feminine nouns")
+print(f"unit {most_masculine}, share {share[most_masculine]:.3f}: {loudest(most_masculine)}")
+print(f"unit {most_feminine}, share {share[most_feminine]:.3f}: {loudest(most_feminine)}")
+assert share.max() > 0.9  # another training finds other units, and tells a little more or less
+assert share.min() < 0.1
+
+# %% [markdown]
+# There are such units, one for each gender, though no one told the model that there are genders: it found out from the
+# translations. Each dot in the picture is a noun, the higher the more active the unit. The two kinds do not mix, or hardly. (The word
+# lists above hold other words as well: a unit that tells nouns apart may mean something else elsewhere.)
+
+# %% tags=["hide-input"]
+figure, axes = pictures.canvas(6.6, 3.0)
+generator = torch.Generator().manual_seed(1)
+for place, unit in enumerate((most_masculine, most_feminine)):
+    kinds = (
+        (masculine, pictures.BLUE, "o", "masculine in French"),
+        (feminine, pictures.ORANGE, "^", "feminine in French"),
+    )
+    for shift, (nouns, colour, mark, label) in zip((-0.2, 0.2), kinds, strict=True):
+        across = place + shift + 0.2 * (torch.rand(len(nouns), generator=generator) - 0.5)
+        axes.plot(
+            across, nouns[:, unit], mark, color=colour, markersize=4, alpha=0.6, label=label if place == 0 else None
+        )
+
+axes.set_xticks([0, 1], [f"unit {most_masculine}", f"unit {most_feminine}"])
+axes.set(ylabel="mean activation", xlim=(-0.5, 1.5))
+axes.legend(frameon=False, fontsize=9, loc="upper center")
+pictures.picture(
+    figure,
+    "Mean activation of two hidden units for English nouns. The first unit is high for nouns that are masculine in French and "
+    "low for the others, the second the other way round.",
+)
+
+# %% [markdown]
+# One more step before you believe it. That a unit *responds* to gender does not say that the model *uses* it. So we change the two units: at
+# every position, silence one and make the other loud, both ways round. Does "la vache" become "le vache"?
+
+# %%
+
+
+def turned(silent, loud):
+    """Return an edit that silences one unit and makes another one loud, at every position."""
+
+    def edit(activated):
+        activated = activated.clone()
+        activated[..., silent] = 0.0
+        activated[..., loud] = 4.0
+        return activated
+
+    return edit
+
+
+for sentence in ("The cow is tired.", "The boy saw the queen."):
+    print(translator.translate([sentence])[0].text)
+    for silent, loud in ((most_feminine, most_masculine), (most_masculine, most_feminine)):
+        with gf.intervene(translator.model, {point: turned(silent, loud)}):
+            print(f"    unit {loud} loud, {silent} silent: {translator.translate([sentence])[0].text}")
+
+# %% [markdown]
+# In the run behind this page it does not. The gender stands in many places: in other units, and in the stream itself, which already holds the word. Two units of 256 are
+# not enough to overrule them. *What a unit shows* and *what a unit does* are two questions; the experiment on
+# [patching](experiments/patching.py) asks the second one. You can look at a unit in the explorer, word by word:
+# [the activated units of the second layer](../runs/demo/explorer.html#text=The+cow+is+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.1.feed_forward.activated%22%7D).
+#
+# ### A memory of keys and values?
+#
+# There is a reading of this network that helps to think, and it is **an intuition, not a fact about every unit**. Look at the sum by rows
+# [above](#contract): each unit compares x with its column of $W_1$, by a dot product, and hands over its row of $W_2$, the more the
+# better the comparison. That is what attention does with keys and values, only that these are learned, fixed, and many:
+#
+# | | attention | feed-forward |
+# |---|---|---|
+# | key | computed from each position | a column of $W_1$, fixed after training |
+# | how well it fits | dot product with the query, then softmax | dot product with x, plus $b_1$, then ReLU |
+# | value | computed from each position | a row of $W_2$, fixed after training |
+# | what is added | the weighted sum of values | the weighted sum of rows |
+#
+# So one may think of the network as a memory of things learned in training: "if the vector looks like this, add that". Geva et al. (2021, "Transformer
+# Feed-Forward Layers Are Key-Value Memories") found units in large language models for which this fits well. The units drawn by lot above say how far it
+# carries here. One difference stays: softmax makes the keys compete, ReLU lets each unit speak for itself.
+
+# %% [markdown]
+# ## What goes wrong
+#
+# Three formulas that went wrong in print ([errata](errata.py#three-formulas)): each is off by one sign or one index, so easy to write and hard to see.
+#
+# **`= b_2` for `+ b_2`.** "max(0, x W_1 + b_1) W_2 = b_2" is no definition of an output; it is a claim, and a false one.
+
+# %%
+bend = (x @ W_1 + b_1).clamp(min=0)
+print((bend @ W_2).tolist(), "is not", b_2.tolist())
+assert not torch.equal(bend @ W_2, b_2)
+torch.testing.assert_close(bend @ W_2 + b_2, output)  # + is meant
+
+# %% [markdown]
+# **The same vector in each term.** In self-attention, the output at position 2 is a sum over *different* values, one for each position $j$, with
+# the weight $w_{2j}$ that position 2 has for it: $y_2 = \sum_j w_{2j} v_j$. Printed with the same $v_2$ in each term, the sum says nothing: weights
+# sum to 1, so it is $v_2$ again, whatever the weights are.
+
+# %%
+weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)  # the second row: who position 2 looks at
+v = torch.tensor([[4.0, 3, 1], [8, 9, 3], [6, 9, 3]], dtype=torch.float64)
+
+wrong = weights[0] * v[1] + weights[1] * v[1] + weights[2] * v[1]
+right = weights[0] * v[0] + weights[1] * v[1] + weights[2] * v[2]
+torch.testing.assert_close(wrong, v[1])
+torch.testing.assert_close(right, weights @ v)
+print("the same vector:", wrong.tolist(), " different ones:", right.tolist())
+
+# %% [markdown]
+# **A variance without the square.** The variance of the [layer norm](06_residual.py) is the mean of the *squared* deviations. Without the square, deviations
+# cancel: their mean is always 0, and the norm divides by $\sqrt{0 + \varepsilon} \approx 0.003$. The result should be of size 1, and is in the hundreds.
+
+# %%
+deviations = output - output.mean()
+print("without the square:", deviations.mean().item(), "  with it:", (deviations**2).mean().item())
+wrong = deviations / torch.sqrt(deviations.mean() + 1e-5)
+right = deviations / torch.sqrt((deviations**2).mean() + 1e-5)
+print([round(value, 1) for value in wrong.tolist()], [round(value, 2) for value in right.tolist()])
+torch.testing.assert_close(right, F.layer_norm(output, (4,)))
+
+# %% [markdown]
+# Two more that run without a word of warning: leaving out the bend (the model still learns, with half of its feed-forward parameters in vain), and
+# putting a ReLU behind the *second* matrix too. Then the network can only ever add to the [stream](06_residual.py), never subtract.
+
+# %%
+assert output.min() < 0  # the right output may be negative
+output.clamp(min=0).tolist()
+
+# %% [markdown]
+# ## Exercises
+#
+# **1.** (Two minutes.) The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters has one of its feed-forward networks?
+
+# %% tags=["hide-cell"]
+assert 2 * 1024 * 4096 + 4096 + 1024 == 8_393_728
+with torch.device("meta"):
+    assert count(FeedForward(1024, 4096, "relu", 0.0)) == 8_393_728
+
+# %% [markdown]
+# **2.** Write down a network with $d$ = 1 and $f$ = 2 that computes $\lvert x \rvert$, as an object of the library, and check it for numbers from −4 to 4.
+
+# %% tags=["hide-cell"]
+absolute = FeedForward(d_model=1, d_ff=2, activation="relu", dropout=0.0).double()
+with torch.no_grad():
+    absolute.expand.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+    absolute.contract.weight.copy_(torch.tensor([[1.0, 1.0]]))
+
+torch.testing.assert_close(absolute(line[None, :, None])[0, :, 0], line.abs())
+
+# %% [markdown]
+# **3.** Shuffle the eight hidden units: the columns of $W_1$, the entries of $b_1$, and one more thing. What has to be shuffled with them so that the network computes the
+# same? What does it say about the meaning of "unit 121"?
+
+# %% tags=["hide-cell"]
+torch.manual_seed(1)
+shuffled = torch.randperm(8)
+same = (sequence @ W_1[:, shuffled] + b_1[shuffled]).clamp(min=0) @ W_2[shuffled] + b_2
+torch.testing.assert_close(same, all_at_once)
+# The rows of W_2. The number of a unit means nothing: another seed puts the same unit elsewhere, or has none like it.
+
+# %% [markdown]
+# **4.** Look for a unit that tells plural nouns ("cats") from singular ones ("cat"), in the same way as for gender.
+
+# %% tags=["hide-cell"]
+pairs = [(name, name + "s") for name in names if name in gender and name + "s" in number]
+singular = means[[number[one] for one, _ in pairs]]
+plural = means[[number[many] for _, many in pairs]]
+plural_share = (plural[:, None] > singular).float().mean((0, 1))
+print(
+    f"{len(pairs)} nouns; unit {plural_share.argmax()}, share {plural_share.max():.3f}: {loudest(plural_share.argmax())}"
+)
+assert plural_share.max() > 0.9
+
+# %% [markdown]
+# ## Next
+#
+# All parts of a layer are there: attention with its masks, add & norm, and this network. Put together, they are
+# [the encoder](08_encoder.py).
