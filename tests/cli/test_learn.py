@@ -1,6 +1,5 @@
 """`glassformer learn`: the book, served to this machine, or a sentence about what is missing."""
 
-import os
 import re
 import signal
 import subprocess
@@ -10,7 +9,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from glassformer.cli import learn as command
+from glassformer.cli import main
+
+# The package's own `learn` is the function.
+COMMAND = sys.modules[f"{main.__module__}.learn"]
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def site(tmp_path, monkeypatch):
         f'<a class="reference internal" href="{name}.html">' for name in ("attention", "experiments/beam", "attention")
     )
     (tmp_path / "site" / "index.html").write_text(links, encoding="utf-8")
-    monkeypatch.setattr("glassformer.cli.learn.SITE", tmp_path / "site")
+    monkeypatch.setattr(COMMAND, "SITE", tmp_path / "site")
     return tmp_path / "site"
 
 
@@ -35,7 +37,7 @@ def test_the_chapters_are_listed_in_their_order(glassformer, site):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["atention"], "no chapter is called 'atention'; did you mean 'attention'?"),
+        (["atention"], "no chapter is called 'atention' (did you mean 'attention'?)"),
         (["experiments/beam", "--zh"], "'experiments/beam' is there in English only"),
         (["../secret"], "no chapter is called '../secret'"),
     ],
@@ -47,22 +49,22 @@ def test_a_chapter_that_is_not_there_is_named(glassformer, site, arguments, mess
 
 
 def test_without_a_book_it_says_how_to_get_one(glassformer, tmp_path, monkeypatch):
-    monkeypatch.setattr("glassformer.cli.learn.SITE", tmp_path)
-    monkeypatch.setattr("glassformer.cli.learn.BUILDER", tmp_path / "build.py")
+    monkeypatch.setattr(COMMAND, "SITE", tmp_path)
+    monkeypatch.setattr(COMMAND, "BUILDER", tmp_path / "build.py")
     assert "run `make book`" in glassformer("learn").err
     (tmp_path / "book" / "site").mkdir(parents=True)
     (tmp_path / "book" / "site" / "build.py").touch()
-    monkeypatch.setattr("glassformer.cli.learn.BUILDER", tmp_path / "book" / "site" / "build.py")
+    monkeypatch.setattr(COMMAND, "BUILDER", tmp_path / "book" / "site" / "build.py")
     assert "looks into the demo's model: run `make book`" in glassformer("learn").err
 
 
 def test_it_is_served_until_ctrl_c(site):
     code = (
-        f"import pathlib, glassformer.cli.learn as learn; learn.SITE = pathlib.Path({str(site)!r})\n"
-        "from glassformer.cli import main; main(['learn', 'attention', '--zh', '--port', '0', '--no-browser'])"
+        "import pathlib, sys; from glassformer.cli import main\n"
+        f"sys.modules['glassformer.cli.learn'].SITE = pathlib.Path({str(site)!r})\n"
+        "main(['learn', 'attention', '--zh', '--port', '0', '--no-browser'])"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ})
-    try:
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         line = process.stdout.readline()
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/zh/attention\.html", line)
         with urlopen(url) as answer:
@@ -71,11 +73,9 @@ def test_it_is_served_until_ctrl_c(site):
             urlopen(url.replace("zh/attention", "none"))
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
-    finally:
-        process.kill()
 
 
 def test_a_port_in_use_is_named(glassformer, site):
-    with command._server(0) as server:
+    with COMMAND._server(0) as server:
         result = glassformer("learn", "--port", server.server_port)
     assert f"port {server.server_port} cannot be used" in result.err

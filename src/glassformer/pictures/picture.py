@@ -81,7 +81,7 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     svg = re.sub(r"font: ([^;]*?)'[^;]*", r"font: \1system-ui, sans-serif", svg)
     # Ids count for the whole page, on which another picture may have the same ones.
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
-    prefix = f"gf{abs(hash_of(svg)):x}-"
+    prefix = f"gf{crc32(svg.encode()):x}-"
     for name in names:
         svg = re.sub(rf'(\bid="|href="#|url\(#){re.escape(name)}(?=["\)])', rf"\g<1>{prefix}{name}", svg)
     view = re.search(r'viewBox="[^"]*"', svg)
@@ -93,8 +93,3 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
         f"<title>{escape(alt)}</title>"
     )
     return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1).strip()
-
-
-def hash_of(text: str) -> int:
-    """Return a number that depends on the text alone, not on the process."""
-    return crc32(text.encode())

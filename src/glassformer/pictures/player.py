@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from zlib import crc32
 
-from glassformer.pictures.picture import Picture, hash_of
+from glassformer.pictures.picture import Picture
 
 __all__ = ["Player", "player"]
 
@@ -19,7 +20,7 @@ class Player:
     """How long each frame stands when it plays."""
 
     def _repr_html_(self) -> str:
-        name = f"gf-player-{hash_of(''.join(frame.svg for frame in self.frames)):x}"
+        name = f"gf-player-{crc32(''.join(frame.svg for frame in self.frames).encode()):x}"
         shown = "".join(
             f'<div class="gf-frame" style="{"" if place == 0 else "display: none"}">{frame._repr_html_()}'
             f"<p>{escape(caption)}</p></div>"
