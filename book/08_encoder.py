@@ -1,0 +1,806 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The encoder, line by line
+#
+# You have met the parts: [embeddings](01_embeddings.py), [positions](02_positions.py), [attention](03_attention.py),
+# [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py), [feed-forward](07_feed_forward.py). Here they
+# become one thing. You run it on the copy task, at the size of the paper's base model, and look at value and shape after
+# each line.
+
+# %% [markdown]
+# ## The question
+#
+# A sentence comes in as a row of token ids. What comes out of the encoder, what happens to it on the way, and which
+# shape does it have at each step?
+
+# %% [markdown]
+# ## The intuition
+#
+# Each token becomes a vector. From then on the encoder keeps **one vector for each position**, all the way up. Think of
+# it as a stream that flows past six workers. Each worker, a *layer*, reads the stream twice and adds something to it
+# twice:
+#
+# 1. **Self-attention** collects: each position looks at all positions of the source and gathers what it needs.
+# 2. **Feed-forward** digests: each position works on what it has now, alone.
+#
+# Nothing is ever replaced: what a sub-layer finds out is *added* to what was there. The shape never changes either, so
+# that layers can be stacked as high as you like. What leaves the last layer is called the **memory**: for each position
+# of the source, one vector that knows its neighbors. The decoder will read it.
+
+# %% [markdown]
+# ## The mathematics
+#
+# | symbol | meaning | here |
+# |---|---|---|
+# | $B$ | sentences in a batch | 30 |
+# | $S$ | positions of the source | 10 |
+# | $d_{\text{model}}$ | width of the stream | 512 |
+# | $h$ | heads | 8 |
+# | $d_k$, $d_v$ | width of a head's queries and keys, and of its values | 64 |
+# | $d_{\text{ff}}$ | inner width of the feed-forward network | 2048 |
+# | $N$ | layers | 6 |
+#
+# Let $x$ be the stream, of shape $(B, S, d_{\text{model}})$, and let $\mathrm{Sublayer}$ be self-attention or the
+# feed-forward network. The paper (§3.1, with the dropout of §5.4) normalizes **after** the sum. This is *post-norm*:
+#
+# $$x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
+#
+# Many codes normalize **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more LayerNorm
+# behind the last layer:
+#
+# $$x \leftarrow x + \mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))$$
+#
+# This chapter walks through pre-norm first, as the notebook that many readers come from does, then shows the paper's.
+# The encoder is $N$ such layers, each with weights of its own:
+#
+# $$\mathrm{memory} = \mathrm{Layer}_N(\ldots\mathrm{Layer}_2(\mathrm{Layer}_1(x)))$$
+
+# %% [markdown]
+# ## Line by line
+#
+# ### A batch of the copy task
+#
+# The task: write down what you read. There are 11 symbols: ids 1 to 10, and 0 for padding. A sequence has ten of them,
+# and its first is always 1. An epoch has 20 batches of 30 sequences; one batch is enough here. All numbers are computed
+# in float64, so that we can check equality to the last digits.
+
+# %%
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import glassformer as gf
+from glassformer import pictures
+
+torch.set_default_dtype(torch.float64)
+torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
+torch.manual_seed(1)
+
+data = torch.randint(1, 11, (20, 30, 10))  # 20 batches of (30, 10), ids 1 to 10
+data[:, :, 0] = 1
+data.shape
+
+# %%
+source = target = data[0]  # the target equals the source
+assert source.shape == (30, 10)
+assert (int(source.min()), int(source.max())) == (1, 10)
+source[:3]
+
+# %% [markdown]
+# A *mask* says which positions may be looked at: `True` = may attend. The tutorial's notebook has the source's mask as
+# (30, 1, 10). It later adds an axis for the heads, (30, 1, 1, 10), and so do we, from the start. An axis of length 1 is
+# stretched when two tensors meet (this is called *broadcasting*). One row of the mask thus serves all 8 heads and all
+# 10 queries:
+
+# %%
+source_mask = source != 0
+tutorial_mask = source_mask[:, None, :]  # (30, 1, 10)
+mask = source_mask[:, None, None, :]  # (30, 1, 1, 10)
+
+assert (tutorial_mask.shape, mask.shape) == ((30, 1, 10), (30, 1, 1, 10))
+assert torch.equal(tutorial_mask[:, None], mask)
+assert torch.broadcast_shapes(mask.shape, (30, 8, 10, 10)) == (30, 8, 10, 10)
+tuple(mask.shape), bool(mask.all())
+
+# %% [markdown]
+# There is no padding in this task, so that nothing is hidden. The rest of the batch is for the decoder. It reads all
+# tokens but the last, and has to predict all but the first. Its mask hides padding *and* ($\wedge$) the future:
+
+# %%
+target_input = target[:, :-1]  # all but the last: what the decoder reads
+target_output = target[:, 1:]  # all but the first: what it has to predict
+not_padding = (target_input != 0)[:, None, :]  # (30, 1, 9)
+not_future = torch.ones(9, 9, dtype=torch.bool).tril()  # (9, 9)
+target_mask = not_padding & not_future
+tokens = int((target_output != 0).sum())
+
+assert target_input.shape == target_output.shape == (30, 9)
+assert target_mask.shape == (30, 9, 9)
+assert tokens == 270
+print(target_input[0], target_output[0], sep="\n")
+target_mask[0].int()
+
+# %% [markdown]
+# Read the mask row by row: in row 0 there is a single 1, as the first position may look at itself only. The number of
+# real tokens, 270 = 30 × 9, will divide the loss ([output and loss](10_output.py)).
+#
+# ### Ids become vectors
+#
+# The embedding matrix has one row for each of the 11 ids. A lookup takes rows out of it; each is multiplied by
+# $\sqrt{d_{\text{model}}}$ (§3.4). We draw the rows with a standard deviation of $1/\sqrt{d_{\text{model}}}$, so that
+# after the multiplication it is 1.
+
+# %%
+d_model, heads, d_k, d_ff = 512, 8, 64, 2048
+
+torch.manual_seed(2)
+table = torch.randn(11, d_model) * d_model**-0.5
+embedded = table[source] * math.sqrt(d_model)  # (30, 10) -> (30, 10, 512)
+
+assert embedded.shape == (30, 10, 512)
+embedded[0, 0, :5], embedded.std()
+
+# %% [markdown]
+# Nothing in that vector says *where* the token stands. The sinusoids of §3.5 are added: with $i$ counting pairs of
+# dimensions, position $pos$ gets $\sin$ and $\cos$ of $pos / 10000^{2i/d_{\text{model}}}$.
+
+# %%
+pair = torch.arange(0, d_model, 2) / d_model  # 2i / d_model, 256 of them
+angles = torch.arange(10)[:, None] / 10000**pair  # (10, 256)
+positions = torch.zeros(10, d_model)
+positions[:, 0::2], positions[:, 1::2] = angles.sin(), angles.cos()
+
+x = embedded + positions  # (30, 10, 512) + (10, 512)
+torch.testing.assert_close(positions, gf.sinusoids(10, d_model))
+assert x.shape == (30, 10, 512)
+positions[:3, :4], x[0, 0, :5]
+
+# %% [markdown]
+# Then dropout: in training it sets each number to 0 with a probability of 0.1, and divides the others by 0.9, so that
+# the expected value stays. At work (`training=False`) it does nothing. We keep it in its place, switched off.
+
+# %%
+torch.manual_seed(3)
+dropped = F.dropout(x, 0.1, training=True)
+print(f"set to 0: {(dropped == 0).double().mean():.1%} of the numbers")
+print(f"the others were multiplied by {(dropped / x).max():.3f}")
+
+
+def dropout(x):
+    return F.dropout(x, 0.1, training=False)
+
+
+x = dropout(x)
+start = x  # to come back to it
+x.shape
+
+# %% [markdown]
+# ### A layer's weights
+#
+# A layer has six matrices with biases and two norms. We draw them ourselves. The norms get a random gain and bias, too,
+# so that no mistake can hide behind a gain of 1.
+
+
+# %%
+def new_linear(width_in, width_out):
+    linear = nn.Linear(width_in, width_out)
+    nn.init.xavier_uniform_(linear.weight)
+    return linear.requires_grad_(False)
+
+
+def new_norm():
+    norm = nn.LayerNorm(d_model)
+    nn.init.normal_(norm.weight, 1.0, 0.1)
+    nn.init.normal_(norm.bias, 0.0, 0.1)
+    return norm.requires_grad_(False)
+
+
+def new_layer():
+    return {
+        "norm_1": new_norm(),
+        "query": new_linear(d_model, heads * d_k),
+        "key": new_linear(d_model, heads * d_k),
+        "value": new_linear(d_model, heads * d_k),
+        "output": new_linear(heads * d_k, d_model),
+        "norm_2": new_norm(),
+        "expand": new_linear(d_model, d_ff),
+        "contract": new_linear(d_ff, d_model),
+    }
+
+
+torch.manual_seed(4)
+layers = [new_layer() for _ in range(6)]
+layer = layers[0]
+{name: tuple(part.weight.shape) for name, part in layer.items()}
+
+# %% [markdown]
+# ### First sub-layer: self-attention
+#
+# Normalize. Each position's 512 numbers get mean 0 and deviation 1, then gain and bias. The result has **a name of its
+# own**: $x$ is needed again.
+
+# %%
+mean = x.mean(-1, keepdim=True)  # (30, 10, 1)
+variance = x.var(-1, unbiased=False, keepdim=True)  # (30, 10, 1): by 512, not by 511
+normed = (x - mean) / torch.sqrt(variance + 1e-5)
+normed = normed * layer["norm_1"].weight + layer["norm_1"].bias  # gain and bias
+
+torch.testing.assert_close(normed, layer["norm_1"](x))
+assert normed.shape == (30, 10, 512)
+normed[0, 0, :5]
+
+# %% [markdown]
+# Query, key and value: three projections of the same vectors. In self-attention all three come from one stream.
+
+# %%
+query = layer["query"](normed)  # (30, 10, 512) -> (30, 10, 512)
+key = layer["key"](normed)
+value = layer["value"](normed)
+
+assert query.shape == key.shape == value.shape == (30, 10, 512)
+query[0, 0, :5]
+
+# %% [markdown]
+# Heads: 512 numbers are 8 times 64. First `view`, then `transpose`, so that each head has a sequence of its own.
+
+
+# %%
+def split(x):
+    x = x.view(30, 10, heads, d_k)  # (30, 10, 512) -> (30, 10, 8, 64)
+    return x.transpose(1, 2)  # -> (30, 8, 10, 64)
+
+
+query, key, value = split(query), split(key), split(value)
+assert query.shape == key.shape == value.shape == (30, 8, 10, 64)
+tuple(query.shape)
+
+# %% [markdown]
+# Attention (§3.2.1): every query against every key, divided by $\sqrt{d_k}$; what the mask forbids becomes $-\infty$;
+# softmax over the keys; then the weighted average of the values.
+
+# %%
+# (30, 8, 10, 64) @ (30, 8, 64, 10) -> (30, 8, 10, 10)
+scores = query @ key.transpose(-2, -1) / math.sqrt(d_k)
+scores = scores.masked_fill(~mask, -math.inf)
+weights = scores.softmax(-1)
+# (30, 8, 10, 10) @ (30, 8, 10, 64) -> (30, 8, 10, 64)
+attended = weights @ value
+
+assert scores.shape == weights.shape == (30, 8, 10, 10)
+assert attended.shape == (30, 8, 10, 64)
+torch.testing.assert_close(weights.sum(-1), torch.ones(30, 8, 10))
+weights[0, 0, 0]
+
+# %% [markdown]
+# That is what the first position of the first sentence looks at, in the first head; it sums to 1. Below, the whole (10, 10)
+# matrix of this head. Rows are queries, columns are keys, and each is named by its token. Nothing has been trained
+# yet; still, neighboring columns with equal tokens (4 4, 2 2) look alike, as their keys differ by the position only.
+
+# %% tags=["hide-input"]
+names = [str(int(token)) for token in source[0]]
+pictures.heat_map(
+    weights[0, 0],
+    names,
+    names,
+    row_label="query",
+    column_label="key",
+    alt="A ten by ten matrix of attention weights of an untrained head, from "
+    f"{weights[0, 0].min():.2f} to {weights[0, 0].max():.2f}; the columns of equal neighboring tokens look alike.",
+)
+
+# %% [markdown]
+# Join: the transpose back, then 8 × 64 numbers side by side are 512 again; $W_O$ mixes the heads.
+
+# %%
+joined = attended.transpose(1, 2)  # (30, 8, 10, 64) -> (30, 10, 8, 64)
+joined = joined.reshape(30, 10, heads * d_k)  # -> (30, 10, 512)
+share = layer["output"](joined)  # W_O: (30, 10, 512) -> (30, 10, 512)
+
+assert joined.shape == share.shape == (30, 10, 512)
+share[0, 0, :5]
+
+# %% [markdown]
+# Dropout, then add. The sum takes **the unnormalized x**, as it came into the sub-layer.
+
+# %%
+x = x + dropout(share)
+after_attention = x
+assert x.shape == (30, 10, 512)
+x[0, 0, :5]
+
+# %% [markdown]
+# ### Second sub-layer: feed-forward
+#
+# The same frame around another content: normalize, two matrices with a ReLU between them (§3.3), dropout, add.
+
+# %%
+normed = layer["norm_2"](x)
+hidden = layer["expand"](normed)  # (30, 10, 512) -> (30, 10, 2048)
+activated = hidden.clamp(min=0)  # max(0, ·)
+share = layer["contract"](activated)  # (30, 10, 2048) -> (30, 10, 512)
+x = x + dropout(share)
+
+assert hidden.shape == activated.shape == (30, 10, 2048)
+assert x.shape == (30, 10, 512)
+after_layer = x
+print(f"ReLU has set {(activated == 0).double().mean():.0%} of the numbers to 0")
+x[0, 0, :5]
+
+# %% [markdown]
+# That is one encoder layer. As a picture, to be read from the bottom up: the stream goes up on the left, each sub-layer is
+# a loop to the right that ends in a sum. On each arrow stands the shape of what flows along it.
+
+# %% tags=["hide-input"]
+Box = pictures.Box
+BLUE, ORANGE, GREEN, GREY = pictures.BLUE, pictures.ORANGE, pictures.GREEN, pictures.GREY
+D = "(30, 10, 512)"
+pictures.flow(
+    {
+        "x": Box("x", 0, 0),
+        "norm 1": Box("LayerNorm", 1.5, 0, GREY, "06_residual.py"),
+        "project": Box("W_Q, W_K, W_V", 1.5, 1, BLUE, "03_attention.py"),
+        "split": Box("split into 8 heads", 1.5, 2, BLUE, "04_heads.py"),
+        "mask": Box("mask", 3, 3, GREY, "05_masks.py", 0.7),
+        "attend": Box("attention", 1.5, 3, BLUE, "03_attention.py"),
+        "join": Box("join", 1.5, 4, BLUE, "04_heads.py"),
+        "mix": Box("W_O", 1.5, 5, BLUE, "04_heads.py"),
+        "drop 1": Box("dropout", 1.5, 6, GREY, "06_residual.py"),
+        "add 1": Box("+", 0, 6, GREEN, "06_residual.py", 0.4),
+        "norm 2": Box("LayerNorm", 1.5, 7.2, GREY, "06_residual.py"),
+        "turn": Box("x", 0, 7.2, GREY, "", 0.4),
+        "expand": Box("W_1, then ReLU", 1.5, 8.2, ORANGE, "07_feed_forward.py"),
+        "contract": Box("W_2", 1.5, 9.2, ORANGE, "07_feed_forward.py"),
+        "drop 2": Box("dropout", 1.5, 10.2, GREY, "06_residual.py"),
+        "add 2": Box("+", 0, 10.2, GREEN, "06_residual.py", 0.4),
+        "out": Box("x, for the next layer", 0, 11.2),
+    },
+    [
+        ("x", "norm 1", D),
+        ("norm 1", "project", D),
+        ("project", "split", "3 × (30, 10, 512)"),
+        ("split", "attend", "3 × (30, 8, 10, 64)"),
+        ("mask", "attend", "(30, 1, 1, 10)"),
+        ("attend", "join", "(30, 8, 10, 64)"),
+        ("join", "mix", D),
+        ("mix", "drop 1", D),
+        ("drop 1", "add 1", D),
+        ("x", "add 1", D),
+        ("add 1", "turn"),
+        ("turn", "norm 2", D),
+        ("norm 2", "expand", D),
+        ("expand", "contract", "(30, 10, 2048)"),
+        ("contract", "drop 2", D),
+        ("drop 2", "add 2", D),
+        ("turn", "add 2", D),
+        ("add 2", "out", D),
+    ],
+    row=0.58,
+    alt="Data flow of a pre-norm encoder layer. The stream x of shape (30, 10, 512) goes straight up through two sums. "
+    "Beside it, LayerNorm, projections, eight heads, attention, W_O and dropout lead to the first sum, and LayerNorm, "
+    "W_1 with ReLU, W_2 and dropout to the second.",
+)
+
+# %% [markdown]
+# ### Six layers and the final norm
+#
+# The other five layers do the same with weights of their own. So the lines above become a function, which gives the
+# same numbers:
+
+
+# %%
+def self_attention(normed, mask, layer):
+    query, key, value = (split(layer[name](normed)) for name in ("query", "key", "value"))
+    scores = query @ key.transpose(-2, -1) / math.sqrt(d_k)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+    joined = (weights @ value).transpose(1, 2).reshape(30, 10, heads * d_k)
+    return layer["output"](joined)
+
+
+def feed_forward(normed, layer):
+    return layer["contract"](layer["expand"](normed).clamp(min=0))
+
+
+def encoder_layer(x, mask, layer):
+    x = x + dropout(self_attention(layer["norm_1"](x), mask, layer))
+    return x + dropout(feed_forward(layer["norm_2"](x), layer))
+
+
+torch.testing.assert_close(encoder_layer(start, mask, layers[0]), after_layer)
+
+# %% [markdown]
+# In pre-norm each layer adds to the stream and nobody scales it down again: it grows. Hence the one norm at the end.
+
+# %%
+torch.manual_seed(5)
+final_norm = new_norm()
+
+x, sizes = start, [start.std()]
+for layer in layers:
+    x = encoder_layer(x, mask, layer)
+    sizes.append(x.std())
+
+before_norm = x
+memory = final_norm(before_norm)
+assert memory.shape == (30, 10, 512)
+print("standard deviation of the stream, before the first layer and after each:")
+print([round(float(size), 2) for size in sizes])
+print(f"and of the memory: {memory.std():.2f}")
+memory[0, 0, :5]
+
+# %% [markdown]
+# That is the encoder: (30, 10) ids in, (30, 10, 512) memory out.
+
+# %% [markdown]
+# ## The same from the library
+#
+# The library's [EncoderLayer](../src/glassformer/model/encoder.py#EncoderLayer) holds the same weights. Only their place
+# differs: $W_Q$, $W_K$ and $W_V$ lie on top of each other in one matrix, so that one product makes all three. We copy our
+# numbers into it and compare.
+
+# %%
+from glassformer.model.attention import MultiHeadAttention
+from glassformer.model.encoder import EncoderLayer
+from glassformer.model.feed_forward import FeedForward
+
+
+def fill(theirs, ours):
+    projections = [ours[name] for name in ("query", "key", "value")]
+    theirs.self_attention.input_projection.load_state_dict(
+        {
+            "weight": torch.cat([projection.weight for projection in projections]),
+            "bias": torch.cat([projection.bias for projection in projections]),
+        }
+    )
+    theirs.self_attention.output_projection.load_state_dict(ours["output"].state_dict())
+    theirs.feed_forward.expand.load_state_dict(ours["expand"].state_dict())
+    theirs.feed_forward.contract.load_state_dict(ours["contract"].state_dict())
+    theirs.self_attention_residual.norm.load_state_dict(ours["norm_1"].state_dict())
+    theirs.feed_forward_residual.norm.load_state_dict(ours["norm_2"].state_dict())
+
+
+attention = MultiHeadAttention(d_model, heads, d_k=64, d_v=64, dropout=0.0)
+network = FeedForward(d_model, d_ff, "relu", dropout=0.0)
+library_layer = EncoderLayer(attention, network, d_model, norm="pre", dropout=0.1)
+library_layer.eval().requires_grad_(False)
+fill(library_layer, layers[0])
+
+torch.testing.assert_close(library_layer(start, mask), after_layer)
+library_layer(start, mask)[0, 0, :5]
+
+# %% [markdown]
+# And the whole: a base model with a vocabulary of 11, the same table, the same six layers, the same final norm. Its
+# [encode](../src/glassformer/model/transformer.py#Transformer.encode) takes the ids and makes the mask itself.
+# `norm="pre"` chooses what we did above; `eval()` switches dropout off.
+
+# %%
+config = gf.ModelConfig.preset("base", vocab_size=11, norm="pre")
+model = gf.Transformer(config).eval().requires_grad_(False)
+model.source.tokens.weight.copy_(table)
+for theirs, ours in zip(model.encoder.layers, layers, strict=True):
+    fill(theirs, ours)
+
+model.encoder.norm.load_state_dict(final_norm.state_dict())
+
+torch.testing.assert_close(model.source(source), start)
+torch.testing.assert_close(model.encoder(start, mask), memory)
+torch.testing.assert_close(model.encode(source), memory)
+model.encode(source).shape
+
+# %% [markdown]
+# The masks of the batch are functions of the library as well, with the axis of the heads in its place:
+
+# %%
+from glassformer.model.masks import padding_mask
+from glassformer.model.masks import target_mask as library_target_mask
+
+assert torch.equal(padding_mask(source, pad_id=0), mask)
+assert torch.equal(library_target_mask(target_input, pad_id=0), target_mask[:, None])
+padding_mask(source, pad_id=0).shape, library_target_mask(target_input, pad_id=0).shape
+
+# %% [markdown]
+# ## Post-norm, the paper's
+#
+# The paper's order is one line of code away: the norm moves behind the sum, and there is no final norm, as the last
+# layer ends with one. The same six sets of weights:
+
+
+# %%
+def post_norm_layer(x, mask, layer):
+    x = layer["norm_1"](x + dropout(self_attention(x, mask, layer)))
+    return layer["norm_2"](x + dropout(feed_forward(x, layer)))
+
+
+x, post_sizes = start, [start.std()]
+for layer in layers:
+    x = post_norm_layer(x, mask, layer)
+    post_sizes.append(x.std())
+
+config = gf.ModelConfig.preset("base", vocab_size=11)  # norm="post" is the default
+post_model = gf.Transformer(config).eval().requires_grad_(False)
+post_model.source.tokens.weight.copy_(table)
+for theirs, ours in zip(post_model.encoder.layers, layers, strict=True):
+    fill(theirs, ours)
+
+torch.testing.assert_close(post_model.encode(source), x)
+print([round(float(size), 2) for size in post_sizes])
+
+# %% [markdown]
+# The picture compares how large the numbers of the stream are after each layer. Look at the solid line: pre-norm lets
+# the stream grow. In post-norm (dashed) each layer ends with a norm, which brings it back to about 1.
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {"pre-norm": (range(7), sizes), "post-norm": (range(7), post_sizes)},
+    x_label="layers passed",
+    y_label="standard deviation of the stream",
+    alt=f"The deviation of the stream rises from {sizes[0]:.1f} to {sizes[-1]:.1f} over six layers in pre-norm, and "
+    "stays near 1 in post-norm.",
+)
+
+# %% [markdown]
+# ## Every number has a name
+#
+# You need not take the encoder apart to see its inside. [gf.record](../src/glassformer/model/taps.py#record) notes each
+# intermediate tensor of a forward pass under a name, the *point*. Here are the points of the first layer, in the order
+# in which they are computed. Compare the shapes with your own of above.
+
+# %%
+with gf.record(model) as trace:
+    model(source, target_input)
+
+for name in trace:
+    if name.startswith(("source.", "encoder.layers.0.", "encoder.output")):
+        print(f"{name:<40} {tuple(trace[name].shape)}")
+
+# %% [markdown]
+# They are the same numbers, too:
+
+# %%
+point = "encoder.layers.0.self_attention"
+torch.testing.assert_close(trace[f"{point}.query"], query)
+torch.testing.assert_close(trace[f"{point}.scores"], scores)  # nothing was masked
+torch.testing.assert_close(trace[f"{point}.weights"], weights)
+torch.testing.assert_close(trace[f"{point}.heads"], attended)
+torch.testing.assert_close(trace[f"{point}.added"], after_attention)
+torch.testing.assert_close(trace["encoder.layers.0.feed_forward.activated"], activated)
+torch.testing.assert_close(trace["encoder.layers.0.feed_forward.added"], after_layer)
+torch.testing.assert_close(trace["encoder.output"], memory)
+f"{len(trace)} points in the whole model"
+
+# %% [markdown]
+# In the [explorer](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D)
+# you can look at the same points of a trained model, and click a cell to see the arithmetic that made it.
+#
+# ## One memory for all decoder layers
+#
+# A question that readers ask: does the last encoder layer's output go to **every** layer of the decoder? Yes. Not the
+# first encoder layer's output to the first decoder layer, the second's to the second, but always the last one's. Each
+# decoder layer makes keys and values of its own from that one memory. Check it with the recording: the keys of each
+# decoder layer are its $W_K$ times the memory.
+
+# %%
+for number, decoder_layer in enumerate(model.decoder.layers):
+    projection = decoder_layer.cross_attention.input_projection
+    W_K, bias = projection.weight[512:1024], projection.bias[512:1024]  # below those of W_Q
+    recorded = trace[f"decoder.layers.{number}.cross_attention.key"]
+    torch.testing.assert_close(recorded, split(memory @ W_K.mT + bias))
+
+f"{len(model.decoder.layers)} decoder layers, one memory"
+
+# %% [markdown]
+# ## What goes wrong
+#
+# The mistakes below are easy to write and hard to see: every one of them gives exactly the right shapes. So we measure
+# how far the result is from the right one, as a share of its size.
+
+
+# %%
+def distance(wrong, right):
+    assert wrong.shape == right.shape
+    return float((wrong - right).norm() / right.norm())
+
+
+# %% [markdown]
+# **The residual of the normalized x** ([errata](errata.py#residual-of-the-normalised-x)). One name for two things, and
+# what is added back is no longer what came in. It can return in the second sub-layer. The layer's input now never
+# reaches the next layer as it was: the free passage through the stack is gone.
+
+
+# %%
+def overwritten_layer(x, mask, layer):
+    x = layer["norm_1"](x)  # x is lost here
+    x = x + dropout(self_attention(x, mask, layer))
+    x = layer["norm_2"](x)  # and here
+    return x + dropout(feed_forward(x, layer))
+
+
+wrong = start
+for layer in layers:
+    wrong = overwritten_layer(wrong, mask, layer)
+
+one = distance(overwritten_layer(start, mask, layers[0]), after_layer)
+six = distance(wrong, before_norm)
+assert 0.1 < one < six
+print(f"off by {one:.0%} after one layer, by {six:.0%} after six")
+
+# %% [markdown]
+# **Dropout on the wrong tensor** ([errata](errata.py#dropout-on-the-wrong-tensor)). Dropout is applied to the layer's
+# input instead of the attention's result, so that the attention is computed and thrown away. The lines that should join
+# the heads then act on a (30, 10, 512) tensor: transposed to (30, 512, 10) and viewed as (30, 10, 512) again, it has the
+# right shape, and numbers of ten positions mixed up.
+
+
+# %%
+def scrambled(x):
+    return x.transpose(1, 2).contiguous().view(30, -1, heads * d_k)
+
+
+def first_sublayer(x, mask, layer):
+    return x + dropout(self_attention(layer["norm_1"](x), mask, layer))
+
+
+def misplaced_dropout(x, mask, layer):
+    normed = layer["norm_1"](x)
+    _attended = self_attention(normed, mask, layer)  # nobody reads it
+    dropped = dropout(normed)  # should be the attention's result
+    return x + layer["output"](scrambled(dropped))
+
+
+torch.testing.assert_close(first_sublayer(start, mask, layers[0]), after_attention)
+wrong = misplaced_dropout(start, mask, layers[0])
+assert distance(wrong, after_attention) > 0.5
+print(f"off by {distance(wrong, after_attention):.0%}")
+
+normed = layers[0]["norm_1"](start)
+torch.testing.assert_close(scrambled(normed)[0, 0, :10], normed[0, :, 0])
+scrambled(normed)[0, 0, :4], normed[0, :4, 0]
+
+# %% [markdown]
+# What calls itself position 0 now begins with the first feature of *every* position. And nothing was attended to. Here
+# is the proof: hide half of the source, and the right result changes. The wrong one stays the same to the last bit.
+
+# %%
+half = mask.clone()
+half[..., 5:] = False
+for how in (first_sublayer, misplaced_dropout):
+    all_seen, half_hidden = how(start, mask, layers[0]), how(start, half, layers[0])
+    print(f"{how.__name__}: changes by {distance(half_hidden, all_seen):.0%}")
+
+assert torch.equal(half_hidden, all_seen)  # misplaced_dropout, the last one
+assert distance(first_sublayer(start, half, layers[0]), after_attention) > 0.1
+
+# %% [markdown]
+# **Another layer norm** ([errata](errata.py#another-layer-norm)). The unbiased standard deviation divides by $n - 1$ in
+# place of $n$, and ε stands outside of the root. At 512 numbers you would never notice: 0.1 %. At the 4 numbers of an
+# example on paper it is 13 %. And where all numbers are nearly equal, an ε outside of the root holds them back far less:
+# the last line below is 250 times as large.
+
+
+# %%
+def another_norm(x, eps=1e-6):
+    return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)
+
+
+wide, narrow = start[0, 0], torch.tensor([1.0, 2.0, 3.0, 6.0])
+flat = 1 + 1e-5 * torch.tensor([1.0, -1.0, 1.0, -1.0])
+off = []
+for name, vector in (("512 numbers", wide), ("4 numbers", narrow), ("nearly equal", flat)):
+    usual, other = F.layer_norm(vector, vector.shape), another_norm(vector)
+    off.append(distance(other, usual))
+    ratio = other[0] / usual[0]
+    print(f"{name:<13} usual {usual[0]:+.4f}   this one {other[0]:+.4f}   ratio {ratio:.3f}")
+
+# Without the ε's, exactly this would be the difference:
+assert math.isclose(off[0], 1 - math.sqrt(511 / 512), rel_tol=0.02)
+assert math.isclose(off[1], 1 - math.sqrt(3 / 4), rel_tol=0.02)
+
+# %% [markdown]
+# **Embeddings that drown the positions** ([errata](errata.py#embeddings-that-drown-the-positions)). `nn.Embedding` draws
+# its rows with deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and positions of ±1 are a
+# whisper beside them. How much does it matter where a token stands? Compare the vectors of one token at positions 0
+# and 5:
+
+# %%
+torch.manual_seed(6)
+loud_table = nn.Embedding(11, d_model).weight.detach()
+loud = loud_table[source] * math.sqrt(d_model)
+for name, vectors in {"loud": loud, "ours": embedded}.items():
+    print(f"{name}: embeddings from {vectors.min():.1f} to {vectors.max():.1f}")
+
+for name, rows in {"loud": loud_table, "ours": table}.items():
+    here, there = (rows[7] * math.sqrt(d_model) + positions[place] for place in (0, 5))
+    print(f"{name}: the two vectors of token 7 differ by {distance(there, here):.1%}")
+
+assert loud.max() > 70 > 6 > embedded.abs().max()
+
+# %% [markdown]
+# A trained model can recover from that, but it starts nearly blind to order. The multiplication is not at fault: it
+# expects rows of deviation $d_{\text{model}}^{-0.5}$.
+#
+# **Off by one in the vocabulary** ([errata](errata.py#off-by-one-in-the-vocabulary)). 11 ids are 0 to 10. The table has
+# 11 rows, id 5 is the *sixth*, and there is no id 11. The vocabulary has nothing to do with $d_{\text{model}}$: it is
+# the number of rows, $d_{\text{model}}$ that of columns.
+
+# %%
+assert table.shape == (11, 512)
+assert torch.equal(table[5], list(table)[6 - 1])
+try:
+    model.encode(torch.tensor([[1, 5, 11]]))
+except gf.VocabularyError as error:
+    print(error)
+
+# %% [markdown]
+# To see two of these mistakes at work in a trained model, plant them: `inspection.plant(model, "residual_normed")`,
+# `"unbiased_norm"`. And `gf.check(model)` names them in code that you suspect.
+
+# %% [markdown]
+# ## Exercises
+#
+# **1.** (Two minutes.) How many numbers does one encoder layer learn? First add it up from the shapes of the table under
+# "A layer's weights" (biases as well), then check with the library.
+
+# %% tags=["hide-cell"]
+projections = 4 * (512 * 512 + 512)
+network_size = 512 * 2048 + 2048 + 2048 * 512 + 512
+norms = 2 * (512 + 512)
+total = projections + network_size + norms
+assert total == sum(weight.numel() for weight in library_layer.parameters()) == 3_152_384
+total
+
+# %% [markdown]
+# **2.** Replace the last three tokens of the first sentence by padding (id 0). Which positions of the memory change, and
+# what are the weights on the last three columns?
+
+# %% tags=["hide-cell"]
+shorter = source.clone()
+shorter[0, 7:] = 0
+with gf.record(model, f"{point}.weights") as padded_trace:
+    padded_memory = model.encode(shorter)
+
+assert bool((padded_trace[f"{point}.weights"][0, :, :, 7:] == 0).all())
+assert not torch.allclose(padded_memory[0, :7], memory[0, :7])  # they miss the last three
+torch.testing.assert_close(padded_memory[1:], memory[1:])  # other sentences do not care
+# What stands under the padding does not matter: a sentence of 7 tokens alone gives the same memory.
+torch.testing.assert_close(padded_memory[0, :7], model.encode(source[:1, :7])[0])
+
+# %% [markdown]
+# **3.** Without positions, the encoder does not see order: reverse the source, and the memory is reversed. Show it (put
+# zeros in the place of `source.positions` with `gf.intervene`), and show that with positions it is not so.
+
+# %% tags=["hide-cell"]
+backwards = source.flip(1)
+with gf.intervene(model, {"source.positions": torch.zeros_like}):
+    torch.testing.assert_close(model.encode(backwards), model.encode(source).flip(1))
+
+assert distance(model.encode(backwards), memory.flip(1)) > 0.1
+
+# %% [markdown]
+# **4.** In pre-norm the stream after two layers is the start plus four shares. Show that the recorded `output` of the
+# four sub-layers and `source.input` sum to `encoder.layers.1.feed_forward.added`.
+
+# %% tags=["hide-cell"]
+total = trace["source.input"]
+for number in (0, 1):
+    total = total + trace[f"encoder.layers.{number}.self_attention.output"]
+    total = total + trace[f"encoder.layers.{number}.feed_forward.output"]
+
+torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
+
+# %% [markdown]
+# ## Next
+#
+# The memory waits. [The decoder](09_decoder.py) reads it, and writes the target word by word. Training on this very task
+# until it is solved, and greedy decoding, come in [training](11_training.py) and [decoding](12_decoding.py).

@@ -1,0 +1,801 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The decoder and cross-attention
+#
+# [The encoder](08_encoder.py) has read the source and left a *memory*: one vector for each source position. Now somebody
+# has to write the target. This chapter builds the decoder line by line with numbers small enough to see whole, and then
+# watches a trained one fetch "black" from the source in the moment in which it writes "noir".
+
+# %% [markdown]
+# ## The question
+#
+# How does the decoder know what it has written already, how does it read the source, and how can it be trained on all
+# words of a sentence at once without cheating?
+
+# %% [markdown]
+# ## The intuition
+#
+# Imagine that you translate a sentence and write word by word. Before each word you do three things:
+#
+# 1. You look back at **what you have written so far**. You cannot look at what you will write later. This is *masked
+#    self-attention*.
+# 2. You look over at **the source**, at the words that matter for the next one. This is *cross-attention*: the question
+#    comes from your draft, the answer from the source.
+# 3. You **think** about what you found, at this place alone. This is the *feed-forward network*.
+#
+# A decoder layer has these three sub-layers, each within a residual connection and a norm. Compared with an encoder
+# layer, the *new* one is cross-attention. The first is the self-attention that you know, with another mask.
+
+# %% [markdown]
+# ## The mathematics
+#
+# Let $X$ be the decoder's stream, of shape $(B, T, d_{\text{model}})$: $B$ sentences, $T$ target positions,
+# $d_{\text{model}}$ numbers each. Let $Y$ be the memory, of shape $(B, S, d_{\text{model}})$, with $S$ source positions.
+# The paper's layer (§3.1, Figure 1 right; dropout left out) is
+#
+# $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X, X, X))$$
+# $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X, Y, Y))$$
+# $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{FFN}(X))$$
+#
+# $\mathrm{MultiHead}$ is given what queries, keys and values are made from, in this order. The first line hides the
+# future: query position $i$ may look at key positions $j \le i$. In the second line $Q = X W_Q$ comes from the decoder,
+# $K = Y W_K$ and $V = Y W_V$ from the encoder (§3.2.3), so that in each of the $h$ heads the scores are
+#
+# $$\frac{Q K^\top}{\sqrt{d_k}} \quad\text{of shape}\quad (B, h, T, S)$$
+#
+# with a row for each target position and a column for each source position. $d_k$ is the width of a head's queries and
+# keys.
+#
+# The decoder reads the target **shifted right** by one place, behind a token `<bos>` (begin of sentence). At each
+# position it has to say the *next* token, and the last thing to say is `<eos>` (end of sentence).
+
+# %% [markdown]
+# ## Line by line
+#
+# ### Two sentence pairs
+#
+# Small sizes, nearly all of them different, so that no axis can be taken for another: $B = 2$, $S = 4$, $T = 5$,
+# $d_{\text{model}} = 12$, 3 heads with $d_k = 4$, $d_{\text{ff}} = 20$. The second pair is shorter and gets padding.
+# All in float64, so that equality can be checked to the last digits.
+
+# %%
+import math
+
+import torch
+
+import glassformer as gf
+from glassformer import inspection, pictures
+
+torch.set_default_dtype(torch.float64)
+torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
+
+special = ["<pad>", "<bos>", "<eos>"]
+words = [*special, "black", "cats", "sleep", "les", "chats", "noirs", "dorment"]
+
+
+def ids(text):
+    return [words.index(word) for word in text.split()]
+
+
+source = torch.tensor([ids("black cats sleep <eos>"), ids("cats sleep <eos> <pad>")])
+target_output = torch.tensor(
+    [ids("les chats noirs dorment <eos>"), ids("les chats dorment <eos> <pad>")],
+)
+target_input = torch.tensor(
+    [ids("<bos> les chats noirs dorment"), ids("<bos> les chats dorment <pad>")],
+)
+source.shape, target_input.shape, target_output.shape
+
+# %% [markdown]
+# Put `target_input` above `target_output`, and you see the shift: below each token stands the one to predict.
+
+# %%
+for row in (target_input[0], target_output[0]):
+    print("".join(f"{words[id]:<10}" for id in row.tolist()))
+
+# %% [markdown]
+# A model with random weights will do; a real one comes later. Biases and gains get random values, too, so that nothing
+# can hide behind a 0 or a 1.
+
+# %%
+torch.manual_seed(1)
+sizes = {"vocab_size": 10, "d_model": 12, "heads": 3, "d_ff": 20}
+config = gf.ModelConfig(**sizes, encoder_layers=2, decoder_layers=2)
+model = gf.Transformer(config).eval().requires_grad_(False)
+for weight in model.parameters():
+    weight += 0.1 * torch.randn_like(weight)
+
+memory = model.encode(source)  # Y: (2, 4) -> (2, 4, 12)
+x = model.target(target_input)  # X: (2, 5) -> (2, 5, 12), embedding · √d_model + position
+start = x
+assert memory.shape == (2, 4, 12)
+assert x.shape == (2, 5, 12)
+x[0, :, :4]
+
+# %% [markdown]
+# ### The masks
+#
+# Two masks, `True` = may attend. The target's hides padding and the future; the source's hides the source's padding.
+
+# %%
+not_future = torch.ones(5, 5, dtype=torch.bool).tril()
+target_mask = (target_input != 0)[:, None, None, :] & not_future  # (2, 1, 5, 5)
+source_mask = (source != 0)[:, None, None, :]  # (2, 1, 1, 4)
+
+assert target_mask.shape == (2, 1, 5, 5)
+assert source_mask.shape == (2, 1, 1, 4)
+print(target_mask[1, 0].int())
+print(source_mask[1, 0].int())
+
+# %% [markdown]
+# That is the second pair: the last column of the target's mask is all 0, as the last token is padding, and so is the
+# last entry of the source's.
+#
+# ### First sub-layer: masked self-attention
+#
+# As in the encoder, query, key and value come from one stream. The library keeps the three matrices on top of each other;
+# `split(12)` takes them apart. (`nn.Linear` stores a matrix transposed, hence `.mT`.)
+
+# %%
+layer = model.decoder.layers[0]
+heads, d_k = 3, 4
+
+
+def three_parts(attention):
+    projection = attention.input_projection
+    return *projection.weight.split(12), *projection.bias.split(12)
+
+
+def split_heads(x):
+    # (2, T, 12) -> (2, T, 3, 4) -> (2, 3, T, 4)
+    return x.view(2, -1, heads, d_k).transpose(1, 2)
+
+
+def join_heads(x):
+    # (2, 3, T, 4) -> (2, T, 3, 4) -> (2, T, 12)
+    return x.transpose(1, 2).reshape(2, -1, heads * d_k)
+
+
+W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.self_attention)
+query = split_heads(x @ W_Q.mT + query_bias)
+key = split_heads(x @ W_K.mT + key_bias)
+value = split_heads(x @ W_V.mT + value_bias)
+
+scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 5, 5)
+weights = scores.masked_fill(~target_mask, -math.inf).softmax(-1)
+joined = join_heads(weights @ value)
+share = layer.self_attention.output_projection(joined)  # W_O
+x = layer.self_attention_residual.norm(x + share)  # post-norm, the paper's
+after_self_attention = x
+
+assert query.shape == key.shape == value.shape == (2, 3, 5, 4)
+assert weights.shape == (2, 3, 5, 5)
+weights[0, 0]
+
+# %% [markdown]
+# Everything above the diagonal is exactly 0: nobody looks ahead. Each row sums to 1.
+#
+# ### Second sub-layer: cross-attention
+#
+# Here is the new thing, line by line. The **query** comes from the decoder's $X$:
+
+# %%
+W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.cross_attention)
+
+query = split_heads(x @ W_Q.mT + query_bias)  # (2, 5, 12) -> (2, 3, 5, 4)
+assert query.shape == (2, 3, 5, 4)
+query[0, 0]
+
+# %% [markdown]
+# **Key** and **value** come from the memory $Y$. There are four of each, one for each source position:
+
+# %%
+key = split_heads(memory @ W_K.mT + key_bias)  # (2, 4, 12) -> (2, 3, 4, 4)
+value = split_heads(memory @ W_V.mT + value_bias)
+
+assert key.shape == value.shape == (2, 3, 4, 4)
+key[0, 0]
+
+# %% [markdown]
+# Five queries meet four keys: the matrix of scores is no longer square. Its mask is the *source's* padding mask. Every
+# target position may look at the whole source, so there is no triangle here.
+
+# %%
+scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 5, 4) @ (2, 3, 4, 4) -> (2, 3, 5, 4)
+weights = scores.masked_fill(~source_mask, -math.inf).softmax(-1)
+
+assert scores.shape == weights.shape == (2, 3, 5, 4)  # (B, h, T, S)
+torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
+assert bool((weights[1, :, :, 3] == 0).all())  # the padding of the second source
+cross_weights = weights
+weights[:, 0]
+
+# %% [markdown]
+# Above: the first head's weights for both pairs. The last column of the second pair is 0. What each target position gets
+# is a weighted average of *source* values:
+
+# %%
+attended = weights @ value  # (2, 3, 5, 4) @ (2, 3, 4, 4) -> (2, 3, 5, 4)
+joined = join_heads(attended)  # -> (2, 5, 12)
+share = layer.cross_attention.output_projection(joined)  # W_O
+x = layer.cross_attention_residual.norm(x + share)
+after_cross_attention = x
+
+assert joined.shape == share.shape == x.shape == (2, 5, 12)
+x[0, :, :4]
+
+# %% [markdown]
+# Are the inputs of query, key and value the same? In self-attention yes, all three are $X$. In cross-attention no: the
+# query's is $X$, the other two are $Y$.
+#
+# ### Third sub-layer: feed-forward
+#
+# Each position alone, as in the encoder:
+
+# %%
+network = layer.feed_forward
+hidden = x @ network.expand.weight.mT + network.expand.bias  # (2, 5, 12) -> (2, 5, 20)
+activated = hidden.clamp(min=0)
+share = activated @ network.contract.weight.mT + network.contract.bias  # -> (2, 5, 12)
+x = layer.feed_forward_residual.norm(x + share)
+after_layer = x
+
+assert hidden.shape == (2, 5, 20)
+assert x.shape == (2, 5, 12)
+x[0, :, :4]
+
+# %% [markdown]
+# The whole layer as a picture. The stream goes up on the left. The memory comes in from the right, and nothing goes back
+# to it. On the arrows stand the shapes.
+
+# %% tags=["hide-input"]
+Box = pictures.Box
+BLUE, ORANGE, GREEN, PURPLE, GREY = pictures.BLUE, pictures.ORANGE, pictures.GREEN, pictures.PURPLE, pictures.GREY
+X = "(2, 5, 12)"
+pictures.flow(
+    {
+        "x": Box("X: target so far", 0, 0),
+        "project": Box("W_Q, W_K, W_V, heads", 1.7, 0, BLUE, "04_heads.py", 1.2),
+        "self": Box("self-attention\nmask (2, 1, 5, 5)", 1.7, 1, BLUE, "05_masks.py", 1.2),
+        "mix 1": Box("join, W_O, dropout", 1.7, 2, BLUE, "04_heads.py", 1.2),
+        "add 1": Box("+", 0, 2, GREEN, "06_residual.py", 0.4),
+        "norm 1": Box("LayerNorm", 0, 3, GREY, "06_residual.py"),
+        "query": Box("W_Q, heads", 1.7, 3, PURPLE, "04_heads.py", 1.2),
+        "memory": Box("Y: memory", 3.4, 3, GREY, "08_encoder.py"),
+        "key value": Box("W_K, W_V, heads", 3.4, 4, PURPLE, "04_heads.py"),
+        "cross": Box("cross-attention\nmask (2, 1, 1, 4)", 1.7, 4, PURPLE, "05_masks.py", 1.2),
+        "mix 2": Box("join, W_O, dropout", 1.7, 5, PURPLE, "04_heads.py", 1.2),
+        "add 2": Box("+", 0, 5, GREEN, "06_residual.py", 0.4),
+        "norm 2": Box("LayerNorm", 0, 6, GREY, "06_residual.py"),
+        "feed": Box("W_1, ReLU, W_2", 1.7, 6, ORANGE, "07_feed_forward.py", 1.2),
+        "drop": Box("dropout", 1.7, 7, ORANGE, "06_residual.py", 1.2),
+        "add 3": Box("+", 0, 7, GREEN, "06_residual.py", 0.4),
+        "norm 3": Box("LayerNorm", 0, 8, GREY, "06_residual.py"),
+        "out": Box("X, for the next layer", 0, 9),
+    },
+    [
+        ("x", "project", X),
+        ("project", "self", "3 × (2, 3, 5, 4)"),
+        ("self", "mix 1", "(2, 3, 5, 4)"),
+        ("mix 1", "add 1", X),
+        ("x", "add 1", X),
+        ("add 1", "norm 1", X),
+        ("norm 1", "query", X),
+        ("query", "cross", "(2, 3, 5, 4)"),
+        ("memory", "key value", "(2, 4, 12)"),
+        ("key value", "cross", "2 × (2, 3, 4, 4)"),
+        ("cross", "mix 2", "(2, 3, 5, 4)"),
+        ("mix 2", "add 2", X),
+        ("norm 1", "add 2", X),
+        ("add 2", "norm 2", X),
+        ("norm 2", "feed", X),
+        ("feed", "drop", X),
+        ("drop", "add 3", X),
+        ("norm 2", "add 3", X),
+        ("add 3", "norm 3", X),
+        ("norm 3", "out", X),
+    ],
+    row=0.66,
+    column=1.75,
+    alt="Data flow of a post-norm decoder layer. The stream X of shape (2, 5, 12) goes up through three sums, each "
+    "followed by a LayerNorm. Masked self-attention feeds the first sum. Cross-attention feeds the second: its query "
+    "comes from the stream, its keys and values from the memory of shape (2, 4, 12). Feed-forward feeds the third.",
+)
+
+# %% [markdown]
+# ### All layers read the same memory
+#
+# The next layer does the same with weights of its own. It gets the new $X$, and **the same** $Y$: the output of the
+# *last* encoder layer goes to *every* decoder layer. As a function, for all layers:
+
+
+# %%
+def attention_sublayer(x, y, mask, attention):
+    W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(attention)
+    query = split_heads(x @ W_Q.mT + query_bias)  # x asks
+    key = split_heads(y @ W_K.mT + key_bias)  # y answers
+    value = split_heads(y @ W_V.mT + value_bias)
+    scores = query @ key.mT / math.sqrt(d_k)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+    return attention.output_projection(join_heads(weights @ value))
+
+
+def decoder_layer(x, memory, layer):
+    share = attention_sublayer(x, x, target_mask, layer.self_attention)
+    x = layer.self_attention_residual.norm(x + share)
+    share = attention_sublayer(x, memory, source_mask, layer.cross_attention)
+    x = layer.cross_attention_residual.norm(x + share)
+    return layer.feed_forward_residual.norm(x + layer.feed_forward(x))
+
+
+torch.testing.assert_close(decoder_layer(start, memory, layer), after_layer)
+
+x = start
+for each in model.decoder.layers:
+    x = decoder_layer(x, memory, each)
+
+output = x
+logits = output @ model.output.weight.mT  # (2, 5, 12) -> (2, 5, 10)
+assert logits.shape == (2, 5, 10)
+logits[0]
+
+# %% [markdown]
+# Five rows, one for each position of the target; ten columns, one for each entry of the vocabulary. That is the model's
+# opinion on what comes next, about all positions at once.
+# How logits become probabilities is the subject of [the next chapter](10_output.py).
+
+# %% [markdown]
+# ## The same from the library
+#
+# The library's functions for each step: [attention](../src/glassformer/model/attention.py#attention) for the heart of
+# cross-attention, [DecoderLayer](../src/glassformer/model/decoder.py#DecoderLayer) for the layer, `model(source,
+# target_input)` for the whole. The layer takes keys and values of the memory as they come from
+# [key_value](../src/glassformer/model/attention.py#MultiHeadAttention.key_value), in a cache (more of that soon).
+
+# %%
+from glassformer.model.cache import LayerCache
+from glassformer.model.masks import padding_mask
+from glassformer.model.masks import target_mask as library_target_mask
+
+assert torch.equal(padding_mask(source, pad_id=0), source_mask)
+assert torch.equal(library_target_mask(target_input, pad_id=0), target_mask)
+
+attended_again, weights_again = gf.attention(query, key, value, source_mask)
+torch.testing.assert_close(attended_again, attended)
+torch.testing.assert_close(weights_again, cross_weights)
+
+keys_values = layer.cross_attention.key_value(memory)
+torch.testing.assert_close(keys_values.key, key)
+torch.testing.assert_close(keys_values.value, value)
+library_layer = layer(start, target_mask, LayerCache(keys_values), source_mask)
+torch.testing.assert_close(library_layer, after_layer)
+
+torch.testing.assert_close(model.hidden(target_input, memory, source), output)
+torch.testing.assert_close(model(source, target_input), logits)
+torch.testing.assert_close(model.decode(target_input, memory, source), logits)
+
+with gf.record(model) as trace:
+    model(source, target_input)
+
+point = "decoder.layers.0"
+torch.testing.assert_close(trace[f"{point}.self_attention.normed"], after_self_attention)
+torch.testing.assert_close(trace[f"{point}.cross_attention.weights"], cross_weights)
+torch.testing.assert_close(trace[f"{point}.cross_attention.normed"], after_cross_attention)
+torch.testing.assert_close(trace[f"{point}.feed_forward.normed"], after_layer)
+for name in trace:
+    if name.startswith(f"{point}.cross_attention"):
+        print(f"{name:<42} {tuple(trace[name].shape)}")
+
+# %% [markdown]
+# ## Nobody looks ahead
+#
+# All positions are computed at once, from a target that contains the answers. Why is that no cheating? Because what
+# comes later cannot reach what stands earlier: the mask is the only door between positions, and it is shut in that
+# direction. Test it. Change the last input token, "dorment", and only the last row of logits changes:
+
+# %%
+other = target_input.clone()
+other[0, 4] = words.index("cats")
+difference = (model(source, other) - model(source, target_input))[0].abs().amax(-1)
+assert bool((difference[:4] == 0).all())  # not small: exactly 0
+assert difference[4] > 0
+difference
+
+# %% [markdown]
+# The gradient says the same for all changes at once. Below, row $i$, column $j$: how much the logits of position $i$
+# depend on the input vector of position $j$ (the largest absolute derivative of any logit by any number of the vector).
+# Look for the triangle. The cells above the diagonal are exactly 0.
+
+# %% tags=["hide-input"]
+
+
+def all_logits(vectors):
+    caches = model.decoder.start(memory[:1])
+    hidden = model.decoder(vectors, target_mask[:1], caches, source_mask[:1])
+    return model.output(hidden)[0]  # (5, 10)
+
+
+derivatives = torch.autograd.functional.jacobian(all_logits, start[:1])  # (5, 10, 1, 5, 12)
+influence = derivatives.abs().amax((1, 2, 4))  # (5, 5): of all logits, by all numbers of a vector
+assert bool((influence.triu(1) == 0).all())
+labels = [words[id] for id in target_input[0].tolist()]
+pictures.heat_map(
+    influence,
+    labels,
+    labels,
+    row_label="logits of position i",
+    column_label="input of position j",
+    alt="A five by five matrix whose cells above the diagonal are exactly 0: logits depend on earlier inputs only.",
+)
+
+# %% [markdown]
+# ## Step by step, with a cache
+#
+# In training the target is known and all positions run at once. In translation it is not: the decoder says a token, the
+# token is appended to its input, and it runs again. Running *all* positions again would be a waste, as earlier
+# positions cannot have changed (nobody looks ahead). What later positions need of them is their keys and values. So
+# these are kept: a *cache*.
+#
+# | kept, for each decoder layer | shape | when it is made |
+# |---|---|---|
+# | keys and values of the memory (cross-attention) | $(B, h, S, d_k)$ | once, when the source has been read |
+# | keys and values of the target so far (self-attention) | $(B, h, T, d_k)$ | one position more at each step |
+#
+# By hand, for the self-attention of the first layer. The newest position alone asks; keys and values of the four before
+# it come from the cache:
+
+# %%
+W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.self_attention)
+kept_key = split_heads(start[:, :4] @ W_K.mT + key_bias)  # (2, 3, 4, 4): after four tokens
+kept_value = split_heads(start[:, :4] @ W_V.mT + value_bias)
+
+newest = start[:, 4:]  # (2, 1, 12)
+query = split_heads(newest @ W_Q.mT + query_bias)  # (2, 3, 1, 4): one query
+key = torch.cat([kept_key, split_heads(newest @ W_K.mT + key_bias)], dim=2)  # (2, 3, 5, 4)
+value = torch.cat([kept_value, split_heads(newest @ W_V.mT + value_bias)], dim=2)
+scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 1, 5); no mask: there is only the past
+attended = scores.softmax(-1) @ value
+share = layer.self_attention.output_projection(join_heads(attended))
+
+last = layer.self_attention_residual.norm(newest + share)  # (2, 1, 12)
+torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])  # as all at once gave
+last[0, 0, :4]
+
+# %% [markdown]
+# The library does this for all layers: [model.start](../src/glassformer/model/transformer.py#Transformer.start) encodes
+# the source, [model.advance](../src/glassformer/model/transformer.py#Transformer.advance) feeds one token to each row.
+# A cache is a value: `advance` takes one and returns the next. Watch the shapes, and compare each step's logits with
+# those of all at once:
+
+# %%
+cache = model.start(source[:1])
+print(f"memory's keys, layer 0: {tuple(cache.layers[0].memory.key.shape)}")
+for step in range(5):
+    step_logits, cache = model.advance(target_input[:1, step], cache)
+    torch.testing.assert_close(step_logits, logits[:1, step])
+    word = words[target_input[0, step]]
+    shape = tuple(cache.layers[0].past.key.shape)
+    print(f"after {word:<8} target's keys, layer 0: {shape}, tokens fed: {cache.length}")
+
+torch.testing.assert_close(cache.layers[0].past.key, key[:1])
+
+# %% [markdown]
+# (The second sentence is left out here because its last input is padding, which nobody feeds in translation.)
+
+# %% [markdown]
+# ## A trained decoder reads
+#
+# Now the demo model: English to French, two layers, eight heads. Let it translate, then run the whole translation
+# through it once more and record where cross-attention looks.
+
+# %%
+torch.set_default_dtype(torch.float32)  # as the demo was trained
+translator = gf.Translator.load("../runs/demo")
+demo = translator.model.eval().requires_grad_(False)
+
+text = "The black cat sat on the couch and the brown dog slept on the rug."
+[translation] = translator.translate([text])
+expected = "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis."
+assert translation.text == expected
+translation.text
+
+# %%
+source_tokenizer = translator.bundle.source_tokenizer
+target_tokenizer = translator.bundle.target_tokenizer
+demo_source = torch.tensor([[*source_tokenizer.encode(text), demo.config.eos_id]])
+demo_output = torch.tensor([*target_tokenizer.encode(translation.text), demo.config.eos_id])
+demo_input = torch.cat([torch.tensor([demo.config.bos_id]), demo_output[:-1]])[None]
+
+english = source_tokenizer.tokens(demo_source[0].tolist())
+french = target_tokenizer.tokens(demo_output.tolist())
+with gf.record(demo, "decoder.layers.*.cross_attention.weights") as trace:
+    demo_logits = demo(demo_source, demo_input)
+
+cross = [trace[f"decoder.layers.{number}.cross_attention.weights"][0] for number in (0, 1)]
+assert cross[1].shape == (8, 18, 17)  # heads, target positions, source positions
+cross[1].shape
+
+# %% [markdown]
+# The picture shows the second layer, averaged over its heads. A row is a target position, named by the word that is
+# **about to be written** there; a column is a source word. Look along the diagonal, and at the two places where it
+# breaks: French puts the color behind the noun, so that "chat noir" crosses "black cat" and "chien marron" crosses
+# "brown dog".
+
+# %% tags=["hide-input"]
+pictures.heat_map(
+    cross[1].mean(0),
+    [f"→ {word}" for word in french],
+    english,
+    alt="Cross-attention of the second layer, mean over heads, 18 French by 17 English tokens. The dark cells follow the "
+    "diagonal; chat looks at cat and noir at black, which stand in the opposite order, and so do chien and marron.",
+)
+
+# %% [markdown]
+# The same weights of the first four steps as lines: from the word about to be written (above) to the source words that
+# it looks at (below); the thicker, the more weight. The lines of "chat" and "noir" cross.
+
+# %% tags=["hide-input"]
+pictures.attention_lines(
+    cross[1].mean(0)[:4, :5],
+    french[:4],
+    english[:5],
+    alt="Lines from Le, chat, noir, était to The, black, cat, sat, on. The thick line of chat leads to cat, that of noir "
+    "to black; they cross. Le is divided between The and cat, était looks mostly at sat.",
+)
+
+# %% [markdown]
+# Two things to notice. Having read `<bos>`, the model is about to write "Le". It looks at "The", and with half of its
+# heads at "cat": the article needs the noun's gender and number. And which *position* is it that looks at "black"? The
+# one whose input is "chat". There "chat" has been read, and "noir" has to be said.
+#
+# ### What does it read for "noir"?
+#
+# Weights of one layer's mean are a summary, and summaries flatter. Here is the whole story of that step: for each head of
+# both layers, the source token with most weight.
+
+# %%
+step = french.index("noir")
+black, cat = english.index("black"), english.index("cat")
+for number, weights in enumerate(cross):
+    print(f"layer {number}, mean weight on 'black': {weights[:, step, black].mean():.2f}")
+    most, places = weights[:, step].max(-1)
+    tops = [f"{english[place]} {weight:.2f}" for weight, place in zip(most, places, strict=True)]
+    print("   by head:", ", ".join(tops))
+
+# %% [markdown]
+# In the second layer all eight heads agree on "black". In the first, two of the eight look mostly at the full stop.
+# Heads that have nothing to fetch must still put their weight somewhere, since it sums to 1, and a token without much
+# content is a good place for it.
+#
+# And is a weight on "black" a *reason* for "noir"? Ask by changing it. Hide "black" from this one step, then hide
+# everything else, and see which words become likely:
+
+# %%
+noir = int(demo_output[step])
+
+
+def top_words(place, hidden_columns):
+    cells = [(place, column, False) for column in hidden_columns]
+    attentions = [f"decoder.layers.{number}.cross_attention" for number in (0, 1)]
+    with gf.intervene(demo, inspection.with_mask(dict.fromkeys(attentions, cells))):
+        probabilities = demo(demo_source, demo_input)[0, place].softmax(-1)
+    best = probabilities.topk(3)
+    names = target_tokenizer.tokens(best.indices.tolist())
+    return probabilities, [f"{name} {p:.3f}" for name, p in zip(names, best.values, strict=True)]
+
+
+everything = range(len(english))
+unchanged, unchanged_top = top_words(step, [])
+without_black, without_top = top_words(step, [black])
+only_black, only_top = top_words(step, [place for place in everything if place != black])
+print("unchanged:      ", unchanged_top)
+print("'black' hidden: ", without_top)
+print("only 'black':   ", only_top)
+assert unchanged[noir] > 0.8
+assert only_black[noir] > 0.8
+assert without_black[noir] < 0.1
+
+# %% [markdown]
+# So here the weights tell the truth. Without "black" the model skips the adjective and goes on with the verb, "était".
+# With nothing but "black" it still says "noir". Take care all the same: a column of the memory is not a *word*. It is
+# the encoder's vector at that position, which has looked at all other words before. Where weights alone mislead, and how
+# to find out, is the subject of [alignment](experiments/alignment.py).
+#
+# Look at it yourself: [cross-attention at the step of "noir" in the
+# explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch+and+the+brown+dog+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.1.cross_attention.weights%22,%22head%22:3%7D).
+
+# %% [markdown]
+# ## What goes wrong
+#
+# Errors in a decoder are hard to see: all shapes fit, and often training goes on happily. `inspection.plant` commits
+# a classic mistake in a working model for a while. As a measure we take the average $-\log p$ of the right tokens (the
+# smaller the better), with the target given, and what the model would write at each position.
+
+# %%
+from glassformer.decoding import greedy
+
+
+def measured(*mistakes):
+    with inspection.plant(demo, *mistakes):
+        log_probs = demo(demo_source, demo_input)[0].log_softmax(-1)
+    chosen = log_probs[range(len(french)), demo_output]
+    return float(-chosen.mean()), target_tokenizer.decode(log_probs.argmax(-1).tolist())
+
+
+def written(*mistakes):
+    changes = inspection.Changes(mistakes=mistakes)
+    step = inspection.RecomputingStep(demo, demo_source, changes)
+    [hypothesis] = greedy(step, max_lengths=[30])
+    return target_tokenizer.decode(hypothesis.tokens)
+
+
+right, said = measured()
+assert right < 0.2
+print(f"{right:.2f}", said)
+
+# %% [markdown]
+# **Which sub-layer is new?** ([errata](errata.py#which-sub-layer-is-new)) Not the masked one. An encoder layer has
+# self-attention and feed-forward; the decoder layer has the same two, and cross-attention in addition. The mask is only
+# another argument. Count the parts:
+
+
+# %%
+def sublayers(layer):
+    return {name for name, _ in layer.named_children() if not name.endswith("_residual")}
+
+
+encoder_parts = sublayers(demo.encoder.layers[0])
+decoder_parts = sublayers(demo.decoder.layers[0])
+assert decoder_parts - encoder_parts == {"cross_attention"}
+encoder_parts, decoder_parts
+
+# %% [markdown]
+# **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and $V$
+# of $X$ in place of $Y$, it is a second self-attention, and the source is never read. A model trained so writes fluent
+# sentences that have nothing to do with the source. Ours was trained right, and is lost:
+
+# %%
+wrong, said = measured("decoder_keys")
+assert wrong > 20 * right
+print(f"{wrong:.2f}", said)
+
+# %% [markdown]
+# **The target's padding mask in cross-attention** ([errata](errata.py#targets-padding-in-cross-attention)). The keys are
+# source positions, so it must be the *source's* mask. With the target's, positions of the source are hidden wherever the
+# *target* is padded. On this pair, 17 and 18 tokens long, next to nothing changes, and that is the trap. While the
+# translation is being written, however, the target so far is short, and then the model sees as many source words as it
+# has tokens already:
+
+# %%
+wrong, said = measured("target_padding_mask")
+print(f"{wrong:.2f}", said)
+print("written step by step:", written("target_padding_mask"))
+assert abs(wrong - right) < 0.01
+assert written("target_padding_mask") != translation.text
+
+# %% [markdown]
+# **No causal mask** ([errata](errata.py#no-causal-mask)). Self-attention then sees the token that it has to predict. A
+# model that is *trained* so copies it: its loss falls to almost nothing, and its translations are gibberish, as there is
+# nothing to copy when the future is not written yet. Ours was trained with the mask. The sudden sight of the future
+# confuses it when the target is given. Step by step nothing changes, as no future is there to be seen:
+
+# %%
+wrong, said = measured("no_causal_mask")
+print(f"{wrong:.2f}", said)
+print("written step by step:", written("no_causal_mask"))
+assert wrong > 20 * right
+assert written("no_causal_mask") == translation.text
+
+# %% [markdown]
+# That is why a translation that looks right does not prove the mask, and why `gf.check` tests causality by itself.
+#
+# **The shifted target** ([errata](errata.py#shifted-target)). Row $i$ of the logits is about the token *behind* input
+# $i$. If you forget the shift and compare it with input $i$ itself, a good model looks dreadful. If you train so, it
+# learns to repeat its input, in no time and for no use ([the next chapter](10_output.py#what-goes-wrong) does it):
+
+# %%
+log_probs = demo_logits[0].log_softmax(-1)
+unshifted = float(-log_probs[range(len(french)), demo_input[0]].mean())
+assert unshifted > 50 * right
+print(f"against the next token: {right:.2f}; against the token just read: {unshifted:.2f}")
+
+# %% [markdown]
+# ## Exercises
+#
+# **1.** (Two minutes.) A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and has
+# fed 15 target tokens. How many numbers does its cache hold?
+
+# %% tags=["hide-cell"]
+# layers · (keys and values) · heads · width · (source and target positions)
+numbers = 6 * 2 * 8 * 64 * (20 + 15)
+assert numbers == 215_040
+
+base = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=50)).eval().requires_grad_(False)
+base_cache = base.start(torch.full((1, 20), 5))
+for _ in range(15):
+    _, base_cache = base.advance(torch.tensor([5]), base_cache)
+
+held = [tensor for one in base_cache.layers for pair in (one.memory, one.past) for tensor in pair]
+assert sum(tensor.numel() for tensor in held) == numbers
+numbers
+
+# %% [markdown]
+# **2.** Having read `<bos>`, the demo says "Le". Does it need "cat" for that? Hide "cat" from this step (use
+# `top_words(0, …)`), and explain what it says then.
+
+# %% tags=["hide-cell"]
+_, usual = top_words(0, [])
+_, without_cat = top_words(0, [cat])
+assert usual[0].startswith("Le ")
+assert without_cat[0].startswith(
+    "Les "
+)  # the article agrees with a noun that it can no longer see: it guesses a plural
+usual, without_cat
+
+# %% [markdown]
+# **3.** The small model of above: which of the tensors `query`, `key`, `scores` of `decoder.layers.1.cross_attention`
+# change if one *source* token changes, and which if one *target* token changes? Predict, then check with `gf.record`.
+
+# %% tags=["hide-cell"]
+torch.set_default_dtype(torch.float64)
+
+
+def seen(source, target_input):
+    with gf.record(model, "decoder.layers.1.cross_attention.*") as trace:
+        model(source, target_input)
+    return trace
+
+
+def changed(one, other):
+    names = [f"decoder.layers.1.cross_attention.{last}" for last in ("query", "key", "scores")]
+    return [name.split(".")[-1] for name in names if not torch.equal(one[name], other[name])]
+
+
+before = seen(source, target_input)
+source_changed = source.clone()
+source_changed[0, 0] = words.index("sleep")
+# The query changes, too: it comes from layer 0, whose cross-attention has read the source already.
+assert changed(before, seen(source_changed, target_input)) == ["query", "key", "scores"]
+# The memory knows nothing of the target.
+assert changed(before, seen(source, other)) == ["query", "scores"]
+
+# %% [markdown]
+# **4.** Change `decoder_layer` to pre-norm (norm before each sub-layer, sum without norm), add the final norm, and show
+# that it equals a library model with `norm="pre"`.
+
+# %% tags=["hide-cell"]
+pre_config = gf.ModelConfig(**sizes, encoder_layers=2, decoder_layers=2, norm="pre")
+pre = gf.Transformer(pre_config).eval().requires_grad_(False)
+
+
+def pre_norm_layer(x, memory, layer):
+    normed = layer.self_attention_residual.norm(x)
+    x = x + attention_sublayer(normed, normed, target_mask, layer.self_attention)
+    normed = layer.cross_attention_residual.norm(x)
+    # The memory is normed already, by the encoder's final norm.
+    x = x + attention_sublayer(normed, memory, source_mask, layer.cross_attention)
+    return x + layer.feed_forward(layer.feed_forward_residual.norm(x))
+
+
+x, pre_memory = pre.target(target_input), pre.encode(source)
+for each in pre.decoder.layers:
+    x = pre_norm_layer(x, pre_memory, each)
+
+torch.testing.assert_close(pre.decoder.norm(x), pre.hidden(target_input, pre_memory, source))
+
+# %% [markdown]
+# ## Next
+#
+# The decoder's output is still 12 numbers (or 512) for each position. How they become a probability for each word of the
+# vocabulary, and how wrong a prediction was, comes in [output and loss](10_output.py).

@@ -1,0 +1,635 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Output, softmax, loss, label smoothing
+#
+# [The decoder](09_decoder.py) ends with a vector for each target position. This chapter turns that vector into a
+# probability for each word of the vocabulary, and the probability of the right word into one number that training can
+# make small.
+
+# %% [markdown]
+# ## The question
+#
+# How does a vector become a word? How wrong is a prediction, as a number? And why does the paper tell its model, on
+# purpose, that the right answer is only 90 % right?
+
+# %% [markdown]
+# ## The intuition
+#
+# The vocabulary is a list of words, and each word has a vector. The decoder's output is a vector, too: its idea of the
+# next word. Compare it with **every** word of the vocabulary; the better they agree, the higher that word's score. The
+# scores are called *logits*. *Softmax* makes probabilities of them: all positive, all together 1.
+#
+# In training the right word is known. If the model gave it the probability 1, it was right and sure, and the loss is 0.
+# The smaller the probability was, the more it is surprised, and the larger the loss. *Label smoothing* asks for a little
+# modesty: a sliver of the probability should go to the other words.
+
+# %% [markdown]
+# ## The mathematics
+#
+# Let $x$ be the decoder's output at one position, $d_{\text{model}}$ numbers. $V$ is the size of the target vocabulary,
+# and $E$ a matrix with $V$ rows and $d_{\text{model}}$ columns. The logits $z$ and the probabilities $p$ are (§3.4)
+#
+# $$z = E x, \qquad p_w = \mathrm{softmax}(z)_w = \frac{e^{z_w}}{\sum_{v=1}^{V} e^{z_v}}$$
+#
+# for each word $w$. With $y$ as the right token, the *reference*, the loss of this position is the *cross-entropy*
+# $-\log p_y$ (natural logarithm; its unit is the *nat*).
+#
+# Label smoothing (§5.4) with $\varepsilon = 0.1$ replaces "all on $y$" by a smoothed target $q$, which has
+# $1 - \varepsilon$ on the reference and spreads $\varepsilon$ evenly over all $V$ entries, the reference among them:
+#
+# $$q_w = (1 - \varepsilon) \, [w = y] + \frac{\varepsilon}{V}, \qquad \text{loss} = -\sum_{w=1}^{V} q_w \log p_w$$
+#
+# ($[w = y]$ is 1 where $w$ is the reference, and 0 elsewhere.) The loss of a batch is the average over its real target
+# tokens; padding counts for nothing. *Perplexity* is $e$ to the average of $-\log p_y$, **without** smoothing.
+
+# %% [markdown]
+# ## Line by line
+#
+# ### From a vector to logits
+#
+# A vocabulary of six entries, vectors of four numbers, a batch of two sentences with four target positions; the second
+# sentence is one token shorter.
+
+# %%
+import math
+
+import torch
+from torch.nn import functional as F
+
+import glassformer as gf
+from glassformer import inspection, pictures
+
+torch.set_default_dtype(torch.float64)
+torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
+torch.manual_seed(1)
+
+words = ["<pad>", "<bos>", "<eos>", "le", "chat", "noir"]
+V, d_model = len(words), 4
+E = torch.randn(V, d_model)  # (6, 4)
+hidden = torch.randn(2, 4, d_model)  # the decoder's output, (B, T, d_model)
+# le chat noir <eos> · le chat <eos> <pad>
+target = torch.tensor([[3, 4, 5, 2], [3, 4, 2, 0]])
+
+logits = hidden @ E.mT  # (2, 4, 4) @ (4, 6) -> (2, 4, 6)
+assert logits.shape == (2, 4, 6)
+logits[0]
+
+# %% [markdown]
+# One row for each position, one column for each entry of the vocabulary. Each logit is a dot product: the vector of this
+# position with the vector of that word.
+
+# %%
+by_hand = sum(hidden[0, 0, i] * E[4, i] for i in range(d_model))
+torch.testing.assert_close(logits[0, 0, 4], by_hand)
+by_hand
+
+# %% [markdown]
+# ### Softmax
+#
+# Exponentials make everything positive; dividing by their sum makes it 1. The order stays: the largest logit is the
+# largest probability.
+
+# %%
+exponentials = logits.exp()
+p = exponentials / exponentials.sum(-1, keepdim=True)
+
+torch.testing.assert_close(p, logits.softmax(-1))
+torch.testing.assert_close(p.sum(-1), torch.ones(2, 4))
+assert torch.equal(p.argmax(-1), logits.argmax(-1))
+p[0]
+
+# %% [markdown]
+# ### Large logits, and why we take log_softmax
+#
+# That formula is right on paper and breaks in a computer. Beyond about 709 an exponential is infinite in float64 (in
+# float32 beyond 88), and infinity divided by infinity is not a number:
+
+# %%
+large = torch.tensor([1000.0, 1001.0, 1002.0])
+naive = large.exp() / large.exp().sum()
+assert bool(naive.isnan().all())
+naive
+
+# %% [markdown]
+# The cure: a constant that is added to all logits changes nothing, since it cancels in the fraction. So take away the
+# largest one first. No exponential is then above $e^0 = 1$.
+
+# %%
+shifted = large - large.max()
+stable = shifted.exp() / shifted.exp().sum()
+torch.testing.assert_close(stable, large.softmax(-1))
+torch.testing.assert_close(stable, torch.tensor([0.0, 1.0, 2.0]).softmax(-1))
+stable
+
+# %% [markdown]
+# The loss needs $\log p$. Taking the softmax first and the logarithm then loses everything small: a probability of
+# $e^{-1000}$ is rounded to 0, whose logarithm is $-\infty$. Written as one formula, nothing gets lost:
+#
+# $$\log p_w = z_w - \log \sum_v e^{z_v}$$
+
+# %%
+apart = torch.tensor([0.0, 1000.0])
+in_two_steps = apart.softmax(-1).log()
+in_one = apart - apart.logsumexp(-1)
+torch.testing.assert_close(in_one, apart.log_softmax(-1))
+assert in_two_steps[0] == -math.inf
+in_two_steps, in_one
+
+# %%
+log_p = logits.log_softmax(-1)
+torch.testing.assert_close(log_p, p.log())
+log_p[0]
+
+# %% [markdown]
+# ### The output matrix is the embedding matrix
+#
+# Which matrix is $E$? In the paper (§3.4) it is the target's embedding matrix itself: the vectors with which words are
+# *read* are those against which the output is *compared*. They are *tied*. One and the same tensor stands at both ends:
+
+# %%
+config = gf.ModelConfig.preset("tiny", vocab_size=6)
+model = gf.Transformer(config).eval().requires_grad_(False)
+assert model.output.weight is model.target.tokens.weight
+
+x = torch.randn(2, 4, model.config.d_model)
+torch.testing.assert_close(model.logits(x), x @ model.target.tokens.weight.mT)
+
+saved = 37_000 * 512
+assert saved == 18_944_000
+print(f"A base model with 37,000 entries has 63,082,496 parameters. Untied: {saved:,} more.")
+
+# %% [markdown]
+# On the way in, a row is multiplied by $\sqrt{d_{\text{model}}}$; on the way out it is taken as it is. There is no bias.
+#
+# ### The loss of one token
+#
+# The first position should say "le". What did the model give it, and how surprised is it?
+
+# %%
+first = log_p[0, 0]
+print(f"p(le) = {p[0, 0, 3]:.3f}, loss = −log p = {-first[3]:.3f}")
+for probability in (1.0, 0.9, 0.5, 0.1, 0.01):
+    print(f"p = {probability:<5} loss = {math.log(1 / probability):.3f}")
+
+# %% [markdown]
+# ### A batch: padding counts for nothing
+#
+# Pick the right token's $\log p$ at each position, leave out the positions where the target is padding, and divide by
+# the number of tokens that are left: 7, not 8.
+
+# %%
+chosen = log_p.gather(-1, target[..., None]).squeeze(-1)  # (2, 4, 6) -> (2, 4)
+real = target != 0
+tokens = int(real.sum())
+loss = -chosen[real].sum() / tokens
+
+assert tokens == 7
+pytorch = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
+torch.testing.assert_close(loss, pytorch)
+-chosen, loss
+
+# %% [markdown]
+# The average is **per token**, not per sentence: each word that has to be said counts the same, in whichever sentence it
+# stands. Its exponential is the perplexity. Read it as: "as unsure as if it had to choose among so many equally likely
+# words".
+
+# %%
+perplexity = loss.exp()
+knows_nothing = torch.full((5,), 1 / V)  # what five right tokens get if all words get the same
+torch.testing.assert_close((-knows_nothing.log()).mean().exp(), torch.tensor(float(V)))
+perplexity
+
+# %% [markdown]
+# ### Label smoothing
+#
+# The smoothed target for "le", with $\varepsilon = 0.1$ and $V = 6$. The reference gets $0.9 + 0.1/6$, each of the
+# others $0.1/6$:
+
+# %%
+epsilon = 0.1
+q = torch.full((V,), epsilon / V)
+q[3] += 1 - epsilon
+
+torch.testing.assert_close(q.sum(), torch.tensor(1.0))
+q
+
+# %% [markdown]
+# In the picture, the left bar of each word is the target without smoothing, the right one the smoothed target. Look at
+# the slivers that all other words get, padding and `<bos>` included.
+
+# %% tags=["hide-input"]
+figure, axes = pictures.canvas(6.4, 2.8)
+places = torch.arange(V).numpy()
+hard = F.one_hot(torch.tensor(3), V).double()
+axes.bar(places - 0.2, hard.numpy(), 0.38, color=pictures.GREY, label="without smoothing")
+axes.bar(places + 0.2, q.numpy(), 0.38, color=pictures.BLUE, label="smoothed, ε = 0.1")
+for place in range(V):
+    axes.annotate(
+        f"{q[place]:.3f}", (place + 0.2, q[place]), (0, 2), textcoords="offset points", ha="center", fontsize=8
+    )
+
+axes.set_xticks(places, words)
+axes.set(ylabel="probability asked for", ylim=(0, 1.12))
+axes.legend(frameon=False, fontsize=9)
+pictures.picture(
+    figure,
+    "Target for the word le over six entries. Without smoothing: 1 on le, 0 elsewhere. Smoothed: 0.917 on le and 0.017 on "
+    "each of the other five.",
+)
+
+# %% [markdown]
+# The smoothed loss of the first position, three ways: from the definition; as a mix of the reference's loss and the
+# average loss over all words; by PyTorch.
+
+# %%
+smoothed = -(q * first).sum()
+torch.testing.assert_close(smoothed, (1 - epsilon) * -first[3] + epsilon * -first.mean())
+pytorch = F.cross_entropy(logits[0, 0], target[0, 0], label_smoothing=epsilon)
+torch.testing.assert_close(smoothed, pytorch)
+smoothed
+
+# %% [markdown]
+# And for the batch:
+
+# %%
+each = (1 - epsilon) * -chosen + epsilon * -log_p.mean(-1)  # (2, 4)
+smoothed_loss = each[real].sum() / tokens
+pytorch = F.cross_entropy(
+    logits.flatten(0, 1),
+    target.flatten(),
+    ignore_index=0,
+    label_smoothing=epsilon,
+)
+torch.testing.assert_close(smoothed_loss, pytorch)
+smoothed_loss
+
+# %% [markdown]
+# ### How small can it get?
+#
+# Without smoothing the loss can come as near to 0 as you like. A smoothed loss cannot. It is the *divergence* of $p$ from
+# $q$ (never negative, and 0 only where $p = q$) plus the *entropy* of $q$, which no model can change:
+#
+# $$-\sum_w q_w \log p_w = \underbrace{\sum_w q_w \log \frac{q_w}{p_w}}_{\text{divergence } \mathrm{KL}(q \,\|\, p)}
+#   + \underbrace{\left(-\sum_w q_w \log q_w\right)}_{\text{entropy } H(q)}$$
+
+# %%
+divergence = (q * (q.log() - first)).sum()
+entropy = -(q * q.log()).sum()
+torch.testing.assert_close(smoothed, divergence + entropy)
+torch.testing.assert_close(divergence, F.kl_div(first, q, reduction="sum"))
+divergence, entropy
+
+
+# %% [markdown]
+# So the least possible smoothed loss is $H(q)$. It depends on $\varepsilon$ and $V$ alone:
+
+
+# %%
+def least_loss(V, epsilon):
+    reference, other = 1 - epsilon + epsilon / V, epsilon / V
+    return -reference * math.log(reference) - (V - 1) * other * math.log(other)
+
+
+torch.testing.assert_close(torch.tensor(least_loss(6, 0.1)), entropy)
+for size in (6, 849, 37_000):
+    print(f"V = {size:>6}: least smoothed loss {least_loss(size, 0.1):.3f}")
+
+# %% [markdown]
+# If your training report stops at 1.4 with a vocabulary of 37 000, this may be all that can be had. It is also why
+# perplexity is taken without smoothing. The picture shows the loss of one position with $V = 849$ as the logit of the
+# right word rises above all others (which are equal). Look at the right end: the plain loss creeps towards 0, the
+# smoothed one has its lowest point where $p = q$, and **rises again** when the model gets too sure.
+
+# %% tags=["hide-input"]
+size = 849
+lead = torch.linspace(0, 20, 201)
+log_sum = torch.log(lead.exp() + size - 1)
+plain_curve = log_sum - lead
+smoothed_curve = (1 - epsilon) * plain_curve + epsilon * (log_sum - lead / size)
+best = math.log((1 - epsilon + epsilon / size) / (epsilon / size))
+lowest = float(smoothed_curve.min())
+assert abs(lowest - least_loss(size, epsilon)) < 1e-3  # the grid of leads is coarse
+assert abs(float(lead[smoothed_curve.argmin()]) - best) < 0.1
+pictures.curves(
+    {
+        "plain": (lead, plain_curve),
+        "smoothed, ε = 0.1": (lead, smoothed_curve),
+        "least possible": (lead, torch.full_like(lead, least_loss(size, epsilon))),
+    },
+    x_label="how far the right word's logit is above the others",
+    y_label="loss (nats)",
+    alt=f"Loss against the lead of the right word's logit. The plain loss falls towards 0. The smoothed loss falls to "
+    f"{lowest:.2f} at a lead of {best:.1f} and then rises again.",
+)
+
+# %% [markdown]
+# ### The gradient is p − q
+#
+# How should the logits change? The derivative of the loss by $z_w$ is $p_w - q_w$: what was said minus what was asked
+# for. Words with too much probability are pushed down, words with too little are pulled up, and the pushes sum to 0. Ask
+# autograd:
+
+# %%
+z = logits[0, 0].clone().requires_grad_(True)
+(-(q * z.log_softmax(-1)).sum()).backward()
+torch.testing.assert_close(z.grad, p[0, 0] - q)
+torch.testing.assert_close(z.grad.sum(), torch.tensor(0.0))
+z.grad
+
+# %% [markdown]
+# No saturation, no vanishing: the more wrong, the stronger the push, up to ±1. (That is why softmax and this loss belong
+# together.)
+
+# %% [markdown]
+# ## The same from the library
+#
+# [smoothed_cross_entropy](../src/glassformer/training/objective.py#smoothed_cross_entropy) takes the decoder's output and
+# the matrix, not the logits: with 37 000 words the logits would be by far the largest tensor of a training step, and it
+# works through them some rows at a time. It is given the real positions only, and returns **sums** over them, smoothed
+# and plain.
+
+# %%
+from glassformer.training.objective import smoothed_cross_entropy
+
+result = smoothed_cross_entropy(hidden[real], E, target[real], epsilon)
+torch.testing.assert_close(result.smoothed / tokens, smoothed_loss)
+torch.testing.assert_close(result.plain / tokens, loss)
+torch.testing.assert_close((result.plain / tokens).exp(), perplexity)
+result
+
+# %% [markdown]
+# Its gradient is worked out by hand with $p - q$, in the same pass. Autograd agrees, for both operands:
+
+# %%
+ours = [hidden.clone().requires_grad_(True), E.clone().requires_grad_(True)]
+theirs = [hidden.clone().requires_grad_(True), E.clone().requires_grad_(True)]
+
+z = ours[0] @ ours[1].mT
+F.cross_entropy(z[real], target[real], label_smoothing=epsilon, reduction="sum").backward()
+result = smoothed_cross_entropy(theirs[0][real], theirs[1], target[real], epsilon)
+result.smoothed.backward()
+for one, other in zip(ours, theirs, strict=True):
+    torch.testing.assert_close(one.grad, other.grad)
+
+assert bool((theirs[0].grad[1, 3] == 0).all())  # the padded position learns nothing
+theirs[0].grad[1]
+
+# %% [markdown]
+# ## What a trained model thinks
+#
+# The demo model translates "The black cat sat on the couch." Move the slider: each frame shows the five most likely next
+# words after what has been written so far. Notice that one word is far ahead at each step, and that it never has much
+# more than 0.9.
+
+# %%
+torch.set_default_dtype(torch.float32)  # as the demo was trained
+translator = gf.Translator.load("../runs/demo")
+demo = translator.model.eval().requires_grad_(False)
+source_tokenizer = translator.bundle.source_tokenizer
+tokenizer = translator.bundle.target_tokenizer
+
+text = "The black cat sat on the couch."
+[translation] = translator.translate([text])
+source = torch.tensor([[*source_tokenizer.encode(text), demo.config.eos_id]])
+output = torch.tensor([*tokenizer.encode(translation.text), demo.config.eos_id])
+target_input = torch.cat([torch.tensor([demo.config.bos_id]), output[:-1]])[None]
+
+demo_log_p = demo(source, target_input)[0].log_softmax(-1)  # (T, V)
+assert demo_log_p.shape == (len(output), 849)
+tuple(demo_log_p.shape), translation.text
+
+# %% tags=["hide-input"]
+frames, captions, written = [], [], ["<bos>"]
+for step, token in enumerate(tokenizer.tokens(output.tolist())):
+    top = demo_log_p[step].exp().topk(5)
+    names = tokenizer.tokens(top.indices.tolist())
+    likely = dict(zip(names, top.values.tolist(), strict=True))
+    alt = "Next word: " + ", ".join(f"{name} {value:.3f}" for name, value in likely.items())
+    frames.append(pictures.bars(likely, x_label="probability", numbers=".3f", alt=alt, width=5.4))
+    captions.append(f"after “{' '.join(written)}”: “{token}”")
+    written.append(token)
+
+pictures.player(frames, captions)
+
+# %% [markdown]
+# Why 0.9? It has been trained with $\varepsilon = 0.1$ and $V = 849$: the smoothed target asks for
+# $0.9 + 0.1/849 \approx 0.9001$ on the right word. The model has learned that modesty well. Its 0.9 is what it was asked
+# for, not a sign of doubt. Its smoothed loss is above the least possible one, as it must be, and not by much:
+
+# %%
+chosen = demo_log_p[range(len(output)), output]
+demo_smoothed = float((0.9 * -chosen + 0.1 * -demo_log_p.mean(-1)).mean())
+median = float(chosen.exp().median())
+assert demo_smoothed > least_loss(849, 0.1)
+assert chosen.exp().max() < 0.93
+assert 0.85 < median < 0.95
+print(f"median p of the right word: {median:.3f}")
+print(f"smoothed loss {demo_smoothed:.3f}, least possible {least_loss(849, 0.1):.3f}")
+print(f"perplexity (plain): {float((-chosen).mean().exp()):.3f}")
+
+# %% [markdown]
+# The library sums the same $\log p$ of each token, `<eos>` included, as `log_prob` of a translation:
+
+# %%
+# float32, and another order of sums: not equal to the last digit
+assert math.isclose(translation.log_prob, float(chosen.sum()), abs_tol=1e-4)
+translation.log_prob
+
+# %% [markdown]
+# In the explorer, [the log-probabilities of the first
+# word](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=numbers&point=%7B%22name%22:%22log_probs%22%7D)
+# stand with their arithmetic.
+
+# %% [markdown]
+# ## What goes wrong
+#
+# **Softmax twice** ([errata](errata.py#softmax-twice)). `F.cross_entropy` wants *logits* and takes the softmax itself. If
+# the model ends with a softmax already, the loss takes it once more, of numbers between 0 and 1. The largest possible
+# difference of two "logits" is then 1, and even a model that is absolutely sure gets at most
+# $e / (e + V - 1)$ for its word:
+
+# %%
+sure = torch.zeros(849)
+sure[7] = 50.0  # as sure as can be
+right = float(F.cross_entropy(sure, torch.tensor(7)))
+twice = float(F.cross_entropy(sure.softmax(-1), torch.tensor(7)))
+assert math.isclose(twice, math.log(math.e + 848) - 1, rel_tol=1e-5)
+print(f"a perfect answer: loss {right:.3f} right, {twice:.3f} with softmax twice")
+print(f"knowing nothing:  loss {math.log(849):.3f}")
+
+with inspection.plant(demo, "double_softmax"):
+    planted = demo(source, target_input)[0].log_softmax(-1)
+
+planted_loss = -planted[range(len(output)), output].mean()
+print(f"the demo's sentence: {-chosen.mean():.3f} right, {planted_loss:.3f} with softmax twice")
+assert torch.equal(planted.argmax(-1), demo_log_p.argmax(-1))
+
+# %% [markdown]
+# A loss that gets stuck not far below $\log V$ is the sign. It is hard to see because the best word is still the best
+# word: greedy translations do not change at all.
+#
+# **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` is a word like others, to
+# be predicted behind each `<eos>`. It is the easiest word of all, and in a batch of unequal lengths there is plenty of it.
+# Suppose a model gives 0.3 to each right word, and 0.99 to the padding:
+
+# %%
+per_token = torch.full((3, 10), -math.log(0.3))
+padding = torch.zeros(3, 10, dtype=torch.bool)
+padding[1, 6:] = padding[2, 3:] = True
+per_token[padding] = -math.log(0.99)
+
+without, included = float(per_token[~padding].mean()), float(per_token.mean())
+assert math.isclose(without, -math.log(0.3), rel_tol=1e-5)
+assert included < 0.7 * without
+print(f"{padding.double().mean():.0%} padding: loss {without:.3f} right, {included:.3f} with padding")
+print(f"perplexity {math.exp(without):.2f} right, {math.exp(included):.2f} with padding")
+
+# %% [markdown]
+# The number looks better and means less. It changes with how sentences are put into batches, and two models can no longer
+# be compared.
+#
+# **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and has to say
+# token $i + 1$. Compare it with token $i$, and it has to say what it has just read. Two small models learn to copy
+# sequences of six symbols, one right, one so:
+
+
+# %%
+def trained(shift):
+    torch.manual_seed(1)
+    sizes = {"d_model": 32, "heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
+    copier = gf.Transformer(gf.ModelConfig(vocab_size=12, dropout=0.0, **sizes))
+    optimiser = torch.optim.Adam(copier.parameters(), lr=5e-3)
+    losses = []
+    for _ in range(150):
+        symbols = torch.randint(3, 12, (32, 6))
+        read = F.pad(symbols, (1, 0), value=1)  # <bos>, then the symbols
+        said = F.pad(symbols, (0, 1), value=2) if shift else read  # the symbols, then <eos>
+        loss = F.cross_entropy(copier(symbols, read).flatten(0, 1), said.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return copier.eval(), losses
+
+
+(copier, losses), (parrot, parrot_losses) = trained(shift=True), trained(shift=False)
+assert parrot_losses[60] < 0.5 * losses[60]
+print(f"loss after 60 steps: {losses[60]:.3f} right, {parrot_losses[60]:.3f} with the mistake")
+
+# %% [markdown]
+# In the picture, look at which curve falls first: the mistaken one is the better-looking one.
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {"right": (range(150), losses), "target not shifted": (range(150), parrot_losses)},
+    x_label="step",
+    y_label="loss (nats)",
+    alt="Two training curves. The loss with the unshifted target falls to nearly 0 within a few dozen steps, long before "
+    "the right one.",
+)
+
+
+# %% [markdown]
+# Now let both write, feeding each said token back in:
+
+
+# %%
+def written_by(model, symbols, steps=7):
+    read = torch.tensor([[1]])
+    for _ in range(steps):
+        with torch.no_grad():
+            said = model(symbols, read)[:, -1:].argmax(-1)
+        read = torch.cat([read, said], dim=1)
+    return read[0, 1:].tolist()
+
+
+symbols = torch.tensor([[7, 4, 9, 9, 3, 11]])
+print("source:             ", symbols[0].tolist())
+print("right:              ", written_by(copier, symbols))
+print("target not shifted: ", written_by(parrot, symbols), "(1 is <bos>)")
+assert written_by(parrot, symbols) == [1] * 7
+
+# %% [markdown]
+# Fed with `<bos>`, the parrot says `<bos>`, for ever. Its loss was nearly 0.
+
+# %% [markdown]
+# ## Exercises
+#
+# **1.** (Two minutes.) A model knows nothing and gives each of 37 000 words the same probability. What are its loss and
+# its perplexity, and what is its smoothed loss?
+
+# %% tags=["hide-cell"]
+knows_nothing = torch.zeros(37_000, dtype=torch.float64)
+plain = F.cross_entropy(knows_nothing, torch.tensor(5))
+smooth = F.cross_entropy(knows_nothing, torch.tensor(5), label_smoothing=0.1)
+assert math.isclose(plain, math.log(37_000))
+assert math.isclose(plain.exp(), 37_000)
+assert math.isclose(smooth, plain)  # the average of equal numbers, however they are weighted
+plain, plain.exp(), smooth
+
+# %% [markdown]
+# **2.** A translation of 20 tokens, `<eos>` included, has `log_prob` = −3. What is its perplexity?
+
+# %% tags=["hide-cell"]
+answer = math.exp(3 / 20)
+assert math.isclose(answer, 1.1618, abs_tol=1e-4)
+answer
+
+# %% [markdown]
+# **3.** With $\varepsilon = 0.1$ and $V = 37\,000$: by how much must the right word's logit be above the others (all equal)
+# for the smoothed loss to be least? Check that the gradient is 0 there.
+
+# %% tags=["hide-cell"]
+size = 37_000
+lead = math.log((0.9 + 0.1 / size) / (0.1 / size))  # p = q: probabilities differ by e^lead
+z = torch.zeros(size, dtype=torch.float64)
+z[5] = lead
+z.requires_grad_(True)
+least = F.cross_entropy(z, torch.tensor(5), label_smoothing=0.1)
+least.backward()
+assert math.isclose(least.item(), least_loss(size, 0.1), rel_tol=1e-9)
+assert z.grad.abs().max() < 1e-12
+lead, least.item()
+
+# %% [markdown]
+# **4.** Write the smoothed loss of the small batch of above as a loop over one position at a time, so that no more than
+# $V$ logits exist at any moment, and compare it with the library's.
+
+# %% tags=["hide-cell"]
+total = torch.zeros((), dtype=torch.float64)
+for x, y in zip(hidden[real], target[real], strict=True):
+    row = (E @ x).log_softmax(-1)
+    total -= 0.9 * row[y] + 0.1 * row.mean()
+
+result = smoothed_cross_entropy(hidden[real], E, target[real], 0.1)
+torch.testing.assert_close(total, result.smoothed)
+
+# %% [markdown]
+# **5.** Another definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other* words. Show that it is the
+# same as ours with another $\varepsilon$.
+
+# %% tags=["hide-cell"]
+size, epsilon = 6, 0.1
+other_way = torch.full((size,), epsilon / (size - 1))
+other_way[3] = 1 - epsilon
+ours_epsilon = epsilon * size / (size - 1)
+same = torch.full((size,), ours_epsilon / size)
+same[3] += 1 - ours_epsilon
+torch.testing.assert_close(other_way, same)
+ours_epsilon
+
+# %% [markdown]
+# ## Next
+#
+# There is a loss now, and a gradient. [Training](11_training.py) makes it small.
