@@ -469,8 +469,8 @@ at_once.shape  # (T, V): V is the size of the vocabulary
 #
 # [`plant`](../src/glassformer/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We take the demo
 # model, which was trained rightly, and measure its loss on 100 test sentences (in nats per token: −log of the probability
-# that it gives to the right next token). Then we let it translate, one sentence alone, without a cache, so that each step
-# computes the whole prefix under the mistake.
+# that it gives to the right next token). Then we let it translate one sentence alone. A [cache](12_decoding.py) would hide the
+# mistake, since it never computes earlier positions anew; `decoding` recomputes everything written so far at each step.
 
 # %%
 from glassformer.decoding.greedy import greedy
@@ -511,8 +511,9 @@ for mistakes in [(), ("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",
     with plant(translator.model, *mistakes):
         found[mistakes] = loss_per_token(pairs), neighbours_matter(pairs[:30])
     title = MISTAKES[mistakes[0]].title if mistakes else "right"
+    right = sum(translated(source, mistakes) == target for source, target in pairs[:30])
     print(f"{title:<42} loss {found[mistakes][0]:.2f}  neighbours {found[mistakes][1]:.2g}")
-    print(f"    {translated(sentence, mistakes)}")
+    print(f"    {right} of 30 translations right: {translated(sentence, mistakes)}")
 
 assert all(found[one][0] > 3 * found[()][0] for one in (("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",)))
 assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
@@ -523,9 +524,9 @@ assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 # - The **loss** jumps in the first three, since each position now sees keys that it never saw in training. The column
 #   *neighbours* says how much log p of a sentence depends on who stands beside it in the batch. Rightly masked that is
 #   rounding only.
-# - The **translations** of the first three look fine! In a search the last position is the only one that counts, nothing comes
-#   after it, and one sentence alone has no padding. A leak into the future cannot show where there is no future. **A good
-#   translation is no proof of a right mask.**
+# - The **translations** of the first three hardly suffer! In a search, the last position chooses the next word, and nothing comes
+#   after it; and a sentence that is alone has no padding. (Earlier positions do look ahead at what is written by now, and
+#   this model bears it.) **A good translation is no proof of a right mask.**
 # - With the **target's padding** in cross-attention it is the other way round. The loss barely moves: whole references are
 #   about as long as their sources, so the wrong mask hides little. In the search the target begins as `<bos>` alone, one
 #   token, so cross-attention sees one key, "The". Is the noun singular or plural? The model has to guess the article.
@@ -600,7 +601,7 @@ for name, (losses, right) in results.items():
     print(f"{name:<26} loss {sum(losses[-50:]) / 50:.3f}   copies the source: {right} of 32")
 
 # %% [markdown]
-# In the picture, the dashed line is what an honest model can reach. Every curve below it has read the answer.
+# In the picture, the red horizontal line is what an honest model can reach. Every curve that falls below it has read the answer.
 
 # %% tags=["hide-input"]
 smooth = {}

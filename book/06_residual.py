@@ -202,15 +202,15 @@ assert isinstance(final_norm(4, "post"), nn.Identity)  # returns what it gets
 # %% [markdown]
 # ## The stream, drawn
 #
-# Follow the middle column upwards. In post-norm every path from the bottom to the top goes through the norms. In pre-norm
+# Follow the left column of each upwards: that is the stream. In post-norm every path from the bottom to the top goes through the norms. In pre-norm
 # the stream itself is never normalised, only added to: the norms stand on the side, in front of the sub-layers.
 
 # %% tags=["hide-input"]
 Box = pictures.Box
 boxes, arrows = {}, []
 for side, (title, left) in {"post": ("post-norm", 0), "pre": ("pre-norm", 2.6)}.items():
-    boxes[f"{side} in"] = Box("stream", left, 0, pictures.GREY)
-    boxes[f"{side} out"] = Box("stream", left, 7, pictures.GREY)
+    boxes[f"{side} in"] = Box(f"{title}: x in", left, 0, pictures.GREY, width=1.1)
+    boxes[f"{side} out"] = Box(f"{title}: x out", left, 7, pictures.GREY, width=1.1)
     order = ("sub", "add", "norm") if side == "post" else ("norm", "sub", "add")
     before = f"{side} in"
     for number, name in ((1, "attention"), (2, "feed-forward")):
@@ -228,7 +228,6 @@ for side, (title, left) in {"post": ("post-norm", 0), "pre": ("pre-norm", 2.6)}.
         arrows += [(f"{side} {one} {number}", f"{side} {two} {number}") for one, two in zip(order, order[1:])]
         before = f"{side} {order[-1]} {number}"
     arrows.append((before, f"{side} out"))
-    boxes[f"{side} title"] = Box(title, left, 8, pictures.GREY)
 
 pictures.flow(
     boxes,
@@ -260,7 +259,7 @@ def gradients(residual):
         x.retain_grad()
         inputs.append(x)
         x = x + torch.tanh(x @ matrix) if residual else torch.tanh(x @ matrix)
-    (x.sum() / x.detach().norm()).backward()
+    (x.sum() / math.sqrt(width)).backward()
     return torch.stack([one.grad.norm() for one in inputs])
 
 

@@ -189,7 +189,7 @@ axes.axis("off")
 pictures.picture(
     figure,
     "Three copies of one small network side by side, one for each position: four circles, eight circles above them, four "
-    "above those, lines within a copy, none between copies. About half of the hidden units are empty.",
+    "above those, lines within a copy, none between copies. More than half of the hidden units are empty.",
 )
 
 # %% [markdown]
