@@ -30,8 +30,9 @@
 # **How can the vector of a word take up what it needs from the other words of the sentence, however far away they
 # are?**
 #
-# The answer of the paper is *attention*: each word takes a weighted average over all words, and it works out the
-# weights itself. This chapter builds that up in small steps. At the end it is one line of code.
+# The answer of the paper, *Attention Is All You Need* (Vaswani et al., 2017), is *attention*: each word takes a
+# weighted average over all words, and it works out the weights itself. This chapter builds that up in small steps. At
+# the end it is one line of code.
 
 # %%
 import math
@@ -100,8 +101,8 @@ assert film @ ben == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
 
 # %% [markdown]
 # The picture shows the same, cell by cell: two profiles above each other, their products below, and the sum at the
-# right. Blue is positive, orange negative. Look at the third row: one column of blue says *yes* to this film, one of
-# orange *no*.
+# right. Blue is positive, orange negative. Look at the third rows: Ann's is all blue and says *yes* to this film;
+# Ben's is mostly orange and says *no*.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb

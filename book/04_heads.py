@@ -20,9 +20,9 @@
 # One query, one row of weights, one average.
 #
 # But a word needs several things. For *swam* in "I swam across the river", who swam? And where? Both answers have to
-# share one row of weights, and then they arrive mixed into one average. The paper's answer (§3.2.2) is to do the
-# whole thing several times side by side, each time with a narrower query, key and value. Each of these attentions is
-# called a *head*.
+# share one row of weights, and then they arrive mixed into one average. The answer of the paper, *Attention Is All
+# You Need* (2017, §3.2.2), is to do the whole thing several times side by side, each time with a narrower query, key
+# and value. Each of these attentions is called a *head*.
 #
 # **Why several narrow heads and not one wide one? And is that more work?**
 
@@ -167,7 +167,9 @@ print(three[1])
 #
 # $x$ is the sentence: $S$ words (its length), each a row of $d_\mathrm{model}$ numbers. There are $h$ heads (`heads`
 # in the code). Head $i$ has matrices of its own, $W_{Q,i}$, $W_{K,i}$ of shape $d_\mathrm{model} \times d_k$ and
-# $W_{V,i}$ of shape $d_\mathrm{model} \times d_v$, and computes the attention that you know (§3.2.1, equation 1):
+# $W_{V,i}$ of shape $d_\mathrm{model} \times d_v$, where $d_k$ is the width of one head's query and key and $d_v$
+# that of its value. (The code counts heads from 0, the formula from 1.) It computes the attention that you know
+# (§3.2.1, equation 1; $\top$ swaps rows and columns):
 #
 # $$Z_i = \mathrm{softmax}\left(\frac{(x W_{Q,i})(x W_{K,i})^\top}{\sqrt{d_k}}\right) x W_{V,i}$$
 #
