@@ -15,19 +15,19 @@
 #
 # ## The question
 #
-# Can you do everything that a Transformer does with a pencil? Yes, if it is small enough. This page computes a complete
-# encoder–decoder, from two English words to the probabilities of the French ones, and then one step of training:
-# every table is printed, and for each kind of step one cell is written out in full. The model has 428 weights.
-# The one in the paper has about 65 million and does nothing else.
+# Can you do everything that a Transformer does with a pencil? Yes, if it is small enough. This page computes a
+# complete encoder–decoder, from two English words to the probabilities of the French ones, and then one step of
+# training: every table is printed, and for each kind of step one cell is written out in full. The model has 428
+# weights. The one in the paper has about 65 million and takes the same steps.
 #
 # Print this page if you like. All you need besides is a calculator with `exp` and `√`.
 
 # %% [markdown]
 # ## The intuition
 #
-# The source is `black cat`. The French words come in the other order: `chat noir`. So the decoder, when it is to write
-# its *first* word, should look at the *second* source word. A model that was never trained does not know that. We
-# shall see what it says, how wrong that is, which way each of its weights should move, and that it is less wrong
+# The source is `black cat`. The French words come in the other order: `chat noir`. So the decoder, when it is to
+# write its *first* word, should look at the *second* source word. A model that was never trained does not know that.
+# We shall see what it says, how wrong that is, which way each of its weights should move, and that it is less wrong
 # after one small step.
 #
 # | size | name | here | paper's base model |
@@ -68,9 +68,10 @@
 #
 # ### Pencil and paper
 #
-# Two small tools, folded away here. `show` prints tables side by side. `pencil` prints the arithmetic of one cell, and evaluates what it
-# prints first: if the line were not true, the page would not exist. Numbers are shown with four decimals and
-# computed with sixteen, so if you go on from the printed ones, your last digit may differ.
+# Two small tools, folded away here like everything on this page that only prints. `show` prints tables side by side.
+# `pencil` prints the arithmetic of one cell, and evaluates what it prints first: if the line were not true, the page
+# would not exist. Numbers are shown with four decimals and computed with sixteen, so if you go on from the printed
+# ones, your last digit may differ.
 
 # %%
 import math
@@ -129,7 +130,7 @@ def show(tables, rows, columns=None, digits=4):
         cells = ["".join(f"{value:.{digits}f}".replace("-", "−").rjust(wide) for value in row) for row in table]
         header = "".join(head.rjust(wide) for head in heads)
         block = [name.center(len(header)), header, *cells]
-        if lines is not names and len(lines[1]) + len(block[1]) > 92:
+        if lines is not names and len(lines[1]) + len(block[1]) > 90:
             print("\n".join(line.rstrip() for line in lines) + "\n")
             lines = names
         lines = [f"{left}  {right}" for left, right in zip(lines, block)]
@@ -141,8 +142,8 @@ def show(tables, rows, columns=None, digits=4):
 #
 # Eight words, three of them signs: `<pad>` fills up short sentences, `<bos>` begins a sentence, `<eos>` ends it. In
 # training the decoder reads the right translation shifted by one place (`<bos> chat`), and each of its rows is asked
-# for the word that comes next (`chat noir`). One thing is left out to keep the tables small: a real source ends
-# with `<eos>` and a real target does too.
+# for the word that comes next (`chat noir`). One thing is left out to keep the tables small: a real source ends with
+# `<eos>` and a real target does too.
 
 # %%
 words = ["<pad>", "<bos>", "<eos>", "black", "cat", "dog", "chat", "noir"]
@@ -154,8 +155,8 @@ source, target_input, target_output
 
 # %% [markdown]
 # The weights are drawn at random with one decimal (the seed is one of many, picked because no attention weight comes
-# out close to 0 or 1). As in an untrained model, the biases of attention are 0, and a layer norm has gains
-# $g = 1$ and shifts $b = 0$; the feed-forward networks get biases other than 0, so that you see where they enter. `p`
+# out close to 0 or 1). As in an untrained model, the biases of attention are 0, and a layer norm has gains $g = 1$
+# and shifts $b = 0$; the feed-forward networks get biases other than 0, so that you see where they enter. `params`
 # holds everything that training may change.
 
 # %%
@@ -170,31 +171,44 @@ ENCODER = "encoder.layers.0.self_attention"
 MASKED, CROSS = "decoder.layers.0.self_attention", "decoder.layers.0.cross_attention"
 ENCODER_FF, DECODER_FF = "encoder.layers.0.feed_forward", "decoder.layers.0.feed_forward"
 
-p = {"embedding": {"E": draw(8, 4)}}
+params = {"embedding": {"E": draw(8, 4)}}
 for part in (ENCODER, MASKED, CROSS):
-    p[part] = {name: draw(4, 4) for name in ("W_Q", "W_K", "W_V", "W_O")}
-    p[part] |= {name: np.zeros(4) for name in ("b_Q", "b_K", "b_V", "b_O")}
+    params[part] = {name: draw(4, 4) for name in ("W_Q", "W_K", "W_V", "W_O")}
+    params[part] |= {name: np.zeros(4) for name in ("b_Q", "b_K", "b_V", "b_O")}
 
 for part in (ENCODER_FF, DECODER_FF):
-    p[part] = {"W_1": draw(4, 6), "b_1": draw(6), "W_2": draw(6, 4), "b_2": draw(4)}
+    params[part] = {"W_1": draw(4, 6), "b_1": draw(6), "W_2": draw(6, 4), "b_2": draw(4)}
 
 for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
-    p[part] |= {"gain": np.ones(4), "shift": np.zeros(4)}  # of the layer norm that follows this sub-layer
+    params[part] |= {"gain": np.ones(4), "shift": np.zeros(4)}  # of the layer norm that follows this sub-layer
 
-show({"E": p["embedding"]["E"]}, words, digits=1)
-
-# %%
-for part in (ENCODER, MASKED, CROSS):
-    print(part)
-    show({name: p[part][name] for name in ("W_Q", "W_K", "W_V", "W_O")}, ["0", "1", "2", "3"], digits=1)
+show({"E": params["embedding"]["E"]}, words, digits=1)
 
 # %%
-for part in (ENCODER_FF, DECODER_FF):
-    print(part)
-    show({"W_1": p[part]["W_1"]}, ["0", "1", "2", "3"], digits=1)
-    show({"b_1": p[part]["b_1"][None]}, [" "], digits=1)
-    show({"W_2": p[part]["W_2"]}, ["0", "1", "2", "3", "4", "5"], digits=1)
-    show({"b_2": p[part]["b_2"][None]}, [" "], digits=1)
+DIMENSIONS = ["0", "1", "2", "3"]
+
+
+def show_weights(part):
+    """Print the matrices of an attention, or those of a feed-forward network with its biases below them."""
+    w = params[part]
+    if "W_Q" in w:
+        print(part)
+        show({name: w[name] for name in ("W_Q", "W_K", "W_V", "W_O")}, DIMENSIONS, digits=1)
+    else:
+        print(part)
+        show({"W_1, below it b_1": np.vstack([w["W_1"], w["b_1"]])}, [*DIMENSIONS, "b_1"], digits=1)
+        show({"W_2, below it b_2": np.vstack([w["W_2"], w["b_2"]])}, [*DIMENSIONS, "4", "5", "b_2"], digits=1)
+
+
+show_weights(ENCODER)
+show_weights(MASKED)
+show_weights(CROSS)
+
+# %%
+show_weights(ENCODER_FF)
+
+# %%
+show_weights(DECODER_FF)
 
 # %% [markdown]
 # How many numbers is that? The library's model of the same sizes has exactly as many.
@@ -202,12 +216,12 @@ for part in (ENCODER_FF, DECODER_FF):
 # %%
 config = gf.ModelConfig(vocab_size=8, d_model=4, heads=2, d_ff=6, encoder_layers=1, decoder_layers=1, dropout=0.0)
 model = gf.Transformer(config).double().eval()
-for part, arrays in p.items():
+for part, arrays in params.items():
     sizes = ", ".join(f"{name} {'×'.join(map(str, array.shape))}" for name, array in arrays.items())
     print(f"{sum(array.size for array in arrays.values()):4}  {part}")
     print(textwrap.fill(sizes, 78, initial_indent="      ", subsequent_indent="      "))
 
-count = sum(array.size for arrays in p.values() for array in arrays.values())
+count = sum(array.size for arrays in params.values() for array in arrays.values())
 assert count == sum(weight.numel() for weight in model.parameters()) == 428
 count
 
@@ -226,13 +240,15 @@ def of(tables, part):
     return {name.removeprefix(f"{part}."): table for name, table in tables.items() if name.startswith(f"{part}.")}
 
 
-E = p["embedding"]["E"]
+E = params["embedding"]["E"]
 point["source.embedding"] = E[source] * 2
 angles = np.array([[pos / 10000 ** (0 / 4), pos / 10000 ** (2 / 4)] for pos in (0, 1)])
 point["source.positions"] = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(2, 4)
 point["source.input"] = point["source.embedding"] + point["source.positions"]
 
 show({name: point[f"source.{name}"] for name in ("embedding", "positions", "input")}, S)
+
+# %% tags=["hide-input"]
 pencil("embedding[cat, 1]", f"√4·{factor(E[4, 1])}", point["source.embedding"][1, 1])
 pencil("positions[1, 0]", "sin(1)", point["source.positions"][1, 0])
 pencil("positions[1, 2]", "sin(1/100)", point["source.positions"][1, 2])
@@ -245,9 +261,11 @@ pencil("input[cat, 1]", total([point["source.embedding"][1, 1], point["source.po
 # head 1: that is all there is to the split into heads.
 
 # %%
-x, w = point["source.input"], p[ENCODER]
+x, w = point["source.input"], params[ENCODER]
 Q, K, values = x @ w["W_Q"] + w["b_Q"], x @ w["W_K"] + w["b_K"], x @ w["W_V"] + w["b_V"]
 show({"Q": Q, "K": K, "V": values}, S)
+
+# %% tags=["hide-input"]
 pencil("Q[black, 0]", products(x[0], w["W_Q"][:, 0]), Q[0, 0])
 
 
@@ -267,19 +285,23 @@ q.shape
 # %%
 scores = np.stack([q[head] @ k[head].T / math.sqrt(2) for head in (0, 1)])
 show({"scores, head 0": scores[0], "scores, head 1": scores[1]}, S, S)
+
+# %% tags=["hide-input"]
 pencil("scores[head 0, black, cat]", f"({products(q[0, 0], k[0, 1])})/√2", scores[0, 0, 1])
 
 # %% [markdown]
-# **Weights.** The softmax of each row: all positive, and each row sums to 1. Nothing is masked here, as the source has
-# no padding.
+# **Weights.** The softmax of each row: all positive, and each row sums to 1. Nothing is masked here, as the source
+# has no padding.
 
 # %%
 powers = np.exp(scores)
 weights = powers / powers.sum(-1, keepdims=True)
 show({"weights, head 0": weights[0], "weights, head 1": weights[1]}, S, S)
+assert np.allclose(weights.sum(-1), 1)
+
+# %% tags=["hide-input"]
 a, b = short(scores[0, 0, 0]), short(scores[0, 0, 1])
 pencil("weights[head 0, black, cat]", f"exp({b})/(exp({a}) + exp({b}))", weights[0, 0, 1])
-assert np.allclose(weights.sum(-1), 1)
 
 # %% [markdown]
 # **Heads, joined, output.** Each head takes its weighted average of the values; the two results stand side by side
@@ -291,11 +313,14 @@ joined = np.concatenate([heads[0], heads[1]], axis=1)
 output = joined @ w["W_O"] + w["b_O"]
 show({"heads, head 0": heads[0], "heads, head 1": heads[1]}, S)
 show({"joined": joined, "output": output}, S)
+
+# %% tags=["hide-input"]
 pencil("heads[head 0, black, 0]", products(weights[0, 0], v[0, :, 0]), heads[0, 0, 0])
 pencil("output[black, 0]", products(joined[0], w["W_O"][:, 0]), output[0, 0])
 
 # %% [markdown]
-# **Residual sum and layer norm.** The output is added to what came in. Then each row by itself gets mean 0 and variance 1.
+# **Residual sum and layer norm.** The output is added to what came in. Then each row by itself gets mean 0 and
+# variance 1.
 
 # %%
 added = x + output
@@ -303,6 +328,8 @@ mean = added.mean(-1, keepdims=True)
 variance = ((added - mean) ** 2).mean(-1, keepdims=True)
 normed = (added - mean) / np.sqrt(variance + 1e-5) * w["gain"] + w["shift"]
 show({"added": added, "mean": mean, "variance": variance, "normed": normed}, S)
+
+# %% tags=["hide-input"]
 row = added[0]
 pencil("added[black, 0]", total([x[0, 0], output[0, 0]]), row[0])
 pencil("mean[black]", f"({total(row)})/4", mean[0, 0])
@@ -311,8 +338,8 @@ pencil("variance[black]", f"({deviations})/4", variance[0, 0])
 pencil("normed[black, 0]", f"({short(row[0])} − {factor(mean[0, 0])})/√({short(variance[0, 0])} + 0.00001)", normed[0, 0])  # fmt: skip
 
 # %% [markdown]
-# These lines come back twice in the decoder. So here they are as functions, which also put every result into `point`. The
-# stream `x` gives queries; `memory` gives keys and values (in self-attention it is `x` itself).
+# These lines come back twice in the decoder. So here they are as functions, which also put every result into `point`.
+# The stream `x` gives queries; `memory` gives keys and values (in self-attention it is `x` itself).
 
 
 # %%
@@ -338,7 +365,7 @@ def attention_by_hand(point, part, w, x, memory, mask):
     return results["normed"]
 
 
-x = attention_by_hand(point, ENCODER, p[ENCODER], x, x, np.ones((2, 2), bool))
+x = attention_by_hand(point, ENCODER, params[ENCODER], x, x, np.ones((2, 2), bool))
 assert np.allclose(x, normed, atol=1e-12)
 assert np.allclose(point[f"{ENCODER}.weights"], weights, atol=1e-12)
 
@@ -362,13 +389,15 @@ def feed_forward_by_hand(point, part, w, x):
     return results["normed"]
 
 
-memory = feed_forward_by_hand(point, ENCODER_FF, p[ENCODER_FF], x)
+memory = feed_forward_by_hand(point, ENCODER_FF, params[ENCODER_FF], x)
 point["encoder.output"] = memory
-now, w = of(point, ENCODER_FF), p[ENCODER_FF]
+now, w = of(point, ENCODER_FF), params[ENCODER_FF]
 show({"hidden": now["hidden"]}, S)
 show({"activated": now["activated"]}, S)
 show({"output": now["output"], "added": now["added"]}, S)
 show({"normed = memory": memory}, S)
+
+# %% tags=["hide-input"]
 pencil("hidden[black, 0]", f"{products(x[0], w['W_1'][:, 0])} + {factor(w['b_1'][0])}", now["hidden"][0, 0])
 pencil("activated[black, 0]", f"max(0, {short(now['hidden'][0, 0])})", now["activated"][0, 0])
 pencil(
@@ -378,26 +407,30 @@ pencil(
 # %% [markdown]
 # ### The decoder's masked self-attention
 #
-# The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`: that
-# word is the answer it is asked for. Its score is −∞ before the softmax, so its weight is exactly 0.
+# The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`:
+# that word is the answer it is asked for. Its score is −∞ before the softmax, so its weight is exactly 0.
 
 # %%
 point["target.embedding"] = E[target_input] * 2
 point["target.positions"] = point["source.positions"]
 point["target.input"] = point["target.embedding"] + point["target.positions"]
 causal = np.array([[True, False], [True, True]])
-stream = attention_by_hand(point, MASKED, p[MASKED], point["target.input"], point["target.input"], causal)
+stream = attention_by_hand(point, MASKED, params[MASKED], point["target.input"], point["target.input"], causal)
 now = of(point, MASKED)
 show({"input": now["input"]}, T)
 show({f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("query", "key", "value")}, T, digits=3)
+
+# %%
 show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T, T)
 show({"weights, head 0": now["weights"][0], "weights, head 1": now["weights"][1]}, T, T)
 show({"joined": now["joined"], "output": now["output"]}, T)
 show({"added": now["added"], "normed": now["normed"]}, T)
+assert (now["weights"][:, 0] == [1.0, 0.0]).all()
+
+# %% tags=["hide-input"]
 a, b = (short(value) for value in now["scores"][0, 1])
 print("weights[head 0, <bos>]: exp(−∞) = 0, so exp(s)/(exp(s) + 0) = 1, whatever the score s")
 pencil("weights[head 0, chat, <bos>]", f"exp({a})/(exp({a}) + exp({b}))", now["weights"][0, 1, 0])
-assert (now["weights"][:, 0] == [1.0, 0.0]).all()
 
 # %% [markdown]
 # ### Cross-attention
@@ -407,23 +440,27 @@ assert (now["weights"][:, 0] == [1.0, 0.0]).all()
 
 # %%
 before = stream
-stream = attention_by_hand(point, CROSS, p[CROSS], stream, memory, np.ones((2, 2), bool))
+stream = attention_by_hand(point, CROSS, params[CROSS], stream, memory, np.ones((2, 2), bool))
 now = of(point, CROSS)
 show({f"query, head {head}": now["query"][head] for head in (0, 1)}, T)
 show({f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("key", "value")}, S)
+
+# %%
 show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T, S)
 show({"weights, head 0": now["weights"][0], "weights, head 1": now["weights"][1]}, T, S)
 show({"joined": now["joined"], "output": now["output"]}, T)
 show({"added": now["added"], "normed": now["normed"]}, T)
-pencil("query[head 0, <bos>, 0]", products(before[0], p[CROSS]["W_Q"][:, 0]), now["query"][0, 0, 0])
-pencil("key[head 0, cat, 0]", products(memory[1], p[CROSS]["W_K"][:, 0]), now["key"][0, 1, 0])
+
+# %% tags=["hide-input"]
+pencil("query[head 0, <bos>, 0]", products(before[0], params[CROSS]["W_Q"][:, 0]), now["query"][0, 0, 0])
+pencil("key[head 0, cat, 0]", products(memory[1], params[CROSS]["W_K"][:, 0]), now["key"][0, 1, 0])
 pencil("scores[head 0, <bos>, cat]", f"({products(now['query'][0, 0], now['key'][0, 1])})/√2", now["scores"][0, 0, 1])
 
 # %% [markdown]
 # ### The decoder's feed-forward network
 
 # %%
-stream = feed_forward_by_hand(point, DECODER_FF, p[DECODER_FF], stream)
+stream = feed_forward_by_hand(point, DECODER_FF, params[DECODER_FF], stream)
 point["decoder.output"] = stream
 now = of(point, DECODER_FF)
 show({"hidden": now["hidden"]}, T)
@@ -434,8 +471,8 @@ show({"normed = decoder.output": stream}, T)
 # %% [markdown]
 # ### Logits, probabilities, loss
 #
-# Each word of the vocabulary gets a number, the logit: the dot product of its row of $E$ with the decoder's output. Softmax
-# makes probabilities of them. The row of `<bos>` says which word comes first.
+# Each word of the vocabulary gets a number, the logit: the dot product of its row of $E$ with the decoder's output.
+# Softmax makes probabilities of them. The row of `<bos>` says which word comes first.
 
 # %%
 logits = stream @ E.T
@@ -444,14 +481,16 @@ probabilities = powers / powers.sum(-1, keepdims=True)
 point["logits"], point["log_probs"] = logits, np.log(probabilities)
 show({"<bos>": np.stack([logits[0], probabilities[0]], 1), "chat": np.stack([logits[1], probabilities[1]], 1)}, words,
      ["logit", "p"])  # fmt: skip
+print("most probable first word:", words[probabilities[0].argmax()])
+
+# %% tags=["hide-input"]
 pencil("logits[<bos>, chat]", products(stream[0], E[6]), logits[0, 6])
 pencil("p[<bos>, chat]", f"exp({short(logits[0, 6])})/({' + '.join(f'exp({short(z)})' for z in logits[0])})", probabilities[0, 6])  # fmt: skip
-print("most probable first word:", words[probabilities[0].argmax()])
 
 # %% [markdown]
 # The model would end the sentence before it has begun. The loss says how wrong that is. With label smoothing
-# $\varepsilon = 0.1$ (§5.4) the target $y$ is not 1 for the right word and 0 for all others: it has $1 - \varepsilon$ on
-# the right one and $\varepsilon / V = 0.1 / 8 = 0.0125$ more on each of the 8. The loss of a row is
+# $\varepsilon = 0.1$ (§5.4) the target $y$ is not 1 for the right word and 0 for all others: it has $1 - \varepsilon$
+# on the right one and $\varepsilon / V = 0.1 / 8 = 0.0125$ more on each of the 8. The loss of a row is
 # $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
 
 # %%
@@ -463,6 +502,8 @@ losses = -(smoothed * np.log(probabilities)).sum(-1)
 loss = losses.mean()
 show({"<bos>": np.stack([smoothed[0], probabilities[0]], 1), "chat": np.stack([smoothed[1], probabilities[1]], 1)}, words,
      ["y", "p"])  # fmt: skip
+
+# %% tags=["hide-input"]
 terms = " + ".join(f"{factor(aim)}·ln({short(said)})" for aim, said in zip(smoothed[0], probabilities[0]))
 pencil("loss[<bos>]", f"−({terms})", losses[0])
 pencil("L", f"({total(losses)})/2", loss)
@@ -470,9 +511,9 @@ pencil("L", f"({total(losses)})/2", loss)
 # %% [markdown]
 # ## Everything on one page
 #
-# The same numbers as a drawing, from bottom to top as in the paper's Figure 1: encoder at the left, decoder at the right. The first frame is
-# the whole, to be printed; the others build it up step by step. Look at how the memory enters the decoder from the
-# side, and how narrow everything is: four numbers a word, all the way.
+# The same numbers as a drawing, from bottom to top as in the paper's Figure 1: encoder at the left, decoder at the
+# right. The first frame is the whole, to be printed; the others build it up step by step. Look at how the memory
+# enters the decoder from the side, and how narrow everything is: four numbers a word, all the way.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -548,38 +589,41 @@ pictures.player(
 # %% [markdown]
 # ## The same from the library
 #
-# Now `gf.Transformer` with these very weights. PyTorch's `Linear` keeps a matrix transposed (outputs × inputs), and the
-# library keeps $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other: `state` puts our tables into that form. Then `gf.record`
-# listens to **every** named point of the model, and each must equal ours.
+# Now `gf.Transformer` with these very weights. PyTorch's `Linear` keeps a matrix transposed (outputs × inputs), and
+# the library keeps $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other: `state` puts our tables into that form.
+# Then `gf.record` listens to **every** named point of the model, and each must equal ours.
 
 
 # %%
-def state(p):
+def state(params):
     """Return our tables under the library's names and in its form."""
-    both = {"source.tokens.weight": p["embedding"]["E"]}
+    both = {"source.tokens.weight": params["embedding"]["E"]}
     for part in (ENCODER, MASKED, CROSS):
-        w = p[part]
+        w = params[part]
         both[f"{part}.input_projection.weight"] = np.concatenate([w["W_Q"], w["W_K"], w["W_V"]], axis=1).T
         both[f"{part}.input_projection.bias"] = np.concatenate([w["b_Q"], w["b_K"], w["b_V"]])
         both[f"{part}.output_projection.weight"], both[f"{part}.output_projection.bias"] = w["W_O"].T, w["b_O"]
     for part in (ENCODER_FF, DECODER_FF):
-        w = p[part]
+        w = params[part]
         both[f"{part}.expand.weight"], both[f"{part}.expand.bias"] = w["W_1"].T, w["b_1"]
         both[f"{part}.contract.weight"], both[f"{part}.contract.bias"] = w["W_2"].T, w["b_2"]
     for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
-        both[f"{part}_residual.norm.weight"], both[f"{part}_residual.norm.bias"] = p[part]["gain"], p[part]["shift"]
+        both[f"{part}_residual.norm.weight"], both[f"{part}_residual.norm.bias"] = (
+            params[part]["gain"],
+            params[part]["shift"],
+        )
     return {name: torch.tensor(array) for name, array in both.items()}
 
 
-def put(model, p):
+def put(model, params):
     """Give the model these weights; E is one matrix with three names, so one of them is enough."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            weight.copy_(state(p)[name])
+            weight.copy_(state(params)[name])
 
 
-assert set(state(p)) == {name for name, _ in model.named_parameters()}
-put(model, p)
+assert set(state(params)) == {name for name, _ in model.named_parameters()}
+put(model, params)
 with gf.record(model) as trace:
     model(torch.tensor([source]), torch.tensor([target_input]))
 
@@ -591,69 +635,75 @@ for name in trace:
 print(f"{len(point)} points, {sum(table.size for table in point.values())} numbers: all equal to the library's")
 
 # %% [markdown]
-# The shortest way through the same model, as one function of weights and words. We shall need it to try changes, and so
-# will you in the exercises.
+# The shortest way through the same model, as one function of weights and words. We shall need it to try changes, and
+# so will you in the exercises.
 
 
 # %%
-def by_hand(p, source, target_input, positions=True):
+def by_hand(params, source, target_input, positions=True):
     """Return every point's table for these weights and words; without positions these are 0."""
     point = {}
     for name, ids in (("source", source), ("target", target_input)):
         pairs = [[pos, pos / 100] for pos in range(len(ids))]
-        point[f"{name}.embedding"] = p["embedding"]["E"][list(ids)] * 2
+        point[f"{name}.embedding"] = params["embedding"]["E"][list(ids)] * 2
         table = np.array([[wave(angle) for angle in pair for wave in (math.sin, math.cos)] for pair in pairs])
         point[f"{name}.positions"] = table * positions
         point[f"{name}.input"] = point[f"{name}.embedding"] + point[f"{name}.positions"]
     x, y, n, m = point["source.input"], point["target.input"], len(source), len(target_input)
-    x = attention_by_hand(point, ENCODER, p[ENCODER], x, x, np.ones((n, n), bool))
-    memory = point["encoder.output"] = feed_forward_by_hand(point, ENCODER_FF, p[ENCODER_FF], x)
-    y = attention_by_hand(point, MASKED, p[MASKED], y, y, np.tril(np.ones((m, m), bool)))
-    y = attention_by_hand(point, CROSS, p[CROSS], y, memory, np.ones((m, n), bool))
-    y = point["decoder.output"] = feed_forward_by_hand(point, DECODER_FF, p[DECODER_FF], y)
-    point["logits"] = y @ p["embedding"]["E"].T
+    x = attention_by_hand(point, ENCODER, params[ENCODER], x, x, np.ones((n, n), bool))
+    memory = point["encoder.output"] = feed_forward_by_hand(point, ENCODER_FF, params[ENCODER_FF], x)
+    y = attention_by_hand(point, MASKED, params[MASKED], y, y, np.tril(np.ones((m, m), bool)))
+    y = attention_by_hand(point, CROSS, params[CROSS], y, memory, np.ones((m, n), bool))
+    y = point["decoder.output"] = feed_forward_by_hand(point, DECODER_FF, params[DECODER_FF], y)
+    point["logits"] = y @ params["embedding"]["E"].T
     point["log_probs"] = point["logits"] - np.log(np.exp(point["logits"]).sum(-1, keepdims=True))
     return point
 
 
-def loss_of(p):
-    return -(smoothed * by_hand(p, source, target_input)["log_probs"]).sum(-1).mean()
+def loss_of(params):
+    return -(smoothed * by_hand(params, source, target_input)["log_probs"]).sum(-1).mean()
 
 
-again = by_hand(p, source, target_input)
+again = by_hand(params, source, target_input)
 assert all(np.allclose(again[name], point[name], atol=1e-12) for name in point)
-assert abs(loss_of(p) - loss) < 1e-12
+assert abs(loss_of(params) - loss) < 1e-12
 
 # %% [markdown]
 # ## One training step
 #
 # Training asks of each weight: if I made it a little larger, would the loss rise or fall, and how fast? That rate is
-# the **gradient** of the loss for that weight. We find all of them by going through the model backwards. For any table $x$ of the
-# forward pass let $\bar{x}$ be the table of the same shape that holds $\partial L / \partial x$, cell by cell. Each step below turns the $\bar{x}$
-# of its result into that of its input, and on the way gives those of its weights.
+# the **gradient** of the loss for that weight. We find all of them by going through the model backwards. For any
+# table $x$ of the forward pass let $\bar{x}$ be the table of the same shape that holds $\partial L / \partial x$,
+# cell by cell. Each step below turns the $\bar{x}$ of its result into that of its input, and on the way gives those
+# of its weights. In the code `slope` holds those of the points, by name, and `grads` those of the weights.
 #
 # ### From the loss to the logits
 #
-# For one row $L = -\sum_j y_j \ln p_j$ with $p = \mathrm{softmax}(z)$, and the derivative by the logit $z_j$ comes out as $p_j - y_j$: what
-# the model says minus what it should say. The loss is a mean over 2 rows, so
+# For one row the loss is $-\sum_j y_j \ln p_j$ with $p = \mathrm{softmax}(z)$. Its derivative by the logit $z_j$
+# comes out as $p_j - y_j$: what the model says minus what it should say. The loss is a mean over 2 rows, so
 # $\bar{z} = (p - y) / 2$. Each row sums to 0: what is taken from some words is given to others.
 
 # %%
-slope, grads = {}, {part: {name: np.zeros_like(array) for name, array in arrays.items()} for part, arrays in p.items()}
+slope = {}  # of the points
+grads = {part: {name: np.zeros_like(array) for name, array in arrays.items()} for part, arrays in params.items()}
 slope["logits"] = (probabilities - smoothed) / 2
 show({"gradient of the logits": slope["logits"].T}, words, T)
-pencil("[chat], in row <bos>", f"({short(probabilities[0, 6])} − {short(smoothed[0, 6])})/2", slope["logits"][0, 6])
 assert np.allclose(slope["logits"].sum(-1), 0)
+
+# %% tags=["hide-input"]
+pencil("[chat], in row <bos>", f"({short(probabilities[0, 6])} − {short(smoothed[0, 6])})/2", slope["logits"][0, 6])
 
 # %% [markdown]
 # ### Output matrix
 #
-# A product $z = h E^\top$ (with $h$ the decoder's output) has two gradients: $\bar{h} = \bar{z} E$ for what was multiplied, and
-# $\bar{E} = \bar{z}^\top h$ for the matrix. This is the rule for every product of this page: for $c = a W$,
+# A product $z = h E^\top$ (with $h$ the decoder's output) has two gradients: $\bar{h} = \bar{z} E$ for what was
+# multiplied, and $\bar{E} = \bar{z}^\top h$ for the matrix. This is the rule for every product of this page: for
+# $c = a W$,
 #
 # $$\bar{a} = \bar{c}\, W^\top, \qquad \bar{W} = a^\top \bar{c}, \qquad \bar{b} = \text{the sum of the rows of } \bar{c}$$
 #
-# with $b$ a bias that was added to each row. $E$ is used three times (output, source, target); this is its first share.
+# with $b$ a bias that was added to each row. $E$ is used three times (output, source, target); this is its first
+# share.
 
 # %%
 h = point["decoder.output"]
@@ -661,14 +711,17 @@ slope["decoder.output"] = slope["logits"] @ E
 as_output = slope["logits"].T @ h
 show({"gradient of E, share of the output": as_output}, words)
 show({"gradient of decoder.output": slope["decoder.output"]}, T)
+
+# %% tags=["hide-input"]
 pencil("E[chat, 0]", products(slope["logits"][:, 6], h[:, 0]), as_output[6, 0])
 pencil("decoder.output[<bos>, 0]", products(slope["logits"][0], E[:, 0]), slope["decoder.output"][0, 0])
 
 # %% [markdown]
 # ### Layer norm
 #
-# Let $a$ be a row before the norm, $\sigma = \sqrt{v + 0.00001}$, $n = (a - m)/\sigma$, and $c = n \cdot g + b$ (gain and shift, cell by cell). With
-# $u = \bar{c} \cdot g$ (cell by cell), and $\operatorname{mean}$ over the row's 4 cells,
+# Let $a$ be a row before the norm, $\sigma = \sqrt{v + 0.00001}$, $n = (a - m)/\sigma$, and $c = n \cdot g + b$ (gain
+# and shift, cell by cell). With $u = \bar{c} \cdot g$ (cell by cell), and $\operatorname{mean}$ over the row's 4
+# cells,
 #
 # $$\bar{a} = \frac{u - \operatorname{mean}(u) - n \operatorname{mean}(u \cdot n)}{\sigma}, \qquad \bar{g} = \sum_{\text{rows}} \bar{c} \cdot n, \qquad \bar{b} = \sum_{\text{rows}} \bar{c}$$
 #
@@ -679,7 +732,7 @@ pencil("decoder.output[<bos>, 0]", products(slope["logits"][0], E[:, 0]), slope[
 # %%
 def norm_backward(part, slope, grads, upper):
     """From the gradient `upper` of a layer norm's result to that of the sum that it normalised."""
-    a, w = point[f"{part}.added"], p[part]
+    a, w = point[f"{part}.added"], params[part]
     sigma = np.sqrt(a.var(-1, keepdims=True) + 1e-5)  # numpy's var divides by 4, as layer norm does
     n = (a - a.mean(-1, keepdims=True)) / sigma
     u = upper * w["gain"]
@@ -691,25 +744,27 @@ def norm_backward(part, slope, grads, upper):
 
 down = norm_backward(DECODER_FF, slope, grads, slope["decoder.output"])
 show({"gradient of the result": slope["decoder.output"], "gradient of the sum": down}, T)
+assert np.allclose(down.sum(-1), 0)
+
+# %% tags=["hide-input"]
 u, n, a = slope["decoder.output"][0], h[0], point[f"{DECODER_FF}.added"][0]
 sigma = math.sqrt(a.var() + 1e-5)
 pencil("mean(u), row <bos>", f"({total(u)})/4", u.mean())
 pencil("mean(u·n), row <bos>", f"({products(u, n)})/4", (u * n).mean())
 pencil("sum[<bos>, 0]", f"({short(u[0])} − {factor(u.mean())} − {factor(n[0])}·{factor((u * n).mean())})/{short(sigma)}", down[0, 0])  # fmt: skip
-assert np.allclose(down.sum(-1), 0)
 
 # %% [markdown]
 # ### Feed-forward network
 #
-# Backwards through $\max(0, \mathrm{hidden})$: a gradient passes where hidden was positive, and is 0 elsewhere. The residual sum
-# $x + \mathrm{output}$ hands its gradient to both of its terms, unchanged; so what goes on downwards is the
-# sum of two: directly, and through the network.
+# Backwards through $\max(0, \mathrm{hidden})$: a gradient passes where hidden was positive, and is 0 elsewhere. The
+# residual sum $x + \mathrm{output}$ hands its gradient to both of its terms, unchanged; so what goes on downwards is
+# the sum of two: directly, and through the network.
 
 
 # %%
 def feed_forward_backward(part, slope, grads, upper):
     """From the gradient of a feed-forward sub-layer's result to that of its input."""
-    now, w, g = of(point, part), p[part], grads[part]
+    now, w, g = of(point, part), params[part], grads[part]
     output = norm_backward(part, slope, grads, upper)
     g["W_2"], g["b_2"] = now["activated"].T @ output, output.sum(0)
     activated = output @ w["W_2"].T
@@ -725,29 +780,36 @@ down = feed_forward_backward(DECODER_FF, slope, grads, slope["decoder.output"])
 now = of(slope, DECODER_FF)
 show({"gradient of activated": now["activated"]}, T)
 show({"gradient of hidden": now["hidden"]}, T)
-show({"gradient of W_2": grads[DECODER_FF]["W_2"]}, ["0", "1", "2", "3", "4", "5"])
-show({"gradient of W_1": grads[DECODER_FF]["W_1"]}, ["0", "1", "2", "3"])
+
+# %%
+show({"gradient of W_2": grads[DECODER_FF]["W_2"]}, [*DIMENSIONS, "4", "5"])
+show({"gradient of W_1": grads[DECODER_FF]["W_1"]}, DIMENSIONS)
 show({"gradient of the input": down}, T)
+
+# %% tags=["hide-input"]
 unit = int((point[f"{DECODER_FF}.activated"] > 0).all(0).argmax())  # one that is on in both rows, if there is one
 pencil(f"W_2[{unit}, 0]", products(point[f"{DECODER_FF}.activated"][:, unit], now["output"][:, 0]), grads[DECODER_FF]["W_2"][unit, 0])  # fmt: skip
 
 # %% [markdown]
 # ### Attention
 #
-# Downwards through $W_O$ and the split into heads as before. In one head, with weights $A$, scores $s$, and heads $= A v$,
-# the rule of products gives $\bar{v} = A^\top\, \overline{\mathrm{heads}}$ and $\bar{A} = \overline{\mathrm{heads}}\, v^\top$. Then through the softmax, for each row:
+# Downwards through $W_O$ and the split into heads as before. In one head, with weights $A$, scores $s$, and heads
+# $= A v$, the rule of products gives $\bar{v} = A^\top\, \overline{\mathrm{heads}}$ and
+# $\bar{A} = \overline{\mathrm{heads}}\, v^\top$. Then through the softmax, for each row:
 #
 # $$\bar{s}_j = A_j \Big( \bar{A}_j - \sum_k A_k \bar{A}_k \Big)$$
 #
-# In words: a score should rise if its weight is worth more than the average of the row, and the more so the larger the weight already is. A weight
-# of 0 (masked) has a gradient of 0. Last, $s = q k^\top / \sqrt{2}$ gives $\bar{q} = \bar{s}\, k / \sqrt{2}$ and
-# $\bar{k} = \bar{s}^\top q / \sqrt{2}$, and from there it is products again.
+# In words: $\bar{A}_j$ says how much the loss would rise with more weight on key $j$. If that is more than the
+# average of the row, the score has a positive gradient, and training will lower it; if it is less, training will
+# raise it. The larger the weight already is, the larger the effect; a weight of 0 (masked) has none. Last,
+# $s = q k^\top / \sqrt{2}$ gives $\bar{q} = \bar{s}\, k / \sqrt{2}$ and $\bar{k} = \bar{s}^\top q / \sqrt{2}$, and
+# from there it is products again.
 
 
 # %%
 def attention_backward(part, slope, grads, upper, memory=None):
     """From the gradient of an attention sub-layer's result to those of its stream and of its memory."""
-    now, w, g = of(point, part), p[part], grads[part]
+    now, w, g = of(point, part), params[part], grads[part]
     x = now["input"]
     memory = x if memory is None else memory
     output = norm_backward(part, slope, grads, upper)
@@ -773,15 +835,17 @@ down, to_memory = attention_backward(CROSS, slope, grads, down, memory)
 slope[f"{CROSS}.input"] = down
 now = of(slope, CROSS)
 show({"gradient of weights, head 0": now["weights"][0], "of scores, head 0": now["scores"][0]}, T, S)
+show({"gradient of W_Q": grads[CROSS]["W_Q"]}, DIMENSIONS)
+show({"gradient of the memory": to_memory}, S)
+
+# %% tags=["hide-input"]
 A, worth = point[f"{CROSS}.weights"][0, 0], now["weights"][0, 0]
 pencil("average of row <bos>", products(A, worth), (A * worth).sum())
 pencil("scores[head 0, <bos>, cat]", f"{short(A[1])}·({short(worth[1])} − {factor((A * worth).sum())})", now["scores"][0, 0, 1])  # fmt: skip
-show({"gradient of W_Q": grads[CROSS]["W_Q"]}, ["0", "1", "2", "3"])
-show({"gradient of the memory": to_memory}, S)
 
 # %% [markdown]
-# The rest are the same functions, in the order from the end to the beginning: the decoder's masked self-attention, then the encoder, which
-# hears of the loss only through its memory.
+# The rest are the same functions, in the order from the end to the beginning: the decoder's masked self-attention,
+# then the encoder, which hears of the loss only through its memory.
 
 # %%
 down, from_keys = attention_backward(MASKED, slope, grads, down)
@@ -797,8 +861,8 @@ assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()  # the row of <bos> had one 
 # %% [markdown]
 # ### The embedding, from three sides
 #
-# A word's row of $E$ was looked up (times 2) and used as output. The paper's sharing of one matrix (§3.4) means that its
-# gradients add up. `dog` was in no sentence: it gets the share of the output only.
+# A word's row of $E$ was looked up (times 2) and used as output. The paper's sharing of one matrix (§3.4) means that
+# its gradients add up. `dog` was in no sentence: it gets the share of the output only.
 
 # %%
 as_source, as_target = np.zeros_like(E), np.zeros_like(E)
@@ -808,7 +872,11 @@ for place, (source_id, target_id) in enumerate(zip(source, target_input)):
 
 grads["embedding"]["E"] = as_output + as_source + as_target
 show({"as output": as_output, "as source": as_source, "as target": as_target}, words, digits=3)
+
+# %%
 show({"gradient of E": grads["embedding"]["E"]}, words)
+
+# %% tags=["hide-input"]
 parts = [share[6, 0] for share in (as_output, as_source, as_target)]
 pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
 
@@ -816,7 +884,8 @@ pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
 # ### Is it right?
 #
 # Two judges. First, PyTorch's autograd goes through `gf.Transformer` backwards and must find the same: for all 428
-# weights, and for every table on the way. (`gf.record` keeps the tensors in the graph, so their gradients can be asked for.)
+# weights, and for every table on the way. (`gf.record` keeps the tensors in the graph, so their gradients can be
+# asked for.)
 
 # %%
 with gf.record(model) as trace:
@@ -824,7 +893,7 @@ with gf.record(model) as trace:
 
 library_loss = torch.nn.functional.cross_entropy(z, torch.tensor(target_output), label_smoothing=0.1)
 assert abs(library_loss.item() - loss) < 1e-12
-asked = [name for name in slope if not name.endswith(".normed") or name in trace]
+asked = list(slope)
 weights_of = dict(model.named_parameters())
 found = torch.autograd.grad(library_loss, [*weights_of.values(), *(trace[name] for name in asked)])
 for (name, _), gradient in zip(weights_of.items(), found):
@@ -849,19 +918,20 @@ torch.testing.assert_close(last.grad, torch.tensor(slope["decoder.output"]), rto
 own.item()
 
 # %% [markdown]
-# Second, no theory at all: make a weight larger and smaller by $\delta = 0.00001$, compute the whole model both times,
-# and divide the difference of the losses by $2\delta$. That is what a gradient *means*. Four weights to look at, then all of them.
+# Second, no theory at all: make a weight larger and smaller by $\delta = 0.00001$, compute the whole model both
+# times, and divide the difference of the losses by $2\delta$. That is what a gradient *means*. Four weights to look
+# at, then all of them.
 
 
 # %%
 def measured(part, name, cell, delta=1e-5):
     """Return how fast the loss changes with one weight, by trying."""
-    array = p[part][name]
+    array = params[part][name]
     kept = array[cell]
     found = []
     for change in (delta, -delta):
         array[cell] = kept + change
-        found.append(loss_of(p))
+        found.append(loss_of(params))
         array[cell] = kept
     return (found[0] - found[1]) / (2 * delta)
 
@@ -870,36 +940,42 @@ for part, name, cell in ((CROSS, "W_Q", (1, 0)), ("embedding", "E", (4, 2)), (EN
     print(f"{part}.{name}{list(cell)}: by hand {grads[part][name][cell]:+.8f}, tried {measured(part, name, cell):+.8f}")
 
 worst = max(abs(measured(part, name, cell) - grads[part][name][cell])
-            for part, arrays in p.items() for name, array in arrays.items() for cell in np.ndindex(array.shape))  # fmt: skip
+            for part, arrays in params.items() for name, array in arrays.items() for cell in np.ndindex(array.shape))  # fmt: skip
 assert worst < 1e-8  # the error of the method itself is about δ²
 print(f"largest difference of all {count}: {worst:.1e}")
 
 # %% [markdown]
 # ### The step
 #
-# **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning rate
-# $\eta$ (here 0.05). A straight line would promise that the loss falls by $\eta$ times the sum of all squared gradients. The loss is no
-# straight line, so the promise is kept only roughly.
+# **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning
+# rate $\eta$ (here 0.05). A straight line would promise that the loss falls by $\eta$ times the sum of all squared
+# gradients. The loss is no straight line, so the promise is kept only roughly.
 
 
 # %%
-def moved(p, change):
+def moved(params, change):
     """Return the weights, each moved by what `change` says for it."""
-    return {part: {name: array + change(part, name) for name, array in arrays.items()} for part, arrays in p.items()}
+    return {
+        part: {name: array + change(part, name) for name, array in arrays.items()} for part, arrays in params.items()
+    }
 
 
 rate = 0.05
-after = moved(p, lambda part, name: -rate * grads[part][name])
+after = moved(params, lambda part, name: -rate * grads[part][name])
 promised = rate * sum((gradient**2).sum() for arrays in grads.values() for gradient in arrays.values())
-pencil("new W_2[0, 0] of the decoder", f"{p[DECODER_FF]['W_2'][0, 0]} − 0.05·{factor(grads[DECODER_FF]['W_2'][0, 0])}".replace("-", "−"), after[DECODER_FF]["W_2"][0, 0])  # fmt: skip
 print(f"loss before {loss:.4f}, after {loss_of(after):.4f}; promised {loss - promised:.4f}")
 assert loss_of(after) < loss
 
+# %% tags=["hide-input"]
+pencil("new W_2[0, 0] of the decoder", f"{params[DECODER_FF]['W_2'][0, 0]} − 0.05·{factor(grads[DECODER_FF]['W_2'][0, 0])}".replace("-", "−"), after[DECODER_FF]["W_2"][0, 0])  # fmt: skip
+
 # %% [markdown]
-# **Adam** (§5.3) is what the paper uses. It keeps two running means for each weight with gradient $g$: of the gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and
-# of its square, $v \leftarrow \beta_2 v + (1 - \beta_2) g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both begin at 0, which is made up for by dividing by
-# $1 - \beta_1^t$ and $1 - \beta_2^t$ at step $t$. Then $w \leftarrow w - \eta\, \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step
-# $\hat{m} = g$ and $\hat{v} = g^2$: each weight moves by $\eta$ in the direction of its sign, however small its gradient is.
+# **Adam** (§5.3) is what the paper uses. It keeps two running means for each weight with gradient $g$: of the
+# gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and of its square,
+# $v \leftarrow \beta_2 v + (1 - \beta_2) g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both begin at 0, which is
+# made up for by dividing by $1 - \beta_1^t$ and $1 - \beta_2^t$ at step $t$. Then
+# $w \leftarrow w - \eta\, \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step $\hat{m} = g$ and $\hat{v} = g^2$:
+# each weight moves by $\eta$ in the direction of its sign, however small its gradient is.
 
 
 # %%
@@ -911,8 +987,8 @@ def adam_step(part, name, rate=0.01):
     return -rate * m_hat / (np.sqrt(v_hat) + 1e-9)
 
 
-after = moved(p, adam_step)
-show({"gradient": grads[CROSS]["W_Q"], "change by Adam": adam_step(CROSS, "W_Q")}, ["0", "1", "2", "3"])
+after = moved(params, adam_step)
+show({"gradient": grads[CROSS]["W_Q"], "change by Adam": adam_step(CROSS, "W_Q")}, DIMENSIONS)
 print(f"loss before {loss:.4f}, after {loss_of(after):.4f}")
 assert loss_of(after) < loss
 
@@ -925,11 +1001,11 @@ for name, weight in model.named_parameters():
     torch.testing.assert_close(weight.detach(), state(after)[name], rtol=0, atol=1e-9)
 
 # %% [markdown]
-# And so on. After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss above
-# 0: the best possible loss is that of probabilities equal to the smoothed target, $-\sum_j y_j \ln y_j$.
+# And so on. After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss
+# above 0: the best possible loss is that of probabilities equal to the smoothed target, $-\sum_j y_j \ln y_j$.
 
 # %%
-put(model, p)
+put(model, params)
 optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9)
 fall = []
 for _ in range(60):
@@ -947,7 +1023,7 @@ said = [words[place] for place in trained["log_probs"][0].argmax(-1)]
 best = -(smoothed * np.log(smoothed)).sum(-1).mean()
 assert said == ["chat", "noir"]
 assert best < fall[-1] < loss
-print(f"{source and 'black cat'} → {' '.join(said)}; loss {fall[0]:.3f} → {fall[-1]:.3f}, best possible {best:.3f}")
+print(f"black cat → {' '.join(said)}; loss {fall[0]:.3f} → {fall[-1]:.3f}, best possible {best:.3f}")
 show({"p after <bos>, before and after": np.stack([probabilities[0], trained["log_probs"][0, 0].exp()], 1)}, words, ["before", "after"])  # fmt: skip
 
 # %% [markdown]
@@ -967,15 +1043,17 @@ pictures.curves(
 # With pencil or keyboard, these are easy to write and hard to see: every table keeps its shape. Each line below
 # computes one cell in the wrong way, next to the right one.
 #
-# - dividing the variance by 3 instead of 4 ([another layer norm](errata.py#another-layer-norm)): at width 4 a difference of 13 %;
-# - dividing scores by $\sqrt{d_{\mathrm{model}}}$ instead of $\sqrt{d_k}$ ([scale by the whole width](errata.py#scale-by-the-whole-width));
+# - dividing the variance by 3 instead of 4 ([another layer norm](errata.py#another-layer-norm)): at width 4 a
+#   difference of 13 %;
+# - dividing scores by $\sqrt{d_{\mathrm{model}}}$ instead of $\sqrt{d_k}$ ([scale by the whole
+#   width](errata.py#scale-by-the-whole-width));
 # - cutting heads by a reshape alone ([view without transpose](errata.py#view-without-transpose));
 # - a softmax down the columns: then each *key* has weights that sum to 1;
 # - a matrix from PyTorch's `Linear` used without transposing it: 4 × 4 fits both ways;
 # - the embedding without its factor 2 ([no scaling of the embedding](errata.py#no-scaling-of-the-embedding)).
 
 # %%
-now, w = of(point, ENCODER), p[ENCODER]
+now, w = of(point, ENCODER), params[ENCODER]
 row = now["added"][0]
 wrong = {
     "normed[black, 0], variance divided by 3": ((row[0] - row.mean()) / row.std(ddof=1), now["normed"][0, 0]),
@@ -993,11 +1071,11 @@ for what, (bad, good) in wrong.items():
     print(f"{what}: {short(bad)} instead of {short(good)}")
 
 # %% [markdown]
-# One more belongs to the pencil: **rounding on the way**. What if you carry only two decimals, or one? `gf.intervene` puts a
-# rounded tensor in the place of each one.
+# One more belongs to the pencil: **rounding on the way**. What if you carry only two decimals, or one? `gf.intervene`
+# puts a rounded tensor in the place of each one.
 
 # %%
-put(model, p)
+put(model, params)
 for decimals in (4, 3, 2, 1):
     with gf.intervene(model, {"*": lambda tensor, decimals=decimals: tensor.round(decimals=decimals)}), torch.no_grad():
         rounded = model(torch.tensor([source]), torch.tensor([target_input]))[0].softmax(-1)
@@ -1005,14 +1083,15 @@ for decimals in (4, 3, 2, 1):
     print(f"{decimals} decimals on the way: the probabilities are off by up to {error:.4f}")
 
 # %% [markdown]
-# The explorer does this kind of arithmetic for the demo's model: click any cell of
-# [a head of the decoder's cross-attention](../runs/demo/explorer.html#text=The%20black%20cat%20slept.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:0%7D)
+# The explorer does this kind of arithmetic for the demo's model: click any cell of [a head of the decoder's
+# cross-attention](../runs/demo/explorer.html#text=The%20black%20cat%20slept.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:0%7D)
 # and it writes out how the cell was made.
 
 # %% [markdown]
 # ## Exercises
 #
-# **1. A cell with the pencil.** Compute `scores[head 1, cat, black]` of the encoder from the tables Q and K. Which columns do you need?
+# **1. A cell with the pencil.** Compute `scores[head 1, cat, black]` of the encoder from the tables Q and K. Which
+# columns do you need?
 
 # %% tags=["hide-cell"]
 answer = (Q[1, 2] * K[0, 2] + Q[1, 3] * K[0, 3]) / math.sqrt(2)  # head 1 has columns 2 and 3
@@ -1020,10 +1099,11 @@ pencil("scores[head 1, cat, black]", f"({products(Q[1, 2:], K[0, 2:])})/√2", a
 assert abs(answer - point[f"{ENCODER}.scores"][1, 1, 0]) < 1e-12
 
 # %% [markdown]
-# **2. Another word.** Write `dog` in the place of `cat`. Before you run it: which tables stay as they are, and in which does only one row change?
+# **2. Another word.** Write `dog` in the place of `cat`. Before you run it: which tables stay as they are, and in
+# which does only one row change?
 
 # %% tags=["hide-cell"]
-other = by_hand(p, [3, 5], target_input)
+other = by_hand(params, [3, 5], target_input)
 same = {name for name in point if np.allclose(point[name], other[name], atol=1e-12)}
 # The target does not know of the source before cross-attention: its queries are the last thing that stays.
 assert same == {"source.positions", f"{CROSS}.input", f"{CROSS}.query"} | {
@@ -1035,11 +1115,12 @@ assert one_row == ["source.input", f"{ENCODER}.query", f"{ENCODER}.key", f"{ENCO
 print(f"{len(same)} tables stay; of these only the row of dog changes:", *one_row, sep="\n  ")
 
 # %% [markdown]
-# **3. Swap two words.** Let the source be `cat black`. How do the probabilities change with positions, and how without them (`positions=False`)?
+# **3. Swap two words.** Let the source be `cat black`. How do the probabilities change with positions, and how
+# without them (`positions=False`)?
 
 # %% tags=["hide-cell"]
 for positions in (True, False):
-    right, swapped = (by_hand(p, ids, target_input, positions) for ids in (source, source[::-1]))
+    right, swapped = (by_hand(params, ids, target_input, positions) for ids in (source, source[::-1]))
     change = abs(np.exp(right["log_probs"]) - np.exp(swapped["log_probs"])).max()
     print(f"positions={positions}: the probabilities change by up to {change:.4f}")
 
@@ -1048,16 +1129,17 @@ assert change < 1e-12
 assert np.allclose(right["encoder.output"], swapped["encoder.output"][::-1], atol=1e-12)
 
 # %% [markdown]
-# **4. Cover up the answer.** Feed the decoder `<bos>` alone. What does it say about the first word, compared with before? What does that
-# tell you about the mask?
+# **4. Cover up the answer.** Feed the decoder `<bos>` alone. What does it say about the first word, compared with
+# before? What does that tell you about the mask?
 
 # %% tags=["hide-cell"]
-alone = by_hand(p, source, target_input[:1])
+alone = by_hand(params, source, target_input[:1])
 assert np.allclose(alone["log_probs"][0], point["log_probs"][0], atol=1e-12)
-print("the same: with the mask, the row of <bos> never saw chat. So all rows can be trained at once.")
+print("the same: the row of <bos> never saw chat. So all rows can be trained at once.")
 
 # %% [markdown]
-# **5. A weight that can never learn.** The gradient of the bias of the keys, `b_K`, is 0 in all three attentions. Why?
+# **5. A weight that can never learn.** The gradient of the bias of the keys, `b_K`, is 0 in all three attentions.
+# Why?
 
 # %% tags=["hide-cell"]
 # A bias adds the same vector to all keys, so one query's scores all change by the same number, q · b_K / √2. The softmax
@@ -1069,8 +1151,10 @@ for part in (ENCODER, MASKED, CROSS):
 # %% [markdown]
 # ## Next
 #
-# You have seen every number of a model that knows eight words. [Real corpora](14_corpora.py) is about models that know thousands: where their
-# sentences come from, what may be wrong with them, and how good a translation is. The steps of this page have a chapter each:
-# [embeddings](01_embeddings.py), [positions](02_positions.py), [attention](03_attention.py), [heads](04_heads.py), [masks](05_masks.py),
-# [add & norm](06_residual.py), [feed-forward](07_feed_forward.py), [output and loss](10_output.py), [training](11_training.py). In the library, read
-# [model/transformer.py](../src/glassformer/model/transformer.py#Transformer) and [model/attention.py](../src/glassformer/model/attention.py#attention).
+# You have seen every number of a model that knows eight words. [Real corpora](14_corpora.py) is about models that
+# know thousands: where their sentences come from, what may be wrong with them, and how good a translation is. The
+# steps of this page have a chapter each: [embeddings](01_embeddings.py), [positions](02_positions.py),
+# [attention](03_attention.py), [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py),
+# [feed-forward](07_feed_forward.py), [output and loss](10_output.py), [training](11_training.py). In the library,
+# read [model/transformer.py](../src/glassformer/model/transformer.py#Transformer) and
+# [model/attention.py](../src/glassformer/model/attention.py#attention).
