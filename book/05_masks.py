@@ -257,7 +257,7 @@ assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 4, 5))
 # ### `True` means the opposite elsewhere
 #
 # PyTorch itself has both conventions. `scaled_dot_product_attention` takes `True` = may attend, as we do;
-# `torch.nn.MultiheadAttention` takes `True` = **may not**. With the wrong one, nothing crashes: each position then looks at
+# `torch.nn.MultiheadAttention` takes `True` = **may not**, in `attn_mask` and in `key_padding_mask`. With the wrong one, nothing crashes: each position then looks at
 # the future and the padding only.
 
 # %%

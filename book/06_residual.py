@@ -21,7 +21,7 @@
 # A layer of a Transformer has two or three *sub-layers*: [attention](03_attention.py), and a
 # [feed-forward network](07_feed_forward.py). The paper stacks six layers, so a vector passes 12 sub-layers in the encoder and 18
 # in the decoder. Around each of them stand two small operations that have no idea of language: an addition and
-# a normalisation, "Add & Norm" in the paper's Figure 1. Without them the stack does not learn. Why? And does it matter in
+# a normalisation, "Add & Norm" in the paper's Figure 1. Without them a deep stack hardly learns. Why? And does it matter in
 # which order they come?
 
 # %% [markdown]
@@ -63,6 +63,8 @@
 # ## Line by line
 #
 # ### Layer norm on one vector
+#
+# Take a vector of four entries, (2, 4, 4, 10). First its mean, then the deviations from it, then the mean of their squares:
 
 # %%
 import json
@@ -356,7 +358,7 @@ pictures.picture(
 )
 
 # %% [markdown]
-# This is the known reason why post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3; [training](11_training.py)). A
+# This is a known reason why post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3; [training](11_training.py)). A
 # step that is right for the first layers is far too large for the last ones in the beginning. Xiong et al. (2020, "On Layer
 # Normalization in the Transformer Architecture") work this out. Pre-norm has even gradients from the start.
 #
@@ -365,7 +367,8 @@ pictures.picture(
 # So much for the first moment. What becomes of it? The demo's model was made deeper (6 + 6 layers) and narrower
 # (`d_model` 64), and trained for 500 steps in four ways: post-norm and pre-norm, each with a warm-up of 100 steps and
 # without any. Three seeds each. The [experiment's page](experiments/norms.py) has the details; here are its curves. A line is the mean over
-# the seeds, its band one standard deviation.
+# the seeds, its band one standard deviation. What to look for: does a line without warm-up lie above its partner with one, and for
+# which placement?
 
 # %%
 path = Path("experiments/results/norms.json")
@@ -497,18 +500,12 @@ print(f"size of the normalised vectors: {inside:.2f} with eps inside, {outside:.
 
 
 class Norm(nn.Module):
-    """A layer norm with a slip."""
-
-    def __init__(self, d_model):
-        super().__init__()
-        self.gain = nn.Parameter(torch.ones(d_model))
-
-    def forward(self, x):
-        return self.gain * (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + self.eps)
+    def forward(self, x):  # self.eps: nobody has set it
+        return (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + self.eps)
 
 
 try:
-    Norm(4)(torch.randn(4))
+    Norm()(torch.randn(4))
 except AttributeError as error:
     print(error)
 
@@ -522,8 +519,6 @@ from torch.nn import functional as F
 
 
 class Forgetful(nn.Module):
-    """Drops entries for ever."""
-
     def forward(self, x):
         return F.dropout(x, 0.5)  # should be F.dropout(x, 0.5, training=self.training)
 

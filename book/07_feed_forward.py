@@ -312,6 +312,8 @@ pictures.curves(
 # the encoder, and record the activated units of its second layer, for every token.
 
 # %%
+from functools import partial
+
 from glassformer.tasks import english_french
 from glassformer.tasks.nouns import NOUNS
 
@@ -377,8 +379,8 @@ assert share.min() < 0.1
 
 # %% [markdown]
 # There are such units, one for each gender, though no one told the model that there are genders: it found out from the
-# translations. Each dot in the picture is a noun, the higher the more active the unit. The two kinds do not mix, or hardly. (The word
-# lists above hold other words as well: a unit that tells nouns apart may mean something else elsewhere.)
+# translations. Each dot in the picture is a noun, the higher the more active the unit. The two kinds hardly mix. (Words that
+# are no nouns are left out: a unit that tells nouns apart may mean something else elsewhere.)
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.6, 3.0)
@@ -407,25 +409,21 @@ pictures.picture(
 # One more step before you believe it. That a unit *responds* to gender does not say that the model *uses* it. So we change the two units: at
 # every position, silence one and make the other loud, both ways round. Does "la vache" become "le vache"?
 
+
 # %%
-
-
-def turned(silent, loud):
-    """Return an edit that silences one unit and makes another one loud, at every position."""
-
-    def edit(activated):
-        activated = activated.clone()
-        activated[..., silent] = 0.0
-        activated[..., loud] = 4.0
-        return activated
-
-    return edit
+def turned(activated, silent, loud):
+    """Return the activations with one unit silenced and another one made loud, at every position."""
+    activated = activated.clone()
+    activated[..., silent] = 0.0
+    activated[..., loud] = 4.0
+    return activated
 
 
 for sentence in ("The cow is tired.", "The boy saw the queen."):
     print(translator.translate([sentence])[0].text)
     for silent, loud in ((most_feminine, most_masculine), (most_masculine, most_feminine)):
-        with gf.intervene(translator.model, {point: turned(silent, loud)}):
+        edit = partial(turned, silent=silent, loud=loud)
+        with gf.intervene(translator.model, {point: edit}):
             print(f"    unit {loud} loud, {silent} silent: {translator.translate([sentence])[0].text}")
 
 # %% [markdown]
