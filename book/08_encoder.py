@@ -14,9 +14,9 @@
 # # The encoder, line by line
 #
 # You have met the parts: [embeddings](01_embeddings.py), [positions](02_positions.py), [attention](03_attention.py),
-# [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py), [feed-forward](07_feed_forward.py). Here they
-# become one thing. You run it on the copy task, at the size of the paper's base model, and look at value and shape after
-# each line.
+# [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py), [feed-forward](07_feed_forward.py). Here
+# they become one thing. You run it on the copy task, at the size of the paper's base model, and look at value and
+# shape after each line.
 
 # %% [markdown]
 # ## The question
@@ -27,16 +27,16 @@
 # %% [markdown]
 # ## The intuition
 #
-# Each token becomes a vector. From then on the encoder keeps **one vector for each position**, all the way up. Think of
-# it as a stream that flows past six workers. Each worker, a *layer*, reads the stream twice and adds something to it
-# twice:
+# Each token becomes a vector. From then on the encoder keeps **one vector for each position**, all the way up. Think
+# of it as a stream that flows past six workers. Each worker, a *layer*, reads the stream twice and adds something to
+# it twice:
 #
 # 1. **Self-attention** collects: each position looks at all positions of the source and gathers what it needs.
 # 2. **Feed-forward** digests: each position works on what it has now, alone.
 #
-# Nothing is ever replaced: what a sub-layer finds out is *added* to what was there. The shape never changes either, so
-# that layers can be stacked as high as you like. What leaves the last layer is called the **memory**: for each position
-# of the source, one vector that knows its neighbors. The decoder will read it.
+# Nothing is replaced: what a sub-layer finds out is *added* to what was there (norms only rescale it). The shape
+# never changes either, so that layers can be stacked as high as you like. What leaves the last layer is called the
+# **memory**: for each position of the source, one vector that knows its neighbors. The decoder will read it.
 
 # %% [markdown]
 # ## The mathematics
@@ -56,8 +56,8 @@
 #
 # $$x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
 #
-# Many codes normalize **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more LayerNorm
-# behind the last layer:
+# Many codes normalize **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more
+# LayerNorm behind the last layer:
 #
 # $$x \leftarrow x + \mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))$$
 #
@@ -71,9 +71,9 @@
 #
 # ### A batch of the copy task
 #
-# The task: write down what you read. There are 11 symbols: ids 1 to 10, and 0 for padding. A sequence has ten of them,
-# and its first is always 1. An epoch has 20 batches of 30 sequences; one batch is enough here. All numbers are computed
-# in float64, so that we can check equality to the last digits.
+# The task: write down what you read. There are 11 symbols: ids 1 to 10, and 0 for padding. A sequence has ten of
+# them, and its first is always 1. An epoch has 20 batches of 30 sequences; one batch is enough here. All numbers are
+# computed in float64, so that we can check equality to the last digits.
 
 # %%
 import math
@@ -100,10 +100,10 @@ assert (int(source.min()), int(source.max())) == (1, 10)
 source[:3]
 
 # %% [markdown]
-# A *mask* says which positions may be looked at: `True` = may attend. The tutorial's notebook has the source's mask as
-# (30, 1, 10). It later adds an axis for the heads, (30, 1, 1, 10), and so do we, from the start. An axis of length 1 is
-# stretched when two tensors meet (this is called *broadcasting*). One row of the mask thus serves all 8 heads and all
-# 10 queries:
+# A *mask* says which positions may be looked at: `True` = may attend. The tutorial's notebook has the source's mask
+# as (30, 1, 10). It later adds an axis for the heads, (30, 1, 1, 10), and so do we, from the start. An axis of length
+# 1 is stretched when two tensors meet (this is called *broadcasting*). One row of the mask thus serves all 8 heads
+# and all 10 queries:
 
 # %%
 source_mask = source != 0
@@ -190,8 +190,8 @@ x.shape
 # %% [markdown]
 # ### A layer's weights
 #
-# A layer has six matrices with biases and two norms. We draw them ourselves. The norms get a random gain and bias, too,
-# so that no mistake can hide behind a gain of 1.
+# A layer has six matrices with biases and two norms. We draw them ourselves. The norms get a random gain and bias,
+# too, so that no mistake can hide behind a gain of 1.
 
 
 # %%
@@ -229,8 +229,8 @@ layer = layers[0]
 # %% [markdown]
 # ### First sub-layer: self-attention
 #
-# Normalize. Each position's 512 numbers get mean 0 and deviation 1, then gain and bias. The result has **a name of its
-# own**: $x$ is needed again.
+# Normalize. Each position's 512 numbers get mean 0 and deviation 1, then gain and bias. The result has **a name of
+# its own**: $x$ is needed again.
 
 # %%
 mean = x.mean(-1, keepdim=True)  # (30, 10, 1)
@@ -285,9 +285,10 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(30, 8, 10))
 weights[0, 0, 0]
 
 # %% [markdown]
-# That is what the first position of the first sentence looks at, in the first head; it sums to 1. Below, the whole (10, 10)
-# matrix of this head. Rows are queries, columns are keys, and each is named by its token. Nothing has been trained
-# yet; still, neighboring columns with equal tokens (4 4, 2 2) look alike, as their keys differ by the position only.
+# That is what the first position of the first sentence looks at, in the first head; it sums to 1. Below, the whole
+# (10, 10) matrix of this head. Rows are queries, columns are keys, and each is named by its token. Nothing has been
+# trained yet; still, neighboring columns with equal tokens (4 4, 2 2) look alike, as their keys differ by the
+# position only.
 
 # %% tags=["hide-input"]
 names = [str(int(token)) for token in source[0]]
@@ -340,8 +341,8 @@ print(f"ReLU has set {(activated == 0).double().mean():.0%} of the numbers to 0"
 x[0, 0, :5]
 
 # %% [markdown]
-# That is one encoder layer. As a picture, to be read from the bottom up: the stream goes up on the left, each sub-layer is
-# a loop to the right that ends in a sum. On each arrow stands the shape of what flows along it.
+# That is one encoder layer. As a picture, to be read from the bottom up: the stream goes up on the left, each
+# sub-layer is a loop to the right that ends in a sum. On each arrow stands the shape of what flows along it.
 
 # %% tags=["hide-input"]
 Box = pictures.Box
@@ -388,8 +389,10 @@ pictures.flow(
         ("add 2", "out", D),
     ],
     row=0.58,
-    alt="Data flow of a pre-norm encoder layer. The stream x of shape (30, 10, 512) goes straight up through two sums. "
-    "Beside it, LayerNorm, projections, eight heads, attention, W_O and dropout lead to the first sum, and LayerNorm, "
+    alt="Data flow of a pre-norm encoder layer. The stream x of shape (30, 10, 512) goes straight "
+    "up through two sums. "
+    "Beside it, LayerNorm, projections, eight heads, attention, W_O and dropout lead to the first "
+    "sum, and LayerNorm, "
     "W_1 with ReLU, W_2 and dropout to the second.",
 )
 
@@ -446,9 +449,9 @@ memory[0, 0, :5]
 # %% [markdown]
 # ## The same from the library
 #
-# The library's [EncoderLayer](../src/glassformer/model/encoder.py#EncoderLayer) holds the same weights. Only their place
-# differs: $W_Q$, $W_K$ and $W_V$ lie on top of each other in one matrix, so that one product makes all three. We copy our
-# numbers into it and compare.
+# The library's [EncoderLayer](../src/glassformer/model/encoder.py#EncoderLayer) holds the same weights. Only their
+# place differs: $W_Q$, $W_K$ and $W_V$ lie on top of each other in one matrix, so that one product makes all three.
+# We copy our numbers into it and compare.
 
 # %%
 from glassformer.model.attention import MultiHeadAttention
@@ -528,7 +531,8 @@ for layer in layers:
     x = post_norm_layer(x, mask, layer)
     post_sizes.append(x.std())
 
-config = gf.ModelConfig.preset("base", vocab_size=11)  # norm="post" is the default
+# norm="post" is the default; of the decoder we need nothing here
+config = gf.ModelConfig.preset("base", vocab_size=11, decoder_layers=1)
 post_model = gf.Transformer(config).eval().requires_grad_(False)
 post_model.source.tokens.weight.copy_(table)
 for theirs, ours in zip(post_model.encoder.layers, layers, strict=True):
@@ -553,9 +557,9 @@ pictures.curves(
 # %% [markdown]
 # ## Every number has a name
 #
-# You need not take the encoder apart to see its inside. [gf.record](../src/glassformer/model/taps.py#record) notes each
-# intermediate tensor of a forward pass under a name, the *point*. Here are the points of the first layer, in the order
-# in which they are computed. Compare the shapes with your own of above.
+# You need not take the encoder apart to see its inside. [gf.record](../src/glassformer/model/taps.py#record) notes
+# each intermediate tensor of a forward pass under a name, the *point*. Here are the points of the first layer, in the
+# order in which they are computed. Compare the shapes with your own of above.
 
 # %%
 with gf.record(model) as trace:
@@ -581,7 +585,8 @@ torch.testing.assert_close(trace["encoder.output"], memory)
 f"{len(trace)} points in the whole model"
 
 # %% [markdown]
-# In the [explorer](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D)
+# In the
+# [explorer](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D)
 # you can look at the same points of a trained model, and click a cell to see the arithmetic that made it.
 #
 # ## One memory for all decoder layers
@@ -603,8 +608,8 @@ f"{len(model.decoder.layers)} decoder layers, one memory"
 # %% [markdown]
 # ## What goes wrong
 #
-# The mistakes below are easy to write and hard to see: every one of them gives exactly the right shapes. So we measure
-# how far the result is from the right one, as a share of its size.
+# The mistakes below are easy to write and hard to see: every one of them gives exactly the right shapes. So we
+# measure how far the result is from the right one, as a share of its size.
 
 
 # %%
@@ -614,8 +619,8 @@ def distance(wrong, right):
 
 
 # %% [markdown]
-# **The residual of the normalized x** ([errata](errata.py#residual-of-the-normalised-x)). One name for two things, and
-# what is added back is no longer what came in. It can return in the second sub-layer. The layer's input now never
+# **The residual of the normalized x** ([errata](errata.py#residual-of-the-normalised-x)). One name for two things,
+# and what is added back is no longer what came in. It can return in the second sub-layer. The layer's input now never
 # reaches the next layer as it was: the free passage through the stack is gone.
 
 
@@ -638,9 +643,9 @@ print(f"off by {one:.0%} after one layer, by {six:.0%} after six")
 
 # %% [markdown]
 # **Dropout on the wrong tensor** ([errata](errata.py#dropout-on-the-wrong-tensor)). Dropout is applied to the layer's
-# input instead of the attention's result, so that the attention is computed and thrown away. The lines that should join
-# the heads then act on a (30, 10, 512) tensor: transposed to (30, 512, 10) and viewed as (30, 10, 512) again, it has the
-# right shape, and numbers of ten positions mixed up.
+# (normalized) input instead of the attention's result, so that the attention is computed and thrown away. The lines
+# that should join the heads then act on a (30, 10, 512) tensor: transposed to (30, 512, 10) and viewed as (30, 10,
+# 512) again, it has the right shape, and numbers of ten positions mixed up.
 
 
 # %%
@@ -669,8 +674,9 @@ torch.testing.assert_close(scrambled(normed)[0, 0, :10], normed[0, :, 0])
 scrambled(normed)[0, 0, :4], normed[0, :4, 0]
 
 # %% [markdown]
-# What calls itself position 0 now begins with the first feature of *every* position. And nothing was attended to. Here
-# is the proof: hide half of the source, and the right result changes. The wrong one stays the same to the last bit.
+# What calls itself position 0 now begins with the first feature of *every* position. And nothing was attended to.
+# Here is the proof: hide half of the source, and the right result changes. The wrong one stays the same to the last
+# bit.
 
 # %%
 half = mask.clone()
@@ -683,10 +689,10 @@ assert torch.equal(half_hidden, all_seen)  # misplaced_dropout, the last one
 assert distance(first_sublayer(start, half, layers[0]), after_attention) > 0.1
 
 # %% [markdown]
-# **Another layer norm** ([errata](errata.py#another-layer-norm)). The unbiased standard deviation divides by $n - 1$ in
-# place of $n$, and ε stands outside of the root. At 512 numbers you would never notice: 0.1 %. At the 4 numbers of an
-# example on paper it is 13 %. And where all numbers are nearly equal, an ε outside of the root holds them back far less:
-# the last line below is 250 times as large.
+# **Another layer norm** ([errata](errata.py#another-layer-norm)). The unbiased standard deviation divides by $n - 1$
+# in place of $n$, and ε stands outside of the root. At 512 numbers you would never notice: 0.1%. At the 4 numbers of
+# an example on paper it is 13%. And where all numbers are nearly equal, an ε outside of the root holds them back far
+# less: the last line below is 250 times as large.
 
 
 # %%
@@ -708,10 +714,10 @@ assert math.isclose(off[0], 1 - math.sqrt(511 / 512), rel_tol=0.02)
 assert math.isclose(off[1], 1 - math.sqrt(3 / 4), rel_tol=0.02)
 
 # %% [markdown]
-# **Embeddings that drown the positions** ([errata](errata.py#embeddings-that-drown-the-positions)). `nn.Embedding` draws
-# its rows with deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and positions of ±1 are a
-# whisper beside them. How much does it matter where a token stands? Compare the vectors of one token at positions 0
-# and 5:
+# **Embeddings that drown the positions** ([errata](errata.py#embeddings-that-drown-the-positions)). `nn.Embedding`
+# draws its rows with deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and positions of
+# ±1 are a whisper beside them. How much does it matter where a token stands? Compare the vectors of one token at
+# positions 0 and 5:
 
 # %%
 torch.manual_seed(6)
@@ -730,9 +736,9 @@ assert loud.max() > 70 > 6 > embedded.abs().max()
 # A trained model can recover from that, but it starts nearly blind to order. The multiplication is not at fault: it
 # expects rows of deviation $d_{\text{model}}^{-0.5}$.
 #
-# **Off by one in the vocabulary** ([errata](errata.py#off-by-one-in-the-vocabulary)). 11 ids are 0 to 10. The table has
-# 11 rows, id 5 is the *sixth*, and there is no id 11. The vocabulary has nothing to do with $d_{\text{model}}$: it is
-# the number of rows, $d_{\text{model}}$ that of columns.
+# **Off by one in the vocabulary** ([errata](errata.py#off-by-one-in-the-vocabulary)). 11 ids are 0 to 10. The table
+# has 11 rows, id 5 is the *sixth*, and there is no id 11. The vocabulary has nothing to do with $d_{\text{model}}$:
+# it is the number of rows, $d_{\text{model}}$ that of columns.
 
 # %%
 assert table.shape == (11, 512)
@@ -749,8 +755,8 @@ except gf.VocabularyError as error:
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) How many numbers does one encoder layer learn? First add it up from the shapes of the table under
-# "A layer's weights" (biases as well), then check with the library.
+# **1.** (Two minutes.) How many numbers does one encoder layer learn? First add it up from the shapes of the table
+# under "A layer's weights" (biases as well), then check with the library.
 
 # %% tags=["hide-cell"]
 projections = 4 * (512 * 512 + 512)
@@ -761,8 +767,8 @@ assert total == sum(weight.numel() for weight in library_layer.parameters()) == 
 total
 
 # %% [markdown]
-# **2.** Replace the last three tokens of the first sentence by padding (id 0). Which positions of the memory change, and
-# what are the weights on the last three columns?
+# **2.** Replace the last three tokens of the first sentence by padding (id 0). Which positions of the memory change,
+# and what are the weights on the last three columns?
 
 # %% tags=["hide-cell"]
 shorter = source.clone()
@@ -777,8 +783,8 @@ torch.testing.assert_close(padded_memory[1:], memory[1:])  # other sentences do 
 torch.testing.assert_close(padded_memory[0, :7], model.encode(source[:1, :7])[0])
 
 # %% [markdown]
-# **3.** Without positions, the encoder does not see order: reverse the source, and the memory is reversed. Show it (put
-# zeros in the place of `source.positions` with `gf.intervene`), and show that with positions it is not so.
+# **3.** Without positions, the encoder does not see order: reverse the source, and the memory is reversed. Show it
+# (put zeros in the place of `source.positions` with `gf.intervene`), and show that with positions it is not so.
 
 # %% tags=["hide-cell"]
 backwards = source.flip(1)
@@ -802,5 +808,5 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 # %% [markdown]
 # ## Next
 #
-# The memory waits. [The decoder](09_decoder.py) reads it, and writes the target word by word. Training on this very task
-# until it is solved, and greedy decoding, come in [training](11_training.py) and [decoding](12_decoding.py).
+# The memory waits. [The decoder](09_decoder.py) reads it, and writes the target word by word. Training on this very
+# task until it is solved, and greedy decoding, come in [training](11_training.py) and [decoding](12_decoding.py).

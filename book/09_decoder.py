@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The decoder and cross-attention
 #
-# [The encoder](08_encoder.py) has read the source and left a *memory*: one vector for each source position. Now somebody
-# has to write the target. This chapter builds the decoder line by line with numbers small enough to see whole, and then
-# watches a trained one fetch "black" from the source in the moment in which it writes "noir".
+# [The encoder](08_encoder.py) has read the source and left a *memory*: one vector for each source position. Now
+# somebody has to write the target. This chapter builds the decoder line by line with numbers small enough to see
+# whole, and then watches a trained one fetch "black" from the source in the moment in which it writes "noir".
 
 # %% [markdown]
 # ## The question
@@ -30,8 +30,8 @@
 #
 # 1. You look back at **what you have written so far**. You cannot look at what you will write later. This is *masked
 #    self-attention*.
-# 2. You look over at **the source**, at the words that matter for the next one. This is *cross-attention*: the question
-#    comes from your draft, the answer from the source.
+# 2. You look over at **the source**, at the words that matter for the next one. This is *cross-attention*: the
+#    question comes from your draft, the answer from the source.
 # 3. You **think** about what you found, at this place alone. This is the *feed-forward network*.
 #
 # A decoder layer has these three sub-layers, each within a residual connection and a norm. Compared with an encoder
@@ -41,21 +41,21 @@
 # ## The mathematics
 #
 # Let $X$ be the decoder's stream, of shape $(B, T, d_{\text{model}})$: $B$ sentences, $T$ target positions,
-# $d_{\text{model}}$ numbers each. Let $Y$ be the memory, of shape $(B, S, d_{\text{model}})$, with $S$ source positions.
-# The paper's layer (§3.1, Figure 1 right; dropout left out) is
+# $d_{\text{model}}$ numbers each. Let $Y$ be the memory, of shape $(B, S, d_{\text{model}})$, with $S$ source
+# positions. The paper's layer (§3.1, Figure 1 right; dropout left out) is
 #
 # $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X, X, X))$$
 # $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X, Y, Y))$$
 # $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{FFN}(X))$$
 #
 # $\mathrm{MultiHead}$ is given what queries, keys and values are made from, in this order. The first line hides the
-# future: query position $i$ may look at key positions $j \le i$. In the second line $Q = X W_Q$ comes from the decoder,
-# $K = Y W_K$ and $V = Y W_V$ from the encoder (§3.2.3), so that in each of the $h$ heads the scores are
+# future: query position $i$ may look at key positions $j \le i$. In the second line $Q = X W_Q$ comes from the
+# decoder, $K = Y W_K$ and $V = Y W_V$ from the encoder (§3.2.3), so that in each of the $h$ heads the scores are
 #
 # $$\frac{Q K^\top}{\sqrt{d_k}} \quad\text{of shape}\quad (B, h, T, S)$$
 #
-# with a row for each target position and a column for each source position. $d_k$ is the width of a head's queries and
-# keys.
+# with a row for each target position and a column for each source position. $d_k$ is the width of a head's queries
+# and keys.
 #
 # The decoder reads the target **shifted right** by one place, behind a token `<bos>` (begin of sentence). At each
 # position it has to say the *next* token, and the last thing to say is `<eos>` (end of sentence).
@@ -105,8 +105,8 @@ for row in (target_input[0], target_output[0]):
     print("".join(f"{words[id]:<10}" for id in row.tolist()))
 
 # %% [markdown]
-# A model with random weights will do; a real one comes later. Biases and gains get random values, too, so that nothing
-# can hide behind a 0 or a 1.
+# A model with random weights will do; a real one comes later. Biases and gains get random values, too, so that
+# nothing can hide behind a 0 or a 1.
 
 # %%
 torch.manual_seed(1)
@@ -144,8 +144,8 @@ print(source_mask[1, 0].int())
 #
 # ### First sub-layer: masked self-attention
 #
-# As in the encoder, query, key and value come from one stream. The library keeps the three matrices on top of each other;
-# `split(12)` takes them apart. (`nn.Linear` stores a matrix transposed, hence `.mT`.)
+# As in the encoder, query, key and value come from one stream. The library keeps the three matrices on top of each
+# other; `split(12)` takes them apart. (`nn.Linear` stores a matrix transposed, hence `.mT`.)
 
 # %%
 layer = model.decoder.layers[0]
@@ -208,8 +208,8 @@ assert key.shape == value.shape == (2, 3, 4, 4)
 key[0, 0]
 
 # %% [markdown]
-# Five queries meet four keys: the matrix of scores is no longer square. Its mask is the *source's* padding mask. Every
-# target position may look at the whole source, so there is no triangle here.
+# Five queries meet four keys: the matrix of scores is no longer square. Its mask is the *source's* padding mask.
+# Every target position may look at the whole source, so there is no triangle here.
 
 # %%
 scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 5, 4) @ (2, 3, 4, 4) -> (2, 3, 5, 4)
@@ -222,8 +222,8 @@ cross_weights = weights
 weights[:, 0]
 
 # %% [markdown]
-# Above: the first head's weights for both pairs. The last column of the second pair is 0. What each target position gets
-# is a weighted average of *source* values:
+# Above: the first head's weights for both pairs. The last column of the second pair is 0. What each target position
+# gets is a weighted average of *source* values:
 
 # %%
 attended = weights @ value  # (2, 3, 5, 4) @ (2, 3, 4, 4) -> (2, 3, 5, 4)
@@ -236,8 +236,8 @@ assert joined.shape == share.shape == x.shape == (2, 5, 12)
 x[0, :, :4]
 
 # %% [markdown]
-# Are the inputs of query, key and value the same? In self-attention yes, all three are $X$. In cross-attention no: the
-# query's is $X$, the other two are $Y$.
+# Are the inputs of query, key and value the same? In self-attention yes, all three are $X$. In cross-attention no:
+# the query's is $X$, the other two are $Y$.
 #
 # ### Third sub-layer: feed-forward
 #
@@ -256,8 +256,8 @@ assert x.shape == (2, 5, 12)
 x[0, :, :4]
 
 # %% [markdown]
-# The whole layer as a picture. The stream goes up on the left. The memory comes in from the right, and nothing goes back
-# to it. On the arrows stand the shapes.
+# The whole layer as a picture. The stream goes up on the left. The memory comes in from the right, and nothing goes
+# back to it. On the arrows stand the shapes.
 
 # %% tags=["hide-input"]
 Box = pictures.Box
@@ -351,9 +351,9 @@ assert logits.shape == (2, 5, 10)
 logits[0]
 
 # %% [markdown]
-# Five rows, one for each position of the target; ten columns, one for each entry of the vocabulary. That is the model's
-# opinion on what comes next, about all positions at once.
-# How logits become probabilities is the subject of [the next chapter](10_output.py).
+# Five rows, one for each position of the target; ten columns, one for each entry of the vocabulary. That is the
+# model's opinion on what comes next, about all positions at once. How logits become probabilities is the subject of
+# [the next chapter](10_output.py).
 
 # %% [markdown]
 # ## The same from the library
@@ -414,8 +414,8 @@ difference
 
 # %% [markdown]
 # The gradient says the same for all changes at once. Below, row $i$, column $j$: how much the logits of position $i$
-# depend on the input vector of position $j$ (the largest absolute derivative of any logit by any number of the vector).
-# Look for the triangle. The cells above the diagonal are exactly 0.
+# depend on the input vector of position $j$ (the largest absolute derivative of any logit by any number of the
+# vector). Look for the triangle. The cells above the diagonal are exactly 0.
 
 # %% tags=["hide-input"]
 
@@ -442,8 +442,8 @@ pictures.heat_map(
 # %% [markdown]
 # ## Step by step, with a cache
 #
-# In training the target is known and all positions run at once. In translation it is not: the decoder says a token, the
-# token is appended to its input, and it runs again. Running *all* positions again would be a waste, as earlier
+# In training the target is known and all positions run at once. In translation it is not: the decoder says a token,
+# the token is appended to its input, and it runs again. Running *all* positions again would be a waste, as earlier
 # positions cannot have changed (nobody looks ahead). What later positions need of them is their keys and values. So
 # these are kept: a *cache*.
 #
@@ -452,8 +452,8 @@ pictures.heat_map(
 # | keys and values of the memory (cross-attention) | $(B, h, S, d_k)$ | once, when the source has been read |
 # | keys and values of the target so far (self-attention) | $(B, h, T, d_k)$ | one position more at each step |
 #
-# By hand, for the self-attention of the first layer. The newest position alone asks; keys and values of the four before
-# it come from the cache:
+# By hand, for the self-attention of the first layer. The newest position alone asks; keys and values of the four
+# before it come from the cache:
 
 # %%
 W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.self_attention)
@@ -473,10 +473,10 @@ torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])  # as all at 
 last[0, 0, :4]
 
 # %% [markdown]
-# The library does this for all layers: [model.start](../src/glassformer/model/transformer.py#Transformer.start) encodes
-# the source, [model.advance](../src/glassformer/model/transformer.py#Transformer.advance) feeds one token to each row.
-# A cache is a value: `advance` takes one and returns the next. Watch the shapes, and compare each step's logits with
-# those of all at once:
+# The library does this for all layers: [model.start](../src/glassformer/model/transformer.py#Transformer.start)
+# encodes the source, [model.advance](../src/glassformer/model/transformer.py#Transformer.advance) feeds one token to
+# each row. A cache is a value: `advance` takes one and returns the next. Watch the shapes, and compare each step's
+# logits with those of all at once:
 
 # %%
 cache = model.start(source[:1])
@@ -537,32 +537,33 @@ pictures.heat_map(
     cross[1].mean(0),
     [f"→ {word}" for word in french],
     english,
-    alt="Cross-attention of the second layer, mean over heads, 18 French by 17 English tokens. The dark cells follow the "
-    "diagonal; chat looks at cat and noir at black, which stand in the opposite order, and so do chien and marron.",
+    alt="Cross-attention of the second layer, mean over heads, 18 French by 17 English tokens. The dark cells "
+    "follow the diagonal; chat looks at cat and noir at black, which stand in the opposite order, "
+    "and so do chien and marron.",
 )
 
 # %% [markdown]
-# The same weights of the first four steps as lines: from the word about to be written (above) to the source words that
-# it looks at (below); the thicker, the more weight. The lines of "chat" and "noir" cross.
+# The same weights of the first four steps as lines: from the word about to be written (above) to the source words
+# that it looks at (below); the thicker, the more weight. The lines of "chat" and "noir" cross.
 
 # %% tags=["hide-input"]
 pictures.attention_lines(
     cross[1].mean(0)[:4, :5],
     french[:4],
     english[:5],
-    alt="Lines from Le, chat, noir, était to The, black, cat, sat, on. The thick line of chat leads to cat, that of noir "
-    "to black; they cross. Le is divided between The and cat, était looks mostly at sat.",
+    alt="Lines from Le, chat, noir, était to The, black, cat, sat, on. The thick line of chat leads to cat, that "
+    "of noir to black; they cross. Le is divided between The and cat, était looks mostly at sat.",
 )
 
 # %% [markdown]
 # Two things to notice. Having read `<bos>`, the model is about to write "Le". It looks at "The", and with half of its
-# heads at "cat": the article needs the noun's gender and number. And which *position* is it that looks at "black"? The
-# one whose input is "chat". There "chat" has been read, and "noir" has to be said.
+# heads at "cat": the article needs the noun's gender and number. And which *position* is it that looks at "black"?
+# The one whose input is "chat". There "chat" has been read, and "noir" has to be said.
 #
 # ### What does it read for "noir"?
 #
-# Weights of one layer's mean are a summary, and summaries flatter. Here is the whole story of that step: for each head of
-# both layers, the source token with most weight.
+# Weights of one layer's mean are a summary, and summaries flatter. Here is the whole story of that step: for each
+# head of both layers, the source token with most weight.
 
 # %%
 step = french.index("noir")
@@ -570,13 +571,15 @@ black, cat = english.index("black"), english.index("cat")
 for number, weights in enumerate(cross):
     print(f"layer {number}, mean weight on 'black': {weights[:, step, black].mean():.2f}")
     most, places = weights[:, step].max(-1)
-    tops = [f"{english[place]} {weight:.2f}" for weight, place in zip(most, places, strict=True)]
-    print("   by head:", ", ".join(tops))
+    pairs = zip(most, places, strict=True)
+    tops = [f"{english[place]} {weight:.2f}" for weight, place in pairs]
+    print("   heads 0 to 3:", ", ".join(tops[:4]))
+    print("   heads 4 to 7:", ", ".join(tops[4:]))
 
 # %% [markdown]
-# In the second layer all eight heads agree on "black". In the first, two of the eight look mostly at the full stop.
-# Heads that have nothing to fetch must still put their weight somewhere, since it sums to 1, and a token without much
-# content is a good place for it.
+# In the second layer all eight heads agree on "black". In the first, two of the eight look mostly at the full stop. A
+# likely reason, which these numbers do not prove: a head that has nothing to fetch must still put its weight
+# somewhere, since it sums to 1, and a token without much content is a good place for it.
 #
 # And is a weight on "black" a *reason* for "noir"? Ask by changing it. Hide "black" from this one step, then hide
 # everything else, and see which words become likely:
@@ -592,7 +595,8 @@ def top_words(place, hidden_columns):
         probabilities = demo(demo_source, demo_input)[0, place].softmax(-1)
     best = probabilities.topk(3)
     names = target_tokenizer.tokens(best.indices.tolist())
-    return probabilities, [f"{name} {p:.3f}" for name, p in zip(names, best.values, strict=True)]
+    pairs = zip(names, best.values, strict=True)
+    return probabilities, [f"{name} {p:.3f}" for name, p in pairs]
 
 
 everything = range(len(english))
@@ -607,10 +611,11 @@ assert only_black[noir] > 0.8
 assert without_black[noir] < 0.1
 
 # %% [markdown]
-# So here the weights tell the truth. Without "black" the model skips the adjective and goes on with the verb, "était".
-# With nothing but "black" it still says "noir". Take care all the same: a column of the memory is not a *word*. It is
-# the encoder's vector at that position, which has looked at all other words before. Where weights alone mislead, and how
-# to find out, is the subject of [alignment](experiments/alignment.py).
+# So for this word the weights of the second layer point to what matters. Without "black" the model skips the
+# adjective and goes on with the verb, "était". With nothing but "black" it still says "noir". Take care all the same:
+# a column of the memory is not a *word*. It is the encoder's vector at that position, which has looked at all other
+# words before. Where weights alone mislead, and how to find out, is the subject of
+# [alignment](experiments/alignment.py).
 #
 # Look at it yourself: [cross-attention at the step of "noir" in the
 # explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch+and+the+brown+dog+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.1.cross_attention.weights%22,%22head%22:3%7D).
@@ -619,8 +624,8 @@ assert without_black[noir] < 0.1
 # ## What goes wrong
 #
 # Errors in a decoder are hard to see: all shapes fit, and often training goes on happily. `inspection.plant` commits
-# a classic mistake in a working model for a while. As a measure we take the average $-\log p$ of the right tokens (the
-# smaller the better), with the target given, and what the model would write at each position.
+# a classic mistake in a working model for a while. As a measure we take the average $-\log p$ of the right tokens
+# (the smaller the better), with the target given, and what the model would write at each position.
 
 # %%
 from glassformer.decoding import greedy
@@ -646,8 +651,8 @@ print(f"{right:.2f}", said)
 
 # %% [markdown]
 # **Which sub-layer is new?** ([errata](errata.py#which-sub-layer-is-new)) Not the masked one. An encoder layer has
-# self-attention and feed-forward; the decoder layer has the same two, and cross-attention in addition. The mask is only
-# another argument. Count the parts:
+# self-attention and feed-forward; the decoder layer has the same two, and cross-attention in addition. The mask is
+# only another argument. Count the parts:
 
 
 # %%
@@ -661,9 +666,9 @@ assert decoder_parts - encoder_parts == {"cross_attention"}
 encoder_parts, decoder_parts
 
 # %% [markdown]
-# **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and $V$
-# of $X$ in place of $Y$, it is a second self-attention, and the source is never read. A model trained so writes fluent
-# sentences that have nothing to do with the source. Ours was trained right, and is lost:
+# **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and
+# $V$ of $X$ in place of $Y$, it is a second self-attention, and the source is never read. A model trained so writes
+# fluent sentences that have nothing to do with the source. Ours was trained right, and is lost:
 
 # %%
 wrong, said = measured("decoder_keys")
@@ -671,11 +676,11 @@ assert wrong > 20 * right
 print(f"{wrong:.2f}", said)
 
 # %% [markdown]
-# **The target's padding mask in cross-attention** ([errata](errata.py#targets-padding-in-cross-attention)). The keys are
-# source positions, so it must be the *source's* mask. With the target's, positions of the source are hidden wherever the
-# *target* is padded. On this pair, 17 and 18 tokens long, next to nothing changes, and that is the trap. While the
-# translation is being written, however, the target so far is short, and then the model sees as many source words as it
-# has tokens already:
+# **The target's padding mask in cross-attention** ([errata](errata.py#targets-padding-in-cross-attention)). The keys
+# are source positions, so it must be the *source's* mask. With the target's, positions of the source are hidden
+# wherever the *target* is padded. On this pair, 17 and 18 tokens long, next to nothing changes, and that is the trap.
+# While the translation is being written, however, the target so far is short, and then the model sees as many source
+# words as it has tokens already:
 
 # %%
 wrong, said = measured("target_padding_mask")
@@ -685,10 +690,10 @@ assert abs(wrong - right) < 0.01
 assert written("target_padding_mask") != translation.text
 
 # %% [markdown]
-# **No causal mask** ([errata](errata.py#no-causal-mask)). Self-attention then sees the token that it has to predict. A
-# model that is *trained* so copies it: its loss falls to almost nothing, and its translations are gibberish, as there is
-# nothing to copy when the future is not written yet. Ours was trained with the mask. The sudden sight of the future
-# confuses it when the target is given. Step by step nothing changes, as no future is there to be seen:
+# **No causal mask** ([errata](errata.py#no-causal-mask)). Self-attention then sees the token that it has to predict.
+# A model that is *trained* so copies it: its loss falls to almost nothing, and its translations are gibberish, as
+# there is nothing to copy when the future is not written yet. Ours was trained with the mask. The sudden sight of the
+# future confuses it when the target is given. Step by step nothing changes, as no future is there to be seen:
 
 # %%
 wrong, said = measured("no_causal_mask")
@@ -713,8 +718,8 @@ print(f"against the next token: {right:.2f}; against the token just read: {unshi
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and has
-# fed 15 target tokens. How many numbers does its cache hold?
+# **1.** (Two minutes.) A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and
+# has fed 15 target tokens. How many numbers does its cache hold?
 
 # %% tags=["hide-cell"]
 # layers · (keys and values) · heads · width · (source and target positions)
@@ -771,8 +776,8 @@ assert changed(before, seen(source_changed, target_input)) == ["query", "key", "
 assert changed(before, seen(source, other)) == ["query", "scores"]
 
 # %% [markdown]
-# **4.** Change `decoder_layer` to pre-norm (norm before each sub-layer, sum without norm), add the final norm, and show
-# that it equals a library model with `norm="pre"`.
+# **4.** Change `decoder_layer` to pre-norm (norm before each sub-layer, sum without norm), add the final norm, and
+# show that it equals a library model with `norm="pre"`.
 
 # %% tags=["hide-cell"]
 pre_config = gf.ModelConfig(**sizes, encoder_layers=2, decoder_layers=2, norm="pre")
@@ -797,5 +802,5 @@ torch.testing.assert_close(pre.decoder.norm(x), pre.hidden(target_input, pre_mem
 # %% [markdown]
 # ## Next
 #
-# The decoder's output is still 12 numbers (or 512) for each position. How they become a probability for each word of the
-# vocabulary, and how wrong a prediction was, comes in [output and loss](10_output.py).
+# The decoder's output is still 12 numbers (or 512) for each position. How they become a probability for each word of
+# the vocabulary, and how wrong a prediction was, comes in [output and loss](10_output.py).

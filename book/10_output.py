@@ -21,24 +21,25 @@
 # ## The question
 #
 # How does a vector become a word? How wrong is a prediction, as a number? And why does the paper tell its model, on
-# purpose, that the right answer is only 90 % right?
+# purpose, that the right answer is only 90% right?
 
 # %% [markdown]
 # ## The intuition
 #
-# The vocabulary is a list of words, and each word has a vector. The decoder's output is a vector, too: its idea of the
-# next word. Compare it with **every** word of the vocabulary; the better they agree, the higher that word's score. The
-# scores are called *logits*. *Softmax* makes probabilities of them: all positive, all together 1.
+# The vocabulary is a list of words, and each word has a vector. The decoder's output is a vector, too: its idea of
+# the next word. Compare it with **every** word of the vocabulary; the better they agree, the higher that word's
+# score. The scores are called *logits*. *Softmax* makes probabilities of them: all positive, all together 1.
 #
-# In training the right word is known. If the model gave it the probability 1, it was right and sure, and the loss is 0.
-# The smaller the probability was, the more it is surprised, and the larger the loss. *Label smoothing* asks for a little
-# modesty: a sliver of the probability should go to the other words.
+# In training the right word is known. If the model gave it the probability 1, it was right and sure, and the loss
+# is 0. The smaller the probability was, the more it is surprised, and the larger the loss. *Label smoothing* asks
+# for a little modesty: a sliver of the probability should go to the other words.
 
 # %% [markdown]
 # ## The mathematics
 #
-# Let $x$ be the decoder's output at one position, $d_{\text{model}}$ numbers. $V$ is the size of the target vocabulary,
-# and $E$ a matrix with $V$ rows and $d_{\text{model}}$ columns. The logits $z$ and the probabilities $p$ are (§3.4)
+# Let $x$ be the decoder's output at one position, $d_{\text{model}}$ numbers. $V$ is the size of the target
+# vocabulary, and $E$ a matrix with $V$ rows and $d_{\text{model}}$ columns. The logits $z$ and the probabilities
+# $p$ are (§3.4)
 #
 # $$z = E x, \qquad p_w = \mathrm{softmax}(z)_w = \frac{e^{z_w}}{\sum_{v=1}^{V} e^{z_v}}$$
 #
@@ -50,16 +51,17 @@
 #
 # $$q_w = (1 - \varepsilon) \, [w = y] + \frac{\varepsilon}{V}, \qquad \text{loss} = -\sum_{w=1}^{V} q_w \log p_w$$
 #
-# ($[w = y]$ is 1 where $w$ is the reference, and 0 elsewhere.) The loss of a batch is the average over its real target
-# tokens; padding counts for nothing. *Perplexity* is $e$ to the average of $-\log p_y$, **without** smoothing.
+# ($[w = y]$ is 1 where $w$ is the reference, and 0 elsewhere.) The loss of a batch is the average over its real
+# target tokens; padding counts for nothing. *Perplexity* is $e$ to the average of $-\log p_y$, **without**
+# smoothing.
 
 # %% [markdown]
 # ## Line by line
 #
 # ### From a vector to logits
 #
-# A vocabulary of six entries, vectors of four numbers, a batch of two sentences with four target positions; the second
-# sentence is one token shorter.
+# A vocabulary of six entries, vectors of four numbers, a batch of two sentences with four target positions; the
+# second sentence is one token shorter.
 
 # %%
 import math
@@ -86,8 +88,8 @@ assert logits.shape == (2, 4, 6)
 logits[0]
 
 # %% [markdown]
-# One row for each position, one column for each entry of the vocabulary. Each logit is a dot product: the vector of this
-# position with the vector of that word.
+# One row for each position, one column for each entry of the vocabulary. Each logit is a dot product: the vector of
+# this position with the vector of that word.
 
 # %%
 by_hand = sum(hidden[0, 0, i] * E[4, i] for i in range(d_model))
@@ -154,8 +156,9 @@ log_p[0]
 # %% [markdown]
 # ### The output matrix is the embedding matrix
 #
-# Which matrix is $E$? In the paper (§3.4) it is the target's embedding matrix itself: the vectors with which words are
-# *read* are those against which the output is *compared*. They are *tied*. One and the same tensor stands at both ends:
+# Which matrix is $E$? In the paper (§3.4) it is the target's embedding matrix itself: the vectors with which words
+# are *read* are those against which the output is *compared*. They are *tied*. One and the same tensor stands at
+# both ends:
 
 # %%
 config = gf.ModelConfig.preset("tiny", vocab_size=6)
@@ -165,12 +168,18 @@ assert model.output.weight is model.target.tokens.weight
 x = torch.randn(2, 4, model.config.d_model)
 torch.testing.assert_close(model.logits(x), x @ model.target.tokens.weight.mT)
 
-saved = 37_000 * 512
-assert saved == 18_944_000
-print(f"A base model with 37,000 entries has 63,082,496 parameters. Untied: {saved:,} more.")
+with torch.device("meta"):  # shapes without numbers: a base model costs no memory
+    base = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=37_000))
+
+parameters = sum(weight.numel() for weight in base.parameters())
+saved = base.output.weight.numel()
+assert parameters == 63_082_496
+assert saved == 37_000 * 512 == 18_944_000
+print(f"base model, 37,000 entries: {parameters:,} parameters; not tied: {saved:,} more")
 
 # %% [markdown]
-# On the way in, a row is multiplied by $\sqrt{d_{\text{model}}}$; on the way out it is taken as it is. There is no bias.
+# On the way in, a row is multiplied by $\sqrt{d_{\text{model}}}$; on the way out it is taken as it is. There is no
+# bias.
 #
 # ### The loss of one token
 #
@@ -200,13 +209,13 @@ torch.testing.assert_close(loss, pytorch)
 -chosen, loss
 
 # %% [markdown]
-# The average is **per token**, not per sentence: each word that has to be said counts the same, in whichever sentence it
-# stands. Its exponential is the perplexity. Read it as: "as unsure as if it had to choose among so many equally likely
-# words".
+# The last number of the second row is the surprise at the padding: it is left out. The average is **per token**,
+# not per sentence: each word that has to be said counts the same, in whichever sentence it stands. Its exponential
+# is the perplexity. Read it as: "as unsure as if it had to choose among so many equally likely words".
 
 # %%
 perplexity = loss.exp()
-knows_nothing = torch.full((5,), 1 / V)  # what five right tokens get if all words get the same
+knows_nothing = torch.full((5,), 1 / V)  # five tokens, all words equally likely
 torch.testing.assert_close((-knows_nothing.log()).mean().exp(), torch.tensor(float(V)))
 perplexity
 
@@ -225,8 +234,8 @@ torch.testing.assert_close(q.sum(), torch.tensor(1.0))
 q
 
 # %% [markdown]
-# In the picture, the left bar of each word is the target without smoothing, the right one the smoothed target. Look at
-# the slivers that all other words get, padding and `<bos>` included.
+# In the picture, the left bar of each word is the target without smoothing, the right one the smoothed target. Look
+# at the slivers that all other words get, padding and `<bos>` included.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 2.8)
@@ -244,7 +253,8 @@ axes.set(ylabel="probability asked for", ylim=(0, 1.12))
 axes.legend(frameon=False, fontsize=9)
 pictures.picture(
     figure,
-    "Target for the word le over six entries. Without smoothing: 1 on le, 0 elsewhere. Smoothed: 0.917 on le and 0.017 on "
+    "Target for the word le over six entries. Without smoothing: 1 on le, 0 elsewhere. Smoothed: "
+    "0.917 on le and 0.017 on "
     "each of the other five.",
 )
 
@@ -277,11 +287,12 @@ smoothed_loss
 # %% [markdown]
 # ### How small can it get?
 #
-# Without smoothing the loss can come as near to 0 as you like. A smoothed loss cannot. It is the *divergence* of $p$ from
-# $q$ (never negative, and 0 only where $p = q$) plus the *entropy* of $q$, which no model can change:
+# Without smoothing the loss can come as near to 0 as you like. A smoothed loss cannot. It is the *divergence*
+# $\mathrm{KL}$ of $p$ from $q$ (never negative, and 0 only where $p = q$) plus the *entropy* $H$ of $q$, which no
+# model can change:
 #
-# $$-\sum_w q_w \log p_w = \underbrace{\sum_w q_w \log \frac{q_w}{p_w}}_{\text{divergence } \mathrm{KL}(q \,\|\, p)}
-#   + \underbrace{\left(-\sum_w q_w \log q_w\right)}_{\text{entropy } H(q)}$$
+# $$\mathrm{KL}(q \,\|\, p) = \sum_w q_w \log \frac{q_w}{p_w}, \qquad H(q) = -\sum_w q_w \log q_w$$
+# $$-\sum_w q_w \log p_w = \mathrm{KL}(q \,\|\, p) + H(q)$$
 
 # %%
 divergence = (q * (q.log() - first)).sum()
@@ -306,7 +317,7 @@ for size in (6, 849, 37_000):
     print(f"V = {size:>6}: least smoothed loss {least_loss(size, 0.1):.3f}")
 
 # %% [markdown]
-# If your training report stops at 1.4 with a vocabulary of 37 000, this may be all that can be had. It is also why
+# If your training report stops at 1.4 with a vocabulary of 37,000, this may be all that can be had. It is also why
 # perplexity is taken without smoothing. The picture shows the loss of one position with $V = 849$ as the logit of the
 # right word rises above all others (which are equal). Look at the right end: the plain loss creeps towards 0, the
 # smoothed one has its lowest point where $p = q$, and **rises again** when the model gets too sure.
@@ -329,16 +340,17 @@ pictures.curves(
     },
     x_label="how far the right word's logit is above the others",
     y_label="loss (nats)",
-    alt=f"Loss against the lead of the right word's logit. The plain loss falls towards 0. The smoothed loss falls to "
+    alt=f"Loss against the lead of the right word's logit. The plain loss falls towards 0. The "
+    f"smoothed loss falls to "
     f"{lowest:.2f} at a lead of {best:.1f} and then rises again.",
 )
 
 # %% [markdown]
 # ### The gradient is p − q
 #
-# How should the logits change? The derivative of the loss by $z_w$ is $p_w - q_w$: what was said minus what was asked
-# for. Words with too much probability are pushed down, words with too little are pulled up, and the pushes sum to 0. Ask
-# autograd:
+# How should the logits change? The derivative of the loss by $z_w$ is $p_w - q_w$: what was said minus what was
+# asked for. Words with too much probability are pushed down, words with too little are pulled up, and the pushes
+# sum to 0. Ask autograd:
 
 # %%
 z = logits[0, 0].clone().requires_grad_(True)
@@ -348,16 +360,16 @@ torch.testing.assert_close(z.grad.sum(), torch.tensor(0.0))
 z.grad
 
 # %% [markdown]
-# No saturation, no vanishing: the more wrong, the stronger the push, up to ±1. (That is why softmax and this loss belong
-# together.)
+# The more wrong, the stronger the push, up to ±1. It does not fade while the answer is wrong. (That is why softmax
+# and this loss belong together.)
 
 # %% [markdown]
 # ## The same from the library
 #
-# [smoothed_cross_entropy](../src/glassformer/training/objective.py#smoothed_cross_entropy) takes the decoder's output and
-# the matrix, not the logits: with 37 000 words the logits would be by far the largest tensor of a training step, and it
-# works through them some rows at a time. It is given the real positions only, and returns **sums** over them, smoothed
-# and plain.
+# [smoothed_cross_entropy](../src/glassformer/training/objective.py#smoothed_cross_entropy) takes the decoder's
+# output and the matrix, not the logits: with 37,000 words the logits would be by far the largest tensor of a
+# training step, and it works through them some rows at a time. It is given the real positions only, and returns
+# **sums** over them, smoothed and plain.
 
 # %%
 from glassformer.training.objective import smoothed_cross_entropy
@@ -388,9 +400,9 @@ theirs[0].grad[1]
 # %% [markdown]
 # ## What a trained model thinks
 #
-# The demo model translates "The black cat sat on the couch." Move the slider: each frame shows the five most likely next
-# words after what has been written so far. Notice that one word is far ahead at each step, and that it never has much
-# more than 0.9.
+# The demo model translates "The black cat sat on the couch." Move the slider: each frame shows the five most likely
+# next words after what has been written so far. Notice that one word is far ahead at each step, and that it never
+# has much more than 0.9.
 
 # %%
 torch.set_default_dtype(torch.float32)  # as the demo was trained
@@ -415,17 +427,17 @@ for step, token in enumerate(tokenizer.tokens(output.tolist())):
     top = demo_log_p[step].exp().topk(5)
     names = tokenizer.tokens(top.indices.tolist())
     likely = dict(zip(names, top.values.tolist(), strict=True))
-    alt = "Next word: " + ", ".join(f"{name} {value:.3f}" for name, value in likely.items())
-    frames.append(pictures.bars(likely, x_label="probability", numbers=".3f", alt=alt, width=5.4))
+    alt = "Next word: " + ", ".join(f"{name} {value:.4f}" for name, value in likely.items())
+    frames.append(pictures.bars(likely, x_label="probability", numbers=".4f", alt=alt, width=5.4))
     captions.append(f"after “{' '.join(written)}”: “{token}”")
     written.append(token)
 
 pictures.player(frames, captions)
 
 # %% [markdown]
-# Why 0.9? It has been trained with $\varepsilon = 0.1$ and $V = 849$: the smoothed target asks for
-# $0.9 + 0.1/849 \approx 0.9001$ on the right word. The model has learned that modesty well. Its 0.9 is what it was asked
-# for, not a sign of doubt. Its smoothed loss is above the least possible one, as it must be, and not by much:
+# Why 0.9? It has been trained with $\varepsilon = 0.1$ and $V = 849$: the smoothed target asks for $0.9 + 0.1/849
+# \approx 0.9001$ on the right word. The model has learned that modesty well. Its 0.9 is what it was asked for, not
+# a sign of doubt. Its smoothed loss is above the least possible one, as it must be, and not by much:
 
 # %%
 chosen = demo_log_p[range(len(output)), output]
@@ -454,10 +466,10 @@ translation.log_prob
 # %% [markdown]
 # ## What goes wrong
 #
-# **Softmax twice** ([errata](errata.py#softmax-twice)). `F.cross_entropy` wants *logits* and takes the softmax itself. If
-# the model ends with a softmax already, the loss takes it once more, of numbers between 0 and 1. The largest possible
-# difference of two "logits" is then 1, and even a model that is absolutely sure gets at most
-# $e / (e + V - 1)$ for its word:
+# **Softmax twice** ([errata](errata.py#softmax-twice)). `F.cross_entropy` wants *logits* and takes the softmax
+# itself. If the model ends with a softmax already, the loss takes it once more, of numbers between 0 and 1. The
+# largest possible difference of two "logits" is then 1, and even a model that is absolutely sure gets at most $e /
+# (e + V - 1)$ for its word:
 
 # %%
 sure = torch.zeros(849)
@@ -472,16 +484,16 @@ with inspection.plant(demo, "double_softmax"):
     planted = demo(source, target_input)[0].log_softmax(-1)
 
 planted_loss = -planted[range(len(output)), output].mean()
-print(f"the demo's sentence: {-chosen.mean():.3f} right, {planted_loss:.3f} with softmax twice")
+print(f"the demo's loss: {-chosen.mean():.3f} right, {planted_loss:.3f} with softmax twice")
 assert torch.equal(planted.argmax(-1), demo_log_p.argmax(-1))
 
 # %% [markdown]
 # A loss that gets stuck not far below $\log V$ is the sign. It is hard to see because the best word is still the best
 # word: greedy translations do not change at all.
 #
-# **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` is a word like others, to
-# be predicted behind each `<eos>`. It is the easiest word of all, and in a batch of unequal lengths there is plenty of it.
-# Suppose a model gives 0.3 to each right word, and 0.99 to the padding:
+# **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` is a word like
+# others, to be predicted behind each `<eos>`. It is the easiest word of all, and in a batch of unequal lengths
+# there is plenty of it. Suppose a model gives 0.3 to each right word, and 0.99 to the padding:
 
 # %%
 per_token = torch.full((3, 10), -math.log(0.3))
@@ -492,29 +504,32 @@ per_token[padding] = -math.log(0.99)
 without, included = float(per_token[~padding].mean()), float(per_token.mean())
 assert math.isclose(without, -math.log(0.3), rel_tol=1e-5)
 assert included < 0.7 * without
-print(f"{padding.double().mean():.0%} padding: loss {without:.3f} right, {included:.3f} with padding")
+print(f"{padding.double().mean():.0%} of the positions are padding")
+print(f"loss {without:.3f} right, {included:.3f} with padding")
 print(f"perplexity {math.exp(without):.2f} right, {math.exp(included):.2f} with padding")
 
 # %% [markdown]
-# The number looks better and means less. It changes with how sentences are put into batches, and two models can no longer
-# be compared.
+# The number looks better and means less. It changes with how sentences are put into batches, and two models can no
+# longer be compared.
 #
-# **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and has to say
-# token $i + 1$. Compare it with token $i$, and it has to say what it has just read. Two small models learn to copy
-# sequences of six symbols, one right, one so:
+# **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and has
+# to say token $i + 1$. Compare it with token $i$, and it has to say what it has just read. Two small models learn
+# to copy sequences of six symbols, one with the right target, one with the mistake:
 
 
 # %%
 def trained(shift):
     torch.manual_seed(1)
-    sizes = {"d_model": 32, "heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
-    copier = gf.Transformer(gf.ModelConfig(vocab_size=12, dropout=0.0, **sizes))
+    sizes = {"d_model": 32, "heads": 2, "d_ff": 64, "dropout": 0.0}
+    config = gf.ModelConfig(vocab_size=12, encoder_layers=1, decoder_layers=1, **sizes)
+    copier = gf.Transformer(config)
     optimiser = torch.optim.Adam(copier.parameters(), lr=5e-3)
     losses = []
     for _ in range(150):
         symbols = torch.randint(3, 12, (32, 6))
         read = F.pad(symbols, (1, 0), value=1)  # <bos>, then the symbols
-        said = F.pad(symbols, (0, 1), value=2) if shift else read  # the symbols, then <eos>
+        said = F.pad(symbols, (0, 1), value=2)  # the symbols, then <eos>
+        said = said if shift else read
         loss = F.cross_entropy(copier(symbols, read).flatten(0, 1), said.flatten())
         optimiser.zero_grad()
         loss.backward()
@@ -535,7 +550,8 @@ pictures.curves(
     {"right": (range(150), losses), "target not shifted": (range(150), parrot_losses)},
     x_label="step",
     y_label="loss (nats)",
-    alt="Two training curves. The loss with the unshifted target falls to nearly 0 within a few dozen steps, long before "
+    alt="Two training curves. The loss with the unshifted target falls to nearly 0 within a few "
+    "dozen steps, long before "
     "the right one.",
 )
 
@@ -566,8 +582,8 @@ assert written_by(parrot, symbols) == [1] * 7
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) A model knows nothing and gives each of 37 000 words the same probability. What are its loss and
-# its perplexity, and what is its smoothed loss?
+# **1.** (Two minutes.) A model knows nothing and gives each of 37,000 words the same probability. What are its loss
+# and its perplexity, and what is its smoothed loss?
 
 # %% tags=["hide-cell"]
 knows_nothing = torch.zeros(37_000, dtype=torch.float64)
@@ -587,8 +603,8 @@ assert math.isclose(answer, 1.1618, abs_tol=1e-4)
 answer
 
 # %% [markdown]
-# **3.** With $\varepsilon = 0.1$ and $V = 37\,000$: by how much must the right word's logit be above the others (all equal)
-# for the smoothed loss to be least? Check that the gradient is 0 there.
+# **3.** With $\varepsilon = 0.1$ and $V = 37\,000$: by how much must the right word's logit be above the others
+# (all equal) for the smoothed loss to be least? Check that the gradient is 0 there.
 
 # %% tags=["hide-cell"]
 size = 37_000
@@ -603,8 +619,8 @@ assert z.grad.abs().max() < 1e-12
 lead, least.item()
 
 # %% [markdown]
-# **4.** Write the smoothed loss of the small batch of above as a loop over one position at a time, so that no more than
-# $V$ logits exist at any moment, and compare it with the library's.
+# **4.** Write the smoothed loss of the small batch of above as a loop over one position at a time, so that no more
+# than $V$ logits exist at any moment, and compare it with the library's.
 
 # %% tags=["hide-cell"]
 total = torch.zeros((), dtype=torch.float64)
@@ -616,8 +632,8 @@ result = smoothed_cross_entropy(hidden[real], E, target[real], 0.1)
 torch.testing.assert_close(total, result.smoothed)
 
 # %% [markdown]
-# **5.** Another definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other* words. Show that it is the
-# same as ours with another $\varepsilon$.
+# **5.** Another definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other* words. Show that it is
+# the same as ours with another $\varepsilon$.
 
 # %% tags=["hide-cell"]
 size, epsilon = 6, 0.1
