@@ -1,0 +1,679 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Decoding: greedy, beam, and word by word
+#
+# ## The question
+#
+# A trained model answers one question: given a source and the first tokens of a target, how probable is each possible
+# next token? A translation is a whole sentence. How do you get from the one to the other?
+#
+# You write a token, ask again, write the next. Which token to write is the choice of a *search*. This chapter builds
+# three: greedy (always the most probable), beam (several attempts side by side) and sampling (by lot).
+
+# %%
+import copy
+import math
+from itertools import product
+from pathlib import Path
+
+import torch
+
+import glassformer as gf
+from glassformer import pictures
+from glassformer.bundle import put_weights, read_weights
+from glassformer.decoding import SearchTree, beam_search, greedy, length_penalty
+from glassformer.decoding.beam import search_tree
+from glassformer.decoding.sampling import draw
+from glassformer.decoding.transformer_step import TransformerStep, max_length
+from glassformer.training.snapshots import Snapshots
+from glassformer.translator import Sampling
+
+torch.manual_seed(1)
+torch.set_printoptions(precision=4, sci_mode=False)
+torch.set_grad_enabled(False)  # nothing is trained on this page
+
+translator = gf.Translator.load("../runs/demo")
+model = copy.deepcopy(translator.model).double()  # float64, to compare exactly
+read, write = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
+pad_id, bos_id, eos_id = 0, 1, 2
+
+# %% [markdown]
+# ## The intuition
+#
+# The encoder reads the source once. What it hands over, the *memory*, stays as it is. Then the decoder writes. It
+# starts with `<bos>` (begin of sequence), and each token that it writes becomes part of what it reads at the next step.
+# When it writes `<eos>` (end of sequence), the sentence is done.
+#
+# Greedy search is like walking through a town by taking the widest street at each corner. Often that leads to the main
+# square. Sometimes the widest street is a dead end, and the right way begins with a narrow one. A beam walks several
+# ways at once, and compares them when they have gone on for a while.
+#
+# ## The mathematics
+#
+# Let $x$ be the source and $y = (y_1, \dots, y_n)$ an output whose last token is `<eos>`. The model gives the
+# probability of each token after the ones before it. The whole output's probability is their product; its logarithm,
+# a sum, is kinder to computers:
+#
+# $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
+#
+# This is `log_prob`: natural logarithm, never above 0, `<eos>` included. Each token adds something negative, so longer
+# outputs tend to have less. Beam search ranks finished outputs by a *score* that makes up for it (§6.1; Wu et al. 2016,
+# equation 14), with $|y| = n$ counting `<eos>` and the paper's $\alpha = 0.6$:
+#
+# $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad
+# \operatorname{penalty}(n) = \left(\frac{5 + n}{6}\right)^{\alpha}$$
+#
+# A negative number divided by a larger one comes nearer to 0: the longer output gains.
+#
+# ## Line by line
+#
+# ### Encoder once, decoder in a loop
+
+# %%
+text = "The animal didn't cross the street because it was too wide."
+source = torch.tensor([[*read.encode(text), eos_id]])  # (1, S)
+memory = model.encode(source)  # (1, S, d_model): once
+longest = source.shape[1] + 50  # how many tokens an output may have (§6.1)
+assert longest == max_length(model.config, source.shape[1])
+source.shape, memory.shape, longest
+
+# %% [markdown]
+# One step of the loop, slowly. The decoder reads `<bos>`; the *logits* of the last position, through a softmax, are the
+# probabilities of the first token.
+
+# %%
+target_input = torch.tensor([[bos_id]])  # (1, 1)
+logits = model.decode(target_input, memory, source)  # (1, 1, V)
+log_probs = logits[0, -1].log_softmax(-1)  # (V)
+newest = log_probs.argmax()
+logits.shape, write.tokens([newest.item()]), log_probs[newest].exp()
+
+# %% [markdown]
+# And the loop: append the most probable token, decode again, until `<eos>` comes or the output is as long as it may be.
+
+# %%
+tokens, token_log_probs = [], []
+while len(tokens) < longest:
+    target_input = torch.tensor([[bos_id, *tokens]])
+    log_probs = model.decode(target_input, memory, source)[0, -1].log_softmax(-1)
+    tokens.append(int(log_probs.argmax()))
+    token_log_probs.append(log_probs[tokens[-1]].item())
+    if tokens[-1] == eos_id:
+        break
+
+by_hand = write.decode(tokens)
+[translation] = translator.translate([text], beam_size=1)
+assert by_hand == translation.text
+assert tuple(write.tokens(tokens)) == translation.tokens
+assert abs(sum(token_log_probs) - translation.log_prob) < 1e-4  # the translator's model computes in float32
+by_hand
+
+# %% [markdown]
+# ### Watch it
+#
+# The same loop, drawn. On the left the source, in the middle what is written so far. Lines lead from the word that is
+# being written to the words that cross-attention looks at (the mean over the heads of the decoder's last layer). On the
+# right the candidates: the most probable next tokens. Play it, or step through it. Look at *elle* ("it", for *la rue*).
+
+# %%
+point = "decoder.layers.1.cross_attention.weights"
+with gf.record(model) as trace:
+    model.decode(torch.tensor([[bos_id, *tokens[:-1]]]), memory, source)
+
+looks = trace[point][0].mean(0)  # (T, S)
+candidates = trace["log_probs"][0].exp()  # (T, V)
+library = torch.tensor(translator.explain(text, beam_size=1).attention, dtype=torch.float64)
+torch.testing.assert_close(looks, library, rtol=0, atol=1e-4)
+looks.shape, candidates.shape
+
+# %% [markdown]
+# (One forward pass over the finished sentence gives what the steps gave one by one, because of the causal mask: no
+# position sees what comes after it.)
+
+# %% tags=["hide-input"]
+source_words, target_words = read.tokens(source[0].tolist()), write.tokens(tokens)
+
+
+def frame(step):
+    figure, (left, right) = pictures.canvas(7.2, 3.7, ncols=2, gridspec_kw={"width_ratios": [1.7, 1]})
+    rows = max(len(source_words), len(target_words))
+    for place, word in enumerate(source_words):
+        left.text(0.30, -place, word, ha="right", va="center", fontsize=10)
+    for place, word in enumerate(target_words[: max(step, 0)]):
+        left.text(0.70, -place, word, ha="left", va="center", fontsize=10, weight="bold" if place == step - 1 else None)
+    left.set(xlim=(0, 1), ylim=(-rows + 0.5, 0.8))
+    left.axis("off")
+    if step == 0:
+        right.axis("off")
+        return pictures.picture(figure, "The encoder has read the source; nothing is written yet.")
+    for place, weight in enumerate(looks[step - 1].tolist()):
+        if weight >= 0.02:
+            left.plot([0.68, 0.32], [-step + 1, -place], color=pictures.BLUE, linewidth=6 * weight, alpha=0.85)
+    best = candidates[step - 1].topk(4)
+    names = write.tokens(best.indices.tolist())
+    right.barh(range(4), best.values.tolist(), color=[pictures.BLUE] + 3 * [pictures.GREY], alpha=0.75)
+    for place, value in enumerate(best.values.tolist()):
+        right.annotate(f"{value:.3f}", (value, place), (3, 0), textcoords="offset points", va="center", fontsize=9)
+    right.set_yticks(range(4), names)
+    right.set(xlim=(0, 1.25), xticks=[0, 0.5, 1], xlabel="probability")
+    right.invert_yaxis()
+    looked = source_words[looks[step - 1].argmax()]
+    return pictures.picture(
+        figure,
+        f"Step {step}: {target_words[step - 1]} is written, with probability {best.values[0]:.2f}; cross-attention looks "
+        f"most at {looked}.",
+    )
+
+
+pictures.player(
+    [frame(step) for step in range(len(tokens) + 1)],
+    ["The encoder has read the source, once."]
+    + [f"Step {step + 1}: {' '.join(target_words[: step + 1])}" for step in range(len(tokens))],
+)
+
+# %% [markdown]
+# In the explorer you can watch any sentence being translated, and force its first words:
+# [this sentence there](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.).
+#
+# ### Where greedy is wrong
+#
+# To see it plainly, take a toy "model": a table that says which token follows which, and ignores the source. Rows are
+# the last token, columns the next one.
+
+# %%
+words = ["<pad>", "<bos>", "<eos>", "the", "this", "cat", "dog", "bird"]
+table = torch.zeros(8, 8, dtype=torch.float64)
+table[1, [3, 4]] = torch.tensor([0.6, 0.4]).double()  # <bos> → the, this
+table[3, [5, 6, 7]] = torch.tensor([0.4, 0.35, 0.25]).double()  # the → cat, dog, bird
+table[4, [5, 6]] = torch.tensor([0.9, 0.1]).double()  # this → cat, dog
+table[[5, 6, 7], 2] = 1.0  # then <eos>
+pictures.heat_map(
+    table[[1, 3, 4, 5, 6, 7]], [words[i] for i in (1, 3, 4, 5, 6, 7)], words, alt="The toy's transitions."
+)
+
+# %% [markdown]
+# Greedy takes *the* (0.6), then *cat* (0.4): 0.24 in all. But *this cat* has 0.4 · 0.9 = 0.36. The first step was the
+# better one, and the way behind it was not.
+#
+# The library's searches ask a model for one thing only: "one more token, please". This is the
+# [Step protocol](../src/glassformer/decoding/step.py#Step): what `start` returned goes into `advance`, which gives log
+# probabilities. So a table can be searched like a Transformer:
+
+
+# %%
+class TableStep:
+    vocab_size, pad_id, bos_id, eos_id = 8, pad_id, bos_id, eos_id
+    device = torch.device("cpu")
+
+    def __init__(self, table):
+        self.table = table
+
+    def start(self):
+        return None  # a table remembers nothing
+
+    def advance(self, tokens, state):
+        return self.table[tokens].log(), state  # (R) -> (R, V)
+
+    def select(self, state, rows, sentences):  # noqa: ARG002
+        return state
+
+
+toy = TableStep(table)
+[by_greedy] = greedy(toy, max_lengths=[5])
+[[by_beam]] = beam_search(toy, beam_size=2, max_lengths=[5])
+assert math.isclose(math.exp(by_greedy.log_prob), 0.6 * 0.4, rel_tol=1e-6)
+assert math.isclose(math.exp(by_beam.log_prob), 0.4 * 0.9, rel_tol=1e-6)
+for hypothesis in (by_greedy, by_beam):
+    print([words[token] for token in hypothesis.tokens], round(math.exp(hypothesis.log_prob), 4))
+
+# %% [markdown]
+# ### A beam by hand
+#
+# A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best of them, the
+# `beam_size`. At each step all of them go on in all ways; of the candidates, those that write `<eos>` are finished if
+# they are among the first $N$, and the first $N$ of the others live on. It ends when even the best living hypothesis,
+# scored as if it ended now, is no better than the $N$ th best finished one.
+
+
+# %%
+def beam(next_log_probs, beam_size, max_length, alpha=0.6):
+    living, finished = [(0.0, [])], []  # (log_prob, tokens); (score, log_prob, tokens)
+    for length in range(1, max_length + 1):
+        penalty = ((5 + length) / 6) ** alpha
+        candidates = []
+        for log_prob, tokens in living:
+            log_probs = next_log_probs(tokens)
+            log_probs[[pad_id, bos_id]] = -math.inf  # never written
+            if length == max_length:
+                log_probs[torch.arange(len(log_probs)) != eos_id] = -math.inf  # it has to end here
+            best = log_probs.topk(min(2 * beam_size, len(log_probs)))
+            for more, token in zip(best.values.tolist(), best.indices.tolist()):
+                if more > -math.inf:
+                    candidates.append((log_prob + more, [*tokens, token]))
+        candidates = sorted(candidates, reverse=True)[: 2 * beam_size]
+        ending = [candidate for candidate in candidates[:beam_size] if candidate[1][-1] == eos_id]
+        finished += [(log_prob / penalty, log_prob, tokens) for log_prob, tokens in ending]
+        finished = sorted(finished, reverse=True)[:beam_size]
+        living = [candidate for candidate in candidates if candidate[1][-1] != eos_id][:beam_size]
+        full = len(finished) == beam_size
+        if not living or (full and living[0][0] / penalty <= finished[-1][0]):
+            break
+    return finished
+
+
+def toy_log_probs(tokens):
+    return table[[bos_id, *tokens][-1]].log()
+
+
+def model_log_probs(tokens):
+    return model.decode(torch.tensor([[bos_id, *tokens]]), memory, source)[0, -1].log_softmax(-1)
+
+
+# %% [markdown]
+# The same as the library's, for the toy and for the demo, with all the $N$ best: tokens, `log_prob` and score.
+
+# %%
+for next_log_probs, step, beam_size, most in [
+    (toy_log_probs, toy, 1, 5),
+    (toy_log_probs, toy, 2, 5),
+    (toy_log_probs, toy, 4, 5),
+    (model_log_probs, TransformerStep(model, source), 4, longest),
+]:
+    ours = beam(next_log_probs, beam_size, most)
+    [library] = beam_search(step, beam_size=beam_size, max_lengths=[most], n_best=beam_size)
+    assert [tuple(tokens) for _, _, tokens in ours] == [hypothesis.tokens for hypothesis in library]
+    for (score, log_prob, _), hypothesis in zip(ours, library):
+        # The library's sums of log_prob are in float32 while it searches.
+        assert math.isclose(log_prob, hypothesis.log_prob, rel_tol=1e-5)
+        assert math.isclose(score, hypothesis.score, rel_tol=1e-5)
+
+for score, log_prob, found in ours:
+    print(f"{score:7.3f} {log_prob:7.3f}  {write.decode(found)}")
+
+# %% [markdown]
+# ### The tree
+#
+# `search_tree` is the same search, and returns all candidates that it weighed as a tree. Look at the second column:
+# greedy (left, a beam of 1) drops *this* at once. The beam of 2 (right) keeps it, and sees one step later that it was
+# the better beginning. Blue lives on, green is finished, grey is dropped; the numbers are the probability of everything
+# up to there.
+
+
+# %% tags=["hide-input"]
+def draw_tree(axes, tree: SearchTree, title):
+    children = {node.id: [other for other in tree.nodes if other.parent == node.id] for node in tree.nodes}
+    heights, leaves = {}, []
+
+    def place(node):
+        for child in children[node.id]:
+            place(child)
+        below = [heights[child.id] for child in children[node.id]]
+        heights[node.id] = sum(below) / len(below) if below else -len(leaves)
+        if not below:
+            leaves.append(node)
+
+    place(tree.nodes[0])
+    colours = {"kept": pictures.BLUE, "finished": pictures.GREEN, "pruned": pictures.GREY}
+    for node in tree.nodes:
+        x, y = node.position + 1, heights[node.id]
+        if node.parent is not None:
+            dashed = "--" if node.state == "pruned" else "-"
+            axes.plot([x - 0.62, x - 0.3], [heights[node.parent], y], dashed, color=colours[node.state], linewidth=1.6)
+        axes.text(x, y + 0.04, words[node.token], ha="center", va="bottom", fontsize=10)
+        axes.text(
+            x,
+            y - 0.04,
+            f"{math.exp(node.log_prob):.2f}",
+            ha="center",
+            va="top",
+            fontsize=8.5,
+            color=colours[node.state],
+        )
+    axes.set(xlim=(-0.4, 3.4), ylim=(-3.6, 0.6), title=title)
+    axes.axis("off")
+
+
+trees = [search_tree(toy, beam_size=size, max_length=5)[1] for size in (1, 2)]
+figure, both = pictures.canvas(7.6, 2.9, ncols=2)
+for axes, tree, title in zip(both, trees, ("greedy", "beam of 2")):
+    draw_tree(axes, tree, title)
+
+pictures.picture(
+    figure,
+    "Two search trees. Greedy keeps 'the', drops 'this', and ends with 'the cat' at 0.24. The beam of 2 keeps both and "
+    "ends with 'this cat' at 0.36 before 'the cat' at 0.24.",
+)
+
+# %% [markdown]
+# How much does a beam help on real sentences? The demo's model is so sure of itself that greedy and beam mostly agree.
+# The experiment [beam size against exact match](experiments/beam.py) counts it. The paper uses a beam of 4.
+#
+# ## The same from the library
+#
+# ### Score and length penalty
+#
+# `translate` takes `beam_size`, `length_penalty` and `n_best`. The first of the list is the translation, the others are
+# its `alternatives`. The score is the formula, with $n$ the number of tokens, `<eos>` included:
+
+# %%
+[translation] = translator.translate([text], beam_size=4, n_best=4)
+for one in (translation, *translation.alternatives):
+    n = len(one.tokens)
+    assert one.tokens[-1] == "<eos>"
+    assert math.isclose(one.score, one.log_prob / ((5 + n) / 6) ** 0.6, rel_tol=1e-9)
+    assert math.isclose(((5 + n) / 6) ** 0.6, length_penalty(n, 0.6), rel_tol=1e-12)
+    print(f"log_prob {one.log_prob:7.3f}, {n} tokens, score {one.score:7.3f}: {one.text}")
+
+# %% [markdown]
+# ### Rescoring: is it really log p?
+#
+# `log_prob` was summed up while the tokens were chosen. Feed the finished output to the decoder in one go (*forced
+# decoding*) and read off the log probability of each token: the sum has to be the same.
+
+# %%
+output = torch.tensor([*write.encode(translation.text), eos_id])  # (T): y, with <eos>
+target_input = torch.cat([torch.tensor([bos_id]), output[:-1]])[None]  # (1, T): y, shifted right
+log_probs = model(source, target_input)[0].log_softmax(-1)  # (T, V)
+forced = log_probs.gather(1, output[:, None]).squeeze(1)  # (T)
+[scored] = translator.score([(text, translation.text)])
+assert abs(forced.sum().item() - translation.log_prob) < 1e-4
+assert abs(scored.log_prob - translation.log_prob) < 1e-4
+torch.testing.assert_close(forced, torch.tensor(scored.token_log_probs).double(), rtol=0, atol=1e-4)
+forced.sum(), translation.log_prob
+
+# %% [markdown]
+# ### The cache
+#
+# The loop above decodes the whole beginning again at each step. The keys and values of earlier tokens do not change,
+# because no token looks ahead; so they can be kept. That is the model's `start` and `advance`, and what the library's
+# searches use. The logits are the same at each step (the [decoder's chapter](09_decoder.py#step-by-step-with-a-cache)
+# says how):
+
+# %%
+cache, newest = model.start(source), bos_id
+for place, token in enumerate(output.tolist()):
+    cached, cache = model.advance(torch.tensor([newest]), cache)  # reads one token
+    full = model.decode(target_input[:, : place + 1], memory, source)[:, -1]  # reads all again
+    torch.testing.assert_close(cached, full, rtol=0, atol=1e-10)
+    newest = token
+
+place + 1
+
+# %% [markdown]
+# ### How sure of each word?
+#
+# `exp` of a token's log probability is the model's confidence in it, given everything before. Look for the lowest bar:
+# that is where a second look at the translation is best spent. (Training with label smoothing keeps even easy tokens a
+# little below 1.)
+
+# %%
+confidence = {
+    f"{place + 1}  {token}": math.exp(log_prob)
+    for place, (token, log_prob) in enumerate(zip(translation.tokens, translation.token_log_probs))
+}
+pictures.bars(
+    confidence,
+    x_label="probability of the token",
+    numbers=".2f",
+    alt=f"A bar for each token of the translation; the lowest is {min(confidence, key=confidence.get)} "
+    f"with {min(confidence.values()):.2f}.",
+)
+
+# %% [markdown]
+# ### A forced beginning
+#
+# `prefix` is what the output has to begin with. The search goes on from there. Force the wrong pronoun, and see what
+# becomes of the rest: *large* has no other form after *il*, and the sum says how much less probable all of it is.
+
+# %%
+[forced_il] = translator.translate([text], prefix="L'animal n'a pas traversé la rue parce qu'il")
+assert forced_il.text.startswith("L'animal n'a pas traversé la rue parce qu'il")
+assert forced_il.log_prob < translation.log_prob
+forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
+
+# %% [markdown]
+# ## Sampling
+#
+# For a translation you want the best output. For many outputs, or to see what else the model finds possible, draw each
+# token by lot. Three settings bend the distribution first:
+#
+# - **temperature** $\tau$: divide the log probabilities by $\tau$, then softmax again. Below 1 it sharpens, above 1 it
+#   flattens.
+# - **top_k**: keep the $k$ most probable tokens, and share out the rest of the probability among them.
+# - **top_p**: keep the fewest most probable tokens that together have at least the share $p$.
+
+
+# %%
+def with_temperature(log_probs, temperature):
+    return (log_probs / temperature).softmax(-1)
+
+
+def with_top_k(log_probs, k):
+    kept = torch.full_like(log_probs, -math.inf)
+    best = log_probs.topk(k)
+    kept[best.indices] = best.values
+    return kept.softmax(-1)
+
+
+def with_top_p(log_probs, p):
+    ordered = log_probs.exp().sort(descending=True)
+    count = int((ordered.values.cumsum(0) < p).sum()) + 1
+    return with_top_k(log_probs, count)
+
+
+# %% [markdown]
+# The finished model is too sure of itself to show much. So take it as it was at step 128 of its training (a
+# [snapshot](11_training.py#what-it-learns-first)), and ask what it would write after "L'animal n'a pas traversé le".
+
+# %%
+young = copy.deepcopy(translator.model)
+path = Snapshots(Path("../runs/demo/snapshots"), keep=0).paths()[128]
+put_weights(young, read_weights(path), str(path))
+beginning = torch.tensor([[bos_id, *write.encode("L'animal n'a pas traversé le")]])
+log_probs = young(source, beginning)[0, -1].double().log_softmax(-1)  # (V)
+bent = {
+    "as it is": (log_probs.exp(), {}),
+    "temperature 0.5": (with_temperature(log_probs, 0.5), {"temperature": 0.5}),
+    "temperature 2": (with_temperature(log_probs, 2.0), {"temperature": 2.0}),
+    "top_k = 3": (with_top_k(log_probs, 3), {"top_k": 3}),
+    "top_p = 0.8": (with_top_p(log_probs, 0.8), {"top_p": 0.8}),
+}
+heights = (torch.arange(1000).double() + 0.5) / 1000  # evenly spread "random" numbers
+for name, (probs, setting) in bent.items():
+    torch.testing.assert_close(probs.sum(), torch.tensor(1.0).double())
+    chosen = draw(log_probs.repeat(1000, 1), heights, **{"temperature": 1.0, "top_k": 0, "top_p": 1.0, **setting})
+    shares = chosen.bincount(minlength=len(probs)) / 1000
+    assert (shares - probs).abs().max() <= 0.002, name  # the library draws each token by exactly this share
+
+{name: int((probs > 0).sum()) for name, (probs, _) in bent.items()}
+
+# %% [markdown]
+# The last line counts the tokens that can still be drawn. In the picture, the eight most probable ones (the same in
+# each panel): a low temperature makes the large larger; a high one gives the unlikely a chance; `top_k` and `top_p` cut
+# the tail off. With a small $k$ and $p$ nothing foolish can come up.
+
+# %% tags=["hide-input"]
+eight = log_probs.topk(8).indices
+figure, panels = pictures.canvas(7.6, 2.7, ncols=5, sharey=True)
+for axes, colour, (name, (probs, _)) in zip(panels, pictures.PALETTE, bent.items()):
+    axes.barh(range(8), probs[eight].tolist(), color=colour, alpha=0.75)
+    axes.set_title(name, fontsize=9.5)
+    axes.set(xlim=(0, 1), xticks=[0, 1])
+
+panels[0].set_yticks(range(8), write.tokens(eight.tolist()))
+panels[0].invert_yaxis()
+pictures.picture(
+    figure,
+    "Five panels of the same eight tokens: the distribution as it is, sharper at temperature 0.5, flatter at 2, cut to "
+    "three tokens by top_k, and cut to the tokens that make up 0.8 by top_p.",
+)
+
+# %% [markdown]
+# In the library, `Sampling` holds these settings and a seed. The same seed draws the same output, whatever else is
+# translated beside it.
+
+# %%
+young_translator = gf.Translator(translator.bundle, young)
+drawn = [young_translator.translate([text], sampling=Sampling(top_p=0.9, seed=seed))[0] for seed in (1, 2, 3, 1)]
+assert drawn[0] == drawn[3]
+for one in drawn:
+    print(one.text)
+
+# %% [markdown]
+# ## What goes wrong
+#
+# ### No stop at `<eos>`
+#
+# The model was never trained on what comes after the end. Let the greedy loop run on for six more tokens:
+
+# %%
+running = list(tokens)
+for _ in range(6):
+    running.append(int(model_log_probs(running).argmax()))
+
+assert running[: len(tokens)] == tokens
+write.tokens(running[len(tokens) - 2 :])
+
+# %% [markdown]
+# And the other way round: a search needs a limit as well, because a model may never write `<eos>`. Here *the* and
+# *this* follow each other forever. The library closes such an output with `<eos>` at the last place it may have; a
+# translation then has the status `"max_length"`.
+
+# %%
+endless = table.clone()
+endless[[3, 4]] = 0.0
+endless[3, 4] = endless[4, 3] = 1.0
+endless[:, eos_id] = 1e-6  # not impossible, but never chosen
+[cut] = greedy(TableStep(endless), max_lengths=[6])
+assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
+[words[token] for token in cut.tokens]
+
+# %% [markdown]
+# ### The mean of the probabilities
+#
+# Tempting as a measure of an output, and a different order. One output has tokens of probability 0.9 and 0.1, another
+# 0.4 and 0.4. The mean prefers the first; but the second is nearly twice as probable.
+
+# %%
+first, second = torch.tensor([0.9, 0.1]), torch.tensor([0.4, 0.4])
+assert first.mean() > second.mean()
+assert first.log().sum() < second.log().sum()
+first.prod(), second.prod()
+
+# %% [markdown]
+# ### Softmax twice
+#
+# A model that returns probabilities, and a search that takes them for logits and applies the softmax again
+# ([errata](errata.py#softmax-twice)): the order of the tokens at one step stays the same, so greedy search does not
+# notice. A beam adds steps up, and there the order changes. In this table *the cat* has 0.5 · 0.5 = 0.25 and *this cat*
+# 0.2 · 0.95 = 0.19.
+
+# %%
+other = table.clone()
+other[1] = torch.tensor([0, 0, 0, 0.5, 0.2, 0, 0.15, 0.15]).double()  # <bos> → the, this, dog, bird
+other[3] = torch.tensor([0, 0, 0, 0, 0, 0.5, 0.3, 0.2]).double()
+other[4] = torch.tensor([0, 0, 0, 0, 0, 0.95, 0.05, 0]).double()
+other[[6, 7]] = torch.tensor([0, 0, 0.25, 0, 0, 0.25, 0.25, 0.25]).double()
+once, twice = TableStep(other), TableStep(other.softmax(-1))
+[[right]] = beam_search(once, beam_size=4, max_lengths=[3])
+[[wrong]] = beam_search(twice, beam_size=4, max_lengths=[3])
+assert [words[token] for token in right.tokens] == ["the", "cat", "<eos>"]
+assert wrong.tokens != right.tokens
+[[words[token] for token in one.tokens] for one in (right, wrong)]
+
+# %% [markdown]
+# ### Outputs of different length, compared by log_prob
+#
+# Each token costs something. A beam that ranks by `log_prob` ($\alpha = 0$) prefers short outputs, and the larger the
+# beam, the more short ones it finds. Take two tokens and `<eos>` at $-2.0$ against nine tokens and `<eos>` at $-2.3$:
+
+# %%
+short, long = (-2.0, 3), (-2.3, 10)  # (log_prob, tokens with <eos>)
+scores = {alpha: [log_prob / length_penalty(n, alpha) for log_prob, n in (short, long)] for alpha in (0.0, 0.6, 1.0)}
+assert scores[0.0][0] > scores[0.0][1]
+assert scores[0.6][0] < scores[0.6][1]
+scores
+
+# %% [markdown]
+# The opposite mistake is dividing by the plain length $n$: it is the mean per token, and favours long outputs that
+# repeat themselves. The paper's $\alpha = 0.6$ lies between the two.
+#
+# ### A batch that changes its results
+#
+# Sentences of a batch are filled up to one length. The padding has to be masked, or each sentence depends on its
+# neighbours. Right: fill up with `pad_id`, which the model masks. Wrong: fill up with any other id, here `<eos>`, which
+# the model takes for a word ([masks](05_masks.py)).
+
+# %%
+alone = model(source, target_input).log_softmax(-1)
+filled = torch.nn.functional.pad(source, (0, 5), value=pad_id)
+masked = model(filled, target_input).log_softmax(-1)
+unmasked = model(filled.masked_fill(filled == pad_id, eos_id), target_input).log_softmax(-1)
+torch.testing.assert_close(masked, alone, rtol=0, atol=1e-10)
+changed = (unmasked - alone).gather(-1, output[None, :, None]).abs().max().item()
+assert changed > 1e-3
+f"largest change of a token's log probability: {changed:.3f} without the mask, {(masked - alone).abs().max():.0e} with it"
+
+# %% [markdown]
+# ## Exercises
+#
+# 1. Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search and with a beam of
+#    4. Do they differ?
+
+# %% tags=["hide-cell"]
+sentence = "The black cat sat on the couch and the brown dog slept on the rug."
+by_size = {size: translator.translate([sentence], beam_size=size)[0] for size in (1, 4)}
+assert by_size[1].text == by_size[4].text
+by_size[4].text
+
+# %% [markdown]
+# 2. Is *this cat* really the most probable output of the toy? Try all outputs of up to four tokens.
+
+# %% tags=["hide-cell"]
+probabilities = {}
+for length in range(1, 5):
+    for output_tokens in product(range(3, 8), repeat=length - 1):
+        path = [bos_id, *output_tokens, eos_id]
+        probabilities[path[1:].__repr__()] = math.prod(table[a, b].item() for a, b in zip(path, path[1:]))
+
+assert math.isclose(sum(probabilities.values()), 1.0, rel_tol=1e-6)  # no output of the toy is longer
+best = max(probabilities, key=probabilities.get)
+assert best == str(list(by_beam.tokens))
+best, probabilities[best]
+
+# %% [markdown]
+# 3. Beam search with `beam_size=1` is greedy search. Why does the length penalty make no difference there? Check it.
+
+# %% tags=["hide-cell"]
+# The one hypothesis that lives is compared with no other: candidates of one step all have the same length, and the
+# search ends with the first <eos>.
+found = {beam_search(toy, beam_size=1, max_lengths=[5], length_penalty=alpha)[0][0].tokens for alpha in (0.0, 0.6, 2.0)}
+assert found == {by_greedy.tokens}
+found
+
+# %% [markdown]
+# 4. What does sampling become as the temperature goes to 0? And as it grows without bound?
+
+# %% tags=["hide-cell"]
+cold, hot = with_temperature(log_probs, 0.001), with_temperature(log_probs, 1e6)
+assert cold.argmax() == log_probs.argmax() and cold.max() > 0.999  # greedy search
+assert (hot - 1 / len(hot)).abs().max() < 1e-6  # all tokens alike, whatever the model thinks
+cold.max(), hot.min(), hot.max()
+
+# %% [markdown]
+# ## Next
+#
+# You have seen every part at work. [By hand](13_by_hand.py) computes a whole tiny Transformer, number by number, as you
+# could on paper. Or open the [beam of this chapter's sentence in the
+# explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=beam&beam=4).
