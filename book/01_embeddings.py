@@ -265,7 +265,8 @@ list(trace), from_library.shape
 from glassformer.model.embedding import InputEmbedding
 from glassformer.model.positions import Positions
 
-embedding = InputEmbedding(11, 512, Positions("none", 512, max_length=10), dropout=0.1).double().eval()
+no_positions = Positions("none", d_model=512, max_length=10)
+embedding = InputEmbedding(11, 512, no_positions, dropout=0.1).double().eval()
 by_hand = F.one_hot(batch, 11).double() @ embedding.tokens.weight * math.sqrt(512)
 torch.testing.assert_close(embedding(batch), by_hand, rtol=0, atol=1e-12)
 embedding(batch).shape
@@ -324,11 +325,9 @@ for axes, title in ((left, "the table E: token and id"), (right, "the sentence, 
 
 for place, id in enumerate(lit):
     start, end = (width - 0.3, lines.index(id)), (-0.7, place)
-    figure.add_artist(
-        ConnectionPatch(
-            start, end, "data", "data", axesA=left, axesB=right, annotation_clip=False, color=pictures.GREY, alpha=0.8
-        )
-    )
+    line = ConnectionPatch(start, end, "data", "data", axesA=left, axesB=right, color=pictures.GREY, alpha=0.8)
+    line.set_annotation_clip(False)
+    figure.add_artist(line)
 
 pictures.picture(
     figure,
@@ -352,13 +351,13 @@ cosines = unit @ unit.T  # (605, 605): each word against each
 
 def nearest(word, count=6):
     """Return the words whose rows have the largest cosine with this word's row."""
-    place = tokenizer.vocabulary.id(word)
-    found = [other for other in cosines[place].argsort(descending=True).tolist() if other != place]
-    return {tokenizer.vocabulary.tokens[other]: round(cosines[place, other].item(), 2) for other in found[:count]}
+    own = cosines[tokenizer.vocabulary.id(word)]
+    best = own.argsort(descending=True)[1 : count + 1].tolist()  # place 0 is the word itself
+    return {tokenizer.vocabulary.tokens[id]: round(own[id].item(), 2) for id in best}
 
 
 for word in ("cat", "tired", "three", "slept"):
-    print(word + ":", ", ".join(f"{other} {cosine}" for other, cosine in nearest(word).items()))
+    print(word, nearest(word))
 
 # %% [markdown]
 # What size would be chance? Two rows of 128 random numbers have a cosine of about $0 \pm 1/\sqrt{128}$, which is
@@ -367,7 +366,8 @@ for word in ("cat", "tired", "three", "slept"):
 # expected.
 
 # %% tags=["hide-input"]
-bars = {**nearest("cat", 7), "cats": cosines[tokenizer.vocabulary.id("cat"), tokenizer.vocabulary.id("cats")].item()}
+one, several = tokenizer.encode("cat cats")
+bars = {**nearest("cat", 7), "cats": cosines[one, several].item()}
 pictures.bars(
     {**bars, "chance (1/√128)": 128**-0.5},
     numbers=".2f",
@@ -401,7 +401,7 @@ means = {
     "two animals, different gender": between[animals & other_gender].mean().item(),
     "two nouns, different gender": between[other_gender].mean().item(),
 }
-assert means["two nouns, same gender in French"] > means["two nouns, different gender"] + 0.05
+assert between[same_gender].mean() > between[other_gender].mean() + 0.05
 {pair: round(mean, 2) for pair, mean in means.items()}
 
 # %% [markdown]
@@ -417,18 +417,19 @@ assert means["two nouns, same gender in French"] > means["two nouns, different g
 
 # %%
 shared = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
-assert shared.source.tokens.weight is shared.target.tokens.weight  # "is": the same object, not an equal copy
+# "is": the same object, not an equal copy
+assert shared.source.tokens.weight is shared.target.tokens.weight
 assert shared.output.weight is shared.target.tokens.weight
 
-config = gf.ModelConfig.preset("tiny", vocab_size=11, tie_embeddings=False, tie_output=False)
-separate = gf.Transformer(config)
+untied = {"tie_embeddings": False, "tie_output": False}
+separate = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11, **untied))
 assert separate.source.tokens.weight is not separate.target.tokens.weight
 assert separate.output.weight is not separate.target.tokens.weight
 
 # The demo has an English and a French vocabulary: the source stands alone, target and output are one.
 assert model.source.tokens.weight is not model.target.tokens.weight
 assert model.output.weight is model.target.tokens.weight
-model.source.tokens.weight.shape, model.target.tokens.weight.shape, model.output.weight.shape
+model.source.tokens.weight.shape, model.target.tokens.weight.shape
 
 # %% [markdown]
 # What does it save? We count the parameters of the paper's base model. The device "meta" gives tensors a shape
@@ -439,11 +440,12 @@ model.source.tokens.weight.shape, model.target.tokens.weight.shape, model.output
 def parameters(**choices):
     """Return the number of parameters of the paper's base model with these choices."""
     with torch.device("meta"):
-        base = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=37000, **choices))
+        config = gf.ModelConfig.preset("base", vocab_size=37000, **choices)
+        base = gf.Transformer(config)
     return sum(parameter.numel() for parameter in base.parameters())
 
 
-one, three = parameters(), parameters(tie_embeddings=False, tie_output=False)
+one, three = parameters(), parameters(**untied)
 assert one == 63_082_496
 assert three - one == 2 * 37000 * 512
 one, three
@@ -476,9 +478,15 @@ logits.std(), too_large.std()
 from glassformer.text.vectors import read_vectors
 
 entries = ["<pad>", "<bos>", "<eos>", "<unk>", "cat", "dog", "sat"]
+text = """\
+3 4
+cat 0.5 0.1 0.0 -0.2
+dog 0.4 0.2 0.0 -0.1
+zebra 0.3 0.3 0.9 0.0
+"""
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "tiny.vec"
-    path.write_text("3 4\ncat 0.5 0.1 0.0 -0.2\ndog 0.4 0.2 0.0 -0.1\nzebra 0.3 0.3 0.9 0.0\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     vectors, found = read_vectors(path, entries)
 
 vectors, found
@@ -487,15 +495,17 @@ vectors, found
 # Two words of the vocabulary were found, and "zebra" is not needed. `load_vectors` replaces the found rows only:
 
 # %%
-small = InputEmbedding(len(entries), 4, Positions("none", 4, max_length=10), dropout=0.0).eval()
+no_positions = Positions("none", d_model=4, max_length=10)
+small = InputEmbedding(len(entries), 4, no_positions, dropout=0.0).eval()
 before = small.tokens.weight.detach().clone()
 small.load_vectors(torch.from_numpy(vectors), torch.from_numpy(found), freeze=True)
 after = small.tokens.weight.detach()
 assert torch.equal(after[4], torch.tensor([0.5, 0.1, 0.0, -0.2]))
 assert torch.equal(after[[0, 1, 2, 3, 6]], before[[0, 1, 2, 3, 6]])
 assert not small.tokens.weight.requires_grad  # frozen: training does not change it
-torch.testing.assert_close(small(torch.tensor([[4]]))[0, 0], torch.tensor([1.0, 0.2, 0.0, -0.4]))
-small(torch.tensor([[4]]))  # "cat", times √4
+scaled = small(torch.tensor([[4]]))[0, 0]  # "cat", times √4
+torch.testing.assert_close(scaled, torch.tensor([1.0, 0.2, 0.0, -0.4]))
+scaled
 
 # %% [markdown]
 # For a whole model that is `model.source.load_vectors(…)`. In a recipe, the file that describes a training, it is a
@@ -516,7 +526,8 @@ small(torch.tensor([[4]]))  # "cat", times √4
 #
 # `<pad>` has a row like any other id, and the lookup copies it. It does no harm, because a *mask* keeps other
 # positions from looking there ([masks](05_masks.py)), and the loss does not count what is predicted there. So nothing
-# ever pushes the source's padding row: its gradient is exactly 0.
+# ever pushes the source's padding row: its gradient, which says how a number should change in
+# [training](11_training.py), is exactly 0.
 
 # %%
 sources = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])  # the second is shorter: twice <pad>
@@ -557,7 +568,11 @@ sizes = {
     "N(0, 1/512), × √512": table * math.sqrt(512),
     "N(0, 1/512), no factor": table,
 }
-shares = {name: 100 * (in_position / (rows.square().mean() + in_position)).item() for name, rows in sizes.items()}
+shares = {}
+for name, rows in sizes.items():
+    in_words = rows.square().mean()
+    shares[name] = 100 * (in_position / (in_words + in_position)).item()
+
 assert shares["N(0, 1), × √512"] < 0.2
 assert 30 < shares["N(0, 1/512), × √512"] < 37
 assert shares["N(0, 1/512), no factor"] > 99
@@ -598,7 +613,7 @@ right.text, broken.text[:60]
 # what it expected ([errata](errata.py#off-by-one-in-the-vocabulary)):
 
 # %%
-ten_rows = InputEmbedding(10, 4, Positions("none", 4, max_length=10), dropout=0.0)
+ten_rows = InputEmbedding(10, 4, no_positions, dropout=0.0)
 try:
     ten_rows(torch.tensor([[1, 10]]))
 except gf.VocabularyError as error:
@@ -626,7 +641,8 @@ assert cat @ cat > 50
 torch.testing.assert_close((2 * cat) @ dog, 2 * (cat @ dog))
 cosine = F.cosine_similarity(cat, dog, dim=0)
 torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
-print(f"cat · cat = {cat @ cat:.1f}   cat · dog = {cat @ dog:.1f}   (2 cat) · dog = {(2 * cat) @ dog:.1f}")
+print(f"cat · cat = {cat @ cat:.1f}   cat · dog = {cat @ dog:.1f}")
+print(f"(2 cat) · dog = {(2 * cat) @ dog:.1f}")
 print(f"cosine of cat and dog = {cosine:.3f}, and of (2 cat) and dog the same")
 
 # %% [markdown]
@@ -653,14 +669,14 @@ def ids_of(vectors):
 
 
 assert ids_of(x).tolist() == source.tolist()
-assert ids_of(E * math.sqrt(d_model)).tolist() == list(range(605))  # it works for each entry of the vocabulary
+assert ids_of(E * math.sqrt(d_model)).tolist() == list(range(605))  # each entry is found
 tokenizer.tokens(ids_of(x).tolist())
 
 # %% [markdown]
 # **3.** Add the one-hot vectors of a sentence up before you multiply by $E$. What do you get, and what has been lost?
 
 # %% tags=["hide-cell"]
-counts = F.one_hot(source, len(E)).double().sum(dim=0)  # how often each word occurs: a "bag of words"
+counts = F.one_hot(source, len(E)).double().sum(dim=0)  # how often each word occurs
 torch.testing.assert_close(counts @ E, looked_up.sum(dim=0))
 turned_round = source.flip(0)
 assert torch.equal(counts, F.one_hot(turned_round, len(E)).double().sum(dim=0))
@@ -673,10 +689,11 @@ assert torch.equal(counts, F.one_hot(turned_round, len(E)).double().sum(dim=0))
 # %% tags=["hide-cell"]
 weights = torch.randn(11, 4, dtype=torch.float64, requires_grad=True)
 arriving = torch.randn(4, 4, dtype=torch.float64)
-(weights[sequence] * arriving).sum().backward()  # "arriving" is the gradient at weights[sequence]
+(weights[sequence] * arriving).sum().backward()  # the gradient at weights[sequence] is arriving
 torch.testing.assert_close(weights.grad, one_hots.T @ arriving)
-torch.testing.assert_close(weights.grad[7], arriving[1] + arriving[2])  # 7 occurs twice: both are added up
-assert weights.grad.ne(0).any(dim=1).nonzero().flatten().tolist() == [1, 3, 7]  # the rows of [1, 7, 7, 3] alone
+torch.testing.assert_close(weights.grad[7], arriving[1] + arriving[2])  # 7 occurs twice
+changed = weights.grad.ne(0).any(dim=1).nonzero().flatten()
+assert changed.tolist() == [1, 3, 7]  # only the rows of [1, 7, 7, 3]
 weights.grad
 
 # %% [markdown]
