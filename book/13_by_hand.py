@@ -408,7 +408,8 @@ pencil(
 # ### The decoder's masked self-attention
 #
 # The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`:
-# that word is the answer it is asked for. Its score is −∞ before the softmax, so its weight is exactly 0.
+# that word is the answer it is asked for. Its score is −∞ before the softmax, so its weight is exactly 0. (The tables
+# of scores show them before the mask is laid on them, as the library's point of that name does.)
 
 # %%
 point["target.embedding"] = E[target_input] * 2

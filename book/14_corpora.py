@@ -262,7 +262,7 @@ def clean(source, target, held_out):
 good, faulty = clean(corpus.source, corpus.target, {clean_text(english) for english, _ in test})
 found = {kind: len(several) for kind, several in faulty.items()}
 for kind, count in sorted(found.items()):
-    print(f"{kind:20} {count:3} found, {planted[kind]:3} planted; such as {str(faulty[kind][0])[:44]}")
+    print(f"{kind:20} {count:3} found, {planted[kind]:3} planted; such as {faulty[kind][0][0][:36]!r}")
 
 recomposed = sum(clean_text(line) != " ".join(line.split()) for line in corpus.target)
 print(f"and {recomposed} lines with decomposed letters, which are mended, not left out")
@@ -297,7 +297,7 @@ pictures.picture(figure, "a cloud of good pairs along the diagonal, pairs with o
 # is missing on the other side, even the lengths agree. What gives it away is that long sentences no longer have long
 # translations. The **correlation** of the two lengths is near 1 if they rise and fall together, near 0 if they have
 # nothing to do with each other. Measure it in windows of 200 lines; the second file here lost the line after its
-# first 1 500.
+# first 1500.
 
 # %%
 english, french = map(list, zip(*good))
@@ -314,10 +314,10 @@ def agreement(source, target, window=200):
 right, wrong = agreement(english, french), agreement(english, slipped)
 assert min(right) > 0.6
 assert max(wrong[8:]) < 0.35
-print(*(f"{value:.2f}" for value in wrong))
+print(*(f"{value:.1f}" for value in wrong))
 
 # %% [markdown]
-# Look for the cliff: it stands in the window that begins with line 1 400.
+# Look for the cliff: it stands in the window that begins with line 1400.
 
 # %% tags=["hide-input"]
 begins = [200 * number for number in range(len(right))]
@@ -418,6 +418,7 @@ for one, (name, plan) in zip(axes, (("random", at_random), ("sorted by length", 
         xticks=range(0, 21, 5),
         yticks=[],
     )
+
 pictures.picture(figure, "a random batch has a ragged edge with much padding, a sorted one has almost none")
 
 # %% [markdown]
