@@ -48,24 +48,24 @@ for place, word in enumerate(target_words):
 # ## The intuition
 #
 # A decoder that writes the next French word has to know two things: *which word* of the source it is at, and *what
-# form* the French word has to take. The first is what an alignment says. The second may stand elsewhere: "the" becomes
-# "le" or "la" according to the noun behind it, and "it" becomes "il" or "elle" according to a noun far in front of it.
-# Attention serves the next word. It has not been asked to draw lines. So expect it to be an alignment where both
-# questions have one answer, and something else where they have two.
+# form* the French word has to take. The first is what an alignment says. The second may stand elsewhere: "the"
+# becomes "le" or "la" according to the noun behind it, and "it" becomes "il" or "elle" according to a noun far in
+# front of it. Attention serves the next word. It has not been asked to draw lines. So expect it to be an alignment
+# where both questions have one answer, and something else where they have two.
 #
-# There is one more trap. A decoder reads a word and writes the next one. The row of weights that belongs to "chat": is it
-# that of the step that *writes* "chat" (and reads "le"), or that of the step that *reads* "chat" (and writes
+# There is one more trap. A decoder reads a word and writes the next one. The row of weights that belongs to "chat":
+# is it that of the step that *writes* "chat" (and reads "le"), or that of the step that *reads* "chat" (and writes
 # "dormait")? We try both.
 #
 # ## The mathematics
 #
 # For one sentence, let $G$ be the grammar's links, pairs $(s, t)$ of a source word and a target word, and $A$ the
-# links that we read off attention: for each target word $t$ the one source token with the largest weight. The simplest
-# measure is the share of target words whose link is right, that is, in $G$.
+# links that we read off attention: for each target word $t$ the one source token with the largest weight. The
+# simplest measure is the share of target words whose link is right, that is, in $G$.
 #
-# The usual measure is the *alignment error rate* (Och and Ney 2003). Some links are not as sure as others: in "next to" →
-# "à côté de" the grammar links all three words to both. So let $S$, the *sure* links, be those of target words with
-# exactly one origin. Then
+# The usual measure is the *alignment error rate* (Och and Ney 2003). Some links are not as sure as others: in "next
+# to" → "à côté de" the grammar links all three words to both. So let $S$, the *sure* links, be those of target words
+# with exactly one origin. Then
 #
 # $$\mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap G|}{|A| + |S|}$$
 #
@@ -73,8 +73,8 @@ for place, word in enumerate(target_words):
 #
 # ## Line by line
 #
-# The demo's model reads the source, and in the decoder the right translation, one place shifted. We record the weights
-# of the cross-attention in both decoder layers.
+# The demo's model reads the source, and in the decoder the right translation, one place shifted. We record the
+# weights of the cross-attention in both decoder layers.
 
 # %%
 config = model.config
@@ -87,8 +87,8 @@ for name, weights in trace.items():
     print(name, tuple(weights.shape))  # (sentences, heads, steps, source tokens)
 
 # %% [markdown]
-# The mean over the heads of the last layer is one matrix: a row for each step, a column for each source token. Row $t$
-# is the step that writes word $t$; the last row writes `<eos>`, which ends the sentence.
+# The mean over the heads of the last layer is one matrix: a row for each step, a column for each source token. Row
+# $t$ is the step that writes word $t$; the last row writes `<eos>`, which ends the sentence.
 
 # %%
 last = trace["decoder.layers.1.cross_attention.weights"][0].mean(0)
@@ -106,8 +106,8 @@ f"{sum(hits)} of {len(hits)} right"
 # %% [markdown]
 # ## The same from the library
 #
-# `Translator.explain` returns this matrix with a translation, and `glassformer translate --explain` prints it. Note what its
-# documentation promises: how much cross-attention *looks* at each token. It does not promise an alignment.
+# `Translator.explain` returns this matrix with a translation, and `glassformer translate --explain` prints it. Note
+# what its documentation promises: how much cross-attention *looks* at each token. It does not promise an alignment.
 
 # %%
 explained = translator.explain(example.source)
@@ -152,8 +152,8 @@ framed(
 )
 
 # %% [markdown]
-# Now the same rows, read with the other rule: the row of the step that *reads* the word, one further down. Almost every
-# dark cell has left its frame.
+# Now the same rows, read with the other rule: the row of the step that *reads* the word, one further down. Almost
+# every dark cell has left its frame.
 
 # %% tags=["hide-input"]
 framed(
@@ -169,14 +169,14 @@ framed(
 #
 # ## The experiment
 #
-# One sentence proves nothing. [measure/alignment.py](measure/alignment.py) does the same with 500 sentences of the test
-# split, for three models that were trained like the demo's with other seeds. It compares every head of both layers, the mean
-# over the heads of a layer, and the mean over all. The *best head* is chosen by 500 other sentences (the validation split), so that
-# it cannot be good by luck. "With contents" weighs each key not by its weight alone but by the length of the vector that it
-# adds to the stream, weight · value · $W^O$ (Kobayashi et al. 2020).
+# One sentence proves nothing. [measure/alignment.py](measure/alignment.py) does the same with 500 sentences of the
+# test split, for three models that were trained like the demo's with other seeds. It compares every head of both
+# layers, the mean over the heads of a layer, and the mean over all. The *best head* is chosen by 500 other sentences
+# (the validation split), so that it cannot be good by luck. "With contents" weighs each key not by its weight alone
+# but by the length of the vector that it adds to the stream, weight · value · $W^O$ (Kobayashi et al. 2020).
 #
-# Two answers that never look at the model show how hard the task is. *Uniform* looks anywhere. *Diagonal* draws a straight line
-# from the first word to the last: English and French have much the same order here.
+# Two answers that never look at the model show how hard the task is. *Uniform* looks anywhere. *Diagonal* draws a
+# straight line from the first word to the last: English and French have much the same order here.
 
 # %%
 measured = json.loads(Path("results/alignment.json").read_text(encoding="utf-8"))
@@ -211,7 +211,8 @@ print(
 )
 
 # %% [markdown]
-# Each bar is the mean of three models, and the dots are the models. Compare the bars with the second one, the diagonal.
+# Each bar is the mean of three models, and the dots are the models. Compare the bars with the second one, the
+# diagonal.
 
 # %% tags=["hide-input"]
 pictures.bars(
@@ -226,13 +227,15 @@ pictures.bars(
 # %% [markdown]
 # What it says:
 #
-# - At the step that writes a word, the last layer is a fair alignment: more than four words of five, with an error rate between 13 and 20 %.
-# - **It is not as far above the diagonal as it looks.** A straight line gets 71 %, and the first layer, with all heads together, is
-#   worse than that.
+# - At the step that writes a word, the last layer is a fair alignment: more than four words of five, with an error
+#   rate between 13 and 20 %.
+# - **It is not as far above the diagonal as it looks.** A straight line gets 71 %, and the first layer, with all
+#   heads together, is worse than that.
 # - No single head is *the* alignment head. The mean over all heads is as good as the best of them or better.
 # - The length of what is added tells a little more than the weight alone.
 #
-# The next picture has one dot for each head: eight in each layer of each of the three models. Look at how wide the spread is.
+# The next picture has one dot for each head: eight in each layer of each of the three models. Look at how wide the
+# spread is.
 
 # %%
 assert min(map(min, (right_of("writes", "layer 1"), shown["best head"]))) > 79
@@ -270,9 +273,9 @@ pictures.picture(
 # %% [markdown]
 # ## Where it is wrong
 #
-# The errors are not spread evenly. Sort the target words by kind: articles ("le", "une", "du"), the two halves of a negation
-# ("n'…pas"), pronouns ("il", "elle"), auxiliaries ("a", "est", "était"), the full stop, and all the rest, which are mostly nouns,
-# verbs and adjectives.
+# The errors are not spread evenly. Sort the target words by kind: articles ("le", "une", "du"), the two halves of a
+# negation ("n'…pas"), pronouns ("il", "elle"), auxiliaries ("a", "est", "était"), the full stop, and all the rest,
+# which are mostly nouns, verbs and adjectives.
 
 # %%
 KINDS = ("content", "article", "auxiliary", "negation", "pronoun", "full stop")
@@ -298,15 +301,16 @@ pictures.bars(
 # %% [markdown]
 # Each kind has its own story, and it is the one that the intuition promised:
 #
-# - **Pronouns** look at "it" in about half of the cases only. The word that is being translated is "it", but what decides between
-#   "il" and "elle" stands elsewhere: a noun further to the left, and the adjective that says which noun. The
-#   [pronoun experiment](pronoun.py) follows this up.
-# - **Articles** that miss their "the" look at one of the next two words: the noun, or an adjective on the way to it. The noun has
-#   the gender.
-# - **Auxiliaries** ("a", "est") that miss look at one of the next two words, where the verb stands, which decides between them,
-#   or at the two words before, where its subject is.
-# - **The full stop** is the clearest case of a habit: one model looks at the English full stop always, one never, and one in a
-#   quarter of the cases. The others look at `<eos>`. Both tell that the sentence is over; nothing in training prefers one.
+# - **Pronouns** look at "it" in about half of the cases only. The word that is being translated is "it", but what
+#   decides between "il" and "elle" stands elsewhere: a noun further to the left, and the adjective that says which
+#   noun. The [pronoun experiment](pronoun.py) follows this up.
+# - **Articles** that miss their "the" look at one of the next two words: the noun, or an adjective on the way to it.
+#   The noun has the gender.
+# - **Auxiliaries** ("a", "est") that miss look at one of the next two words, where the verb stands, which decides
+#   between them, or at the two words before, where its subject is.
+# - **The full stop** is the clearest case of a habit: one model looks at the English full stop always, one never, and
+#   one in a quarter of the cases. The others look at `<eos>`. Both tell that the sentence is over; nothing in
+#   training prefers one.
 # - **Negation** is right in the mean over the heads, because "n't" is the one word that tells of both "n'" and "pas".
 
 # %%
@@ -320,23 +324,23 @@ assert max(right_by_kind["full stop"]) > 99
 #
 # Three claims that you may meet, and what these models say:
 #
-# - *"Attention shows which word is being translated."* Mostly, in the last layer, at the right step. It is a summary of what
-#   the next word needs, and with pronouns that differs in half of the cases. In the first layer it is not even as good as a
-#   straight line.
-# - *"Take the row in which the word is read."* For deeper models that has been found to be better (Chen et al. 2020, "Accurate
-#   Word Alignment Induction from Neural Machine Translation"). **It does not hold here**: in two layers, the step that reads a
-#   word is already busy with the next one, and in the last layer it is right no more often than chance. Which row to take has to be tried for each
-#   model.
-# - *"A look at some heat maps will do."* A diagonal looks like an alignment to the eye. Without a baseline the first layer's 63 %
-#   would be good news.
+# - *"Attention shows which word is being translated."* Mostly, in the last layer, at the right step. It is a summary
+#   of what the next word needs, and with pronouns that differs in half of the cases. In the first layer it is not
+#   even as good as a straight line.
+# - *"Take the row in which the word is read."* For deeper models that has been found to be better (Chen et al. 2020,
+#   "Accurate Word Alignment Induction from Neural Machine Translation"). **It does not hold here**: in two layers,
+#   the step that reads a word is already busy with the next one, and in the last layer it is right no more often than
+#   chance. Which row to take has to be tried for each model.
+# - *"A look at some heat maps will do."* A diagonal looks like an alignment to the eye. Without a baseline the first
+#   layer's 63 % would be good news.
 #
-# An error of one row is also easy to write: whoever draws the decoder's *input* words beside the rows has shifted all labels by one. The
-# [errata](../errata.py#shifted-target) have the same slip in training, where it is far worse.
+# An error of one row is also easy to write: whoever draws the decoder's *input* words beside the rows has shifted all
+# labels by one. The [errata](../errata.py#shifted-target) have the same slip in training, where it is far worse.
 #
 # ## Exercises
 #
-# **1.** A target word has $k$ origins among $n$ source words. How often does a uniform guess hit one? Compute the expected share
-# for our sentence.
+# **1.** A target word has $k$ origins among $n$ source words. How often does a uniform guess hit one? Compute the
+# expected share for our sentence.
 
 # %% tags=["hide-cell"]
 n = len(source_words)
@@ -383,6 +387,6 @@ round(writes, 1), round(reads, 1)
 # %% [markdown]
 # ## Next
 #
-# If attention is not quite where a word comes from, is it at least what *matters*?
-# [Does attention equal importance?](importance.py) hides words and looks at what happens. What cross-attention is made of is in
-# [the decoder](../09_decoder.py).
+# If attention is not quite where a word comes from, is it at least what *matters*? [Does attention equal
+# importance?](importance.py) hides words and looks at what happens. What cross-attention is made of is in [the
+# decoder](../09_decoder.py).

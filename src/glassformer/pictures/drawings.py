@@ -179,9 +179,10 @@ def bars(
     for place, (value, spread) in zip(places, both, strict=True):
         colour = ORANGE if value < 0 else BLUE
         axes.barh(place, value, color=colour, alpha=0.75, height=0.68, xerr=spread or None, error_kw={"linewidth": 1.2})
+        ends = [value + spread, value - spread, *(points or {}).get(names[place], ())]
         axes.annotate(
             _minus(format(value, numbers)),
-            (value + (spread if value >= 0 else -spread), place),
+            (max(ends) if value >= 0 else min(ends), place),  # beside what is furthest out
             (4 if value >= 0 else -4, 0),
             textcoords="offset points",
             va="center",
