@@ -84,7 +84,8 @@ torch.set_printoptions(precision=4, sci_mode=False)
 #
 # The fraction is about the size of 1 whatever the size of the gradient: Adam looks at directions.
 #
-# **Learning rate** (§5.3, equation 3). It rises for `warmup` steps along a line, then falls with the root of the step:
+# **Learning rate** (§5.3, equation 3). It rises for `warmup` steps along a line, then falls with the root of the
+# step:
 #
 # $$\eta_t = d_{\mathrm{model}}^{-0.5} \cdot \min\left(t^{-0.5},\; t \cdot \mathrm{warmup}^{-1.5}\right)$$
 #
@@ -108,8 +109,9 @@ assert round(peak, 5) == 7.0e-4
 peak
 
 # %% [markdown]
-# So the base model's highest learning rate is 7.0e-4, reached at step 4000. In the picture, look at two things: a wider
-# model (orange) gets a lower rate at each step, and a shorter warm-up (green) gives an earlier and higher peak.
+# So the base model's highest learning rate is 7.0e-4, reached at step 4000. In the picture, look at two things: a
+# wider model (orange) gets a lower rate at each step, and a shorter warm-up (green) gives an earlier and higher peak.
+# Once the warm-up is over, it no longer matters how long it was: the curves of one width become one.
 
 # %% tags=["hide-input"]
 shown = np.arange(1, 20_001, 50)
@@ -150,9 +152,9 @@ print(target_output[0])
 source.shape, target_input.shape, target_output.shape
 
 # %% [markdown]
-# Read the last two rows as columns: having read the 1, say the next symbol; having read that, say the one after it. The
-# mask that keeps the decoder from reading ahead (the [causal mask](05_masks.py)) is made inside the model, and so is the
-# padding mask. Their shapes for this batch:
+# Read the last two rows as columns: having read the 1, say the next symbol; having read that, say the one after it.
+# The mask that keeps the decoder from reading ahead (the [causal mask](05_masks.py)) is made inside the model, and so
+# is the padding mask. Their shapes for this batch:
 
 # %%
 padding_mask = (source != 0)[:, None]  # (30, 1, 10): True = may attend
@@ -163,8 +165,8 @@ padding_mask.shape, target_mask.shape, real_tokens
 # %% [markdown]
 # ### The model
 #
-# The paper's base model is 512 wide and has 6 + 6 layers. Copying needs much less: 64 wide, 4 heads, one encoder layer,
-# one decoder layer. The forward pass gives *logits*, which a softmax turns into probabilities.
+# The paper's base model is 512 wide and has 6 + 6 layers. Copying needs much less: 64 wide, 4 heads, one encoder
+# layer, one decoder layer. The forward pass gives *logits*, which a softmax turns into probabilities.
 
 # %%
 config = gf.ModelConfig(vocab_size=11, d_model=64, heads=4, d_ff=128, encoder_layers=1, decoder_layers=1, dropout=0.1)
@@ -176,8 +178,8 @@ logits.shape, sum(parameter.numel() for parameter in model.parameters())
 # %% [markdown]
 # ### The loss
 #
-# The three lines of the formula, then torch's own function, then the library's, which starts from the decoder's output
-# (`hidden`, before the last matrix) to save memory. All three agree.
+# The three lines of the formula, then torch's own function, then the library's, which starts from the decoder's
+# output (`hidden`, before the last matrix) to save memory. All three agree.
 
 # %%
 model.double().eval()  # float64 and no dropout, to compare exactly
@@ -195,8 +197,8 @@ torch.testing.assert_close(library / 270, loss)  # the library's is the sum over
 loss.item(), math.log(11)
 
 # %% [markdown]
-# A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4; a fresh one is near that, or somewhat worse.
-# And the floor, for perfect predictions:
+# A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4. A fresh one is worse: it does not know
+# anything, but is rather sure of it. And the floor, for perfect predictions:
 
 
 # %%
@@ -236,12 +238,14 @@ before = weight.detach().clone()
 optimiser = torch.optim.Adam(model.parameters(), lr=eta, betas=(0.9, 0.98), eps=1e-9)
 optimiser.step()
 torch.testing.assert_close(weight.detach(), stepped)
-eta, (weight - before)[0, :4]
+moved = (weight.detach() - before) / eta  # in learning rates
+assert (moved.abs() - 1).abs().max() < 1e-2
+eta, moved[0, :4]
 
 # %% [markdown]
 # Compare the last row with the gradient above: the gradients differ in size, yet each parameter has moved by one
-# learning rate, up or down. This is why training starts with a tiny rate: at the first steps Adam has seen too little
-# to know which directions matter.
+# learning rate, against the sign of its gradient. This is why training starts with a tiny rate: at the first steps
+# Adam has seen too little to know which directions matter.
 #
 # ### The loop
 #
@@ -281,8 +285,8 @@ def train(model, batch_count, make=lambda batch: (batch, batch[:, :-1], batch[:,
 
 # %% [markdown]
 # `make` says what the model reads and what it is to say, and `after` looks on: both are there for experiments below.
-# Here `after` measures the accuracy every 100 steps, and notes how the decoder's cross-attention looks at one sequence
-# that is easy to read. (*Cross-attention* is where the decoder [reads the source](09_decoder.py).)
+# Here `after` measures the accuracy every 100 steps, and notes how the decoder's cross-attention looks at one
+# sequence that is easy to read. (*Cross-attention* is where the decoder [reads the source](09_decoder.py).)
 
 # %%
 looked_at = torch.tensor([[1, 7, 3, 9, 2, 10, 5, 8, 4, 6]])
@@ -308,7 +312,8 @@ losses = train(model, 40 * 20, after=look)
 solved
 
 # %% [markdown]
-# Solved? A last look, at 1000 fresh sequences (there are a thousand million, so it has hardly seen any of them before):
+# Solved? A last look, at 1000 fresh sequences (there are a thousand million, so it has hardly seen any of them
+# before):
 
 # %%
 final = accuracy(model, draw(1000))
@@ -316,8 +321,10 @@ assert final >= 0.99
 final
 
 # %% [markdown]
-# The loss falls from above ln 11 to the floor, which is the dotted line. It stays a little above it, because dropout
-# disturbs the model while it trains. The jagged look is usual: each batch is another one.
+# In the picture, look for three stretches: within twenty steps the model learns that it knows nothing (orange line:
+# all ids equally probable). For a while little happens. Then it finds out how to look things up in the source, and
+# the loss falls to its floor (green line). It stays a little above, because dropout disturbs the model while it
+# trains.
 
 # %% tags=["hide-input"]
 steps_done = np.arange(1, len(losses) + 1)
@@ -337,8 +344,8 @@ pictures.curves(
 # ### What the cross-attention has learnt
 #
 # Each row is a symbol that is about to be written, each column a symbol of the source, and the darker the cell, the
-# more the decoder looks there (the mean over the four heads). Move the slider: at first it looks everywhere alike. Then
-# a diagonal appears: to write the fourth symbol, look at the fourth. Nobody told the model so.
+# more the decoder looks there (the mean over the four heads). Move the slider: at first it looks everywhere alike.
+# Then a diagonal appears: to write the fourth symbol, look at the fourth. Nobody told the model so.
 
 # %% tags=["hide-input"]
 symbols = [str(symbol) for symbol in looked_at[0].tolist()]
@@ -374,9 +381,10 @@ on_diagonal
 #
 # ### Step by step: a generator of reports
 #
-# `gf.training.steps` is the same loop as a generator: each time that you ask it, it changes the weights once and yields
-# a report. Whoever drives it prints, plots, or stops by no longer asking. It reads `Examples`, which are lists of ids
-# with `<eos>` (id 2, the end-of-sequence token) at their end, and makes batches that begin with `<bos>` (id 1).
+# `gf.training.steps` is the same loop as a generator: each time that you ask it, it changes the weights once and
+# yields a report. Whoever drives it prints, plots, or stops by no longer asking. It reads `Examples`, which are lists
+# of ids with `<eos>` (id 2, the end-of-sequence token) at their end, and makes batches that begin with `<bos>` (id
+# 1).
 
 # %%
 numbers = np.random.default_rng(1)
@@ -421,9 +429,9 @@ len(by_hand), reports[-1].reason
 # %% [markdown]
 # ### A whole run
 #
-# `gf.train` does everything around it: it draws or reads a corpus, makes the vocabulary, trains, validates, and writes
-# checkpoints. `"copy"` names a [recipe](../src/glassformer/recipes/copy.toml); each override changes one setting. Twelve
-# steps are far too few to learn anything; leave that override out, and the task is solved in less than a minute.
+# `gf.train` does everything around it: it draws or reads a corpus, makes the vocabulary, trains, validates, and
+# writes checkpoints. `"copy"` names a recipe, `recipes/copy.toml`; each override changes one setting. Twelve steps
+# are far too few to learn anything; leave that override out, and the task is solved in less than a minute.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -446,8 +454,8 @@ files
 #
 # ## English–French: the diary of a run
 #
-# The demo's model was trained by `make demo`: 120 000 sentence pairs, 1800 steps, not quite four minutes on two cores.
-# Its training left a log, one line for each report.
+# The demo's model was trained by `make demo`: 120 000 sentence pairs, 1800 steps, not quite four minutes on two
+# cores. Its training left a log, one line for each report.
 
 # %%
 log = [json.loads(line) for line in Path("../runs/demo/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -508,24 +516,25 @@ assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle éta
 # %% [markdown]
 # Read it from top to bottom:
 #
-# - **Step 32**: frequent tokens and an end. The model has learnt how often words occur, and no more. It does not look at
-#   the source yet.
+# - **Step 32**: frequent tokens and an end. The model has learnt how often words occur, and no more. It does not look
+#   at the source yet.
 # - **Step 64**: pieces of French, from *Le … pas* to *trop*. The frame of the sentence is there; of its content,
 #   nothing.
-# - **Step 128**: the whole shape, the animal, and *wide*. But it is a brook (*ruisseau*) that is not crossed: the right
-#   kind of word in the right place, and the wrong one.
+# - **Step 128**: the whole shape, the animal, and *wide*. But it is a brook (*ruisseau*) that is not crossed: the
+#   right kind of word in the right place, and the wrong one.
 # - **Step 256**: all words are right, but one: *il* is "it" for the animal, and the animal is not too wide.
 # - **Step 512**: *elle*, for *la rue*. To know which word "it" means takes the model longest.
 #
 # From the frequent to the rare, from the near to the far. In the explorer, you can play this training back, with the
-# attention of each snapshot:
-# [the same sentence over the training](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=training).
+# attention of each snapshot: [the same sentence over the
+# training](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=training).
 #
 # ## Batches of about equal length
 #
 # A batch is a rectangle: shorter sentences are filled up with padding. Work on padding is wasted. So the paper puts
-# sentence pairs of about equal length together, and fills each batch to about 25 000 source and 25 000 target *tokens*
-# rather than to a number of sentences (§5.1). Count it on 2000 pairs of our grammar, with 3000 tokens a batch:
+# sentence pairs of about equal length together, and fills each batch to about 25 000 source and 25 000 target
+# *tokens* rather than to a number of sentences (§5.1). Count it on 2000 pairs of our grammar, with 3000 tokens a
+# batch:
 
 # %%
 pairs = english_french(1, train=2000, valid=10, test=10, unseen=10, pairs=3, senses=1, longer=3).splits["train"]
@@ -575,12 +584,13 @@ parameters, sorted(state)
 # ## Seeds, resuming, overfitting, averaging
 #
 # **Seeds.** A training draws at random three times: the first weights, the order of the batches, and what dropout
-# leaves out. Fix the seed, and the same machine gives the same losses to the last bit. Another seed gives another run:
-# compare two settings over several seeds before you believe a small difference.
+# leaves out. Fix the seed, and the same machine gives the same losses to the last bit. Another seed gives another
+# run: compare two settings over several seeds before you believe a small difference.
 #
 # **Resuming.** To go on exactly, the weights are not enough: Adam's means, the number of the step, the place in the
-# epoch and the state of the random numbers belong to a checkpoint ([training/checkpoint.py](../src/glassformer/training/checkpoint.py#Checkpoints)).
-# With all of it, 4 + 4 steps are 8 steps:
+# epoch and the state of the random numbers belong to a checkpoint
+# ([training/checkpoint.py](../src/glassformer/training/checkpoint.py#Checkpoints)). With all of it, 4 + 4 steps are 8
+# steps:
 
 
 # %%
@@ -612,13 +622,16 @@ assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 [f"{a - b:+.4f}" for a, b in zip(forgetful, whole)]
 
 # %% [markdown]
+# Look at the last three: an Adam that starts anew in the middle moves every parameter by a full learning rate, as at
+# the first step, but the rate is no longer tiny. The loss jumps up.
+#
 # **Overfitting.** A model with enough parameters can learn its training sentences by heart. You see it when the
 # training loss falls on while the *validation* loss, on sentences that it does not train on, rises. That is what
-# validation is for: `gf.train` keeps the weights of the best one. Dropout, label smoothing and above all more data help.
-# The copy training above could not overfit: it never saw a sequence twice.
+# validation is for: `gf.train` keeps the weights of the best one. Dropout, label smoothing and above all more data
+# help. The copy training above could not overfit: it never saw a sequence twice.
 #
-# **Averaging.** The paper's reported models are the mean of the last 5 checkpoints (base) or the last 20 (big) (§6.1):
-# each parameter's mean, which takes out some of the last steps' noise. By hand it is one line:
+# **Averaging.** The paper's reported models are the mean of the last 5 checkpoints (base) or the last 20 (big)
+# (§6.1): each parameter's mean, which takes out some of the last steps' noise. By hand it is one line:
 
 # %%
 folders = sorted(Path("../runs/demo/checkpoints").glob("step-*"))[-5:]
@@ -654,8 +667,8 @@ f"loss {wrong:.2f} (right training {right:.2f}, floor {floor(11):.2f}); symbols 
 
 # %% [markdown]
 # The loss falls faster than in the right training, down to the floor. And nothing is copied: the model has learnt to
-# repeat the token that it has just read. Without smoothing, the loss would go to 0. A loss that is too good deserves a
-# look at some translations.
+# repeat the token that it has just read. Without smoothing, the loss would go to 0. A loss that is too good deserves
+# a look at some translations.
 #
 # ### Padding in the loss
 #
@@ -673,8 +686,8 @@ assert math.isclose(with_padding.item(), 13 / 20 * math.log(11), rel_tol=1e-6)
 with_padding.item(), without.item()
 
 # %% [markdown]
-# With padding counted, the loss looks a third better, for nothing. The share of padding changes from batch to batch, so
-# such a loss cannot even be compared with itself, and part of the model's effort goes into predicting padding.
+# With padding counted, the loss looks a third better, for nothing. The share of padding changes from batch to batch,
+# so such a loss cannot even be compared with itself, and part of the model's effort goes into predicting padding.
 #
 # ### Dropout that stays on
 #
@@ -699,9 +712,10 @@ assert torch.equal(*in_evaluation)
 # %% [markdown]
 # ### Heads in a plain list
 #
-# torch finds the parameters of modules that are attributes, or in an `nn.ModuleList`. In a Python list they are out of
-# sight: `parameters()` leaves them out, so that the optimiser never moves them and no checkpoint keeps them. All runs,
-# and the loss even falls, as the other parts learn around random heads ([errata](errata.py#heads-in-a-plain-list)).
+# torch finds the parameters of modules that are attributes, or in an `nn.ModuleList`. In a Python list they are out
+# of sight: `parameters()` leaves them out, so that the optimiser never moves them and no checkpoint keeps them. All
+# runs, and the loss even falls, as the other parts learn around random heads
+# ([errata](errata.py#heads-in-a-plain-list)).
 
 
 # %%

@@ -26,6 +26,7 @@ import copy
 import math
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 
@@ -52,12 +53,12 @@ pad_id, bos_id, eos_id = 0, 1, 2
 # ## The intuition
 #
 # The encoder reads the source once. What it hands over, the *memory*, stays as it is. Then the decoder writes. It
-# starts with `<bos>` (begin of sequence), and each token that it writes becomes part of what it reads at the next step.
-# When it writes `<eos>` (end of sequence), the sentence is done.
+# starts with `<bos>` (begin of sequence), and each token that it writes becomes part of what it reads at the next
+# step. When it writes `<eos>` (end of sequence), the sentence is done.
 #
-# Greedy search is like walking through a town by taking the widest street at each corner. Often that leads to the main
-# square. Sometimes the widest street is a dead end, and the right way begins with a narrow one. A beam walks several
-# ways at once, and compares them when they have gone on for a while.
+# Greedy search is like walking through a town by taking the widest street at each corner. Often that leads to the
+# main square. Sometimes the widest street is a dead end, and the right way begins with a narrow one. A beam walks
+# several ways at once, and compares them when they have gone on for a while.
 #
 # ## The mathematics
 #
@@ -67,9 +68,9 @@ pad_id, bos_id, eos_id = 0, 1, 2
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 #
-# This is `log_prob`: natural logarithm, never above 0, `<eos>` included. Each token adds something negative, so longer
-# outputs tend to have less. Beam search ranks finished outputs by a *score* that makes up for it (§6.1; Wu et al. 2016,
-# equation 14), with $|y| = n$ counting `<eos>` and the paper's $\alpha = 0.6$:
+# This is `log_prob`: natural logarithm, never above 0, `<eos>` included. Each token adds something negative, so
+# longer outputs tend to have less. Beam search ranks finished outputs by a *score* that makes up for it (§6.1; Wu et
+# al. 2016, equation 14), with $|y| = n$ counting `<eos>` and the paper's $\alpha = 0.6$:
 #
 # $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad
 # \operatorname{penalty}(n) = \left(\frac{5 + n}{6}\right)^{\alpha}$$
@@ -89,8 +90,8 @@ assert longest == max_length(model.config, source.shape[1])
 source.shape, memory.shape, longest
 
 # %% [markdown]
-# One step of the loop, slowly. The decoder reads `<bos>`; the *logits* of the last position, through a softmax, are the
-# probabilities of the first token.
+# One step of the loop, slowly. The decoder reads `<bos>`; the *logits* of the last position, through a softmax, are
+# the probabilities of the first token.
 
 # %%
 target_input = torch.tensor([[bos_id]])  # (1, 1)
@@ -100,7 +101,8 @@ newest = log_probs.argmax()
 logits.shape, write.tokens([newest.item()]), log_probs[newest].exp()
 
 # %% [markdown]
-# And the loop: append the most probable token, decode again, until `<eos>` comes or the output is as long as it may be.
+# And the loop: append the most probable token, decode again, until `<eos>` comes or the output is as long as it may
+# be.
 
 # %%
 tokens, token_log_probs = [], []
@@ -123,8 +125,9 @@ by_hand
 # ### Watch it
 #
 # The same loop, drawn. On the left the source, in the middle what is written so far. Lines lead from the word that is
-# being written to the words that cross-attention looks at (the mean over the heads of the decoder's last layer). On the
-# right the candidates: the most probable next tokens. Play it, or step through it. Look at *elle* ("it", for *la rue*).
+# being written to the words that cross-attention looks at (the mean over the heads of the decoder's last layer). On
+# the right the candidates: the most probable next tokens. Play it, or step through it. Look at *elle* ("it", for *la
+# rue*): *il* is the next candidate.
 
 # %%
 point = "decoder.layers.1.cross_attention.weights"
@@ -183,8 +186,8 @@ pictures.player(
 )
 
 # %% [markdown]
-# In the explorer you can watch any sentence being translated, and force its first words:
-# [this sentence there](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.).
+# In the explorer you can watch any sentence being translated, and force its first words: [this sentence
+# there](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.).
 #
 # ### Where greedy is wrong
 #
@@ -199,37 +202,37 @@ table[3, [5, 6, 7]] = torch.tensor([0.4, 0.35, 0.25]).double()  # the → cat, d
 table[4, [5, 6]] = torch.tensor([0.9, 0.1]).double()  # this → cat, dog
 table[[5, 6, 7], 2] = 1.0  # then <eos>
 pictures.heat_map(
-    table[[1, 3, 4, 5, 6, 7]], [words[i] for i in (1, 3, 4, 5, 6, 7)], words, alt="The toy's transitions."
+    table[[1, 3, 4, 5, 6, 7]],
+    [words[i] for i in (1, 3, 4, 5, 6, 7)],
+    words,
+    alt="The toy's transitions: <bos> to 'the' 0.6 or 'this' 0.4; 'the' to cat 0.4, dog 0.35, bird 0.25; "
+    "'this' to cat 0.9, dog 0.1; each animal to <eos>.",
 )
 
 # %% [markdown]
 # Greedy takes *the* (0.6), then *cat* (0.4): 0.24 in all. But *this cat* has 0.4 · 0.9 = 0.36. The first step was the
 # better one, and the way behind it was not.
 #
-# The library's searches ask a model for one thing only: "one more token, please". This is the
-# [Step protocol](../src/glassformer/decoding/step.py#Step): what `start` returned goes into `advance`, which gives log
+# The library's searches ask a model for one thing only: "one more token, please". This is the [Step
+# protocol](../src/glassformer/decoding/step.py#Step): what `start` returned goes into `advance`, which gives log
 # probabilities. So a table can be searched like a Transformer:
 
 
 # %%
-class TableStep:
-    vocab_size, pad_id, bos_id, eos_id = 8, pad_id, bos_id, eos_id
-    device = torch.device("cpu")
-
-    def __init__(self, table):
-        self.table = table
-
-    def start(self):
-        return None  # a table remembers nothing
-
-    def advance(self, tokens, state):
-        return self.table[tokens].log(), state  # (R) -> (R, V)
-
-    def select(self, state, rows, sentences):  # noqa: ARG002
-        return state
+def table_step(table):
+    return SimpleNamespace(
+        vocab_size=8,
+        pad_id=pad_id,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        device=torch.device("cpu"),
+        start=lambda: None,  # the state: a table remembers nothing
+        advance=lambda tokens, state: (table[tokens].log(), state),  # (R) -> (R, V)
+        select=lambda state, **_: state,  # which hypotheses go on: nothing to do
+    )
 
 
-toy = TableStep(table)
+toy = table_step(table)
 [by_greedy] = greedy(toy, max_lengths=[5])
 [[by_beam]] = beam_search(toy, beam_size=2, max_lengths=[5])
 assert math.isclose(math.exp(by_greedy.log_prob), 0.6 * 0.4, rel_tol=1e-6)
@@ -243,7 +246,7 @@ for hypothesis in (by_greedy, by_beam):
 # A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best of them, the
 # `beam_size`. At each step all of them go on in all ways; of the candidates, those that write `<eos>` are finished if
 # they are among the first $N$, and the first $N$ of the others live on. It ends when even the best living hypothesis,
-# scored as if it ended now, is no better than the $N$ th best finished one.
+# scored as if it ended now, is no better than the finished one of rank $N$.
 
 
 # %%
@@ -304,26 +307,26 @@ for score, log_prob, found in ours:
 # %% [markdown]
 # ### The tree
 #
-# `search_tree` is the same search, and returns all candidates that it weighed as a tree. Look at the second column:
-# greedy (left, a beam of 1) drops *this* at once. The beam of 2 (right) keeps it, and sees one step later that it was
-# the better beginning. Blue lives on, green is finished, grey is dropped; the numbers are the probability of everything
-# up to there.
+# `search_tree` is the same search, and returns all candidates that it weighed as a tree. Look at what becomes of
+# *this*: greedy (left, a beam of 1) drops it at once. The beam of 2 (right) keeps it, and sees one step later that it
+# was the better beginning. Blue lives on, green is finished, grey is dropped; the numbers are the probability of
+# everything up to there.
 
 
 # %% tags=["hide-input"]
+def arrange(node, children, heights, leaves):
+    for child in children[node.id]:
+        arrange(child, children, heights, leaves)
+    below = [heights[child.id] for child in children[node.id]]
+    heights[node.id] = sum(below) / len(below) if below else -len(leaves)
+    if not below:
+        leaves.append(node)
+
+
 def draw_tree(axes, tree: SearchTree, title):
     children = {node.id: [other for other in tree.nodes if other.parent == node.id] for node in tree.nodes}
-    heights, leaves = {}, []
-
-    def place(node):
-        for child in children[node.id]:
-            place(child)
-        below = [heights[child.id] for child in children[node.id]]
-        heights[node.id] = sum(below) / len(below) if below else -len(leaves)
-        if not below:
-            leaves.append(node)
-
-    place(tree.nodes[0])
+    heights = {}
+    arrange(tree.nodes[0], children, heights, leaves=[])
     colours = {"kept": pictures.BLUE, "finished": pictures.GREEN, "pruned": pictures.GREY}
     for node in tree.nodes:
         x, y = node.position + 1, heights[node.id]
@@ -356,15 +359,15 @@ pictures.picture(
 )
 
 # %% [markdown]
-# How much does a beam help on real sentences? The demo's model is so sure of itself that greedy and beam mostly agree.
-# The experiment [beam size against exact match](experiments/beam.py) counts it. The paper uses a beam of 4.
+# How much does a beam help on real sentences? The demo's model is so sure of itself that greedy and beam mostly
+# agree. The experiment [beam size against exact match](experiments/beam.py) counts it. The paper uses a beam of 4.
 #
 # ## The same from the library
 #
 # ### Score and length penalty
 #
-# `translate` takes `beam_size`, `length_penalty` and `n_best`. The first of the list is the translation, the others are
-# its `alternatives`. The score is the formula, with $n$ the number of tokens, `<eos>` included:
+# `translate` takes `beam_size`, `length_penalty` and `n_best`. The first of the list is the translation, the others
+# are its `alternatives`. The score is the formula, with $n$ the number of tokens, `<eos>` included:
 
 # %%
 [translation] = translator.translate([text], beam_size=4, n_best=4)
@@ -411,26 +414,6 @@ for place, token in enumerate(output.tolist()):
 place + 1
 
 # %% [markdown]
-# ### How sure of each word?
-#
-# `exp` of a token's log probability is the model's confidence in it, given everything before. Look for the lowest bar:
-# that is where a second look at the translation is best spent. (Training with label smoothing keeps even easy tokens a
-# little below 1.)
-
-# %%
-confidence = {
-    f"{place + 1}  {token}": math.exp(log_prob)
-    for place, (token, log_prob) in enumerate(zip(translation.tokens, translation.token_log_probs))
-}
-pictures.bars(
-    confidence,
-    x_label="probability of the token",
-    numbers=".2f",
-    alt=f"A bar for each token of the translation; the lowest is {min(confidence, key=confidence.get)} "
-    f"with {min(confidence.values()):.2f}.",
-)
-
-# %% [markdown]
 # ### A forced beginning
 #
 # `prefix` is what the output has to begin with. The search goes on from there. Force the wrong pronoun, and see what
@@ -443,13 +426,36 @@ assert forced_il.log_prob < translation.log_prob
 forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
 
 # %% [markdown]
+# ### How sure of each word?
+#
+# `exp` of a token's log probability is the model's confidence in it, given everything before. Here are the tokens of
+# the output with the wrong pronoun. Look for the bar that is hardly there: that is where a second look at a
+# translation is well spent. The others are near 0.90, which is as sure as this model gets: its training smoothed the
+# target with $\varepsilon = 0.1$ ([label smoothing](10_output.py)). And behind *il*, all that follows is near 0.90
+# again: given the mistake, it fits.
+
+# %%
+confidence = {
+    f"{place + 1}  {token}": math.exp(log_prob)
+    for place, (token, log_prob) in enumerate(zip(forced_il.tokens, forced_il.token_log_probs))
+}
+assert min(confidence, key=confidence.get).endswith("il")
+pictures.bars(
+    confidence,
+    x_label="probability of the token",
+    numbers=".3f",
+    alt=f"A bar for each of {len(confidence)} tokens; all are near 0.9, but for {min(confidence, key=confidence.get)} with "
+    f"{min(confidence.values()):.4f}.",
+)
+
+# %% [markdown]
 # ## Sampling
 #
-# For a translation you want the best output. For many outputs, or to see what else the model finds possible, draw each
-# token by lot. Three settings bend the distribution first:
+# For a translation you want the best output. For many outputs, or to see what else the model finds possible, draw
+# each token by lot. Three settings bend the distribution first:
 #
-# - **temperature** $\tau$: divide the log probabilities by $\tau$, then softmax again. Below 1 it sharpens, above 1 it
-#   flattens.
+# - **temperature** $\tau$: divide the log probabilities by $\tau$, then softmax again. Below 1 it sharpens, above 1
+#   it flattens.
 # - **top_k**: keep the $k$ most probable tokens, and share out the rest of the probability among them.
 # - **top_p**: keep the fewest most probable tokens that together have at least the share $p$.
 
@@ -474,18 +480,18 @@ def with_top_p(log_probs, p):
 
 # %% [markdown]
 # The finished model is too sure of itself to show much. So take it as it was at step 128 of its training (a
-# [snapshot](11_training.py#what-it-learns-first)), and ask what it would write after "L'animal n'a pas traversé le".
+# [snapshot](11_training.py#what-it-learns-first)), and ask what it would write after "L'animal n'a pas traversé".
 
 # %%
 young = copy.deepcopy(translator.model)
 path = Snapshots(Path("../runs/demo/snapshots"), keep=0).paths()[128]
 put_weights(young, read_weights(path), str(path))
-beginning = torch.tensor([[bos_id, *write.encode("L'animal n'a pas traversé le")]])
+beginning = torch.tensor([[bos_id, *write.encode("L'animal n'a pas traversé")]])
 log_probs = young(source, beginning)[0, -1].double().log_softmax(-1)  # (V)
 bent = {
     "as it is": (log_probs.exp(), {}),
     "temperature 0.5": (with_temperature(log_probs, 0.5), {"temperature": 0.5}),
-    "temperature 2": (with_temperature(log_probs, 2.0), {"temperature": 2.0}),
+    "temperature 1.3": (with_temperature(log_probs, 1.3), {"temperature": 1.3}),
     "top_k = 3": (with_top_k(log_probs, 3), {"top_k": 3}),
     "top_p = 0.8": (with_top_p(log_probs, 0.8), {"top_p": 0.8}),
 }
@@ -500,8 +506,9 @@ for name, (probs, setting) in bent.items():
 
 # %% [markdown]
 # The last line counts the tokens that can still be drawn. In the picture, the eight most probable ones (the same in
-# each panel): a low temperature makes the large larger; a high one gives the unlikely a chance; `top_k` and `top_p` cut
-# the tail off. With a small $k$ and $p$ nothing foolish can come up.
+# each panel): a low temperature makes the large larger; a high one gives the unlikely a chance, and there are many
+# unlikely ones: what the third panel takes from *le* goes to the 841 tokens that are not shown. `top_k` and `top_p`
+# cut this tail off.
 
 # %% tags=["hide-input"]
 eight = log_probs.topk(8).indices
@@ -515,7 +522,7 @@ panels[0].set_yticks(range(8), write.tokens(eight.tolist()))
 panels[0].invert_yaxis()
 pictures.picture(
     figure,
-    "Five panels of the same eight tokens: the distribution as it is, sharper at temperature 0.5, flatter at 2, cut to "
+    "Five panels of the same eight tokens: the distribution as it is, sharper at temperature 0.5, flatter at 1.3, cut to "
     "three tokens by top_k, and cut to the tokens that make up 0.8 by top_p.",
 )
 
@@ -525,10 +532,17 @@ pictures.picture(
 
 # %%
 young_translator = gf.Translator(translator.bundle, young)
-drawn = [young_translator.translate([text], sampling=Sampling(top_p=0.9, seed=seed))[0] for seed in (1, 2, 3, 1)]
+drawn = [young_translator.translate([text], sampling=Sampling(top_p=0.6, seed=seed))[0] for seed in (1, 2, 3, 1)]
 assert drawn[0] == drawn[3]
-for one in drawn:
-    print(one.text)
+[whole] = young_translator.translate([text], sampling=Sampling(seed=1))
+for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6, seed 3"], drawn):
+    print(f"{name}: {one.text}")
+
+print(f"all tokens,  seed 1: {whole.text}")
+
+# %% [markdown]
+# A young model, so all of them are wrong somewhere. But the last line, drawn from all tokens, also has words that
+# come from nowhere. At each step the tail as a whole has a fair chance, and a sentence has many steps.
 
 # %% [markdown]
 # ## What goes wrong
@@ -555,7 +569,7 @@ endless = table.clone()
 endless[[3, 4]] = 0.0
 endless[3, 4] = endless[4, 3] = 1.0
 endless[:, eos_id] = 1e-6  # not impossible, but never chosen
-[cut] = greedy(TableStep(endless), max_lengths=[6])
+[cut] = greedy(table_step(endless), max_lengths=[6])
 assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
 [words[token] for token in cut.tokens]
 
@@ -576,8 +590,8 @@ first.prod(), second.prod()
 #
 # A model that returns probabilities, and a search that takes them for logits and applies the softmax again
 # ([errata](errata.py#softmax-twice)): the order of the tokens at one step stays the same, so greedy search does not
-# notice. A beam adds steps up, and there the order changes. In this table *the cat* has 0.5 · 0.5 = 0.25 and *this cat*
-# 0.2 · 0.95 = 0.19.
+# notice. A beam adds steps up, and there the order changes. In this table *the cat* has 0.5 · 0.5 = 0.25 and *this
+# cat* 0.2 · 0.95 = 0.19.
 
 # %%
 other = table.clone()
@@ -585,7 +599,7 @@ other[1] = torch.tensor([0, 0, 0, 0.5, 0.2, 0, 0.15, 0.15]).double()  # <bos> �
 other[3] = torch.tensor([0, 0, 0, 0, 0, 0.5, 0.3, 0.2]).double()
 other[4] = torch.tensor([0, 0, 0, 0, 0, 0.95, 0.05, 0]).double()
 other[[6, 7]] = torch.tensor([0, 0, 0.25, 0, 0, 0.25, 0.25, 0.25]).double()
-once, twice = TableStep(other), TableStep(other.softmax(-1))
+once, twice = table_step(other), table_step(other.softmax(-1))
 [[right]] = beam_search(once, beam_size=4, max_lengths=[3])
 [[wrong]] = beam_search(twice, beam_size=4, max_lengths=[3])
 assert [words[token] for token in right.tokens] == ["the", "cat", "<eos>"]
@@ -612,8 +626,8 @@ scores
 # ### A batch that changes its results
 #
 # Sentences of a batch are filled up to one length. The padding has to be masked, or each sentence depends on its
-# neighbours. Right: fill up with `pad_id`, which the model masks. Wrong: fill up with any other id, here `<eos>`, which
-# the model takes for a word ([masks](05_masks.py)).
+# neighbours. Right: fill up with `pad_id`, which the model masks. Wrong: fill up with any other id, here `<eos>`,
+# which the model takes for a word ([masks](05_masks.py)).
 
 # %%
 alone = model(source, target_input).log_softmax(-1)
@@ -628,8 +642,8 @@ f"largest change of a token's log probability: {changed:.3f} without the mask, {
 # %% [markdown]
 # ## Exercises
 #
-# 1. Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search and with a beam of
-#    4. Do they differ?
+# 1. Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search and with a beam
+#    of 4. Do they differ?
 
 # %% tags=["hide-cell"]
 sentence = "The black cat sat on the couch and the brown dog slept on the rug."
@@ -644,13 +658,13 @@ by_size[4].text
 probabilities = {}
 for length in range(1, 5):
     for output_tokens in product(range(3, 8), repeat=length - 1):
-        path = [bos_id, *output_tokens, eos_id]
-        probabilities[path[1:].__repr__()] = math.prod(table[a, b].item() for a, b in zip(path, path[1:]))
+        steps = [bos_id, *output_tokens, eos_id]
+        probabilities[(*output_tokens, eos_id)] = math.prod(table[a, b].item() for a, b in zip(steps, steps[1:]))
 
 assert math.isclose(sum(probabilities.values()), 1.0, rel_tol=1e-6)  # no output of the toy is longer
 best = max(probabilities, key=probabilities.get)
-assert best == str(list(by_beam.tokens))
-best, probabilities[best]
+assert best == by_beam.tokens
+[words[token] for token in best], probabilities[best]
 
 # %% [markdown]
 # 3. Beam search with `beam_size=1` is greedy search. Why does the length penalty make no difference there? Check it.
@@ -674,6 +688,6 @@ cold.max(), hot.min(), hot.max()
 # %% [markdown]
 # ## Next
 #
-# You have seen every part at work. [By hand](13_by_hand.py) computes a whole tiny Transformer, number by number, as you
-# could on paper. Or open the [beam of this chapter's sentence in the
+# You have seen every part at work. [By hand](13_by_hand.py) computes a whole tiny Transformer, number by number, as
+# you could on paper. Or open the [beam of this chapter's sentence in the
 # explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=beam&beam=4).
