@@ -124,6 +124,21 @@ def correlations(choices: Choices, falls: Tensor) -> dict[str, Any]:
     return {"attentions": found, "even": {"bank": even[bank].mean().item(), "all": even[told].mean().item()}}
 
 
+def looks(choices: Choices) -> dict[str, Any]:
+    """Return the mean weights of each head of the encoder from "bank" to the verb and to the place."""
+    rows = torch.tensor([row for row, one in enumerate(choices.each) if one.kind == "bank"])
+    trace = choices.trace("encoder.*.weights")
+    places = {
+        "verb": torch.tensor([choices.each[row].roles["telling"][0] for row in rows]),
+        "place": torch.tensor([choices.each[row].roles["telling"][-1] for row in rows]),
+    }
+    bank = choices.at("word").int().argmax(1)[rows]
+    return {
+        name: {word: trace[f"{name}.weights"][rows, :, bank, place].mean(0).tolist() for word, place in places.items()}
+        for name in attentions(choices.model, "encoder")
+    }
+
+
 def _spearman(one: Tensor, other: Tensor) -> float:
     ranks = torch.stack([one.argsort().argsort(), other.argsort().argsort()]).float()
     return torch.corrcoef(ranks)[0, 1].item()
@@ -200,6 +215,7 @@ for seed in namespace.seeds:
         "prefix of the partner": by_word(choices, senses(translator, examples, prefix_of_partner=True).margins()),
         "one by one": by_role(choices, falls),
         "correlations": correlations(choices, falls),
+        "looks": looks(choices),
         "ablations": ablations(choices),
         "vectors": vectors(choices),
     }

@@ -61,20 +61,25 @@ def pronoun(choices: Choices, edits: Mapping[str, Any] | None = None) -> dict[st
 
 
 def looks(choices: Choices) -> dict[str, Any]:
-    """Return the mean weights on each role: of cross-attention as the pronoun is written, of the encoder from "it"."""
+    """Return each head's mean weights by role: of the decoder as the pronoun is written, of the encoder from "it".
+
+    The roles of self-attention in the decoder are the French of the animal and of the place, with what belongs to it.
+    """
     rows = torch.arange(len(choices.each))
     it = choices.at("it").int().argmax(1)
     trace = choices.trace("*.weights")
+    roles = {role: choices.at(role) for role in choices.each[0].roles}
+    written = {role: choices.written(role) for role in ("animal", "place")}
     found: dict[str, Any] = {}
-    for name in attentions(choices.model, "encoder", "cross"):
-        query = choices.last if ".cross_" in name else it
-        weights = trace[f"{name}.weights"][rows, :, query]
+    for name in attentions(choices.model, "encoder", "decoder", "cross"):
+        weights = trace[f"{name}.weights"][rows, :, it if name.startswith("encoder") else choices.last]
+        cells = written if name.startswith("decoder") and ".self_" in name else roles
         found[name] = {
             member: [
-                {role: (head[chosen] * choices.at(role)[chosen]).sum(1).mean().item() for role in choices.each[0].roles}
+                {role: (head * where)[choices.of(member)].sum(1).mean().item() for role, where in cells.items()}
                 for head in weights.unbind(1)
             ]
-            for member, chosen in (("animal", choices.of("animal")), ("place", choices.of("place")))
+            for member in ("animal", "place")
         }
     return found
 

@@ -1,0 +1,531 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What tells "bank" which bank it is?
+#
+# ## The question
+#
+# > I **swam** across the **river** to get to the other **bank**. → … l'autre **rive**.
+# >
+# > I **drove** across the **road** to get to the **bank**. → … la **banque**.
+#
+# This pair opens many introductions to attention. The drawing that goes with it has a thick line from "bank" to
+# "river", or to "swam" and "river": the vector of "bank" takes up its context, and becomes the bank of a river.
+#
+# French has two words for the two banks, so a model that translates must know which one is meant. Ours does. We can
+# ask it things that a drawing cannot answer: **from which words is the sense read? Does "bank" look at them? Do its
+# weights tell how much each word matters? And is the sense in the vector of "bank", and from which layer on?**
+
+# %%
+import json
+from pathlib import Path
+
+import torch
+
+import glassformer as gf
+from glassformer import pictures
+from glassformer.inspection import combine, with_mask, without_heads
+from glassformer.tasks import CLASSIC, english_french
+
+translator = gf.Translator.load("../../runs/demo")
+model, bundle = translator.model, translator.bundle
+swam, drove = CLASSIC[3], CLASSIC[4]
+[translation.text for translation in translator.translate([swam.source, drove.source])]
+
+# %% [markdown]
+# ## The intuition
+#
+# The table of embeddings has one row for "bank" ([embeddings](../01_embeddings.py)). So in the input of the encoder,
+# both banks are the same vector but for their positions. Whatever tells them apart must come from other words, and
+# there are three ways on which it can reach the French word:
+#
+# 1. **in the encoder**: "bank" looks at "swam", and its vector changes; the decoder then reads a vector that is
+#   already a river bank;
+# 2. **in cross-attention**: the decoder looks at "swam" itself when it has to write the French noun;
+# 3. **from what is already written**: after "traversé la rivière à la nage pour rejoindre l'autre" you would guess
+#   "rive" without any English.
+#
+# The third way is easy to forget, and it spoils naive measurements: hide "swam" as late as you like, if "à la nage"
+# has been written, the secret is out. We will have to close it when we ask about the first two.
+#
+# ## The mathematics
+#
+# The choice is read where the two translations of the word part (the noun; or its article, if the two nouns have
+# different ones). The *margin* there is
+#
+# $$m = \log p(\text{right}) - \log p(\text{wrong})$$
+#
+# in nats, given the source and what is written so far. The *fall* of a word is $m$ less the margin when nobody may
+# look at this word: its scores are set to −∞ in the encoder's self-attention and in cross-attention, so that its
+# weight is 0.
+#
+# *Blanking* a written word sets its embedding to the zero vector. Its position is still there, but not what it says.
+# We blank the written words that the other translation does not have ("rivière", "à la nage", "rejoindre").
+#
+# Whether one list of numbers predicts another one is measured by *Spearman's rank correlation*: put ranks in the
+# place of the numbers, and take the usual correlation: 1 for the same order, 0 for none, −1 for the reverse order.
+#
+# ## Line by line
+#
+# The two sources, each with the beginning that belongs to it and with the beginning of the other sentence.
+
+# %%
+eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
+encode, write = bundle.source_tokenizer.encode, bundle.target_tokenizer.encode
+beginnings = {
+    "swam": "J'ai traversé la rivière à la nage pour rejoindre l'autre",
+    "drove": "J'ai traversé la route en voiture pour aller à la",
+}
+sources = {name: torch.tensor([[*encode(one.source), eos]]) for name, one in (("swam", swam), ("drove", drove))}
+targets = {name: torch.tensor([[bos, *write(text)]]) for name, text in beginnings.items()}
+rive, banque = (write(word)[0] for word in ("rive", "banque"))
+
+
+def rive_or_banque(source, target):
+    with torch.no_grad():
+        log_probs = model(source, target).log_softmax(-1)[0, -1]
+    return (log_probs[rive] - log_probs[banque]).item()
+
+
+for name, source in sources.items():
+    for beginning, target in targets.items():
+        margin = rive_or_banque(source, target)
+        print(f"source {name:5}, beginning of {beginning:5}: log p(rive) − log p(banque) = {margin:+.2f}")
+
+# %% [markdown]
+# In the model shown here the sign stays with the source, even against a beginning that speaks for the other bank: the
+# third way is not the one that this choice takes. If your own model says something else, read on: so do some of ours.
+#
+# ### Where "bank" looks
+#
+# The weights of the word "bank" in all heads of the encoder, in the sentence with "swam". Each row sums to 1.
+
+# %% tags=["hide-input"]
+words = [*bundle.source_tokenizer.tokens(encode(swam.source)), "<eos>"]
+bank = words.index("bank")
+with torch.no_grad(), gf.record(model, "encoder.*.weights") as trace:
+    model(sources["swam"], targets["swam"])
+
+layers = range(model.config.encoder_layers)
+encoder = [f"encoder.layers.{layer}.self_attention" for layer in layers]
+cross = [f"decoder.layers.{layer}.cross_attention" for layer in layers]
+from_bank = torch.cat([trace[f"{name}.weights"][0, :, bank] for name in encoder])
+pictures.heat_map(
+    from_bank,
+    [f"layer {layer}, head {head}" for layer in layers for head in range(model.config.heads)],
+    words,
+    numbers="",
+    limit=1,
+    alt="The attention weights of the word bank in the sixteen heads of the encoder.",
+)
+
+# %% [markdown]
+# ### What each word does
+#
+# Now the test: hide one word after the other from everybody, with the telling French words blanked, and see how far
+# the margin falls. (What is blanked is found by comparing the two French sentences, except the last word before the
+# noun.)
+
+
+# %%
+def hide(keys):
+    """Return the edits after which nobody looks at these source positions."""
+
+    def edit(scores):
+        scores = scores.clone()
+        scores[..., keys] = -torch.inf
+        return scores
+
+    return {f"{name}.scores": edit for name in encoder + cross}
+
+
+def blank(places):
+    def edit(vectors):
+        vectors = vectors.clone()
+        vectors[:, places] = 0.0
+        return vectors
+
+    return {"target.embedding": edit}
+
+
+french = {name: bundle.target_tokenizer.tokens(ids[0].tolist()) for name, ids in targets.items()}
+secret = {
+    name: [place for place, word in enumerate(french[name][:-1]) if word not in french[other]]
+    for name, other in (("swam", "drove"), ("drove", "swam"))
+}
+[french[name][place] for name, places in secret.items() for place in places]
+
+# %%
+falls = {}
+for name, sign in (("swam", 1), ("drove", -1)):
+    source, target, blanked = sources[name], targets[name], blank(secret[name])
+    with gf.intervene(model, blanked):
+        whole = sign * rive_or_banque(source, target)
+    each = [*bundle.source_tokenizer.tokens(source[0, :-1].tolist()), "<eos>"]
+    row = []
+    for key in range(len(each)):
+        with gf.intervene(model, combine(blanked, hide([key]))):
+            row.append(whole - sign * rive_or_banque(source, target))
+    falls[name] = dict(zip([f"{place}: {word}" for place, word in enumerate(each)], row))
+    print(f"{name}: margin {whole:.2f}")
+
+pictures.bars(
+    falls["swam"],
+    x_label="fall of the margin (nats)",
+    alt="How far the margin falls when each word of the swam sentence is hidden.",
+)
+
+# %%
+pictures.bars(
+    falls["drove"],
+    x_label="fall of the margin (nats)",
+    alt="How far the margin falls when each word of the drove sentence is hidden.",
+)
+
+# %% [markdown]
+# In each picture, look for the longest bars, and compare "swam" with "river", "drove" with "road".
+#
+# ### The vectors of "bank"
+#
+# If the encoder has mixed the sense into "bank", the vectors of the two banks differ. To be sure that they differ *by
+# the sense*, and not by the rest of the sentences, take many sentences: 25 pairs of the split "senses". For each one,
+# compute the mean vector of each sense from the *other* pairs, and see which mean is nearer (a tie counts one half).
+# That is a classifier as simple as they come: 50 % is chance.
+
+# %%
+splits = english_french(bundle.configuration.run.seed, train=0, valid=0, test=0, unseen=0, longer=0).splits
+banks = [one for one in splits["senses"] if one.kind == "bank"]
+stations = [
+    "source.embedding",
+    *(
+        f"{part}.normed"
+        for layer in layers
+        for part in (f"encoder.layers.{layer}.self_attention", f"encoder.layers.{layer}.feed_forward")
+    ),
+]
+is_shore = torch.tensor(["rive" in one.target for one in banks])
+vectors = {station: [] for station in stations}
+for one in banks:
+    ids = encode(one.source)
+    with torch.no_grad(), gf.record(model, stations) as trace:
+        model.encode(torch.tensor([[*ids, eos]]))
+    place = bundle.source_tokenizer.tokens(ids).index("bank")
+    for station in stations:
+        vectors[station].append(trace[station][0, place])
+
+
+def nearest_mean(x):
+    """Return in how many cases the mean of the own sense, without this pair, is the nearer one, in %."""
+    hits = []
+    for place in range(len(x)):
+        others = torch.arange(len(x)) // 2 != place // 2
+        shore, office = (x[others & (is_shore == sense)].mean(0) for sense in (True, False))
+        difference = (x[place] - office).norm() - (x[place] - shore).norm()
+        right = difference if is_shore[place] else -difference
+        hits.append(0.5 if right.abs() < 1e-6 else float(right > 0))
+    return 100 * sum(hits) / len(hits)
+
+
+nearness = {station: nearest_mean(torch.stack(each).double()) for station, each in vectors.items()}
+assert nearness["source.embedding"] == 50.0
+nearness
+
+# %% [markdown]
+# Note that at the embedding it is exactly 50 %: the same vector in both. (We asserted it.)
+#
+# ## The same from the library
+#
+# Our edits are small, and the library has them: `with_mask` hides keys by cells of a mask, and gives the same
+# numbers. The
+# [explorer](../../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&panel=changes) does
+# it with a click on a cell.
+
+# %%
+key = words.index("swam")
+with gf.intervene(model, hide([key])):
+    ours = rive_or_banque(sources["swam"], targets["swam"])
+
+size = max(sources["swam"].shape[1], targets["swam"].shape[1])
+cells = [(query, key, False) for query in range(size)]
+with gf.intervene(model, with_mask(dict.fromkeys(encoder + cross, cells))):
+    theirs = rive_or_banque(sources["swam"], targets["swam"])
+
+assert abs(ours - theirs) < 1e-5
+ours
+
+# %% [markdown]
+# ## The whole split, three trainings
+#
+# The split "senses" has 25 pairs for each of 14 ambiguous words: "match" (to strike, to watch), "bat" (a hungry one,
+# an expensive one), "pen" (beside the goat, beside the letter), and others. `python book/experiments/measure/bank.py`
+# measures all 700 sentences on three models, the demo's recipe with seeds 1, 2 and 3 (each with a corpus of its own),
+# and has written `results/bank.json`. Whole, all three have 100 % of the senses right. The *telling* words of a
+# sentence are those that the other member of its pair does not have.
+#
+# ### Encoder or decoder?
+#
+# The telling words hidden: in the encoder's self-attention only (circles), or in cross-attention only (crosses);
+# three models, so three marks. Telling French words are blanked. At 100 %, the sense does not need this way; at 50 %,
+# it has no other.
+
+# %% tags=["hide-input"]
+measured = json.loads(Path("results/bank.json").read_text(encoding="utf-8"))["results"]
+kinds = [kind for kind in measured["1"]["hidden"]["read"]["telling"]["nowhere"] if kind != "all"]
+figure, axes = pictures.canvas(6.8, 4.8)
+for row, kind in enumerate(kinds):
+    for number, found in enumerate(measured.values()):
+        hidden = found["hidden"]["blanked"]["telling"]
+        height = row + 0.2 * (number - 1)
+        axes.plot(hidden["nowhere"][kind], height, "|", color=pictures.GREY, markersize=8)
+        axes.plot(hidden["encoder"][kind], height, "o", color=pictures.BLUE, markersize=5)
+        axes.plot(hidden["cross"][kind], height, "x", color=pictures.ORANGE, markersize=5, markeredgewidth=1.6)
+
+axes.set_yticks(range(len(kinds)), kinds)
+axes.invert_yaxis()
+axes.set(xlabel="right senses (%)", xlim=(40, 104))
+axes.grid(axis="x", color=pictures.GREY, alpha=0.25, linewidth=0.6)
+axes.plot([], [], "o", color=pictures.BLUE, label="hidden in the encoder")
+axes.plot([], [], "x", color=pictures.ORANGE, markeredgewidth=1.6, label="hidden in cross-attention")
+axes.plot([], [], "|", color=pictures.GREY, label="nothing hidden")
+figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+pictures.picture(
+    figure,
+    "The share of right senses for fourteen ambiguous words, with the telling words hidden in the encoder or in "
+    "cross-attention, three models each. For most words, hiding them in the encoder leaves 50 percent, and in cross-attention "
+    "nothing changes.",
+)
+
+# %% [markdown]
+# - **For most words the encoder does the work**: "bat", "date", "pen", "glasses", "plant", "match", "nut". Without
+#   the way through the encoder their sense is a coin's toss; without that through cross-attention it is as good as
+#   before. This is the story of the textbooks, and here it **holds**: the context is mixed into the vector of the
+#   word. (For the pronoun "it", in the same models, [it does not](hidden_key.py).)
+# - **Not for all words.** "Well" ("near the well", "played well") is decided in cross-attention in all models. "The
+#   house *key*" is in two models and not in the third.
+# - "Light" has a pair whose one member has no telling word at all ("the light dress" lacks what "the light next to
+#   the dress" has), so it cannot fall to 50 %.
+# - "Ball" and "bank" are special, as the grey marks show: with the French words blanked, the sense is not fully there
+#   in the first place.
+#
+# ### And "bank"?
+#
+# Our word is one of the exceptions. First: who decides, the source or what has been written? Give the model the
+# source of one sentence and the beginning of the *other* one's translation. In how many cases does the noun follow
+# the source?
+
+# %%
+for seed, found in measured.items():
+    follows = found["prefix of the partner"]
+    rest = [value for kind, value in follows.items() if kind not in ("bank", "ball", "all")]
+    print(
+        f"model {seed}: bank {follows['bank']:.0f} %, ball {follows['ball']:.0f} %, the other words at least {min(rest):.0f} %"
+    )
+
+# %% [markdown]
+# **Three trainings, three models of the bank.** Model 1 follows the source, always. Model 3 never does: after "pour
+# rejoindre la" it writes "rive", whatever the English says. (It has read the English before, when it chose between
+# "pour rejoindre" and "pour aller à".) Model 2 does either. All three translate every sentence of the split rightly.
+# Nothing in their outputs tells them apart.
+#
+# Second: which word does it? The fall of the margin for each word of "… swam across the river to get to the bank",
+# with the French blanked; one mark for each model.
+
+# %% tags=["hide-input"]
+names = ["before the verb", "verb", "across", "place", "to get to", "other", "bank", "full stop", "<eos>"]
+figure, axes = pictures.canvas(6.4, 3.4)
+for (seed, found), colour, mark in zip(measured.items(), pictures.PALETTE, "os^"):
+    falls = [found["one by one"]["bank"][name] for name in names]
+    axes.plot(falls, range(len(names)), mark, color=colour, markersize=6, label=f"model {seed}", alpha=0.85)
+
+axes.set_yticks(range(len(names)), names)
+axes.invert_yaxis()
+axes.axvline(0, color="black", linewidth=0.8, alpha=0.6)
+axes.set(xlabel="mean fall of the margin when the word is hidden (nats)")
+axes.grid(axis="x", color=pictures.GREY, alpha=0.25, linewidth=0.6)
+axes.legend(frameon=False, fontsize=9)
+pictures.picture(
+    figure,
+    "The mean fall of the margin for each word of the sentences with bank, for three models. In model 1 the verb and bank "
+    "matter, the place does not; in model 2 bank most, and verb and place a little; in model 3 nothing much.",
+)
+
+# %% [markdown]
+# - **Model 1 reads "swam" and not "river".** The verb is worth 3.45 nats, the place 0.12. Either would do, as the
+#   corpus never rows across a road. The model has settled on one.
+# - Hiding **"bank"** itself costs models 1 and 2 as much as hiding all that tells: the sense is fetched at "bank",
+#   whose vector has taken it up.
+# - **Model 2** takes a little from each (0.78 and 0.98), and can do without either one.
+# - **Model 3** takes little from any word: with the French blanked it has nothing left to go by (50 % right).
+#
+# Does "bank" look at "river"? The largest mean weight that any head of the encoder gives from "bank" to the verb, and
+# to the place:
+
+# %%
+for seed, found in measured.items():
+    largest = {
+        word: max(
+            (weight, f"{name.split('.')[2]}.{head}")
+            for name, each in found["looks"].items()
+            for head, weight in enumerate(each[word])
+        )
+        for word in ("verb", "place")
+    }
+    print(
+        f"model {seed}:",
+        ", ".join(f"{word} {weight:.2f} (layer.head {where})" for word, (weight, where) in largest.items()),
+    )
+
+# %% [markdown]
+# So there *are* heads that look as in the drawing, one or two of sixteen, in the first layer: at the verb in models 1
+# and 2, at the place in model 2. In model 3 there is none worth drawing.
+#
+# ### Do weights tell what matters?
+#
+# For each sentence of the split, compare two lists of numbers: how much weight the ambiguous word gives to each other
+# word, and how far the margin falls without that word. Two scores: Spearman's rank correlation, and "top": in how
+# many sentences the word with the most weight is also the one whose loss hurts most. Means over all 14 words; for the
+# mean of the heads and for the best head (chosen afterwards, so its score is flattered).
+
+# %%
+for seed, found in measured.items():
+    for name, each in found["correlations"]["attentions"].items():
+        if name.startswith("encoder"):
+            rank, top = each["all"]["rank"], each["all"]["top"]
+            print(
+                f"model {seed} encoder layer {name.split('.')[2]}: rank correlation {rank[-1]:.2f} (best head {max(rank[:-1]):.2f}), "
+                f"top {top[-1]:.0f} % (best head {max(top[:-1]):.0f} %)"
+            )
+
+# %% [markdown]
+# The rank correlations lie near 0 and never above a quarter. **Weights do not predict what matters, word by word.**
+# It is fair to add that most words of these short sentences do not matter at all, so that their ranks are noise; that
+# is why "top" is there. It is better than chance (about one in ten), and wrong more often than right.
+#
+# ### Heads
+#
+# The head whose loss costs "bank" most, and what becomes of the senses without it:
+
+# %%
+for seed, found in measured.items():
+    whole = found["ablations"]["whole"]["bank"]
+    worst = min(found["ablations"]["heads"], key=lambda row: row["margin"]["bank"])
+    which = f"{worst['set']} layer {worst['layer']} head {worst['head']}"
+    encoder_off = found["ablations"]["blocks"]["encoder"]
+    print(
+        f"model {seed}: {which}: margin {whole:.1f} → {worst['margin']['bank']:.1f}, right {worst['right']['bank']:.0f} %;"
+        f" without any head of the encoder: bank {encoder_off['bank']:.0f} %, all words {encoder_off['all']:.0f} %"
+    )
+
+# %% [markdown]
+# No single head is "the head for the sense": without the worst one, at least 92 % of the banks are still right.
+#
+# ### Vectors: separable is not the same as used
+#
+# How often the vector of the ambiguous word is nearer to the mean of its own sense (the other pairs' mean), station
+# by station; 50 % is chance. Solid: mean over the 14 words. Dashed: "bank".
+
+# %% tags=["hide-input"]
+points = list(measured["1"]["vectors"])
+
+
+def label(point):
+    if point.startswith("source"):
+        return {"embedding": "embedding", "input": "with position"}[point.split(".")[1]]
+    _, _, layer, part, _ = point.split(".")
+    return f"layer {layer}, {part.replace('_', '-')}"
+
+
+figure, axes = pictures.canvas(6.8, 3.2)
+for (seed, found), colour in zip(measured.items(), pictures.PALETTE):
+    axes.plot(
+        [found["vectors"][point]["all"] for point in points], "o-", color=colour, label=f"model {seed}", markersize=4
+    )
+    axes.plot([found["vectors"][point]["bank"] for point in points], "o--", color=colour, alpha=0.7, markersize=4)
+
+axes.set_xticks(range(len(points)), [label(point) for point in points], rotation=25, ha="right")
+axes.set(ylabel="nearest to the own sense (%)", ylim=(45, 103))
+axes.grid(axis="y", color=pictures.GREY, alpha=0.25, linewidth=0.6)
+axes.legend(frameon=False, fontsize=9)
+pictures.picture(
+    figure,
+    "How often the vector of an ambiguous word is nearest to its own sense's mean, by station, for three models: 50 percent "
+    "at the embedding, about 95 percent behind the first self-attention and after.",
+)
+
+# %% [markdown]
+# - At the embedding: 50 %, as it must be. With the position added it is a little more (54 or 55 %): in some pairs one
+#   sense stands later ("sang near the well", "sang well"), and the classifier notices. A classifier finds whatever
+#   there is.
+# - **One self-attention is enough**: 94 to 97 % behind the first, and it hardly grows after it.
+# - In **model 3** the vector of "bank" is told apart in 96 % of the cases behind the last layer. And yet this model
+#   does not use it to write the noun, which follows what is written: in 0 % the source. **That information can be
+#   read from a vector does not mean that the model reads it.** Only a change to the model (hide, switch off, patch)
+#   can show that.
+#
+# ## What goes wrong
+#
+# - **Forgetting that the decoder reads itself.** With the French in view, models 2 and 3 have most of the banks right
+#   even when "swam" and "river" are hidden from everybody (86 % and 100 %). Somebody who only hides English words
+#   would conclude that the words do not matter.
+# - **Reading weights as reasons**: see [the alignment in cross-attention](alignment.py), and the errata's [what heads
+#   are for](../errata.py#what-heads-are-for).
+# - **Leave-one-out with pairs.** The members of a pair share all words but the telling ones. If the classifier's
+#   means contain the *partner*, they are pulled the wrong way (or the right one). Leave the pair out.
+# - **One model.** Had we trained only model 1, this page would say that the sense of "bank" is read from the verb by
+#   two heads of the first layer. It would be true of that model.
+#
+# ## Exercises
+#
+# 1. Hide both telling words, "swam" and "river", in the sentence itself, but do not blank the French. Which noun does
+#   your model write?
+
+# %% tags=["hide-cell"]
+with gf.intervene(model, hide([words.index("swam"), words.index("river")])):
+    with_french = rive_or_banque(sources["swam"], targets["swam"])
+    with gf.intervene(model, blank(secret["swam"])):
+        without_french = rive_or_banque(sources["swam"], targets["swam"])
+
+assert with_french == with_french and without_french == without_french  # numbers, not NaN
+f"log p(rive) − log p(banque): with the French {with_french:+.2f}, blanked {without_french:+.2f}"
+
+# %% [markdown]
+# 2. Switch off all heads of the encoder. Show that the vector of "bank" then no longer depends on the verb: compare
+#   it with that of "I rowed across the river …". Which of the two classic sentences still has the right bank?
+
+# %% tags=["hide-cell"]
+deaf = without_heads(dict.fromkeys(encoder, range(model.config.heads)))
+rowed = torch.tensor([[*encode(swam.source.replace("swam", "rowed")), eos]])
+with torch.no_grad():
+    apart = (model.encode(rowed) - model.encode(sources["swam"]))[0, bank].abs().max()
+    with gf.intervene(model, deaf):
+        deaf_apart = (model.encode(rowed) - model.encode(sources["swam"]))[0, bank].abs().max()
+        banks_left = {name: rive_or_banque(sources[name], targets[name]) for name in sources}
+
+assert apart > 0.01 and deaf_apart < 1e-5
+{name: round(value, 2) for name, value in banks_left.items()}
+
+# %% [markdown]
+# 3. Spearman's correlation by hand: of (0.5, 0.3, 0.2) with (7, 1, 2). Rank both, then correlate.
+
+# %% tags=["hide-cell"]
+one, other = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([7.0, 1.0, 2.0])
+ranks = torch.stack([values.argsort().argsort().float() for values in (one, other)])
+assert ranks.tolist() == [[2, 1, 0], [2, 0, 1]]
+assert abs(torch.corrcoef(ranks)[0, 1].item() - 0.5) < 1e-6
+torch.corrcoef(ranks)[0, 1].item()
+
+# %% [markdown]
+# ## Next
+#
+# [Which head decides "it"?](pronoun.py) asks the same of the pronoun, with another answer. [Is cross-attention an
+# alignment?](alignment.py) looks at weights for what they are.
