@@ -159,8 +159,8 @@ for axes, values, full, colour, title in (
 
 pictures.picture(
     figure,
-    "Two matrices, output words by source tokens. Both have a dark diagonal. In the row of 'il', attention is spread thinly "
-    "over 'animal', 'was', 'tired' and others; the effects are dark at 'animal' and 'tired' alone.",
+    "Two matrices, output words by source tokens. Both have a strong diagonal. In the row of 'il', attention is spread thinly "
+    "over 'animal', 'was', 'tired' and others; the effects are strong at 'animal' and 'tired' alone.",
 )
 
 # %% [markdown]
@@ -205,9 +205,9 @@ assert together > 2 * sum(alone)
 # ## The experiment: words
 #
 # [measure/importance.py](measure/importance.py) does this for 300 sentences of the test split, on three models that
-# were trained like the demo's with other seeds. The model translates by greedy search, and each word that it writes
-# is a step. Some steps depend on no source token noticeably: after "parce", "que" follows anyway. Only steps at which
-# some token has an effect above 0.1 nats count.
+# were trained by the demo's recipe, with the seeds 1, 2 and 3. The model translates by greedy search, and each word
+# that it writes is a step. Some steps depend on no source token noticeably: after "parce", "que" follows anyway. Only
+# steps at which some token has an effect above 0.1 nats count.
 #
 # Attention is compared with others who guess:
 #
