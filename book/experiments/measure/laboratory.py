@@ -21,14 +21,16 @@ from glassformer.run import read_log, train
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "build" / "experiments"
+DEMO = ROOT / "runs" / "demo"
 RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The demo's model with something changed: settings of its recipe, and classic mistakes planted in it."""
+    """A recipe's model with something changed: settings of the recipe, and classic mistakes planted in the model."""
 
+    recipe: str = "demo"
     settings: tuple[str, ...] = ()
     mistakes: tuple[str, ...] = ()
 
@@ -39,15 +41,12 @@ class Variant:
 
 _SHORT = ("training.steps=600", "training.validate_every=100", "training.metric_lines=100", "training.snapshots=0")
 _ONE_HEAD = ("model.heads=1", "model.d_k=128", "model.d_v=128")
-# Deep and narrow, as it is depth that makes the placement of the norms matter.
-_DEEP = ("model.encoder_layers=6", "model.decoder_layers=6", "model.d_model=64", "model.heads=4", "model.d_ff=128")
-_DEEP = (
-    *_DEEP,
-    "training.steps=500",
-    "training.validate_every=50",
-    "training.metric_lines=100",
-    "training.snapshots=0",
-)
+# Deep and narrow, as it is depth that makes the placement of the norms matter; short sentences, so that it is quick.
+_DEEP = ("model.encoder_layers=6", "model.decoder_layers=6", "model.d_model=64", "model.heads=4", "model.d_ff=256")
+_DEEP += ("training.steps=600", "training.validate_every=50", "training.metric_lines=100", "training.batch_tokens=600")
+_DEEP += ("training.learning_rate=2e-3",)
+# The recipe's schedule wants a first step at least: the whole rate from the second on.
+_NONE, _WARM, _PRE = "training.warmup=1", "training.warmup=100", "model.norm=pre"
 
 VARIANTS = {
     "demo": Variant(),
@@ -57,19 +56,20 @@ VARIANTS = {
     "one-head-no-scale": Variant(settings=(*_SHORT, *_ONE_HEAD), mistakes=("no_scale",)),
     "no-positions": Variant(settings=(*_SHORT, "model.positions=none")),
     "no-embedding-scale": Variant(settings=_SHORT, mistakes=("no_embedding_scale",)),
-    "post-warm-up": Variant(settings=(*_DEEP, "training.warmup=100")),
-    "post": Variant(settings=(*_DEEP, "training.warmup=0")),
-    "pre-warm-up": Variant(settings=(*_DEEP, "training.warmup=100", "model.norm=pre")),
-    "pre": Variant(settings=(*_DEEP, "training.warmup=0", "model.norm=pre")),
+    "post-warm-up": Variant(recipe="copy", settings=(*_DEEP, _WARM)),
+    "post": Variant(recipe="copy", settings=(*_DEEP, _NONE)),
+    "pre-warm-up": Variant(recipe="copy", settings=(*_DEEP, _WARM, _PRE)),
+    "pre": Variant(recipe="copy", settings=(*_DEEP, _NONE, _PRE)),
 }
 """Every model that some experiment trains. "demo" is the whole recipe, the others are shorter."""
 
 
 def trained(name: str, seed: int) -> gf.Translator:
     """Return a trained variant, which is trained now unless it was before. Its mistakes are not planted in it."""
-    folder = RUNS / f"{name}-{seed}"
-    variant = VARIANTS[name]
-    configuration = load("demo", [f"run.directory={folder}", f"run.seed={seed}", *variant.settings])
+    folder, variant = RUNS / f"{name}-{seed}", VARIANTS[name]
+    if (name, seed) == ("demo", 1) and not folder.exists() and (DEMO / "model.safetensors").exists():
+        folder = DEMO  # the same recipe and seed: `make demo` has trained it
+    configuration = load(variant.recipe, [f"run.directory={folder}", f"run.seed={seed}", *variant.settings])
     log = read_log(folder / "metrics.jsonl")
     if not log or log[-1]["type"] != "end":
         say(f"training {name}, seed {seed}")
