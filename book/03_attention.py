@@ -92,17 +92,17 @@ fixed @ x  # 0.03 · I + 0.40 · swam + 0.04 · to + 0.03 · the + 0.50 · bank
 # %%
 tastes = ["romance", "action", "comedy"]
 film = torch.tensor([4.0, -1.0, 3.0])  # a romantic comedy, hardly any action
-ann = torch.tensor([3.0, -2.0, 2.0])
-ben = torch.tensor([-2.0, 4.0, 1.0])
-print("Ann:", (film * ann).tolist(), "sum", (film @ ann).item())
-print("Ben:", (film * ben).tolist(), "sum", (film @ ben).item())
-assert film @ ann == 4 * 3 + (-1) * (-2) + 3 * 2 == 20
-assert film @ ben == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
+romantic = torch.tensor([3.0, -2.0, 2.0])
+thrilled = torch.tensor([-2.0, 4.0, 1.0])
+print("a fan of romance:", (film * romantic).tolist(), "sum", (film @ romantic).item())
+print("a fan of action: ", (film * thrilled).tolist(), "sum", (film @ thrilled).item())
+assert film @ romantic == 4 * 3 + (-1) * (-2) + 3 * 2 == 20
+assert film @ thrilled == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
 
 # %% [markdown]
 # The picture shows the same, cell by cell: two profiles above each other, their products below, and the sum at the
-# right. Blue is positive, orange negative. Look at the third rows: Ann's is all blue and says *yes* to this film;
-# Ben's is mostly orange and says *no*.
+# right. Blue is positive, orange negative. Look at the third rows: the romance fan's is all blue and says *yes* to this film;
+# the action fan's is mostly orange and says *no*.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -142,9 +142,9 @@ def dot_products(pairs, columns, alt, width=7.4, height=1.9, label=1.9):
 
 
 dot_products(
-    [("film", film, "Ann", ann), ("film", film, "Ben", ben)],
+    [("film", film, "romance fan", romantic), ("film", film, "action fan", thrilled)],
     tastes,
-    "The film's profile (4, −1, 3) above Ann's (3, −2, 2): products 12, 2, 6, sum 20. Above Ben's (−2, 4, 1): sum −9.",
+    "The film's profile (4, −1, 3) above the romance fan's (3, −2, 2): products 12, 2, 6, sum 20. Above the action fan's (−2, 4, 1): sum −9.",
 )
 
 # %% [markdown]

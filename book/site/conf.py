@@ -8,6 +8,7 @@ html_short_title = "glassformer"
 extensions = ["myst_nb", "mathml", "sphinx_copybutton"]
 
 nb_execution_mode = "off"
+nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_links_external_new_tab = False
 suppress_warnings = ["myst.header"]

@@ -77,7 +77,7 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     """Return the <svg> element without its preamble, in the colour of the text, with its alternative."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"#000000\b|(?<=: )black\b", "currentColor", svg)
+    svg = re.sub(r"(fill|stroke): #000000\b", r"\1: currentColor", svg)
     svg = re.sub(r"font: ([^;]*?)'[^;]*", r"font: \1system-ui, sans-serif", svg)
     # Ids count for the whole page, on which another picture may have the same ones.
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
@@ -89,7 +89,9 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{escape(alt)}" {view.group()} fill="currentColor" '
-        f'style="width: {96 * width:.0f}px; max-width: 100%; height: auto; aspect-ratio: {width:.2f} / {height:.2f}">'
+        # On a phone it shrinks as long as it can be read, and scrolls from there on.
+        f'style="width: {96 * width:.0f}px; max-width: max(100%, {60 * width:.0f}px); height: auto; '
+        f'aspect-ratio: {width:.2f} / {height:.2f}">'
         f"<title>{escape(alt)}</title>"
     )
     return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1).strip()
