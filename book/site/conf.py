@@ -5,7 +5,7 @@ author = "the authors of glassformer"
 copyright = "the authors of glassformer; Apache-2.0"
 html_title = "glassformer"
 html_short_title = "glassformer"
-extensions = ["myst_nb", "mathml", "sphinx_copybutton"]
+extensions = ["myst_nb", "mathml", "chinese", "sphinx_copybutton"]
 
 nb_execution_mode = "off"
 nb_merge_streams = True

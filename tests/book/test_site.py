@@ -1,6 +1,9 @@
 """The built book, as a reader without a network opens it. `make book` builds it and runs these."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -117,5 +120,14 @@ def test_a_failing_cell_stops_the_build(tmp_path, monkeypatch):
         executed(type(CHAPTERS[0])(broken, "broken"))
 
 
-def test_an_experiment_repeated_at_reduced_size_agrees_with_what_is_committed():
-    assert (BOOK / "experiments" / "results").exists()
+def test_an_experiment_repeated_at_reduced_size_agrees_with_what_is_committed(tmp_path):
+    """On the demo of this machine, whose weights are others: within twelve points of what three models showed."""
+    command = [sys.executable, BOOK / "experiments/measure/hidden_key.py", "--limit", "120", "--seeds", "1"]
+    subprocess.run([*command, "--output", tmp_path / "repeated.json"], check=True)
+    repeated = json.loads((tmp_path / "repeated.json").read_text(encoding="utf-8"))["results"]["1"]["hidden"]
+    results = json.loads((BOOK / "experiments/results/hidden_key.json").read_text(encoding="utf-8"))["results"]
+    assert len(results) >= 3
+    for word, places in repeated.items():
+        for where, measured in places.items():
+            known = [result["hidden"][word][where]["pronoun"] for result in results.values()]
+            assert min(known) - 12 <= measured["pronoun"] <= max(known) + 12, f"{word} hidden in {where}"

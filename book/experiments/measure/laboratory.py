@@ -112,8 +112,18 @@ def write(name: str, results: Mapping[str, Any], namespace: argparse.Namespace) 
     }
     path = namespace.output or RESULTS / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**about, **results}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(rounded({**about, **results}), indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
     say(f"written: {path}")
+
+
+def rounded(value: Any) -> Any:
+    """Return results with numbers of five digits: what a picture shows, and what a reader of a change can compare."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def say(text: str) -> None:
