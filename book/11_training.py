@@ -239,7 +239,7 @@ optimiser = torch.optim.Adam(model.parameters(), lr=eta, betas=(0.9, 0.98), eps=
 optimiser.step()
 torch.testing.assert_close(weight.detach(), stepped)
 moved = (weight.detach() - before) / eta  # in learning rates
-assert (moved.abs() - 1).abs().max() < 1e-2
+assert (moved.abs() - 1).abs().median() < 1e-3
 eta, moved[0, :4]
 
 # %% [markdown]
@@ -266,7 +266,11 @@ def accuracy(model, source):
     return (output[:, 1:] == source[:, 1:]).double().mean().item()
 
 
-def train(model, batch_count, make=lambda batch: (batch, batch[:, :-1], batch[:, 1:]), after=lambda _: None):
+def copying(batch):
+    return batch, batch[:, :-1], batch[:, 1:]
+
+
+def train(model, batch_count, make=copying, after=lambda _: None):
     losses = []
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     model.train()
@@ -285,7 +289,7 @@ def train(model, batch_count, make=lambda batch: (batch, batch[:, :-1], batch[:,
 
 # %% [markdown]
 # `make` says what the model reads and what it is to say, and `after` looks on: both are there for experiments below.
-# Here `after` measures the accuracy every 100 steps, and notes how the decoder's cross-attention looks at one
+# Here `after` measures the accuracy at a few steps, and notes how the decoder's cross-attention looks at one
 # sequence that is easy to read. (*Cross-attention* is where the decoder [reads the source](09_decoder.py).)
 
 # %%
@@ -516,14 +520,14 @@ assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle éta
 # %% [markdown]
 # Read it from top to bottom:
 #
-# - **Step 32**: frequent tokens and an end. The model has learnt how often words occur, and no more. It does not look
-#   at the source yet.
+# - **Step 32**: frequent tokens and an end. The model has learnt how often words occur, and hardly more. Other
+#   sentences get "La La La." here.
 # - **Step 64**: pieces of French, from *Le … pas* to *trop*. The frame of the sentence is there; of its content,
 #   nothing.
 # - **Step 128**: the whole shape, the animal, and *wide*. But it is a brook (*ruisseau*) that is not crossed: the
 #   right kind of word in the right place, and the wrong one.
 # - **Step 256**: all words are right, but one: *il* is "it" for the animal, and the animal is not too wide.
-# - **Step 512**: *elle*, for *la rue*. To know which word "it" means takes the model longest.
+# - **Step 512**: *elle*, for *la rue*. To know which word "it" means took longest here.
 #
 # From the frequent to the rare, from the near to the far. In the explorer, you can play this training back, with the
 # attention of each snapshot: [the same sentence over the
@@ -628,7 +632,7 @@ assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 # **Overfitting.** A model with enough parameters can learn its training sentences by heart. You see it when the
 # training loss falls on while the *validation* loss, on sentences that it does not train on, rises. That is what
 # validation is for: `gf.train` keeps the weights of the best one. Dropout, label smoothing and above all more data
-# help. The copy training above could not overfit: it never saw a sequence twice.
+# help. The copy training above could not overfit: it hardly ever saw a sequence twice.
 #
 # **Averaging.** The paper's reported models are the mean of the last 5 checkpoints (base) or the last 20 (big)
 # (§6.1): each parameter's mean, which takes out some of the last steps' noise. By hand it is one line:
