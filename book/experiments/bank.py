@@ -70,7 +70,7 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 # weight is 0.
 #
 # *Blanking* a written word sets its embedding to the zero vector. Its position is still there, but not what it says.
-# We blank the written words that the other translation does not have ("rivière", "à la nage", "rejoindre").
+# We blank the written words that the other translation does not have ("rivière", "nage", "rejoindre").
 #
 # Whether one list of numbers predicts another one is measured by *Spearman's rank correlation*: put ranks in the
 # place of the numbers, and take the usual correlation: 1 for the same order, 0 for none, −1 for the reverse order.
@@ -193,7 +193,9 @@ pictures.bars(
 )
 
 # %% [markdown]
-# In each picture, look for the longest bars, and compare "swam" with "river", "drove" with "road".
+# In each picture, look for the longest bars, and compare "swam" with "river", "drove" with "road". In the model shown
+# here, "swam" decides and "river" hardly counts; and in the second sentence neither "drove" nor "road" is missed, as
+# if "banque" were what the model says when nothing speaks against it.
 #
 # ### The vectors of "bank"
 #
@@ -360,8 +362,8 @@ pictures.picture(
 )
 
 # %% [markdown]
-# - **Model 1 reads "swam" and not "river".** The verb is worth 3.45 nats, the place 0.12. Either would do, as the
-#   corpus never rows across a road. The model has settled on one.
+# - **Model 1 reads "swam" and not "river".** The verb is worth 3.45 nats (the mean of both kinds of sentences), the
+#   place 0.12. Either would do, as the corpus never rows across a road. The model has settled on one.
 # - Hiding **"bank"** itself costs models 1 and 2 as much as hiding all that tells: the sense is fetched at "bank",
 #   whose vector has taken it up.
 # - **Model 2** takes a little from each (0.78 and 0.98), and can do without either one.

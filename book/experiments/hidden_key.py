@@ -45,7 +45,7 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # In attention a word is present by its *key*, which others compare their query with, and its *value*, which they take
 # ([attention](../03_attention.py)). A mask that is False in the column of one key makes this word invisible: its
 # weight is exactly 0 in every row, and the other words share what it had. The word itself still stands in the
-# sentence and still looks at the others. It is deaf the other way round: it hears, and nobody hears it.
+# sentence and still looks at the others. It is mute, so to speak: it hears the others, and nobody hears it.
 #
 # There are three rooms in which "street" can be invisible:
 #

@@ -57,7 +57,8 @@ class Choices:
         """Return log p(right word) − log p(wrong word) of each sentence, in nats, under edits."""
         edits = edits or {}
         with gf.intervene(self.model, edits):
-            same = all(name.startswith(("decoder.", "target.")) for name in edits)
+            # Without edits of its own, it may be that of somebody who calls this under an intervention in the encoder.
+            same = edits and all(name.startswith(("decoder.", "target.")) for name in edits)
             memory = self.memory if same else self.model.encode(self.source)
             logits = self.model.decode(self.target, memory, self.source)
         row = logits[torch.arange(len(logits)), self.last]
