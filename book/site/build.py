@@ -93,6 +93,8 @@ def build_site(pages: dict[str, nbformat.NotebookNode], language: str, out: Path
     with_contents(source, list(pages), maps, language)
     switches = {name: LANGUAGES for name in names if language == "zh" or is_translated(name)}
     settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}
+    if language == "zh":
+        settings |= {"nb_code_prompt_show": "显示代码", "nb_code_prompt_hide": "隐藏代码"}
     app = Sphinx(
         source, BOOK / "site", out, doctrees, "html", settings, status=None, warningiserror=True, freshenv=True
     )
