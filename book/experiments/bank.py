@@ -140,22 +140,14 @@ pictures.heat_map(
 # %%
 def hide(keys):
     """Return the edits after which nobody looks at these source positions."""
-
-    def edit(scores):
-        scores = scores.clone()
-        scores[..., keys] = -torch.inf
-        return scores
-
-    return {f"{name}.scores": edit for name in encoder + cross}
+    there = torch.tensor(keys)
+    return {f"{name}.scores": lambda scores: scores.index_fill(-1, there, -torch.inf) for name in encoder + cross}
 
 
 def blank(places):
-    def edit(vectors):
-        vectors = vectors.clone()
-        vectors[:, places] = 0.0
-        return vectors
-
-    return {"target.embedding": edit}
+    """Return the edit that empties these written words."""
+    there = torch.tensor(places)
+    return {"target.embedding": lambda vectors: vectors.index_fill(1, there, 0.0)}
 
 
 french = {name: bundle.target_tokenizer.tokens(ids[0].tolist()) for name, ids in targets.items()}

@@ -92,12 +92,8 @@ def elle_or_il():
 
 
 def hide(key):
-    def edit(scores):  # (batch, heads, queries, keys)
-        scores = scores.clone()
-        scores[..., key] = -torch.inf
-        return scores
-
-    return edit
+    """Return an edit of scores, (batch, heads, queries, keys), that writes −∞ into one column."""
+    return lambda scores: scores.index_fill(-1, torch.tensor([key]), -torch.inf)
 
 
 layers = range(model.config.encoder_layers)
@@ -274,6 +270,7 @@ for word in WORDS:
                 axes.plot(found["place"], height, "o", color=pictures.BLUE, markersize=5)
                 axes.plot(found["animal"], height, "x", color=pictures.ORANGE, markersize=5, markeredgewidth=1.6)
     lines.append("")
+
 axes.set_yticks([place for place, line in enumerate(lines) if line], [line for line in lines if line])
 axes.invert_yaxis()
 axes.set(xlabel="right pronouns (%)", xlim=(-4, 104))

@@ -98,12 +98,9 @@ trace[point].shape  # (sentence, source positions, d_model)
 
 # %%
 def effect_of(place):
-    def transplant(vectors):
-        vectors = vectors.clone()
-        vectors[:, place] = trace[point][:, place]
-        return vectors
-
-    with gf.intervene(model, {point: transplant}):
+    here = torch.tensor([place])
+    donor = trace[point][:, [place]]
+    with gf.intervene(model, {point: lambda vectors: vectors.index_copy(1, here, donor)}):
         after = preference(corrupted)
     return (after - preference(corrupted)) / (preference(clean) - preference(corrupted))
 
@@ -291,6 +288,7 @@ names = [short(name) for name in measured["1"]["decoder"]]
 for seed, colour, style in zip(measured, pictures.PALETTE, ("o-", "s--", "^:")):
     line = [roles["last"]["all"] for roles in measured[seed]["decoder"].values()]
     axes.plot(names, line, style, color=colour, label=f"model {seed}", markersize=5)
+
 axes.set(ylabel="effect at the last position", ylim=(-0.05, 1.08))
 axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
 axes.legend(frameon=False, fontsize=9)
