@@ -25,6 +25,7 @@
 import json
 from pathlib import Path
 from statistics import fmean
+from textwrap import fill
 
 import torch
 
@@ -71,15 +72,17 @@ splits = english_french(1, train=0).splits
 
 # %%
 example = splits["longer"][3]
-print("source:   ", example.source)
-print("reference:", example.target)
+print("source")
+print(fill(example.source, 90))
+print("reference")
+print(fill(example.target, 90))
 
 found = {}
 for size in (1, 4, 32):
     [found[size]] = translator.translate([example.source], beam_size=size, length_penalty=0.0)
     print()
     print(f"beam {size}: log p = {found[size].log_prob:.2f}, {len(found[size].tokens)} tokens")
-    print(found[size].text)
+    print(fill(found[size].text, 90))
 
 # %% [markdown]
 # The greedy search runs into a loop and is cut off when it has 50 tokens more than the source. The largest beam finds
@@ -132,9 +135,10 @@ round(translation.log_prob, 2), round(translation.score, 2)
 #
 # [measure/beam.py](measure/beam.py) translates 300 sentences of each of four splits with beams of 1, 2, 4, 8, 16 and
 # 32, and with $\alpha = 0$ and $0.6$: "test", "unseen-combinations" (combinations of words that training lacks),
-# "coreference" (what "it" is) and "longer". Three models like the demo's (*demo*), and three that were trained for a
-# third of the time and are less sure (*short*; "test" and "longer" only). The price of a search is counted in
-# *expansions*: how many hypotheses the model had to go on with by one token, for one sentence.
+# "coreference" (what "it" is, and the two nouns differ in gender) and "longer". Three models like the demo's
+# (*demo*), and three that were trained for a third of the time and are less sure (*short*; "test" and "longer" only).
+# The price of a search is counted in *expansions*: how many hypotheses the model had to go on with by one token, for
+# one sentence.
 
 # %%
 measured = json.loads(Path("results/beam.json").read_text(encoding="utf-8"))
@@ -223,7 +227,7 @@ panels = (
         "log p of the output",
         (("log_prob", "output", pictures.BLUE), ("log_prob_of_reference", "reference", pictures.GREY)),
     ),
-    ("tokens more than the reference", (("longer_by", "output", pictures.BLUE),)),
+    ("tokens too many", (("longer_by", "output", pictures.BLUE),)),
 )
 for axes, (title, series) in zip(three, panels, strict=True):
     for what, label, colour in series:
@@ -245,7 +249,7 @@ three[1].set_xlabel("beam size")
 pictures.picture(
     figure,
     "Split longer, demo's models, alpha 0, against beam size. Search errors fall to nearly 0 and model errors rise by as much; "
-    "log p rises above that of the reference; outputs shrink from longer than the reference to shorter.",
+    "log p is above that of the reference and rises; outputs shrink from longer than the reference to shorter.",
 )
 
 # %% [markdown]
@@ -254,8 +258,8 @@ pictures.picture(
 #
 # - Search errors vanish; *each of them turns into a model error*. The sum hardly moves, and with it the exact
 #   matches.
-# - From some beam size on the output is far more probable than the right answer. The model is mistaken about
-#   sentences of this length, and a good search finds out its mistakes.
+# - The output is, on average, more probable than the right answer with every beam, and far more with a large one. The
+#   model is mistaken about sentences of this length, and a good search finds out its mistakes.
 # - Greedy outputs are too long (loops), those of large beams too short (an early end).
 #
 # BLEU counts common pieces of 1 to 4 words (higher is better), so it sees also what is nearly right. By this measure
@@ -291,9 +295,9 @@ assert penalised[-1] > longer["longer_by"][-1]
 # ## What goes wrong
 #
 # - *"Beam search gives better translations than greedy search."* For models that are unsure between several good
-#   outputs, as on real texts, a beam of 4 or so usually gains a point of BLEU. **Here it holds for one of five
-#   cases**: BLEU on "longer", with the better models. On the other splits of those models nothing changes, as they
-#   are sure; and with the weaker models on "longer", greedy search has the highest BLEU of all.
+#   outputs, as on real texts, a beam of 4 or so usually gains a point of BLEU. **Here it holds in one case only**:
+#   BLEU on "longer", with the better models. On the other splits of those models nothing changes, as they are sure;
+#   and with the weaker models on "longer", greedy search has the highest BLEU of all.
 # - *"The larger, the better."* Not here, and not on real texts either: with large beams, translations get shorter and
 #   worse (Koehn and Knowles 2017). Stahlberg and Byrne (2019) searched exhaustively, and found that the most probable
 #   output of a good model is often the empty one.
