@@ -1,0 +1,1108 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Errata
+#
+# A Transformer is short to write, and almost every line of it can be wrong without a word of warning. The reason is
+# that **shapes stay right**: a mask of the wrong kind, a factor left out, two axes swapped, and the program still
+# runs, often even learns. So these mistakes are easy to write and hard to see. All of them have been made by
+# careful people, in texts from which many have learned a lot. If you find yours here, you are in good company.
+#
+# Each section below stands alone: what one may read or write, what happens then (in numbers), the fix, checked
+# against this library or PyTorch, and which test catches it. Look for your symptom in the table, and follow the link.
+#
+# | the mistake | how it shows | section |
+# |---|---|---|
+# | the residual adds the normalised x | deep stacks learn slowly | [Residual](#residual-of-the-normalised-x) |
+# | dropout is applied to the input, not to the result | attention has no effect | [Dropout](#dropout-on-the-wrong-tensor) |
+# | a norm with n − 1, and ε outside of the root | loaded weights are slightly off | [Norm](#another-layer-norm) |
+# | embeddings from N(0, 1), times √d_model | order is hardly noticed | [Positions](#embeddings-that-drown-the-positions) |
+# | 10 rows for the ids 0 to 10 | an index error, or wrong words | [Vocabulary](#off-by-one-in-the-vocabulary) |
+# | the exponent of the positions is doubled | a shift is no rotation | [Exponent](#doubled-exponent) |
+# | `*` where `@` is meant | nonsense of the right shape | [Product](#elementwise-instead-of-a-matrix-product) |
+# | a square, a sign or an index is missing | your numbers and the text's differ | [Formulas](#three-formulas) |
+# | "dot products of similar words tend to 1" | scores of 100 surprise | [Dot products](#dot-products-are-not-bounded) |
+# | the masked sub-layer is taken for the new one | cross-attention is missing | [New sub-layer](#which-sub-layer-is-new) |
+# | "several heads are faster" | the wrong number of heads is chosen | [What for](#what-heads-are-for) |
+# | a norm reads what was never set | it stops at the first call | [Crash](#a-norm-that-crashes) |
+# | the attention matrix is not returned | nothing can be drawn | [Dropped](#a-matrix-computed-and-dropped) |
+# | no √d_model | words are hardly noticed | [Embedding](#no-scaling-of-the-embedding) |
+# | masked scores become −10 000 | a fully masked row attends to padding | [−10 000](#minus-ten-thousand) |
+# | `F.dropout` without `training=` | two runs, two results | [Dropout stays on](#dropout-that-stays-on) |
+# | words and positions are "concatenated" | a width of 2 · d_model | [Adding](#concatenating-or-adding) |
+# | a docstring with another shape; two roots of imports | all words get one position | [Docstring](#docstring-and-shape) |
+# | `view` without `transpose` | results depend on the length | [View](#view-without-transpose) |
+# | "masked to 0", before or after the softmax | hidden keys count | [Masked to 0](#masked-to-zero) |
+# | a head's output is "(512, 64)" | code that does not fit | [Shape](#shape-of-a-head) |
+# | "the second word has position 2" | every position is one off | [Position 1](#second-word-position-one) |
+# | "strictly between −1 and 1" | a test that fails at position 0 | [Range](#closed-range) |
+# | "8 heads bring 64 back to 512" | odd numbers of heads seem impossible | [Width](#heads-do-not-restore-the-width) |
+# | masked scores are filled with 0 | padding changes results | [0 or −∞](#zero-is-not-minus-infinity) |
+# | heads in a plain Python list | they are neither trained nor saved | [List](#heads-in-a-plain-list) |
+# | a tensor made on the CPU, in the middle | it stops on a GPU | [Device](#a-tensor-on-the-wrong-device) |
+# | (v, k, q) here, (q, k, v) there | another result, no error | [Order](#order-of-arguments) |
+# | the decoder sees the future | a wonderful loss, gibberish | [Causal mask](#no-causal-mask) |
+# | cross-attention with the target's padding mask | ends of sources are lost | [Which mask](#targets-padding-in-cross-attention) |
+# | cross-attention with the decoder's own keys | fluent, and about something else | [Which keys](#keys-from-the-decoder) |
+# | softmax, then cross-entropy | the loss stays high | [Softmax](#softmax-twice) |
+# | the target is not shifted | the loss falls to 0, output repeats itself | [Shift](#shifted-target) |
+# | padding counts in the loss | a loss that is too good | [Padding](#padding-in-the-loss) |
+# | scores divided by √d_model, or by nothing | attention too even, or too sharp | [Scale](#scale-by-the-whole-width) |
+# | pre-norm and post-norm swapped | loaded weights give nonsense | [Norm order](#norm-order-swapped) |
+#
+# Fourteen of them can be planted in a working model: `plant(model, "no_scale")` makes it commit one for a while, and
+# `gf.check` (on the command line: `glassformer check RUN`) is the self-test that should find it. `verdict` below
+# returns what it found: the likely mistake, and the names of the checks that failed. The check called *reference*
+# compares every number of a forward pass with a second implementation in NumPy; *causality*, *padding* and *batch*
+# change what must not matter (later tokens, padding, neighbours). Tests are named by their file in `tests/`.
+
+# %%
+import copy
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import glassformer as gf
+from glassformer import pictures
+from glassformer.inspection import MISTAKES, plant
+from glassformer.model.attention import MultiHeadAttention, attention_weights, join_heads, split_heads
+from glassformer.model.residual import Residual
+from glassformer.model.taps import Tap
+
+torch.manual_seed(1)
+model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double().eval()
+source = torch.tensor([[4, 5, 6, 7, 8, 2]])  # five symbols and <eos>
+target_input = torch.tensor([[1, 4, 5, 6]])  # <bos> and three symbols
+
+
+def verdict(mistake):
+    """Return the likely mistake that gf.check names while our model makes this one, and the checks that failed."""
+    with plant(model, mistake):
+        failed = {one.name: one for one in gf.check(model).failures}
+    assert MISTAKES[mistake].title in failed["reference"].likely
+    return failed["reference"].likely, list(failed)
+
+
+def short(numbers):
+    """Return the numbers of a row, rounded to three decimals."""
+    return [round(number, 3) for number in numbers.flatten().tolist()]
+
+
+assert gf.check(model).passed
+len(MISTAKES), gf.check(model).passed
+
+# %% [markdown]
+# **From notebooks that build the encoder line by line**
+
+# %% [markdown]
+# ## Residual of the normalised x
+#
+# In a pre-norm layer, x is normalised, goes through a sub-layer, and the sub-layer's result is added to x. If the
+# normalised value takes over the *name* x, it is the normalised x that is added back. To see what is lost, take a
+# sub-layer that adds nothing: what comes in must come out.
+
+
+# %%
+def overwritten(x, norm, sublayer):
+    x = norm(x)  # from here on, the x that came in is gone
+    return x + sublayer(x)
+
+
+def right(x, norm, sublayer):
+    return x + sublayer(norm(x))
+
+
+residual = Residual(4, "pre", dropout=0.0, tap=Tap())
+x = 100 * torch.randn(1, 1, 4)
+print("comes in:   ", short(x))
+print("right:      ", short(right(x, residual.norm, torch.zeros_like)))
+print("overwritten:", short(overwritten(x, residual.norm, torch.zeros_like)))
+assert torch.equal(right(x, residual.norm, torch.zeros_like), x)
+torch.testing.assert_close(right(x, residual.norm, torch.tanh), residual(x, torch.tanh))
+verdict("residual_normed")
+
+# %% [markdown]
+# The second sub-layer (feed-forward) invites the same mistake, so it often comes twice. The fix is a name of its own
+# for the normalised value, or none, as in `right`.
+#
+# **Caught by** `gf.check` (*reference*), and `model/test_residual.py`:
+# `test_pre_norm_normalises_what_enters_and_adds_x_as_it_came`. More in [add & norm](06_residual.py#what-goes-wrong)
+# and [the encoder](08_encoder.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Dropout on the wrong tensor
+#
+# `dropped = dropout(x)` where `dropout(attended)` is meant: the attention is computed, and nobody reads it. The lines
+# that follow, a transpose and a view, are meant to join heads (30, 8, 10, 64). Applied to the layer's input
+# (30, 10, 512) they return the same shape, with the features of ten positions mixed up.
+
+# %%
+attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.1).eval()
+dropout = nn.Dropout(0.1).eval()  # in evaluation nothing is dropped, so that we can compare
+x, heads = torch.randn(30, 10, 512), torch.randn(30, 8, 10, 64)
+
+
+def joined(tensor):
+    return tensor.transpose(1, 2).contiguous().view(30, -1, 512)
+
+
+torch.testing.assert_close(joined(heads), join_heads(heads))  # what it is for
+assert joined(x).shape == x.shape  # and by accident:
+assert torch.equal(joined(x)[0, 0, :10], x[0, :, 0])  # position 0 begins with feature 0 of all ten positions
+
+for attended in (attend(x), torch.zeros_like(x)):
+    wrong = x + joined(dropout(x))  # attended is not used
+    fixed = x + dropout(attended)
+    print(f"first number of the output: wrong {wrong[0, 0, 0]:.4f}, fixed {fixed[0, 0, 0]:.4f}")
+
+residual = Residual(512, "pre", dropout=0.1, tap=Tap()).eval()
+torch.testing.assert_close(x + dropout(attend(residual.norm(x))), residual(x, attend))
+
+# %% [markdown]
+# The wrong result is the same, whatever the attention says.
+#
+# **Caught by** `model/test_residual.py`: `test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x`, and for the
+# joining `model/test_attention.py`: `test_join_heads_undoes_split_heads`. More in
+# [the encoder](08_encoder.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Another layer norm
+#
+# Layer norm divides by $\sqrt{\sigma^2 + \varepsilon}$, where the variance $\sigma^2$ is the mean of the squared
+# deviations (divided by $n$, the width) and $\varepsilon$ a tiny number. `x.std()` divides by $n - 1$ instead, and an
+# $\varepsilon$ is often added outside of the root.
+
+
+# %%
+def other_norm(x, eps=1e-5):
+    return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)
+
+
+def usual_norm(x, eps=1e-5):
+    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + eps)
+
+
+for width in (4, 512):
+    x = torch.randn(1000, width, dtype=torch.float64)
+    torch.testing.assert_close(usual_norm(x), F.layer_norm(x, (width,)))
+    smaller = 1 - (other_norm(x) / usual_norm(x)).mean().item()
+    print(f"width {width}: {smaller:.1%} smaller")
+    assert abs(1 - smaller - math.sqrt((width - 1) / width)) < 1e-3
+
+verdict("unbiased_norm")
+
+# %% [markdown]
+# A model that is trained with it learns to live with it. Weights that were trained with the usual norm are off in
+# each layer; in an example on paper with 4 numbers, by 13 %.
+#
+# **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum`. More in
+# [add & norm](06_residual.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Embeddings that drown the positions
+#
+# `nn.Embedding` draws its rows from N(0, 1), and the paper multiplies rows by $\sqrt{d_\mathrm{model}}$ (§3.4). Both
+# together give values up to about ±70 for $d_\mathrm{model} = 512$, and positions are within ±1. The rows have to
+# start with a standard deviation of $1 / \sqrt{d_\mathrm{model}}$.
+
+# %%
+loud, ours = torch.randn(11, 512), torch.randn(11, 512) / math.sqrt(512)
+positions = gf.sinusoids(10, 512)
+for name, rows in {"N(0, 1)": loud, "N(0, 1/512)": ours}.items():
+    words = rows * math.sqrt(512)
+    share = positions.square().mean() / (words.square().mean() + positions.square().mean())
+    print(f"{name:<12} largest value {words.abs().max():5.1f}, share of the position {share:.1%}")
+
+assert (loud * math.sqrt(512)).abs().max() > 60
+assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the library's, for d_model = 128
+
+# %% [markdown]
+# (The share is that of squared lengths.) The factor is not to blame, the rows are: they have to start small.
+#
+# **Caught by** `model/test_embedding.py`: `test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model`.
+# More in [embeddings](01_embeddings.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Off by one in the vocabulary
+#
+# Symbols 1 to 10, and 0 for padding: that is 11 ids, so a table of 11 rows, and id 5 is the *sixth* of them. (And the
+# number of rows is not "d_model + 1": $d_\mathrm{model}$ counts columns.) With 10 rows, id 10 has none:
+
+# %%
+try:
+    nn.Embedding(10, 512)(torch.tensor([1, 5, 10]))
+except IndexError as error:
+    print("PyTorch:", error)
+
+try:
+    model.encode(torch.tensor([[1, 5, 11]]))  # our model has 11 rows, so that 11 is too large
+except gf.VocabularyError as error:
+    print("glassformer:", error)
+
+table = nn.Embedding(11, 512).weight
+assert table.shape == (11, 512)
+assert torch.equal(table[5], list(table)[6 - 1])
+
+# %% [markdown]
+# **Caught by** `model/test_embedding.py`: `test_an_id_outside_the_vocabulary_is_an_error_that_names_the_range`. More in
+# [embeddings](01_embeddings.py#what-goes-wrong).
+
+# %% [markdown]
+# **From guides with pictures and one worked example**
+
+# %% [markdown]
+# ## Doubled exponent
+#
+# The position matrix has in dimensions $2i$ and $2i + 1$ the sine and cosine of $pos / 10000^{2i/d_\mathrm{model}}$
+# (§3.5): $i$ counts *pairs*. It is easy to let `i` count dimensions (0, 1, 2, …), or to step by two (0, 2, 4, …), and
+# to write `2 * i` all the same. Then the exponent reaches 2 instead of 1.
+
+# %%
+dimension = torch.arange(8, dtype=torch.float64)
+exponents = {
+    "right": 2 * (dimension // 2) / 8,
+    "i counts dimensions": 2 * dimension / 8,  # sine and cosine of a pair differ
+    "i steps by two": 2 * (dimension - dimension % 2) / 8,  # they agree, but fall twice as fast
+}
+
+
+def table_of(exponent, length=100):
+    angles = torch.arange(length, dtype=torch.float64)[:, None] / 10000**exponent
+    return torch.where(dimension % 2 == 0, angles.sin(), angles.cos())
+
+
+def error_of_a_shift(table):
+    """Return how far the best possible matrix is from moving every row on by one position."""
+    best = torch.linalg.lstsq(table[:-1], table[1:], driver="gelsd").solution
+    return (table[:-1] @ best - table[1:]).abs().max().item()
+
+
+for name, exponent in exponents.items():
+    print(f"{name:<20} {exponent.tolist()}  error of a shift {error_of_a_shift(table_of(exponent)):.0e}")
+
+torch.testing.assert_close(table_of(exponents["right"]), gf.sinusoids(100, 8, dtype=torch.float64))
+assert error_of_a_shift(table_of(exponents["i counts dimensions"])) > 0.1
+verdict("doubled_exponent")
+
+# %% [markdown]
+# In the second line pairs have two different speeds, and no matrix moves all rows on by one position: the shift
+# property is lost. In the third it holds, but half of the dimensions hardly turn at all.
+#
+# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_are_the_formula_of_the_paper`
+# and `test_a_shift_is_the_same_rotation_at_every_position`. More in [positions](02_positions.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Elementwise instead of a matrix product
+#
+# `((q * k.T) / √3) * v`, with the softmax at the end. `*` multiplies cell by cell, `@` is the matrix product; and the
+# softmax belongs around the scores, before the values. Three words of width 3 hide all of this: every shape is (3, 3).
+
+# %%
+x = torch.tensor([[1, 0, 1, 0], [1, 2, 2, 0], [1, 2, 1, 1]], dtype=torch.float64)  # set, yourself, free
+q = x @ torch.tensor([[2, 1, 1], [0, 2, 2], [0, 1, 0], [2, 2, 1]], dtype=torch.float64)
+k = x @ torch.tensor([[1, 1, 2], [2, 0, 2], [0, 2, 0], [2, 2, 1]], dtype=torch.float64)
+v = x @ torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.float64)
+
+wrong = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
+fixed = (q @ k.T / math.sqrt(3)).softmax(dim=-1) @ v
+torch.testing.assert_close(fixed, gf.attention(q, k, v).output)
+assert short(fixed[0]) == [6.106, 9.0, 3.0]
+print("wrong:", short(wrong[0]))
+print("right:", short(fixed[0]))
+
+# %% [markdown]
+# A good habit: try code with sizes that are all different (5 words of width 3), and `q * k.T` stops by itself. The
+# library's tests use different primes for all sizes, for this reason.
+#
+# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`. The whole example is in
+# [attention](03_attention.py#line-by-line).
+
+# %% [markdown]
+# ## Three formulas
+#
+# Printed formulas with one sign too few. The variance without its square is always 0. The feed-forward network's
+# `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j w_{2j} v_j$, sums over *different* values $v_j$: with
+# $v_2$ in each term, the weights $w_{2j}$, which sum to 1, would have no effect.
+
+# %%
+deviations = q[2] - q[2].mean()
+variance, without_square = deviations.square().mean(), deviations.mean()
+print(f"variance {variance:.3f}, without the square {without_square:.3f}")
+torch.testing.assert_close(variance, q[2].var(unbiased=False))
+assert without_square.abs() < 1e-12
+
+feed_forward = copy.deepcopy(model.encoder.layers[0].feed_forward)
+nn.init.normal_(feed_forward.contract.bias)
+h = torch.randn(1, 1, 128, dtype=torch.float64)
+inner = (h @ feed_forward.expand.weight.T + feed_forward.expand.bias).clamp(min=0)
+torch.testing.assert_close(inner @ feed_forward.contract.weight.T + feed_forward.contract.bias, feed_forward(h))
+
+weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
+same = sum(weights[j] * v[1] for j in range(3))
+fixed = sum(weights[j] * v[j] for j in range(3))
+print("v_2 in each term:", short(same), " v_j:", short(fixed))
+torch.testing.assert_close(same, v[1])
+torch.testing.assert_close(fixed, weights @ v)
+
+# %% [markdown]
+# **Caught by** `model/test_residual.py`: `test_post_norm_normalises_the_sum`; `model/test_feed_forward.py`:
+# `test_is_equation_two_in_plain_numbers`; `model/test_attention.py`: `test_equals_the_loop_over_plain_numbers`. More in
+# [feed-forward](07_feed_forward.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Dot products are not bounded
+#
+# "The dot product of similar words tends to 1" is true of the *cosine*, for which both vectors are divided by their
+# lengths. Attention does not do that: a key that is twice as long has twice the score.
+
+# %%
+raw, cosine = q @ k.T, F.cosine_similarity(q[:, None], k[None], dim=-1)
+print(f"largest dot product {raw.max():.0f}, largest cosine {cosine.max():.3f}")
+assert raw.max() == 110
+assert cosine.max() <= 1
+torch.testing.assert_close(q @ (2 * k).T, 2 * raw)
+torch.testing.assert_close(F.cosine_similarity(q[:, None], 2 * k[None], dim=-1), cosine)
+
+# %% [markdown]
+# The length of a key is part of what it says: "look at me, in any case". What bounds the *weights* is the softmax.
+#
+# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`, whose scores are far above 1.
+# More in [attention](03_attention.py#what-goes-wrong) and [embeddings](01_embeddings.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Which sub-layer is new
+#
+# An encoder layer has self-attention and feed-forward. The decoder's *additional*, third sub-layer is
+# cross-attention, which reads the encoder's output. The masked one is the same self-attention with another mask.
+
+
+# %%
+def sublayers(layer):
+    return {name for name, _ in layer.named_children() if not name.endswith("_residual")}
+
+
+encoder_has, decoder_has = sublayers(model.encoder.layers[0]), sublayers(model.decoder.layers[0])
+assert decoder_has - encoder_has == {"cross_attention"}
+assert hasattr(nn.TransformerDecoderLayer(8, 2), "multihead_attn")  # PyTorch's name for it
+assert not hasattr(nn.TransformerEncoderLayer(8, 2), "multihead_attn")
+sorted(encoder_has), sorted(decoder_has)
+
+# %% [markdown]
+# **Caught by** `model/test_parity.py`: `test_the_logits_equal_those_of_torch`. More in
+# [the decoder](09_decoder.py#what-goes-wrong).
+
+# %% [markdown]
+# ## What heads are for
+#
+# Not for speed: eight heads of width 64 have as many weights, and take as many multiplications for their projections
+# and scores, as one of width 512. They are there to attend to *different things at once*. One softmax has 1 to give
+# away; with two heads, each has.
+
+# %%
+who, where = torch.tensor([9.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 9.0])  # scores of two questions for three words
+print("one softmax:", short((who + where).softmax(-1)))
+print("two heads:  ", [short(scores.softmax(-1)) for scores in (who, where)])
+one, eight = (MultiHeadAttention(512, heads, 512 // heads, 512 // heads, 0.0) for heads in (1, 8))
+sizes = [sum(weight.numel() for weight in part.parameters()) for part in (one, eight)]
+assert sizes[0] == sizes[1] == 4 * (512 * 512 + 512)
+
+z = torch.randn(1, 8, 10, 64)  # n = 10 words, h = 8 heads, d_v = 64
+assert join_heads(z).shape == (1, 10, 8 * 64)
+torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in range(8)], dim=-1))
+
+# %% [markdown]
+# Note the shape at the end: the joined output is n × h·d_v, one row for each word, all heads side by side in it.
+#
+# **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each` and
+# `test_join_heads_undoes_split_heads`. More in [heads](04_heads.py#the-intuition).
+
+# %% [markdown]
+# **From step-by-step code with a class for each step**
+
+# %% [markdown]
+# ## A norm that crashes
+#
+# A norm whose `forward` reads `self.eps`, and no line that sets it. Python looks an attribute up when it is read, so
+# that the class and its objects are made without complaint. The first call stops.
+
+
+# %%
+class Norm(nn.Module):
+    def forward(self, x):
+        deviation = torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + self.eps)
+        return (x - x.mean(-1, keepdim=True)) / deviation
+
+
+norm, x = Norm(), torch.randn(2, 4)
+try:
+    norm(x)
+except AttributeError as error:
+    print(error)
+
+norm.eps = 1e-5  # the fix: in __init__, self.eps = eps
+torch.testing.assert_close(norm(x), F.layer_norm(x, (4,)))
+
+broken = copy.deepcopy(model)
+broken.encoder.layers[0].feed_forward_residual.norm = Norm()
+[check] = [one for one in gf.check(broken).failures if one.name == "determinism"]
+check.note
+
+# %% [markdown]
+# This mistake is a friendly one: it speaks. One call of each class, right after writing it, is enough to hear it.
+#
+# **Caught by** any test that calls it, such as `model/test_residual.py`: `test_post_norm_normalises_the_sum`; and by
+# `gf.check`, where whatever stops has failed, with the reason.
+
+# %% [markdown]
+# ## A matrix computed and dropped
+#
+# A function computes the attention matrix "to visualise it if needed", and its caller keeps the first result only. Or
+# it is stored in the module, and the next layer's call replaces it. Nothing is wrong with the output; only you cannot
+# look inside. In the library the weights stand beside the output, and in a whole model each is recorded by name:
+
+# %%
+output, weights = gf.attention(q, k, v)  # both
+torch.testing.assert_close(weights @ v, output)
+
+with gf.record(model, "*.weights") as trace, torch.no_grad():
+    model(source, target_input)
+
+assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder layer
+{name: tuple(weights.shape) for name, weights in trace.items()}
+
+# %% [markdown]
+# **Caught by** `model/test_taps.py`: `test_the_names_are_the_documented_ones` and
+# `test_every_point_fires_once_in_a_forward_pass`. More in [the encoder](08_encoder.py#every-number-has-a-name).
+
+# %% [markdown]
+# ## No scaling of the embedding
+#
+# The opposite of [embeddings that drown the positions](#embeddings-that-drown-the-positions): rows of standard
+# deviation $1 / \sqrt{d_\mathrm{model}}$, and the factor $\sqrt{d_\mathrm{model}}$ (§3.4) is left out. Then it is the
+# words that are drowned.
+
+# %%
+rows = model.source.tokens.weight.detach()  # (11, 128)
+positions = gf.sinusoids(10, 128, dtype=torch.float64)
+for name, words in {"without √d_model": rows, "with √d_model": rows * math.sqrt(128)}.items():
+    share = words.square().mean() / (words.square().mean() + positions.square().mean())
+    print(f"{name:<17} share of the word {share:.1%}")
+
+with gf.record(model, "source.embedding") as trace, torch.no_grad():
+    model.encode(source)
+
+torch.testing.assert_close(trace["source.embedding"], rows[source] * math.sqrt(128))
+verdict("no_embedding_scale")
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*), and `model/test_embedding.py`:
+# `test_a_row_is_scaled_by_the_root_of_d_model_and_its_position_added`. More in
+# [embeddings](01_embeddings.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Minus ten thousand
+#
+# A masked score of −10 000 is finite. Usually that does no harm: $e^{-10000}$ is rounded to exactly 0. But it needs a
+# real score in the same row that is more than about 104 larger, so above about −9 900. And where *everything* is
+# masked, all scores are equal again, and the row attends evenly to padding.
+
+# %%
+rows = {
+    "a usual row": (torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])),
+    "very small real scores": (torch.tensor([-10001.0, -10002.0, 3.0]), torch.tensor([True, True, False])),
+    "everything masked": (torch.tensor([2.0, 1.0, 3.0]), torch.tensor([False, False, False])),
+}
+for name, (scores, mask) in rows.items():
+    finite = scores.masked_fill(~mask, -10000.0).softmax(-1)
+    print(f"{name}:")
+    print(f"    −10 000  {short(finite)}")
+    print(f"    library  {short(attention_weights(scores, mask))}")
+    if mask.any():
+        infinite = scores.masked_fill(~mask, -math.inf).softmax(-1)
+        torch.testing.assert_close(attention_weights(scores, mask), infinite)
+    else:
+        assert (attention_weights(scores, mask) == 0).all()
+        torch.testing.assert_close(finite, torch.full((3,), 1 / 3))
+
+# %% [markdown]
+# The fix is −∞, and zeros for a row that has nothing to look at (−∞ alone gives NaN there).
+#
+# **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_however_small_the_others_are` and
+# `test_a_query_without_any_key_gets_zeros_and_a_finite_gradient`. In usual rows the weights are the same to the last bit,
+# so it takes unusual ones to see it. More in [masks](05_masks.py#why-and-no-other-number).
+
+# %% [markdown]
+# ## Dropout that stays on
+#
+# `F.dropout(x)` has two defaults that surprise: it is on unless `training=False` is passed, whatever `model.eval()`
+# says; and its probability is 0.5, so that a class that takes `p` and does not pass it on drops half of everything.
+
+
+# %%
+class AlwaysOn(nn.Module):
+    def forward(self, x):
+        return F.dropout(x)  # should be F.dropout(x, self.p, training=self.training)
+
+
+ones, always_on = torch.ones(10_000), AlwaysOn()
+always_on.p = 0.1  # what was asked for, and is never read
+torch.manual_seed(1)
+dropped = (always_on.eval()(ones) == 0).double().mean().item()
+print(f"asked for 10 %, in evaluation 0 %: dropped {dropped:.1%}")
+assert 0.45 < dropped < 0.55
+assert torch.equal(nn.Dropout(0.1).eval()(ones), ones)  # the fix: the module knows
+assert torch.equal(F.dropout(ones, 0.1, training=False), ones)
+
+broken = copy.deepcopy(model)
+broken.source.dropout = always_on
+[check] = gf.check(broken.eval()).failures
+assert check.name == "determinism"
+check.name, check.likely
+
+# %% [markdown]
+# **Caught by** `gf.check` (*determinism*), and `model/test_residual.py`: `test_nothing_is_dropped_in_evaluation`. More
+# in [add & norm](06_residual.py#dropout).
+
+# %% [markdown]
+# ## Concatenating or adding
+#
+# Texts say that word and position are "concatenated". They are added, number by number (§3.5), and the width stays
+# $d_\mathrm{model}$. Concatenation would double it, and no later matrix would fit.
+
+# %%
+with gf.record(model, "source.*") as trace, torch.no_grad():
+    model.encode(source)
+
+word, position = trace["source.embedding"], trace["source.positions"]
+torch.testing.assert_close(trace["source.input"], word + position)
+tuple((word + position).shape), tuple(torch.cat([word, position.expand_as(word)], dim=-1).shape)
+
+# %% [markdown]
+# **Caught by** `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_and_its_position_added`. Why the
+# sum does not blur the two: [positions](02_positions.py#adding-and-what-stays-apart).
+
+# %% [markdown]
+# ## Docstring and shape
+#
+# A class for positions whose docstring promises another shape than it returns. Whoever believes the text takes the
+# wrong axis, and broadcasting hides it. Here the table is (T, D), positions by width, and a reader was told that its
+# first axis is the batch (B):
+
+# %%
+batch, table = torch.zeros(2, 9, 128), gf.sinusoids(9, 128)  # (B, T, D) and (T, D)
+by_sentence = batch + table[: batch.shape[0], None]  # believes the docstring
+by_position = batch + table[: batch.shape[1]]
+assert by_sentence.shape == by_position.shape
+print("all words of a sentence alike:", torch.equal(by_sentence[1, 0], by_sentence[1, 8]))
+assert torch.equal(by_sentence[1, 0], by_sentence[1, 8])
+assert torch.equal(by_position[1], gf.sinusoids(9, 128))
+
+# %% [markdown]
+# In the library the shape is part of the signature, `-> Float[Tensor, "T D"]`, and every call in the tests compares
+# it with the real one, so that it cannot grow stale.
+#
+# A cousin of it is **mixed import roots**: one file says `from toy.toy_masks import Mask`, another, started in
+# the folder toy, `from toy_masks import Mask`. Python then loads the same file twice, and there are two classes of one name:
+
+# %%
+import importlib
+import sys
+import tempfile
+from pathlib import Path
+
+with tempfile.TemporaryDirectory() as folder:
+    (Path(folder) / "toy").mkdir()
+    (Path(folder) / "toy" / "toy_masks.py").write_text("class Mask:\n    pass\n")
+    sys.path[:0] = [folder, str(Path(folder) / "toy")]
+    one, other = importlib.import_module("toy.toy_masks"), importlib.import_module("toy_masks")
+    del sys.path[:2]
+
+assert not isinstance(one.Mask(), other.Mask)
+assert gf.attention is sys.modules["glassformer.model.attention"].attention  # one root, one function
+one.Mask, other.Mask
+
+# %% [markdown]
+# **Caught by** `model/test_transformer.py`: `test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens`, as in all tests
+# with the shapes of signatures checked; and `test_house_rules.py`:
+# `test_imports_are_absolute_and_annotations_are_not_postponed`. More in [positions](02_positions.py#what-goes-wrong).
+
+# %% [markdown]
+# ## View without transpose
+#
+# Here a tutorial *warns*, and rightly; the warning deserves a demonstration. Heads are made by
+# `view(B, T, H, K).transpose(1, 2)`. Asking for (B, H, T, K) at once gives that shape, with other numbers. Three words
+# of four features, two heads; the tens digit is the word:
+
+# %%
+tiny = torch.tensor([[[10, 11, 12, 13], [20, 21, 22, 23], [30, 31, 32, 33]]])
+wrong, fixed = tiny.view(1, 2, 3, 2), tiny.view(1, 3, 2, 2).transpose(1, 2)
+assert wrong.shape == fixed.shape
+assert torch.equal(fixed, split_heads(tiny, 2))
+assert not torch.equal(wrong, fixed)
+print("right, head 0:", fixed[0, 0].tolist())
+print("wrong, head 0:", wrong[0, 0].tolist())
+verdict("no_transpose")
+
+# %% [markdown]
+# The wrong head 0 has the whole first word and half of the second in its three "positions". Masks no longer hide what
+# they should, so *causality* and *padding* fail too.
+#
+# **Caught by** `gf.check`, and `model/test_attention.py`:
+# `test_a_view_without_the_transpose_has_the_same_shape_and_other_numbers` and
+# `test_a_head_is_a_slice_of_the_projection`. More in [heads](04_heads.py#what-goes-wrong).
+
+# %% [markdown]
+# **From posts that explain in words**
+
+# %% [markdown]
+# ## Masked to zero
+#
+# "Masked positions are set to 0 before the softmax." The *weight* has to be 0, and for this the *score* has to be −∞.
+# Setting the weights to 0 *after* the softmax is too late as well: the row does not sum to 1, and its sum
+# tells of the hidden scores. The first of three scores may be seen:
+
+# %%
+scores, mask = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, False, False])
+for name, weights in {
+    "0 before": scores.masked_fill(~mask, 0.0).softmax(-1),
+    "0 after": scores.softmax(-1).masked_fill(~mask, 0.0),
+    "−∞ before": attention_weights(scores, mask),
+}.items():
+    print(f"{name:<10} {short(weights)}  sum {weights.sum():.3f}")
+
+assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
+verdict("mask_after_softmax")
+
+# %% [markdown]
+# **Caught by** `gf.check` (*attention*: weights sum to 1 and are 0 where masked; *causality*, *padding*, *batch*), and
+# `model/test_attention.py`: `test_set_yourself_free_with_the_causal_mask`. More in
+# [masks](05_masks.py#why-and-no-other-number).
+
+# %% [markdown]
+# ## Shape of a head
+#
+# "The output of a head, Z_i, has shape (512, 64)." It has a row for each *word*: (length, 64). (512, 64) is the shape of
+# the head's matrices $W_Q$, $W_K$ and $W_V$.
+
+# %%
+attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0)
+x = torch.randn(1, 10, 512)
+with gf.record(attend, "heads") as trace, torch.no_grad():
+    attend(x)
+
+w_v = attend.input_projection.weight.split(attend.widths)[2].T[:, :64]  # W_V of head 0
+assert w_v.shape == (512, 64)
+assert trace["heads"][0, 0].shape == (10, 64)
+tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
+
+# %% [markdown]
+# **Caught by** `model/test_transformer.py`: `test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens`. More in
+# [heads](04_heads.py#line-by-line).
+
+# %% [markdown]
+# ## Second word, position one
+#
+# Positions count from 0, so the second word has position 1. In the first row all angles are 0: all sines are 0, all
+# cosines 1. Counted from 1, every word gets the pattern of the next one, and weights that were trained elsewhere are
+# lost.
+
+# %%
+from_zero, from_one = gf.sinusoids(2, 4), gf.sinusoids(3, 4)[1:]
+assert from_zero[0].tolist() == [0, 1, 0, 1]
+torch.testing.assert_close(from_zero[1, :2], torch.tensor([math.sin(1), math.cos(1)]))
+assert torch.equal(from_one[0], from_zero[1])
+
+with gf.intervene(model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1, 128, dtype=rows.dtype)[1:]}):
+    [check] = [one for one in gf.check(model).failures if one.name == "reference"]
+
+check.likely
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_is_zero_and_one_in_turn`.
+# More in [positions](02_positions.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Closed range
+#
+# "Values strictly between −1 and 1": sine and cosine reach both ends, so the range is closed, $[-1, 1]$. A cosine is 1 at
+# position 0 already.
+
+# %%
+table = gf.sinusoids(356, 8)
+assert table[0, 1::2].tolist() == [1, 1, 1, 1]
+assert table[355, 1] == -1  # 355 is so near to 113 π that float32 sees no difference
+assert table.abs().max() == 1
+table.min().item(), table.max().item()
+
+# %% [markdown]
+# **Caught by** `model/test_positions.py`: `test_values_lie_in_the_closed_range_from_minus_one_to_one`. More in
+# [positions](02_positions.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Heads do not restore the width
+#
+# "Each head returns 64 numbers, so 8 heads are needed to get back to 512." That $8 \cdot 64 = 512$ is a choice. What
+# brings back $d_\mathrm{model}$ is the matrix $W_O$, from any number of heads of any width (§3.2.2):
+
+# %%
+for heads, d_v in ((8, 64), (1, 64), (5, 30)):
+    attend = MultiHeadAttention(d_model=512, heads=heads, d_k=20, d_v=d_v, dropout=0.0)
+    assert attend.output_projection.weight.shape == (512, heads * d_v)
+    assert attend(torch.randn(1, 10, 512)).shape == (1, 10, 512)
+    print(f"{heads} × {d_v}: joined (10, {heads * d_v}), after W_O (10, 512)")
+
+# %% [markdown]
+# **Caught by** `model/test_config.py`: `test_given_head_widths_need_no_divisor`. More in
+# [heads](04_heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
+
+# %% [markdown]
+# **From pieces on the intuition, with code beside it**
+
+# %% [markdown]
+# ## Zero is not minus infinity
+#
+# `scores.masked_fill(mask == 0, 0)`, then the softmax. A score of 0 is a score like any other, with weight
+# $e^0 = 1$ over the sum. And the more padding a sentence has, the more of the weight goes there. Five real keys, each
+# with a score of 1, and ever more padding:
+
+# %%
+shares = {}
+for name, hidden in (("masked scores set to 0", 0.0), ("masked scores set to −∞", -math.inf)):
+    rows = [torch.tensor([1.0] * 5 + [hidden] * padding).softmax(-1) for padding in range(41)]
+    shares[name] = (range(41), [100 * row[5:].sum().item() for row in rows])
+
+assert max(shares["masked scores set to −∞"][1]) == 0
+assert shares["masked scores set to 0"][1][40] > 70
+verdict("mask_zero")
+
+# %% [markdown]
+# Look at how soon padding has the greater part of the weight; with −∞ the line stays at 0:
+
+# %% tags=["hide-input"]
+pictures.curves(
+    shares,
+    x_label="padding beside five real keys",
+    y_label="% of the weight that padding gets",
+    alt="Two lines. With masked scores of 0 the share of padding rises to about 75 percent; with minus infinity it is 0.",
+)
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*, *causality*, *padding*, *batch*, *cache*, *attention*), and
+# `model/test_attention.py`: `test_weights_sum_to_one_and_are_exactly_zero_where_masked`. More in
+# [masks](05_masks.py#why-and-no-other-number).
+
+# %% [markdown]
+# ## Heads in a plain list
+#
+# `self.heads = [Head(), Head()]`. PyTorch finds parts that are attributes, or in an `nn.ModuleList`; it does not look
+# into lists. Such heads compute, but the optimiser never gets their weights, and no file keeps them.
+
+
+# %%
+class Heads(nn.Module):
+    def __init__(self, container):
+        super().__init__()
+        self.heads = container(nn.Linear(512, 64) for _ in range(8))
+
+
+for container in (list, nn.ModuleList):
+    found = Heads(container)
+    print(f"{container.__name__}: {len(list(found.parameters()))} tensors to train, {len(found.state_dict())} to save")
+
+assert list(Heads(list).parameters()) == []
+assert len(Heads(nn.ModuleList).state_dict()) == 8 + 8  # weights and biases
+
+broken = copy.deepcopy(model)
+layers = list(broken.encoder.layers)
+del broken.encoder.layers
+broken.encoder.layers = layers
+[check] = [one for one in gf.check(broken).failures if one.name == "save and load"]
+check.likely
+
+# %% [markdown]
+# **Caught by** `gf.check` (*save and load*), and `model/test_transformer.py`:
+# `test_the_names_of_the_parameters_are_those_of_saved_models` and `test_every_parameter_learns`. More in [heads](04_heads.py#what-goes-wrong).
+
+# %% [markdown]
+# ## A tensor on the wrong device
+#
+# Heads' outputs are concatenated onto `torch.empty(0)`, which is made in the middle of the forward pass, and always on
+# the CPU. With the model on a GPU it stops. You can see it without one: PyTorch's device `meta`, which has shapes and
+# no numbers, is just as far from the CPU.
+
+# %%
+parts = [torch.ones(10, 64, device="meta") for _ in range(8)]
+try:
+    torch.cat([torch.empty(10, 0), parts[0]], dim=-1)
+except RuntimeError as error:
+    print(error)
+
+assert torch.cat(parts, dim=-1).shape == (10, 512)  # the fix: collect in a list, concatenate once
+joined = join_heads(torch.ones(1, 8, 10, 64, device="meta"))
+assert joined.device.type == "meta"
+tuple(joined.shape), joined.device
+
+# %% [markdown]
+# Where a new tensor is needed, take the device from an old one: `x.new_zeros(…)`, `torch.arange(…, device=x.device)`.
+#
+# **Caught by** `model/test_masks.py`: `test_a_mask_is_made_on_the_device_of_its_ids`, in the same way, on `meta`. More
+# in [heads](04_heads.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Order of arguments
+#
+# A class takes (v, k, q), the function inside of it (q, k, v). In self-attention all three have one shape, so a swap
+# runs and answers. Ours is query, key, value everywhere. Different lengths and widths make the swap speak:
+
+# %%
+fixed, swapped = gf.attention(q, k, v).output, gf.attention(v, k, q).output
+assert fixed.shape == swapped.shape
+print(f"largest difference, no error: {(fixed - swapped).abs().max():.1f}")
+torch.testing.assert_close(fixed, F.scaled_dot_product_attention(q[None], k[None], v[None])[0])
+
+query, key, value = torch.ones(2, 3), torch.ones(5, 3), torch.ones(5, 7)
+assert gf.attention(query, key, value).output.shape == (2, 7)
+try:
+    gf.attention(value, key, query)
+except gf.ShapeError as error:
+    print(error)
+
+# %% [markdown]
+# **Caught by** `model/test_attention.py`: `test_equals_the_loop_over_plain_numbers` and
+# `test_shapes_that_do_not_fit_are_named`. More in [attention](03_attention.py#what-goes-wrong).
+
+# %% [markdown]
+# **From the field: seen again and again in real code**
+
+# %% [markdown]
+# ## No causal mask
+#
+# The decoder's self-attention is called with the padding mask alone, or with the causal mask upside down. In training
+# the answer then stands in the input: the loss falls to almost nothing. When it translates, there is no future to copy,
+# and it writes gibberish. The test: change the *last* token, and look whether *earlier* outputs move.
+
+# %%
+changed = target_input.clone()
+changed[0, -1] = 9
+
+
+def change_of_earlier_logits(*mistakes):
+    with plant(model, *mistakes), torch.no_grad():
+        return (model(source, target_input) - model(source, changed))[:, :-1].abs().max().item()
+
+
+print(f"with the mask {change_of_earlier_logits():.1e}, without {change_of_earlier_logits('no_causal_mask'):.2f}")
+assert change_of_earlier_logits() < 1e-12 < 1e-3 < change_of_earlier_logits("no_causal_mask")
+causal = torch.ones(4, 4, dtype=torch.bool).tril()  # the fix: row i has True up to column i
+with gf.record(model, "decoder.layers.0.self_attention.*") as trace, torch.no_grad():
+    model(source, target_input)
+
+assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
+verdict("no_causal_mask")
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
+# `test_a_later_token_does_not_change_earlier_logits`. A model that is trained with the leak:
+# [masks](05_masks.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Targets' padding in cross-attention
+#
+# Cross-attention asks with the target and looks at the source, so its mask says where the *source* is padding. With the
+# target's, as many source tokens are seen as the target has real ones. In a batch of about equal lengths this hides
+# little. In a translation that has only begun, it hides nearly everything:
+
+# %%
+point = "decoder.layers.0.cross_attention.weights"
+begun = target_input[:, :2]  # <bos> and one symbol
+for mistakes in ((), ("target_padding_mask",)):
+    with plant(model, *mistakes), gf.record(model, point) as trace, torch.no_grad():
+        model(source, begun)
+    weights = trace[point][0, 0, 1]  # head 0, the newest position: a weight for each of 6 source tokens
+    print("wrong:" if mistakes else "right:", short(weights))
+
+assert (weights[2:] == 0).all()
+verdict("target_padding_mask")
+
+# %% [markdown]
+# The fix is `padding_mask(source, pad_id)`, whatever the target is.
+#
+# **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
+# `test_cross_attention_follows_the_padding_of_the_source_and_not_of_the_target`. More in
+# [the decoder](09_decoder.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Keys from the decoder
+#
+# `cross_attention(x, x, x)` in place of `(x, memory, memory)`: a second self-attention, and the source is never read.
+# Such a model writes fluent sentences about something else. The test: another source has to give another output.
+
+# %%
+other_source = torch.tensor([[9, 9, 3, 10, 3, 2]])
+
+
+def change_by_the_source(*mistakes):
+    with plant(model, *mistakes), torch.no_grad():
+        return (model(source, target_input) - model(other_source, target_input)).abs().max().item()
+
+
+print(f"right {change_by_the_source():.2f}, keys from the decoder {change_by_the_source('decoder_keys'):.2f}")
+assert change_by_the_source("decoder_keys") == 0 < 0.01 < change_by_the_source()
+verdict("decoder_keys")
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*, and *source* above all), and `model/test_attention.py`:
+# `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`. More in
+# [the decoder](09_decoder.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Softmax twice
+#
+# The model ends with a softmax, and `F.cross_entropy`, which wants *logits*, takes another. Numbers between 0 and 1 are
+# nearly equal in its eyes: even a perfect answer keeps a high loss. The best word stays the best one, so greedy
+# translations hide it.
+
+# %%
+logits, answer = torch.zeros(11), torch.tensor(7)
+logits[7] = 50.0  # as sure as can be
+once, twice = F.cross_entropy(logits, answer), F.cross_entropy(logits.softmax(-1), answer)
+print(f"a perfect answer: loss {once:.3f}, with softmax twice {twice:.3f}; knowing nothing {math.log(11):.3f}")
+torch.testing.assert_close(twice, torch.tensor(math.log(math.e + 10) - 1))
+torch.testing.assert_close(once, -logits.log_softmax(-1)[7])  # the fix: logits into the loss
+verdict("double_softmax")
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*), and `training/test_objective.py`:
+# `test_value_and_both_gradients_equal_those_of_torch`. More in [the output](10_output.py#what-goes-wrong), and for the
+# search in [decoding](12_decoding.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Shifted target
+#
+# The decoder reads token $i$ and has to say token $i + 1$. If input and answer are the same slice, the best model is one
+# that repeats what it has read. Here is such a parrot, and both losses:
+
+# %%
+batch = torch.tensor([[1, 4, 5, 6, 2]])  # <bos>, three symbols, <eos>
+read, said = batch[:, :-1], batch[:, 1:]  # right: what is read, what is to be said
+parrot = 20.0 * F.one_hot(read, 11)  # certain of the token that it has just read
+unshifted = F.cross_entropy(parrot.flatten(0, 1), read.flatten()).item()
+shifted = F.cross_entropy(parrot.flatten(0, 1), said.flatten()).item()
+print(f"loss of the parrot: target not shifted {unshifted:.6f}, shifted {shifted:.2f}")
+assert unshifted < 1e-6 < 19 < shifted
+read.tolist(), said.tolist()
+
+# %% [markdown]
+# A loss that falls to 0 within a few hundred steps is the sign. Fed with `<bos>`, the parrot says `<bos>`, forever.
+#
+# **Caught by** `training/test_loop.py`: `test_a_training_is_the_loop_that_one_would_write`, and for scoring
+# `test_translator.py`: `test_the_prefix_counts_in_the_log_probability`. Trained, with its curve:
+# [the output](10_output.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Padding in the loss
+#
+# Sentences of a batch are filled up with padding, and the loss averages over all positions. Padding is the easiest word
+# of all, so the loss looks better than it is, and changes with how sentences were put together. Ten and three real
+# tokens, all 11 ids alike at real positions, and padding certain:
+
+# %%
+said = torch.tensor([[4, 5, 6, 7, 8, 9, 4, 5, 6, 2], [7, 8, 2, 0, 0, 0, 0, 0, 0, 0]])
+logits = torch.zeros(2, 10, 11)
+logits[said == 0, 0] = 50.0
+counted = F.cross_entropy(logits.flatten(0, 1), said.flatten()).item()
+fixed = F.cross_entropy(logits.flatten(0, 1), said.flatten(), ignore_index=0).item()
+print(f"with padding {counted:.3f}, without {fixed:.3f}")
+assert math.isclose(fixed, math.log(11), rel_tol=1e-6)
+assert math.isclose(counted, 13 / 20 * math.log(11), rel_tol=1e-6)
+
+# %% [markdown]
+# **Caught by** `training/test_loop.py`: `test_padding_counts_for_nothing`. More in
+# [training](11_training.py#what-goes-wrong) and [the output](10_output.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Scale by the whole width
+#
+# Scores are divided by $\sqrt{d_k}$, the root of the width of *a head's* query and key (§3.2.1). With
+# $\sqrt{d_\mathrm{model}}$ they come out $\sqrt{h}$ times too small for $h$ heads, and attention stays too even. With no
+# division at all, they have a standard deviation of $\sqrt{d_k}$ at the start, one key takes nearly all, and gradients
+# vanish. 8 heads, $d_\mathrm{model} = 512$, $d_k = 64$, random queries and keys:
+
+# %%
+torch.manual_seed(1)
+query, key = torch.randn(2, 1000, 10, 64)  # 1000 sentences of 10 words, one head
+largest = {}
+for name, divisor in (("by √d_k", 8.0), ("by √d_model", math.sqrt(512)), ("by nothing", 1.0)):
+    scores = query @ key.mT / divisor
+    largest[name] = scores.softmax(-1).amax(-1).mean().item()
+    print(f"divided {name:<12} standard deviation {scores.std():.2f}, largest of 10 weights {largest[name]:.2f}")
+
+torch.testing.assert_close((query @ key.mT / 8.0).softmax(-1), gf.attention(query, key, key).weights)
+assert largest["by √d_model"] < largest["by √d_k"] < largest["by nothing"]
+verdict("scale_d_model"), verdict("no_scale")
+
+# %% [markdown]
+# Look at the middle bar, which is close to an even distribution (0.10), and at the last, which leaves little for nine of
+# ten keys:
+
+# %% tags=["hide-input"]
+pictures.bars(
+    {f"divided {name}": weight for name, weight in largest.items()},
+    x_label="mean of the largest of 10 weights",
+    numbers=".2f",
+    alt="Three bars: the largest weight is about 0.3 with √d_k, about 0.2 with √d_model and about 0.9 with no division.",
+)
+
+# %% [markdown]
+# **Caught by** `gf.check` (*reference*), and `model/test_attention.py`:
+# `test_set_yourself_free_is_computed_as_on_paper`; `model/test_parity.py`: `test_the_encoder_equals_that_of_torch`. Why
+# a root at all: [attention](03_attention.py#why-the-scores-are-divided).
+
+# %% [markdown]
+# ## Norm order swapped
+#
+# One line each: the paper's post-norm is `norm(x + sublayer(x))`, pre-norm is `x + sublayer(norm(x))`. Every weight has
+# the same shape in both, so that weights of the one load into the other. The demo is post-norm; this is what it says
+# when it runs as pre-norm:
+
+# %%
+x, sublayer = torch.randn(1, 2, 4), torch.tanh
+post, pre = (Residual(4, norm, dropout=0.0, tap=Tap()) for norm in ("post", "pre"))
+torch.testing.assert_close(post.norm(x + sublayer(x)), post(x, sublayer))
+torch.testing.assert_close(x + sublayer(pre.norm(x)), pre(x, sublayer))
+assert not torch.allclose(post(x, sublayer), pre(x, sublayer))
+
+demo, sentence = gf.Translator.load("../runs/demo"), "The black cat sat on the couch."
+[fixed] = demo.translate([sentence])
+with plant(demo.model, "norm_order"):
+    [wrong] = demo.translate([sentence])
+
+print("right:", fixed.text)
+print("wrong:", wrong.text[:80])
+assert wrong.text != fixed.text
+verdict("norm_order")
+
+# %% [markdown]
+# A model that is trained from the start in either order learns; post-norm needs warm-up, and a pre-norm stack one more
+# norm at its end.
+#
+# **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum` and
+# `test_only_pre_norm_stacks_end_with_a_norm`. More in [add & norm](06_residual.py#what-goes-wrong), and both orders
+# trained side by side in [norms](experiments/norms.py).
+#
+# And if your mistake is not on this page? Compare number by number with code that is right: `gf.record` names every
+# intermediate value, and the first one that differs stands right behind the mistake. To see how
+# that looks, go to [the explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_scale%22%5D),
+# which plants each of the fourteen in the demo, and shows where the numbers part and what becomes of the translation.
