@@ -21,8 +21,8 @@
 # %% [markdown]
 # ## The question
 #
-# A sentence comes in as a row of token ids. What comes out of the encoder, what happens to it on the way, and which
-# shape does it have at each step?
+# A sentence, the *source*, comes in as a row of token ids. What comes out of the encoder, what happens to it on the
+# way, and which shape does it have at each step?
 
 # %% [markdown]
 # ## The intuition
@@ -52,17 +52,19 @@
 # | $N$ | layers | 6 |
 #
 # Let $x$ be the stream, of shape $(B, S, d_{\text{model}})$, and let $\mathrm{Sublayer}$ be self-attention or the
-# feed-forward network. The paper (§3.1, with the dropout of §5.4) normalizes **after** the sum. This is *post-norm*:
+# feed-forward network. $\mathrm{LayerNorm}$ rescales the numbers of each position to mean 0 and standard deviation 1;
+# $\mathrm{Dropout}$ sets some to 0, in training only. The paper (§3.1, with the dropout of §5.4) normalizes **after**
+# the sum. This is *post-norm*:
 #
 # $$x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
 #
-# Many codes normalize **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more
+# Many programs normalize **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more
 # LayerNorm behind the last layer:
 #
 # $$x \leftarrow x + \mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))$$
 #
-# This chapter walks through pre-norm first, as the notebook that many readers come from does, then shows the paper's.
-# The encoder is $N$ such layers, each with weights of its own:
+# This chapter walks through pre-norm first, as much published code has it, then shows the paper's. The encoder is $N$
+# such layers, each with weights of its own:
 #
 # $$\mathrm{memory} = \mathrm{Layer}_N(\ldots\mathrm{Layer}_2(\mathrm{Layer}_1(x)))$$
 
@@ -71,9 +73,10 @@
 #
 # ### A batch of the copy task
 #
-# The task: write down what you read. There are 11 symbols: ids 1 to 10, and 0 for padding. A sequence has ten of
-# them, and its first is always 1. An epoch has 20 batches of 30 sequences; one batch is enough here. All numbers are
-# computed in float64, so that we can check equality to the last digits.
+# The task: write down what you read, so that the *target* (what is to be written) equals the source. There are 11
+# ids: 1 to 10 are symbols, 0 is padding. A sequence has ten symbols, and its first is always 1. An epoch (one round
+# of training) has 20 batches of 30 sequences; one batch is enough here. All numbers are computed in float64, so that
+# we can check equality to the last digits.
 
 # %%
 import math
@@ -100,18 +103,18 @@ assert (int(source.min()), int(source.max())) == (1, 10)
 source[:3]
 
 # %% [markdown]
-# A *mask* says which positions may be looked at: `True` = may attend. The tutorial's notebook has the source's mask
-# as (30, 1, 10). It later adds an axis for the heads, (30, 1, 1, 10), and so do we, from the start. An axis of length
-# 1 is stretched when two tensors meet (this is called *broadcasting*). One row of the mask thus serves all 8 heads
-# and all 10 queries:
+# A *mask* says which positions may be looked at: `True` = may attend. Much code makes the source's mask as (30, 1,
+# 10) and adds an axis for the heads later, (30, 1, 1, 10); we do so from the start. An axis of length 1 is stretched
+# when two tensors meet (this is called *broadcasting*). One row of the mask thus serves all 8 heads and all 10
+# queries:
 
 # %%
 source_mask = source != 0
-tutorial_mask = source_mask[:, None, :]  # (30, 1, 10)
+three_axes = source_mask[:, None, :]  # (30, 1, 10)
 mask = source_mask[:, None, None, :]  # (30, 1, 1, 10)
 
-assert (tutorial_mask.shape, mask.shape) == ((30, 1, 10), (30, 1, 1, 10))
-assert torch.equal(tutorial_mask[:, None], mask)
+assert (three_axes.shape, mask.shape) == ((30, 1, 10), (30, 1, 1, 10))
+assert torch.equal(three_axes[:, None], mask)
 assert torch.broadcast_shapes(mask.shape, (30, 8, 10, 10)) == (30, 8, 10, 10)
 tuple(mask.shape), bool(mask.all())
 
@@ -135,7 +138,8 @@ target_mask[0].int()
 
 # %% [markdown]
 # Read the mask row by row: in row 0 there is a single 1, as the first position may look at itself only. The number of
-# real tokens, 270 = 30 × 9, will divide the loss ([output and loss](10_output.py)).
+# real tokens, 270 = 30 × 9, will divide the *loss*, the number that says how wrong the predictions are
+# ([output and loss](10_output.py)).
 #
 # ### Ids become vectors
 #
@@ -190,7 +194,9 @@ x.shape
 # %% [markdown]
 # ### A layer's weights
 #
-# A layer has six matrices with biases and two norms. We draw them ourselves. The norms get a random gain and bias,
+# A layer has six matrices, each with a bias (a vector that is added): $W_Q$, $W_K$, $W_V$ (`query`, `key`, `value`)
+# and $W_O$ (`output`) for the attention, $W_1$ (`expand`) and $W_2$ (`contract`) for the feed-forward network. And it
+# has two norms. We draw them ourselves. The norms get a random gain (a factor for each of the 512 numbers) and bias,
 # too, so that no mistake can hide behind a gain of 1.
 
 
@@ -243,7 +249,8 @@ assert normed.shape == (30, 10, 512)
 normed[0, 0, :5]
 
 # %% [markdown]
-# Query, key and value: three projections of the same vectors. In self-attention all three come from one stream.
+# Query (what a position looks for), key (what it offers) and value (what it hands over): each is the same vectors
+# times another matrix. In self-attention all three come from one stream.
 
 # %%
 query = layer["query"](normed)  # (30, 10, 512) -> (30, 10, 512)
@@ -303,7 +310,7 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# Join: the transpose back, then 8 × 64 numbers side by side are 512 again; $W_O$ mixes the heads.
+# Join: the transpose back, then 8 × 64 numbers side by side are 512 again; the matrix $W_O$ mixes the heads.
 
 # %%
 joined = attended.transpose(1, 2)  # (30, 8, 10, 64) -> (30, 10, 8, 64)
@@ -325,7 +332,8 @@ x[0, 0, :5]
 # %% [markdown]
 # ### Second sub-layer: feed-forward
 #
-# The same frame around another content: normalize, two matrices with a ReLU between them (§3.3), dropout, add.
+# The same frame around another content: normalize, two matrices with a ReLU between them (§3.3; it sets negative
+# numbers to 0), dropout, add.
 
 # %%
 normed = layer["norm_2"](x)
@@ -542,8 +550,9 @@ torch.testing.assert_close(post_model.encode(source), x)
 print([round(float(size), 2) for size in post_sizes])
 
 # %% [markdown]
-# The picture compares how large the numbers of the stream are after each layer. Look at the solid line: pre-norm lets
-# the stream grow. In post-norm (dashed) each layer ends with a norm, which brings it back to about 1.
+# The picture compares how large the numbers of the stream are after each layer (their standard deviation). Look at
+# the solid line: pre-norm lets the stream grow. In post-norm (dashed) each layer ends with a norm, which brings it
+# back to about 1.
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -599,7 +608,8 @@ f"{len(trace)} points in the whole model"
 # %%
 for number, decoder_layer in enumerate(model.decoder.layers):
     projection = decoder_layer.cross_attention.input_projection
-    W_K, bias = projection.weight[512:1024], projection.bias[512:1024]  # below those of W_Q
+    # below those of W_Q
+    W_K, bias = projection.weight[512:1024], projection.bias[512:1024]
     recorded = trace[f"decoder.layers.{number}.cross_attention.key"]
     torch.testing.assert_close(recorded, split(memory @ W_K.mT + bias))
 
@@ -620,8 +630,8 @@ def distance(wrong, right):
 
 # %% [markdown]
 # **The residual of the normalized x** ([errata](errata.py#residual-of-the-normalised-x)). One name for two things,
-# and what is added back is no longer what came in. It can return in the second sub-layer. The layer's input now never
-# reaches the next layer as it was: the free passage through the stack is gone.
+# and what is added back is no longer what came in. The same slip fits into the second sub-layer. The layer's input
+# then never reaches the next layer as it was: the free passage through the stack is gone.
 
 
 # %%
@@ -690,9 +700,10 @@ assert distance(first_sublayer(start, half, layers[0]), after_attention) > 0.1
 
 # %% [markdown]
 # **Another layer norm** ([errata](errata.py#another-layer-norm)). The unbiased standard deviation divides by $n - 1$
-# in place of $n$, and ε stands outside of the root. At 512 numbers you would never notice: 0.1%. At the 4 numbers of
-# an example on paper it is 13%. And where all numbers are nearly equal, an ε outside of the root holds them back far
-# less: the last line below is 250 times as large.
+# in place of $n$ (the count of numbers, here 512), and ε (the small number that prevents a division by 0, 1e-5 above)
+# stands outside of the root. At 512 numbers you would never notice: 0.1%. At the 4 numbers of an example on paper it
+# is 13%. And where all numbers are nearly equal, an ε outside of the root holds them back far less: the last line
+# below is about 250 times as large.
 
 
 # %%
@@ -703,7 +714,11 @@ def another_norm(x, eps=1e-6):
 wide, narrow = start[0, 0], torch.tensor([1.0, 2.0, 3.0, 6.0])
 flat = 1 + 1e-5 * torch.tensor([1.0, -1.0, 1.0, -1.0])
 off = []
-for name, vector in (("512 numbers", wide), ("4 numbers", narrow), ("nearly equal", flat)):
+for name, vector in (
+    ("512 numbers", wide),
+    ("4 numbers", narrow),
+    ("nearly equal", flat),
+):
     usual, other = F.layer_norm(vector, vector.shape), another_norm(vector)
     off.append(distance(other, usual))
     ratio = other[0] / usual[0]
@@ -715,9 +730,9 @@ assert math.isclose(off[1], 1 - math.sqrt(3 / 4), rel_tol=0.02)
 
 # %% [markdown]
 # **Embeddings that drown the positions** ([errata](errata.py#embeddings-that-drown-the-positions)). `nn.Embedding`
-# draws its rows with deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and positions of
-# ±1 are a whisper beside them. How much does it matter where a token stands? Compare the vectors of one token at
-# positions 0 and 5:
+# draws its rows with standard deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and
+# positions of ±1 are a whisper beside them. How much does it matter where a token stands? Compare the vectors of one
+# token at positions 0 and 5:
 
 # %%
 torch.manual_seed(6)
@@ -749,8 +764,8 @@ except gf.VocabularyError as error:
     print(error)
 
 # %% [markdown]
-# To see two of these mistakes at work in a trained model, plant them: `inspection.plant(model, "residual_normed")`,
-# `"unbiased_norm"`. And `gf.check(model)` names them in code that you suspect.
+# To see two of these mistakes at work in a trained model, plant them with `glassformer.inspection`: `plant(model,
+# "residual_normed")`, `plant(model, "unbiased_norm")`. And `gf.check(model)` names them in code that you suspect.
 
 # %% [markdown]
 # ## Exercises

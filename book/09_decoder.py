@@ -48,9 +48,12 @@
 # $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X, Y, Y))$$
 # $$X \leftarrow \mathrm{LayerNorm}(X + \mathrm{FFN}(X))$$
 #
-# $\mathrm{MultiHead}$ is given what queries, keys and values are made from, in this order. The first line hides the
+# $\mathrm{LayerNorm}$ rescales each position's numbers to mean 0 and standard deviation 1, and $\mathrm{FFN}$ is the
+# feed-forward network. $\mathrm{MultiHead}$ is attention in $h$ heads; it is given what queries, keys and values are
+# made from, in this order. The first line hides the
 # future: query position $i$ may look at key positions $j \le i$. In the second line $Q = X W_Q$ comes from the
-# decoder, $K = Y W_K$ and $V = Y W_V$ from the encoder (§3.2.3), so that in each of the $h$ heads the scores are
+# decoder, $K = Y W_K$ and $V = Y W_V$ from the encoder (§3.2.3); the matrices $W$ are learned. So in each head the
+# scores are
 #
 # $$\frac{Q K^\top}{\sqrt{d_k}} \quad\text{of shape}\quad (B, h, T, S)$$
 #
@@ -66,8 +69,9 @@
 # ### Two sentence pairs
 #
 # Small sizes, nearly all of them different, so that no axis can be taken for another: $B = 2$, $S = 4$, $T = 5$,
-# $d_{\text{model}} = 12$, 3 heads with $d_k = 4$, $d_{\text{ff}} = 20$. The second pair is shorter and gets padding.
-# All in float64, so that equality can be checked to the last digits.
+# $d_{\text{model}} = 12$, 3 heads with $d_k = 4$, and $d_{\text{ff}} = 20$, the inner width of the feed-forward
+# network. The second pair is shorter and gets padding. All in float64, so that equality can be checked to the last
+# digits.
 
 # %%
 import math
@@ -117,7 +121,8 @@ for weight in model.parameters():
     weight += 0.1 * torch.randn_like(weight)
 
 memory = model.encode(source)  # Y: (2, 4) -> (2, 4, 12)
-x = model.target(target_input)  # X: (2, 5) -> (2, 5, 12), embedding · √d_model + position
+# X: (2, 5) -> (2, 5, 12), embedding · √d_model + position
+x = model.target(target_input)
 start = x
 assert memory.shape == (2, 4, 12)
 assert x.shape == (2, 5, 12)
@@ -145,7 +150,8 @@ print(source_mask[1, 0].int())
 # ### First sub-layer: masked self-attention
 #
 # As in the encoder, query, key and value come from one stream. The library keeps the three matrices on top of each
-# other; `split(12)` takes them apart. (`nn.Linear` stores a matrix transposed, hence `.mT`.)
+# other; `split(12)` takes them apart. (`nn.Linear` stores a matrix transposed, hence `.mT`.) At the end a fourth
+# matrix, $W_O$, mixes what the heads have found.
 
 # %%
 layer = model.decoder.layers[0]
@@ -457,19 +463,23 @@ pictures.heat_map(
 
 # %%
 W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.self_attention)
-kept_key = split_heads(start[:, :4] @ W_K.mT + key_bias)  # (2, 3, 4, 4): after four tokens
+# (2, 3, 4, 4): after four tokens
+kept_key = split_heads(start[:, :4] @ W_K.mT + key_bias)
 kept_value = split_heads(start[:, :4] @ W_V.mT + value_bias)
 
 newest = start[:, 4:]  # (2, 1, 12)
 query = split_heads(newest @ W_Q.mT + query_bias)  # (2, 3, 1, 4): one query
-key = torch.cat([kept_key, split_heads(newest @ W_K.mT + key_bias)], dim=2)  # (2, 3, 5, 4)
+# (2, 3, 5, 4)
+key = torch.cat([kept_key, split_heads(newest @ W_K.mT + key_bias)], dim=2)
 value = torch.cat([kept_value, split_heads(newest @ W_V.mT + value_bias)], dim=2)
-scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 1, 5); no mask: there is only the past
+# (2, 3, 1, 5); no mask: there is only the past
+scores = query @ key.mT / math.sqrt(d_k)
 attended = scores.softmax(-1) @ value
 share = layer.self_attention.output_projection(join_heads(attended))
 
 last = layer.self_attention_residual.norm(newest + share)  # (2, 1, 12)
-torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])  # as all at once gave
+# as all at once gave
+torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])
 last[0, 0, :4]
 
 # %% [markdown]
@@ -527,10 +537,10 @@ assert cross[1].shape == (8, 18, 17)  # heads, target positions, source position
 cross[1].shape
 
 # %% [markdown]
-# The picture shows the second layer, averaged over its heads. A row is a target position, named by the word that is
-# **about to be written** there; a column is a source word. Look along the diagonal, and at the two places where it
-# breaks: French puts the color behind the noun, so that "chat noir" crosses "black cat" and "chien marron" crosses
-# "brown dog".
+# The picture shows the second layer (layer 1, counted from 0), averaged over its heads. A row is a target position,
+# named by the word that is **about to be written** there; a column is a source word. Look along the diagonal, and at
+# the two places where it breaks: French puts the color behind the noun, so that "chat noir" crosses "black cat" and
+# "chien marron" crosses "brown dog".
 
 # %% tags=["hide-input"]
 pictures.heat_map(
@@ -552,18 +562,18 @@ pictures.attention_lines(
     french[:4],
     english[:5],
     alt="Lines from Le, chat, noir, était to The, black, cat, sat, on. The thick line of chat leads to cat, that "
-    "of noir to black; they cross. Le is divided between The and cat, était looks mostly at sat.",
+    "of noir to black; they cross.",
 )
 
 # %% [markdown]
-# Two things to notice. Having read `<bos>`, the model is about to write "Le". It looks at "The", and with half of its
-# heads at "cat": the article needs the noun's gender and number. And which *position* is it that looks at "black"?
-# The one whose input is "chat". There "chat" has been read, and "noir" has to be said.
+# Two things to notice. Having read `<bos>`, the model is about to write "Le". Look whether it looks at "The" alone,
+# or at "cat" as well: the article needs the noun's gender and number. And which *position* is it that looks at
+# "black"? The one whose input is "chat". There "chat" has been read, and "noir" has to be said.
 #
 # ### What does it read for "noir"?
 #
-# Weights of one layer's mean are a summary, and summaries flatter. Here is the whole story of that step: for each
-# head of both layers, the source token with most weight.
+# A mean over heads is a summary, and summaries flatter. Here is the whole story of that step: for each head of both
+# layers, the source token with most weight.
 
 # %%
 step = french.index("noir")
@@ -576,10 +586,12 @@ for number, weights in enumerate(cross):
     print("   heads 0 to 3:", ", ".join(tops[:4]))
     print("   heads 4 to 7:", ", ".join(tops[4:]))
 
+assert cross[1][:, step, black].mean() > 0.5
+
 # %% [markdown]
-# In the second layer all eight heads agree on "black". In the first, two of the eight look mostly at the full stop. A
-# likely reason, which these numbers do not prove: a head that has nothing to fetch must still put its weight
-# somewhere, since it sums to 1, and a token without much content is a good place for it.
+# In the second layer most of the weight is on "black". Count the heads of the first that look elsewhere, at the full
+# stop for instance. A likely reason, which these numbers do not prove: a head that has nothing to fetch must still
+# put its weight somewhere, since it sums to 1, and a token without much content is a good place for it.
 #
 # And is a weight on "black" a *reason* for "noir"? Ask by changing it. Hide "black" from this one step, then hide
 # everything else, and see which words become likely:
@@ -611,10 +623,10 @@ assert only_black[noir] > 0.8
 assert without_black[noir] < 0.1
 
 # %% [markdown]
-# So for this word the weights of the second layer point to what matters. Without "black" the model skips the
-# adjective and goes on with the verb, "était". With nothing but "black" it still says "noir". Take care all the same:
-# a column of the memory is not a *word*. It is the encoder's vector at that position, which has looked at all other
-# words before. Where weights alone mislead, and how to find out, is the subject of
+# So for this word the weights of the second layer point to what matters. Without "black" there is no "noir"; the
+# middle line shows what the model would rather say. With nothing but "black" it still says "noir". Take care all the
+# same: a column of the memory is not a *word*. It is the encoder's vector at that position, which has looked at all
+# other words before. Where weights alone mislead, and how to find out, is the subject of
 # [alignment](experiments/alignment.py).
 #
 # Look at it yourself: [cross-attention at the step of "noir" in the
@@ -624,8 +636,9 @@ assert without_black[noir] < 0.1
 # ## What goes wrong
 #
 # Errors in a decoder are hard to see: all shapes fit, and often training goes on happily. `inspection.plant` commits
-# a classic mistake in a working model for a while. As a measure we take the average $-\log p$ of the right tokens
-# (the smaller the better), with the target given, and what the model would write at each position.
+# a classic mistake in a working model for a while. As a measure we take the average $-\log p$ of the right tokens,
+# where $p$ is the probability that the model gives to such a token when the target so far is given (the smaller the
+# average, the better). Beside it we print the most probable token of each position.
 
 # %%
 from glassformer.decoding import greedy
@@ -668,7 +681,7 @@ encoder_parts, decoder_parts
 # %% [markdown]
 # **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and
 # $V$ of $X$ in place of $Y$, it is a second self-attention, and the source is never read. A model trained so writes
-# fluent sentences that have nothing to do with the source. Ours was trained right, and is lost:
+# fluent sentences that have nothing to do with the source. Ours was trained right, and now it is lost:
 
 # %%
 wrong, said = measured("decoder_keys")
@@ -743,9 +756,8 @@ numbers
 _, usual = top_words(0, [])
 _, without_cat = top_words(0, [cat])
 assert usual[0].startswith("Le ")
-assert without_cat[0].startswith(
-    "Les "
-)  # the article agrees with a noun that it can no longer see: it guesses a plural
+# The article agrees with a noun that the step can no longer see, so the model has to guess.
+assert without_cat[0] != usual[0]
 usual, without_cat
 
 # %% [markdown]

@@ -61,7 +61,7 @@
 # ### From a vector to logits
 #
 # A vocabulary of six entries, vectors of four numbers, a batch of two sentences with four target positions; the
-# second sentence is one token shorter.
+# second sentence is one token shorter. (In the comments, $B$ is the number of sentences and $T$ that of positions.)
 
 # %%
 import math
@@ -158,7 +158,8 @@ log_p[0]
 #
 # Which matrix is $E$? In the paper (§3.4) it is the target's embedding matrix itself: the vectors with which words
 # are *read* are those against which the output is *compared*. They are *tied*. One and the same tensor stands at
-# both ends:
+# both ends. The cell also counts what that saves in the base model, with the 37,000 entries of the paper's
+# English–German vocabulary:
 
 # %%
 config = gf.ModelConfig.preset("tiny", vocab_size=6)
@@ -303,7 +304,8 @@ divergence, entropy
 
 
 # %% [markdown]
-# So the least possible smoothed loss is $H(q)$. It depends on $\varepsilon$ and $V$ alone:
+# So the least possible smoothed loss is $H(q)$. It depends on $\varepsilon$ and $V$ alone. Here for the six entries,
+# for the 849 French ones of the book's demo model, and for the paper's 37,000:
 
 
 # %%
@@ -317,7 +319,7 @@ for size in (6, 849, 37_000):
     print(f"V = {size:>6}: least smoothed loss {least_loss(size, 0.1):.3f}")
 
 # %% [markdown]
-# If your training report stops at 1.4 with a vocabulary of 37,000, this may be all that can be had. It is also why
+# If your training report stops at 1.4 with a vocabulary of 37,000, this may be all that can be had. That is also why
 # perplexity is taken without smoothing. The picture shows the loss of one position with $V = 849$ as the logit of the
 # right word rises above all others (which are equal). Look at the right end: the plain loss creeps towards 0, the
 # smoothed one has its lowest point where $p = q$, and **rises again** when the model gets too sure.
@@ -350,7 +352,7 @@ pictures.curves(
 #
 # How should the logits change? The derivative of the loss by $z_w$ is $p_w - q_w$: what was said minus what was
 # asked for. Words with too much probability are pushed down, words with too little are pulled up, and the pushes
-# sum to 0. Ask autograd:
+# sum to 0. Ask autograd, PyTorch's automatic derivatives:
 
 # %%
 z = logits[0, 0].clone().requires_grad_(True)
@@ -400,9 +402,9 @@ theirs[0].grad[1]
 # %% [markdown]
 # ## What a trained model thinks
 #
-# The demo model translates "The black cat sat on the couch." Move the slider: each frame shows the five most likely
-# next words after what has been written so far. Notice that one word is far ahead at each step, and that it never
-# has much more than 0.9.
+# The demo model (English to French) translates "The black cat sat on the couch." Move the slider: each frame shows
+# the five most likely next words after what has been written so far. Look how far the first is ahead of the others at
+# most steps, and that it never has much more than 0.9.
 
 # %%
 torch.set_default_dtype(torch.float32)  # as the demo was trained
@@ -489,7 +491,7 @@ assert torch.equal(planted.argmax(-1), demo_log_p.argmax(-1))
 
 # %% [markdown]
 # A loss that gets stuck not far below $\log V$ is the sign. It is hard to see because the best word is still the best
-# word: greedy translations do not change at all.
+# word: *greedy* translations, which take the best word at each step, do not change at all.
 #
 # **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` is a word like
 # others, to be predicted behind each `<eos>`. It is the easiest word of all, and in a batch of unequal lengths
