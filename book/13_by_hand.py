@@ -18,7 +18,8 @@
 # Can you do everything that a Transformer does with a pencil? Yes, if it is small enough. This page computes a
 # complete encoder–decoder, from two English words to the probabilities of the French ones, and then one step of
 # training: every table is printed, and for each kind of step one cell is written out in full. The model has 428
-# weights. The one in the paper has about 65 million and takes the same steps.
+# weights. The paper's base model has about 63 million ([counted here](10_output.py#line-by-line); the paper's table
+# says 65) and takes the same steps.
 #
 # Print this page if you like. All you need besides is a calculator with `exp` and `√`.
 
@@ -27,7 +28,7 @@
 #
 # The source is `black cat`. The French words come in the other order: `chat noir`. So the decoder, when it is to
 # write its *first* word, should look at the *second* source word. A model that was never trained does not know that.
-# We shall see what it says, how wrong that is, which way each of its weights should move, and that it is less wrong
+# You will see what it says, how wrong that is, which way each of its weights should move, and that it is less wrong
 # after one small step.
 #
 # | size | name | here | paper's base model |
@@ -44,13 +45,16 @@
 # %% [markdown]
 # ## The mathematics
 #
-# Every formula of this page in one table. $x$ stands for the stream: a matrix with one row for each word and one
-# column for each dimension. Matrices stand at the right of what they multiply, as in the paper.
+# Every formula of the way forward in one table. $x$ stands for the stream: a matrix with one row for each word and
+# one column for each dimension. $E$ is the table of embeddings, with a row for each word of the vocabulary; every $W$
+# is a matrix and every $b$ a bias (a row that is added), learned all of them. Matrices stand at the right of what
+# they multiply, as in the paper. Two letters do double work, as everywhere: $V$ is the values or the size of the
+# vocabulary, $v$ a head's values or a variance.
 #
 # | step | formula | paper |
 # |---|---|---|
 # | embedding | row of $E$ for the word, times $\sqrt{d_{\mathrm{model}}}$ | §3.4 |
-# | position | add $\sin(pos / 10000^{2i/d_{\mathrm{model}}})$ in dimension $2i$, the cosine of the same angle in $2i+1$ | §3.5 |
+# | position $pos$ = 0, 1 | add $\sin(pos / 10000^{2i/d_{\mathrm{model}}})$ in dimension $2i$, the cosine of the same angle in $2i+1$ (for $i$ = 0, 1) | §3.5 |
 # | query, key, value | $Q = x W_Q + b_Q$, $K = x W_K + b_K$, $V = x W_V + b_V$ | §3.2.2 |
 # | scores | $Q K^\top / \sqrt{d_k}$, in each head by itself | §3.2.1 |
 # | weights | $\mathrm{softmax}$ of each row: $e^{s_j} / \sum_k e^{s_k}$; a masked score is $-\infty$ | §3.2.1 |
@@ -61,7 +65,7 @@
 # | probabilities | $\mathrm{softmax}$ of each row of logits | §3.4 |
 #
 # In cross-attention $Q$ comes from the decoder's stream, $K$ and $V$ from the encoder's output, which is called
-# memory. The second half of the page adds the gradients; each has its formula there.
+# memory. The second half of the page adds the way back, the gradients; each has its formula there.
 
 # %% [markdown]
 # ## Line by line
@@ -142,15 +146,15 @@ def show(tables, rows, columns=None, digits=4):
 #
 # Eight words, three of them signs: `<pad>` fills up short sentences, `<bos>` begins a sentence, `<eos>` ends it. In
 # training the decoder reads the right translation shifted by one place (`<bos> chat`), and each of its rows is asked
-# for the word that comes next (`chat noir`). One thing is left out to keep the tables small: a real source ends with
-# `<eos>` and a real target does too.
+# for the word that comes next (`chat noir`). One thing is left out to keep the tables small: real sources and real
+# targets end with `<eos>`.
 
 # %%
 words = ["<pad>", "<bos>", "<eos>", "black", "cat", "dog", "chat", "noir"]
 source = [words.index(word) for word in ("black", "cat")]
 target_input = [words.index(word) for word in ("<bos>", "chat")]
 target_output = [words.index(word) for word in ("chat", "noir")]
-S, T, V = ["black", "cat"], ["<bos>", "chat"], len(words)
+S, T, V = ["black", "cat"], ["<bos>", "chat"], len(words)  # names of the rows, and V
 source, target_input, target_output
 
 # %% [markdown]
@@ -169,7 +173,8 @@ def draw(*shape):
 
 ENCODER = "encoder.layers.0.self_attention"
 MASKED, CROSS = "decoder.layers.0.self_attention", "decoder.layers.0.cross_attention"
-ENCODER_FF, DECODER_FF = "encoder.layers.0.feed_forward", "decoder.layers.0.feed_forward"
+ENCODER_FF = "encoder.layers.0.feed_forward"
+DECODER_FF = "decoder.layers.0.feed_forward"
 
 params = {"embedding": {"E": draw(8, 4)}}
 for part in (ENCODER, MASKED, CROSS):
@@ -177,10 +182,16 @@ for part in (ENCODER, MASKED, CROSS):
     params[part] |= {name: np.zeros(4) for name in ("b_Q", "b_K", "b_V", "b_O")}
 
 for part in (ENCODER_FF, DECODER_FF):
-    params[part] = {"W_1": draw(4, 6), "b_1": draw(6), "W_2": draw(6, 4), "b_2": draw(4)}
+    params[part] = {
+        "W_1": draw(4, 6),
+        "b_1": draw(6),
+        "W_2": draw(6, 4),
+        "b_2": draw(4),
+    }
 
 for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
-    params[part] |= {"gain": np.ones(4), "shift": np.zeros(4)}  # of the layer norm that follows this sub-layer
+    # of the layer norm that follows this sub-layer
+    params[part] |= {"gain": np.ones(4), "shift": np.zeros(4)}
 
 show({"E": params["embedding"]["E"]}, words, digits=1)
 
@@ -189,15 +200,27 @@ DIMENSIONS = ["0", "1", "2", "3"]
 
 
 def show_weights(part):
-    """Print the matrices of an attention, or those of a feed-forward network with its biases below them."""
+    """Print an attention's matrices, or a feed-forward network's with biases below."""
     w = params[part]
     if "W_Q" in w:
         print(part)
-        show({name: w[name] for name in ("W_Q", "W_K", "W_V", "W_O")}, DIMENSIONS, digits=1)
+        show(
+            {name: w[name] for name in ("W_Q", "W_K", "W_V", "W_O")},
+            DIMENSIONS,
+            digits=1,
+        )
     else:
         print(part)
-        show({"W_1, below it b_1": np.vstack([w["W_1"], w["b_1"]])}, [*DIMENSIONS, "b_1"], digits=1)
-        show({"W_2, below it b_2": np.vstack([w["W_2"], w["b_2"]])}, [*DIMENSIONS, "4", "5", "b_2"], digits=1)
+        show(
+            {"W_1, below it b_1": np.vstack([w["W_1"], w["b_1"]])},
+            [*DIMENSIONS, "b_1"],
+            digits=1,
+        )
+        show(
+            {"W_2, below it b_2": np.vstack([w["W_2"], w["b_2"]])},
+            [*DIMENSIONS, "4", "5", "b_2"],
+            digits=1,
+        )
 
 
 show_weights(ENCODER)
@@ -214,7 +237,8 @@ show_weights(DECODER_FF)
 # How many numbers is that? The library's model of the same sizes has exactly as many.
 
 # %%
-config = gf.ModelConfig(vocab_size=8, d_model=4, heads=2, d_ff=6, encoder_layers=1, decoder_layers=1, dropout=0.0)
+sizes = {"vocab_size": 8, "d_model": 4, "heads": 2, "d_ff": 6}
+config = gf.ModelConfig(**sizes, encoder_layers=1, decoder_layers=1, dropout=0.0)
 model = gf.Transformer(config).double().eval()
 for part, arrays in params.items():
     sizes = ", ".join(f"{name} {'×'.join(map(str, array.shape))}" for name, array in arrays.items())
@@ -350,7 +374,7 @@ def layer_norm(a, w):
 
 
 def attention_by_hand(point, part, w, x, memory, mask):
-    """One attention with residual sum and layer norm; `mask[i, j]` is True where query i may attend to key j."""
+    """Attention, residual sum, layer norm; `mask[i, j]`: may query i attend to key j?"""
     q, k, v = (split(y @ w[f"W_{n}"] + w[f"b_{n}"]) for y, n in ((x, "Q"), (memory, "K"), (memory, "V")))
     scores = np.stack([q[head] @ k[head].T / math.sqrt(2) for head in (0, 1)])
     powers = np.where(mask, np.exp(scores), 0.0)  # exp(−∞) = 0
@@ -416,10 +440,15 @@ point["target.embedding"] = E[target_input] * 2
 point["target.positions"] = point["source.positions"]
 point["target.input"] = point["target.embedding"] + point["target.positions"]
 causal = np.array([[True, False], [True, True]])
-stream = attention_by_hand(point, MASKED, params[MASKED], point["target.input"], point["target.input"], causal)
+x = point["target.input"]
+stream = attention_by_hand(point, MASKED, params[MASKED], x, x, causal)
 now = of(point, MASKED)
 show({"input": now["input"]}, T)
-show({f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("query", "key", "value")}, T, digits=3)
+show(
+    {f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("query", "key", "value")},
+    T,
+    digits=3,
+)
 
 # %%
 show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T, T)
@@ -444,7 +473,10 @@ before = stream
 stream = attention_by_hand(point, CROSS, params[CROSS], stream, memory, np.ones((2, 2), bool))
 now = of(point, CROSS)
 show({f"query, head {head}": now["query"][head] for head in (0, 1)}, T)
-show({f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("key", "value")}, S)
+show(
+    {f"{name}, head {head}": now[name][head] for head in (0, 1) for name in ("key", "value")},
+    S,
+)
 
 # %%
 show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T, S)
@@ -490,9 +522,9 @@ pencil("p[<bos>, chat]", f"exp({short(logits[0, 6])})/({' + '.join(f'exp({short(
 
 # %% [markdown]
 # The model would end the sentence before it has begun. The loss says how wrong that is. With label smoothing
-# $\varepsilon = 0.1$ (§5.4) the target $y$ is not 1 for the right word and 0 for all others: it has $1 - \varepsilon$
-# on the right one and $\varepsilon / V = 0.1 / 8 = 0.0125$ more on each of the 8. The loss of a row is
-# $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
+# $\varepsilon = 0.1$ (§5.4) the target $y$ (called $q$ in [output and loss](10_output.py)) is not 1 for the right
+# word and 0 for all others: it has $1 - \varepsilon$ on the right one and $\varepsilon / V = 0.1 / 8 = 0.0125$ more
+# on each of the 8. The loss of a row is $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
 
 # %%
 smoothed = np.full((2, V), 0.1 / V)
@@ -603,16 +635,17 @@ def state(params):
         w = params[part]
         both[f"{part}.input_projection.weight"] = np.concatenate([w["W_Q"], w["W_K"], w["W_V"]], axis=1).T
         both[f"{part}.input_projection.bias"] = np.concatenate([w["b_Q"], w["b_K"], w["b_V"]])
-        both[f"{part}.output_projection.weight"], both[f"{part}.output_projection.bias"] = w["W_O"].T, w["b_O"]
+        both[f"{part}.output_projection.weight"] = w["W_O"].T
+        both[f"{part}.output_projection.bias"] = w["b_O"]
     for part in (ENCODER_FF, DECODER_FF):
         w = params[part]
-        both[f"{part}.expand.weight"], both[f"{part}.expand.bias"] = w["W_1"].T, w["b_1"]
-        both[f"{part}.contract.weight"], both[f"{part}.contract.bias"] = w["W_2"].T, w["b_2"]
+        both[f"{part}.expand.weight"] = w["W_1"].T
+        both[f"{part}.expand.bias"] = w["b_1"]
+        both[f"{part}.contract.weight"] = w["W_2"].T
+        both[f"{part}.contract.bias"] = w["b_2"]
     for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
-        both[f"{part}_residual.norm.weight"], both[f"{part}_residual.norm.bias"] = (
-            params[part]["gain"],
-            params[part]["shift"],
-        )
+        both[f"{part}_residual.norm.weight"] = params[part]["gain"]
+        both[f"{part}_residual.norm.bias"] = params[part]["shift"]
     return {name: torch.tensor(array) for name, array in both.items()}
 
 
@@ -630,14 +663,16 @@ with gf.record(model) as trace:
 
 assert set(trace) == set(gf.points(model)) == set(point)
 for name in trace:
-    shape = trace[name].shape if name.endswith("positions") else trace[name][0].shape  # without the batch axis
+    # without the batch axis
+    shape = trace[name].shape if name.endswith("positions") else trace[name][0].shape
     torch.testing.assert_close(trace[name].view(shape), torch.tensor(point[name]), rtol=0, atol=1e-12)
 
-print(f"{len(point)} points, {sum(table.size for table in point.values())} numbers: all equal to the library's")
+size = sum(table.size for table in point.values())
+print(f"{len(point)} points, {size} numbers: all equal to the library's")
 
 # %% [markdown]
-# The shortest way through the same model, as one function of weights and words. We shall need it to try changes, and
-# so will you in the exercises.
+# Here is the shortest way through the same model, as one function of weights and words. It lets us try changes, below
+# and in the exercises.
 
 
 # %%
@@ -650,7 +685,8 @@ def by_hand(params, source, target_input, positions=True):
         table = np.array([[wave(angle) for angle in pair for wave in (math.sin, math.cos)] for pair in pairs])
         point[f"{name}.positions"] = table * positions
         point[f"{name}.input"] = point[f"{name}.embedding"] + point[f"{name}.positions"]
-    x, y, n, m = point["source.input"], point["target.input"], len(source), len(target_input)
+    x, y = point["source.input"], point["target.input"]
+    n, m = len(source), len(target_input)
     x = attention_by_hand(point, ENCODER, params[ENCODER], x, x, np.ones((n, n), bool))
     memory = point["encoder.output"] = feed_forward_by_hand(point, ENCODER_FF, params[ENCODER_FF], x)
     y = attention_by_hand(point, MASKED, params[MASKED], y, y, np.tril(np.ones((m, m), bool)))
@@ -697,9 +733,9 @@ pencil("[chat], in row <bos>", f"({short(probabilities[0, 6])} − {short(smooth
 # %% [markdown]
 # ### Output matrix
 #
-# A product $z = h E^\top$ (with $h$ the decoder's output) has two gradients: $\bar{h} = \bar{z} E$ for what was
-# multiplied, and $\bar{E} = \bar{z}^\top h$ for the matrix. This is the rule for every product of this page: for
-# $c = a W$,
+# A product $z = h E^\top$ (with $h$ the decoder's output here, not the number of heads) has two gradients: $\bar{h} =
+# \bar{z} E$ for what was multiplied, and $\bar{E} = \bar{z}^\top h$ for the matrix. This is the rule for every
+# product of this page: for $c = a W$,
 #
 # $$\bar{a} = \bar{c}\, W^\top, \qquad \bar{W} = a^\top \bar{c}, \qquad \bar{b} = \text{the sum of the rows of } \bar{c}$$
 #
@@ -734,7 +770,8 @@ pencil("decoder.output[<bos>, 0]", products(slope["logits"][0], E[:, 0]), slope[
 def norm_backward(part, slope, grads, upper):
     """From the gradient `upper` of a layer norm's result to that of the sum that it normalised."""
     a, w = point[f"{part}.added"], params[part]
-    sigma = np.sqrt(a.var(-1, keepdims=True) + 1e-5)  # numpy's var divides by 4, as layer norm does
+    # numpy's var divides by 4, as layer norm does
+    sigma = np.sqrt(a.var(-1, keepdims=True) + 1e-5)
     n = (a - a.mean(-1, keepdims=True)) / sigma
     u = upper * w["gain"]
     slope[f"{part}.normed"] = upper
@@ -816,13 +853,18 @@ def attention_backward(part, slope, grads, upper, memory=None):
     output = norm_backward(part, slope, grads, upper)
     g["W_O"], g["b_O"] = now["joined"].T @ output, output.sum(0)
     joined = output @ w["W_O"].T
-    heads, A, q, k, v = split(joined), now["weights"], now["query"], now["key"], now["value"]
+    heads, A = split(joined), now["weights"]
+    q, k, v = now["query"], now["key"], now["value"]
     value = A.transpose(0, 2, 1) @ heads
     weights = heads @ v.transpose(0, 2, 1)
     scores = A * (weights - (A * weights).sum(-1, keepdims=True))
     query, key = scores @ k / math.sqrt(2), scores.transpose(0, 2, 1) @ q / math.sqrt(2)
     streams = {}
-    for name, table, read in (("Q", query, x), ("K", key, memory), ("V", value, memory)):
+    for name, table, read in (
+        ("Q", query, x),
+        ("K", key, memory),
+        ("V", value, memory),
+    ):
         both = np.concatenate([table[0], table[1]], axis=1)
         g[f"W_{name}"], g[f"b_{name}"] = read.T @ both, both.sum(0)
         streams[name] = both @ w[f"W_{name}"].T
@@ -835,7 +877,14 @@ def attention_backward(part, slope, grads, upper, memory=None):
 down, to_memory = attention_backward(CROSS, slope, grads, down, memory)
 slope[f"{CROSS}.input"] = down
 now = of(slope, CROSS)
-show({"gradient of weights, head 0": now["weights"][0], "of scores, head 0": now["scores"][0]}, T, S)
+show(
+    {
+        "gradient of weights, head 0": now["weights"][0],
+        "of scores, head 0": now["scores"][0],
+    },
+    T,
+    S,
+)
 show({"gradient of W_Q": grads[CROSS]["W_Q"]}, DIMENSIONS)
 show({"gradient of the memory": to_memory}, S)
 
@@ -850,14 +899,16 @@ pencil("scores[head 0, <bos>, cat]", f"{short(A[1])}·({short(worth[1])} − {fa
 
 # %%
 down, from_keys = attention_backward(MASKED, slope, grads, down)
-slope["target.input"] = slope[f"{MASKED}.input"] = down + from_keys  # x was query, key and value
+# x was query, key and value
+slope["target.input"] = slope[f"{MASKED}.input"] = down + from_keys
 up = feed_forward_backward(ENCODER_FF, slope, grads, to_memory)
 slope["encoder.output"] = to_memory
 down, from_keys = attention_backward(ENCODER, slope, grads, up)
 slope["source.input"] = slope[f"{ENCODER}.input"] = down + from_keys
 show({"gradient of source.input": slope["source.input"]}, S)
 show({"gradient of target.input": slope["target.input"]}, T)
-assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()  # the row of <bos> had one key: nothing to choose
+# the row of <bos> had one key: nothing to choose
+assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()
 
 # %% [markdown]
 # ### The embedding, from three sides
@@ -872,7 +923,11 @@ for place, (source_id, target_id) in enumerate(zip(source, target_input)):
     as_target[target_id] += 2 * slope["target.input"][place]
 
 grads["embedding"]["E"] = as_output + as_source + as_target
-show({"as output": as_output, "as source": as_source, "as target": as_target}, words, digits=3)
+show(
+    {"as output": as_output, "as source": as_source, "as target": as_target},
+    words,
+    digits=3,
+)
 
 # %%
 show({"gradient of E": grads["embedding"]["E"]}, words)
@@ -974,9 +1029,9 @@ pencil("new W_2[0, 0] of the decoder", f"{params[DECODER_FF]['W_2'][0, 0]} − 0
 # **Adam** (§5.3) is what the paper uses. It keeps two running means for each weight with gradient $g$: of the
 # gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and of its square,
 # $v \leftarrow \beta_2 v + (1 - \beta_2) g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both begin at 0, which is
-# made up for by dividing by $1 - \beta_1^t$ and $1 - \beta_2^t$ at step $t$. Then
+# made up for by dividing by $1 - \beta_1^t$ and $1 - \beta_2^t$ at step $t$: that gives $\hat{m}$ and $\hat{v}$. Then
 # $w \leftarrow w - \eta\, \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step $\hat{m} = g$ and $\hat{v} = g^2$:
-# each weight moves by $\eta$ in the direction of its sign, however small its gradient is.
+# each weight moves by $\eta$ against the sign of its gradient, however small the gradient is.
 
 
 # %%
@@ -989,7 +1044,10 @@ def adam_step(part, name, rate=0.01):
 
 
 after = moved(params, adam_step)
-show({"gradient": grads[CROSS]["W_Q"], "change by Adam": adam_step(CROSS, "W_Q")}, DIMENSIONS)
+show(
+    {"gradient": grads[CROSS]["W_Q"], "change by Adam": adam_step(CROSS, "W_Q")},
+    DIMENSIONS,
+)
 print(f"loss before {loss:.4f}, after {loss_of(after):.4f}")
 assert loss_of(after) < loss
 
@@ -1057,15 +1115,27 @@ pictures.curves(
 now, w = of(point, ENCODER), params[ENCODER]
 row = now["added"][0]
 wrong = {
-    "normed[black, 0], variance divided by 3": ((row[0] - row.mean()) / row.std(ddof=1), now["normed"][0, 0]),
-    "scores[head 0, black, cat], divided by √4": (now["query"][0, 0] @ now["key"][0, 1] / 2, now["scores"][0, 0, 1]),
-    "query[head 0, cat, 0], reshape only": (Q.reshape(2, 2, 2)[0, 1, 0], now["query"][0, 1, 0]),
+    "normed[black, 0], variance divided by 3": (
+        (row[0] - row.mean()) / row.std(ddof=1),
+        now["normed"][0, 0],
+    ),
+    "scores[head 0, black, cat], divided by √4": (
+        now["query"][0, 0] @ now["key"][0, 1] / 2,
+        now["scores"][0, 0, 1],
+    ),
+    "query[head 0, cat, 0], reshape only": (
+        Q.reshape(2, 2, 2)[0, 1, 0],
+        now["query"][0, 1, 0],
+    ),
     "weights[head 0, black, cat], softmax by columns": (
         np.exp(now["scores"][0])[0, 1] / np.exp(now["scores"][0])[:, 1].sum(),
         now["weights"][0, 0, 1],
     ),
     "Q[black, 0], matrix not transposed": ((now["input"] @ w["W_Q"].T)[0, 0], Q[0, 0]),
-    "input[cat, 1], embedding not scaled": (E[4, 1] + point["source.positions"][1, 1], point["source.input"][1, 1]),
+    "input[cat, 1], embedding not scaled": (
+        E[4, 1] + point["source.positions"][1, 1],
+        point["source.input"][1, 1],
+    ),
 }
 for what, (bad, good) in wrong.items():
     assert abs(bad - good) > 0.05
@@ -1073,12 +1143,14 @@ for what, (bad, good) in wrong.items():
 
 # %% [markdown]
 # One more belongs to the pencil: **rounding on the way**. What if you carry only two decimals, or one? `gf.intervene`
-# puts a rounded tensor in the place of each one.
+# puts a rounded tensor in the place of each one. Look at the last line: even with one decimal you would not be far
+# off.
 
 # %%
 put(model, params)
 for decimals in (4, 3, 2, 1):
-    with gf.intervene(model, {"*": lambda tensor, decimals=decimals: tensor.round(decimals=decimals)}), torch.no_grad():
+    changes = {"*": lambda tensor, decimals=decimals: tensor.round(decimals=decimals)}
+    with gf.intervene(model, changes), torch.no_grad():
         rounded = model(torch.tensor([source]), torch.tensor([target_input]))[0].softmax(-1)
     error = abs(rounded.numpy() - probabilities).max()
     print(f"{decimals} decimals on the way: the probabilities are off by up to {error:.4f}")
