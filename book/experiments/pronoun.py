@@ -286,13 +286,13 @@ pictures.heat_map(
 # translated word for word. (0.3 is layer 0, head 3.)
 
 # %%
-print("set, layer, head          margin        animal  place  pairs")
+print("set, layer, head             margin       animal  place  pairs")
 for seed, found in measured.items():
     whole = found["unequal"]["whole"]["pronoun margin"]
     for row in sorted(found["unequal"]["heads"], key=lambda row: row["pronoun margin"])[:3]:
         which = f"model {seed}: {SETS[row['set']]} {row['layer']}.{row['head']}"
         shares = "".join(f"{row[name]:6.0f}%" for name in ("animal", "place", "pairs"))
-        print(f"{which:25} {whole:.1f} → {row['pronoun margin']:.1f}    {shares}")
+        print(f"{which:28} {whole:.1f} → {row['pronoun margin']:.1f}    {shares}")
 
 # %% [markdown]
 # - **No head of the encoder matters.** The largest change of all 48 of them (16 in each model) is −0.4 nats, and
@@ -326,12 +326,12 @@ def seen(found, row):
     )
 
 
-print("                           it = the animal      it = the place")
-print("set, layer, head            adj.  anim. place    adj.  anim. place")
+print("                               it = the animal        it = the place")
+print("set, layer, head               adj.  anim. place      adj.  anim. place")
 for seed, found in measured.items():
     for row in sorted(found["unequal"]["heads"], key=lambda row: row["pronoun margin"])[:4]:
         which = f"model {seed}: {SETS[row['set']]} {row['layer']}.{row['head']}"
-        print(f"{which:26}{seen(found, row)}")
+        print(f"{which:27}{seen(found, row)}")
 
 # %% [markdown]
 # Compare the two lines of each head, and three different programs appear, all in the decoder:
