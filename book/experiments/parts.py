@@ -187,7 +187,8 @@ translator.translate([text])[0].text
 # Models with a mistake are tested with the same mistake. *Exact* is the share of sentences whose greedy translation
 # is the reference, word for word, in %. The splits: "test" is like the training; "unseen-combinations" has pairs of
 # words that training lacks; "coreference" needs to know what "it" is; "senses" which meaning a word such as "bank"
-# has. *Pairs* counts minimal pairs, two sentences that differ in the word that decides, of which both must be exact.
+# has. *Pairs* counts minimal pairs, two sentences that differ in the word that decides, of which both must be exact
+# (of coreference, those whose two nouns differ in gender).
 
 # %%
 measured = json.loads(Path("results/parts.json").read_text(encoding="utf-8"))["models"]
@@ -204,10 +205,10 @@ SPLITS = ("test", "unseen-combinations", "coreference", "senses")
 
 def table(what, splits):
     """Print mean and standard deviation over the seeds."""
-    print(f"{what:20}", *(f"{split:>21}" for split in splits))
+    print(f"{what:20}", *(f"{split[:13]:>13}" for split in splits))
     for name, title in TITLES.items():
         cells = [measured[name][what][split] for split in splits]
-        print(f"{title:20}", *(f"{fmean(cell):14.1f} ± {stdev(cell):4.1f}" for cell in cells))
+        print(f"{title:20}", *(f"{fmean(cell):6.1f} ± {stdev(cell):4.1f}" for cell in cells))
 
 
 table("exact", SPLITS)
@@ -263,8 +264,8 @@ pictures.curves(
 # ## How to read it
 #
 # The same seed has the same corpus in all models, so compare seed by seed: by how many points is each variant worse
-# (−) or better (+) than its counterpart, on "test", for each of the three seeds? Where the signs differ, nothing is
-# shown.
+# (−) or better (+) than its counterpart, on each split, for each of the three seeds? Where the signs differ, nothing
+# is shown.
 
 # %%
 COUNTERPART = {
@@ -291,19 +292,20 @@ for name, other in COUNTERPART.items():
 #
 # - **No $\sqrt{d_{\text{model}}}$: nearly nothing is learned in 600 steps**, about 1 sentence of 100 or none. The
 #   factor that most texts pass over in half a sentence is the one that this training cannot do without. Its loss is
-#   still falling at the end; it is the start that is lost, while the words are an eighth as large as the positions.
+#   still falling at the end; what is lost is probably the start, while the words are an eighth as large as the
+#   positions.
 # - **No $\sqrt{d_k}$ costs about 12 points on "test" with narrow heads, and nearly everything with a wide one.** The
 #   one-head models go from about 85 % to less than 10 %. That is what the mathematics promised: the wider the head,
 #   the larger the scores. But see also what is *not* as it is often told: with $d_k = 16$ the models do learn, later,
 #   and to a large part. What they have not learned is the hardest: both members of a coreference pair, where 99 of
 #   100 become less than 50.
 # - **No positions costs about 20 points on "test", and leaves 70 of 100 sentences exactly right.** "A bag of words"
-#   is wrong twice. The decoder knows the order of what it writes, by its mask. And a bag of words often has one
+#   is wrong twice. The decoder knows the order of what it writes, by its mask. And a bag of words may have one
 #   sensible order only: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where what is sensible has
 #   not been seen, it costs 30 points.
 #
-# So all three parts matter here, and the usual order of importance is turned round: the least famous one matters
-# most.
+# So all three parts matter in this training, and the usual order of importance is turned round: the least famous one
+# matters most.
 
 # %%
 loss = {(name, split): [-value for value in differences(name, split)] for name in COUNTERPART for split in SPLITS}
