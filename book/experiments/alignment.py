@@ -123,11 +123,12 @@ explained.attention_layer
 
 
 # %% tags=["hide-input"]
+from matplotlib.colors import ListedColormap, to_rgb
+from matplotlib.patches import Rectangle
+
+
 def framed(weights, example, title, alt):
     """Draw weights (steps, source tokens) with the grammar's links framed."""
-    from matplotlib.colors import ListedColormap, to_rgb
-    from matplotlib.patches import Rectangle
-
     rows, columns = split_words(example.target), [*split_words(example.source), "<eos>"]
     shades = ListedColormap([(*to_rgb(pictures.BLUE), share / 99) for share in range(100)])
     figure, axes = pictures.canvas(min(7.4, 0.45 * len(columns) + 1.2), 0.3 * len(rows) + 1.2)

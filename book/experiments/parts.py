@@ -108,6 +108,7 @@ with torch.no_grad(), gf.intervene(model, without_positions()):
 torch.testing.assert_close(swapped, memory[:, order], atol=1e-5, rtol=1e-5)
 with torch.no_grad():
     assert (model.encode(ids(other)) - model.encode(ids(one))[:, order]).abs().max() > 0.5  # with positions: not at all
+
 swapped.shape
 
 # %% [markdown]
