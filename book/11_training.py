@@ -67,17 +67,19 @@ torch.set_printoptions(precision=4, sci_mode=False)
 # ## The mathematics
 #
 # **Loss** (§5.4). Let $p_v$ be the probability that the model gives to token $v$ at one position, $V$ the number of
-# tokens in the vocabulary, $r$ the right token, and $\varepsilon = 0.1$ the label smoothing. The smoothed target $y$
-# gives each token $\varepsilon / V$, and the right one $1 - \varepsilon$ on top. The loss at this position is the
-# cross-entropy, and the loss of a batch is its mean over all positions that are no padding:
+# tokens in the vocabulary, $r$ the right token, and $\varepsilon = 0.1$ the label smoothing: the right token is asked
+# for with a little less than certainty. The smoothed target $y$ (in the [chapter on the output](10_output.py) it is
+# called $q$) gives each token $\varepsilon / V$, and the right one $1 - \varepsilon$ on top. The loss at this
+# position is the cross-entropy, and the loss of a batch is its mean over all positions that are no padding:
 #
 # $$-\sum_{v=1}^{V} y_v \ln p_v \qquad y_v = \frac{\varepsilon}{V} + \begin{cases} 1 - \varepsilon & v = r \\ 0 & v \ne r \end{cases}$$
 #
-# It cannot fall to 0. It is smallest when $p = y$, and then equals the *entropy* of $y$, the floor:
-# $-\sum_v y_v \ln y_v$. The [chapter on the output](10_output.py) has more about it.
+# With $\ln$, the natural logarithm, its unit is the *nat*. It cannot fall to 0. It is smallest when $p = y$, and then
+# equals the *entropy* of $y$, the floor: $-\sum_v y_v \ln y_v$.
 #
 # **Optimiser** (§5.3). Adam keeps, for each parameter $w$ with gradient $g$, two running means: $m$ of $g$ and $u$ of
-# $g^2$. With $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ and learning rate $\eta$, step number $t$ is
+# $g^2$, which both start from 0. With $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ (so that nobody divides
+# by 0; not the $\varepsilon$ above) and learning rate $\eta$, step number $t$ is
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad u \leftarrow \beta_2 u + (1 - \beta_2)\, g^2 \qquad
 # w \leftarrow w - \eta\, \frac{m / (1 - \beta_1^t)}{\sqrt{u / (1 - \beta_2^t)} + \epsilon}$$
@@ -100,7 +102,8 @@ def rate(step, d_model, warmup):
 for d_model, warmup in [(512, 4000), (1024, 4000), (64, 200)]:
     for step in (1, 10, 200, 4000, 100_000):
         ours = rate(step, d_model, warmup)
-        library = learning_rate("paper", step, peak=paper_peak(d_model, warmup), warmup=warmup, progress=0.0)
+        top = paper_peak(d_model, warmup)
+        library = learning_rate("paper", step, peak=top, warmup=warmup, progress=0.0)
         assert math.isclose(ours, library, rel_tol=1e-12)
 
 peak = rate(4000, d_model=512, warmup=4000)
@@ -169,7 +172,15 @@ padding_mask.shape, target_mask.shape, real_tokens
 # layer, one decoder layer. The forward pass gives *logits*, which a softmax turns into probabilities.
 
 # %%
-config = gf.ModelConfig(vocab_size=11, d_model=64, heads=4, d_ff=128, encoder_layers=1, decoder_layers=1, dropout=0.1)
+config = gf.ModelConfig(
+    vocab_size=11,
+    d_model=64,
+    heads=4,
+    d_ff=128,
+    encoder_layers=1,
+    decoder_layers=1,
+    dropout=0.1,
+)
 torch.manual_seed(1)
 model = gf.Transformer(config)
 logits = model(source, target_input)  # (30, 10), (30, 9) -> (30, 9, 11)
@@ -187,13 +198,16 @@ hidden = model.hidden(target_input, model.encode(source), source)  # (30, 9, 64)
 logits = model.logits(hidden)
 
 smoothed = torch.full((30, 9, 11), 0.1 / 11, dtype=torch.float64)
-smoothed.scatter_add_(2, target_output[..., None], torch.full((30, 9, 1), 0.9, dtype=torch.float64))
+most = torch.full((30, 9, 1), 0.9, dtype=torch.float64)
+smoothed.scatter_add_(2, target_output[..., None], most)
 by_hand = -(smoothed * logits.log_softmax(-1)).sum(-1).mean()
 
 loss = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), label_smoothing=0.1)
-library = smoothed_cross_entropy(hidden.flatten(0, 1), model.output.weight, target_output.flatten(), 0.1).smoothed
+rows, matrix = hidden.flatten(0, 1), model.output.weight
+library = smoothed_cross_entropy(rows, matrix, target_output.flatten(), 0.1).smoothed
 torch.testing.assert_close(by_hand, loss)
-torch.testing.assert_close(library / 270, loss)  # the library's is the sum over all 30 × 9 tokens
+# the library's is the sum over all 30 × 9 tokens
+torch.testing.assert_close(library / 270, loss)
 loss.item(), math.log(11)
 
 # %% [markdown]
@@ -243,15 +257,15 @@ assert (moved.abs() - 1).abs().median() < 1e-3
 eta, moved[0, :4]
 
 # %% [markdown]
-# Compare the last row with the gradient above: the gradients differ in size, yet each parameter has moved by one
-# learning rate, against the sign of its gradient. This is why training starts with a tiny rate: at the first steps
-# Adam has seen too little to know which directions matter.
+# Compare the last row, counted in learning rates, with the gradient above: the gradients differ in size, yet each
+# parameter has moved by one learning rate, against the sign of its gradient. This is why training starts with a tiny
+# rate: at the first steps Adam has seen too little to know which directions matter.
 #
 # ### The loop
 #
-# Now all of it, in one cell: 40 epochs of 20 batches of 30 sequences, all fresh. Beside it stands greedy decoding,
-# which feeds each predicted symbol back ([the next chapter](12_decoding.py) is about it). It looks at sequences that
-# the model was not trained on, and counts the share of symbols that come out right.
+# Now all of it, in one cell: 40 *epochs* (rounds) of 20 batches of 30 sequences, all fresh. Beside it stands greedy
+# decoding, which feeds each predicted symbol back ([the next chapter](12_decoding.py) is about it). It looks at
+# sequences that the model was not trained on, and counts the share of symbols that come out right.
 
 
 # %%
@@ -305,7 +319,8 @@ def look(step):
     model.eval()
     with gf.record(model, "decoder.layers.0.cross_attention.weights") as trace:
         model(looked_at, looked_at[:, :-1])
-    attention[step] = trace["decoder.layers.0.cross_attention.weights"][0]  # (heads, 9, 10)
+    # (heads, 9, 10)
+    attention[step] = trace["decoder.layers.0.cross_attention.weights"][0]
     model.train()
 
 
@@ -375,7 +390,10 @@ pictures.player(
 )
 
 # %%
-on_diagonal = {step: weights.mean(0).diagonal(offset=1).mean().item() for step, weights in attention.items()}
+on_diagonal = {}
+for step, weights in attention.items():
+    on_diagonal[step] = weights.mean(0).diagonal(offset=1).mean().item()
+
 assert on_diagonal[0] < 0.2
 assert on_diagonal[800] > 0.5
 on_diagonal
@@ -395,7 +413,15 @@ numbers = np.random.default_rng(1)
 ids = [np.append(numbers.integers(3, 13, size=10), 2) for _ in range(60)]
 examples = Examples(source=ids, target=ids)
 library_config = TrainingConfig(steps=8, batch_tokens=330, warmup=200)
-small = gf.ModelConfig(vocab_size=13, d_model=64, heads=4, d_ff=128, encoder_layers=1, decoder_layers=1, dropout=0.0)
+small = gf.ModelConfig(
+    vocab_size=13,
+    d_model=64,
+    heads=4,
+    d_ff=128,
+    encoder_layers=1,
+    decoder_layers=1,
+    dropout=0.0,
+)
 torch.manual_seed(1)
 first = gf.Transformer(small).double()
 second = copy.deepcopy(first)
@@ -416,7 +442,12 @@ for epoch in range(4):
             torch.from_numpy, (batch.source, batch.target_input, batch.target_output)
         )
         logits = second(source, target_input)
-        loss = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), ignore_index=0, label_smoothing=0.1)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1),
+            target_output.flatten(),
+            ignore_index=0,
+            label_smoothing=0.1,
+        )
         optimiser.zero_grad()
         loss.backward()
         optimiser.param_groups[0]["lr"] = rate(len(by_hand) + 1, d_model=64, warmup=200)
@@ -425,7 +456,8 @@ for epoch in range(4):
 
 assert np.allclose(by_hand, [report.loss for report in reports[:8]], rtol=0, atol=1e-9)
 for ours, library in zip(second.parameters(), first.parameters()):
-    # The gradient of a key's bias is 0 in theory and rounding noise here, which Adam divides by itself: hence 1e-6.
+    # The gradient of a key's bias is 0 in theory and rounding noise here,
+    # which Adam divides by itself: hence 1e-6.
     torch.testing.assert_close(ours, library, rtol=0, atol=1e-6)
 
 len(by_hand), reports[-1].reason
@@ -442,7 +474,11 @@ with tempfile.TemporaryDirectory() as folder:
     seen = []
     summary = gf.train(
         "copy",
-        overrides=["training.steps=12", "training.metric=none", f"run.directory={json.dumps(folder + '/copy')}"],
+        overrides=[
+            "training.steps=12",
+            "training.metric=none",
+            f"run.directory={json.dumps(folder + '/copy')}",
+        ],
         on_report=seen.append,
     )
     files = sorted(path.name for path in Path(folder, "copy").iterdir())
@@ -458,13 +494,16 @@ files
 #
 # ## English–French: the diary of a run
 #
-# The demo's model was trained by `make demo`: 120 000 sentence pairs, 1800 steps, not quite four minutes on two
-# cores. Its training left a log, one line for each report.
+# The demo's model was trained by `make demo`, on 120 000 sentence pairs. Its training left a log, one line for each
+# report.
 
 # %%
-log = [json.loads(line) for line in Path("../runs/demo/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+text = Path("../runs/demo/metrics.jsonl").read_text(encoding="utf-8")
+log = [json.loads(line) for line in text.splitlines()]
 training = [line for line in log if line["type"] == "step"]
 validation = [line for line in log if line["type"] == "validation"]
+last_step, minutes = training[-1]["step"], training[-1]["seconds"] / 60
+print(f"{last_step} steps in {minutes:.1f} minutes")
 for line in validation:
     print(f"step {line['step']:4}: loss {line['loss']:.3f}, exact match {line['metric'][1]:5.1f} %")
 
@@ -472,7 +511,7 @@ for line in validation:
 # *Exact match* is the share of 300 sentences that the model has never trained on whose greedy translation equals the
 # reference, letter for letter. In the picture, look at the two curves on the left: the training loss (smoothed) comes
 # to rest on its floor, which for 849 French tokens is almost exactly 1. The validation loss is measured without
-# smoothing; its floor would be 0. On the right: the last percents of the sentences need most of the time.
+# smoothing; its floor would be 0. On the right: the last few percent of the sentences take longest.
 
 # %% tags=["hide-input"]
 translator = gf.Translator.load("../runs/demo")
@@ -488,7 +527,7 @@ right.plot(steps_validated, [line["metric"][1] for line in validation], "o-", co
 right.set(xlabel="step", ylabel="exact match (%)", ylim=(0, 103), xlim=(0, None))
 pictures.picture(
     figure,
-    f"The demo's training. Left: training loss falls from 4.9 to {training[-1]['loss']:.2f}, just above its floor of "
+    f"The demo's training. Left: training loss falls from {training[0]['loss']:.1f} to {training[-1]['loss']:.2f}, just above its floor of "
     f"{floor(vocab_size):.2f}, and validation loss to {validation[-1]['loss']:.2f}. Right: exact match rises from "
     f"{validation[0]['metric'][1]:.0f} % to {validation[-1]['metric'][1]:.1f} %.",
 )
@@ -514,20 +553,18 @@ for step in (32, 64, 128, 256, 512, 1024):
     print(f"{step:5}  {translation.text}")
 
 [translation] = translator.translate([text], beam_size=1)
-print(f" 1800  {translation.text}")
+print(f"{last_step:5}  {translation.text}")
 assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle était trop large."
 
 # %% [markdown]
-# Read it from top to bottom:
+# Read it from top to bottom, and look for four stages:
 #
-# - **Step 32**: frequent tokens and an end. The model has learnt how often words occur, and hardly more. Other
-#   sentences get "La La La." here.
-# - **Step 64**: pieces of French, from *Le … pas* to *trop*. The frame of the sentence is there; of its content,
-#   nothing.
-# - **Step 128**: the whole shape, the animal, and *wide*. But it is a brook (*ruisseau*) that is not crossed: the
-#   right kind of word in the right place, and the wrong one.
-# - **Step 256**: all words are right, but one: *il* is "it" for the animal, and the animal is not too wide.
-# - **Step 512**: *elle*, for *la rue*. To know which word "it" means took longest here.
+# - **Frequent tokens and an end.** The model has learnt how often words occur, and hardly more.
+# - **The frame of the sentence**, from *Le* to *trop*. Of its content there is little or nothing.
+# - **The right kind of word in the right place**, which may still be the wrong one: another place that can be
+#   crossed, where the street should be.
+# - **The pronoun**, last of all. *Il* would be "it" for the animal, and the animal is not too wide; the street, *la
+#   rue*, is *elle*. At which step does *elle* arrive?
 #
 # From the frequent to the rare, from the near to the far. In the explorer, you can play this training back, with the
 # attention of each snapshot: [the same sentence over the
@@ -537,13 +574,15 @@ assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle éta
 #
 # A batch is a rectangle: shorter sentences are filled up with padding. Work on padding is wasted. So the paper puts
 # sentence pairs of about equal length together, and fills each batch to about 25 000 source and 25 000 target
-# *tokens* rather than to a number of sentences (§5.1). Count it on 2000 pairs of our grammar, with 3000 tokens a
-# batch:
+# *tokens* rather than to a number of sentences (§5.1). Count it on 2000 pairs from the demo's grammar, with 3000
+# tokens a batch:
 
 # %%
-pairs = english_french(1, train=2000, valid=10, test=10, unseen=10, pairs=3, senses=1, longer=3).splits["train"]
+few = {"valid": 10, "test": 10, "unseen": 10, "pairs": 3, "senses": 1, "longer": 3}
+pairs = english_french(1, train=2000, **few).splits["train"]
 tokenizers = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
-examples, _ = Examples.encode([(pair.source, pair.target) for pair in pairs], *tokenizers, max_length=256)
+pairs = [(pair.source, pair.target) for pair in pairs]
+examples, _ = Examples.encode(pairs, *tokenizers, max_length=256)
 
 
 def wasted(plan):
@@ -554,9 +593,11 @@ def wasted(plan):
 sorted_plan = plan_batches(examples, 3000, seed=1, epoch=0)
 shuffled = np.random.default_rng(1).permutation(len(examples))
 random_plan = np.array_split(shuffled, len(sorted_plan))
-assert sorted(np.concatenate(sorted_plan)) == list(range(len(examples)))  # each pair once
+# each pair once
+assert sorted(np.concatenate(sorted_plan)) == list(range(len(examples)))
 assert wasted(sorted_plan) < wasted(random_plan) / 2
-f"padding in the target: {100 * wasted(random_plan):.1f} % at random, {100 * wasted(sorted_plan):.1f} % by length"
+at_random, by_length = 100 * wasted(random_plan), 100 * wasted(sorted_plan)
+f"padding in the target: {at_random:.1f} % at random, {by_length:.1f} % by length"
 
 # %% [markdown]
 # The order of the batches is still random, and new in each epoch: a model that saw all short sentences first would
@@ -621,13 +662,15 @@ assert resumed == whole  # bit by bit
 
 forgetful_model, progress = fresh(), TrainingState()
 forgetful = losses_of(forgetful_model, 4, state=progress)
-forgetful += losses_of(forgetful_model, 8, state=progress)  # a new optimiser: Adam's means are lost
+# a new optimiser: Adam's means are lost
+forgetful += losses_of(forgetful_model, 8, state=progress)
 assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 [f"{a - b:+.4f}" for a, b in zip(forgetful, whole)]
 
 # %% [markdown]
-# Look at the last three: an Adam that starts anew in the middle moves every parameter by a full learning rate, as at
-# the first step, but the rate is no longer tiny. The loss jumps up.
+# Each number is the forgetful run's loss less that of the whole run. Look at the last three: an Adam that starts anew
+# in the middle moves every parameter by a full learning rate, as at the first step, but the rate is no longer tiny.
+# The loss jumps up.
 #
 # **Overfitting.** A model with enough parameters can learn its training sentences by heart. You see it when the
 # training loss falls on while the *validation* loss, on sentences that it does not train on, rises. That is what
@@ -635,12 +678,15 @@ assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 # help. The copy training above could not overfit: it hardly ever saw a sequence twice.
 #
 # **Averaging.** The paper's reported models are the mean of the last 5 checkpoints (base) or the last 20 (big)
-# (§6.1): each parameter's mean, which takes out some of the last steps' noise. By hand it is one line:
+# (§6.1): each parameter's mean, which takes out some of the last steps' noise. By hand:
 
 # %%
 folders = sorted(Path("../runs/demo/checkpoints").glob("step-*"))[-5:]
 weights = [read_weights(folder / "model.safetensors") for folder in folders]
-averaged = {name: sum(each[name].double() for each in weights) / len(weights) for name in weights[0]}
+averaged = {}
+for name in weights[0]:
+    averaged[name] = sum(each[name].double() for each in weights) / len(weights)
+
 library = average_weights(folders)
 for name, value in averaged.items():
     torch.testing.assert_close(value.float(), library[name])
@@ -655,7 +701,7 @@ len(folders), len(averaged)
 #
 # ### A target that was not shifted
 #
-# The decoder reads `batch[:, 1:]` and is to say `batch[:, 1:]`: the answer stands in its input
+# The decoder reads `batch[:, 1:]` and is to say the same `batch[:, 1:]`: the answer stands in its input
 # ([errata](errata.py#shifted-target)). Train for 200 steps with that one difference, and look at the loss.
 
 # %%
@@ -667,7 +713,8 @@ right = np.mean(losses[180:200])  # of the right training, at the same step
 share = accuracy(unshifted, draw(200))
 assert wrong < right
 assert share < 0.3
-f"loss {wrong:.2f} (right training {right:.2f}, floor {floor(11):.2f}); symbols copied: {100 * share:.0f} %"
+print(f"loss {wrong:.2f} (right training {right:.2f}, floor {floor(11):.2f})")
+print(f"symbols copied: {100 * share:.0f} %")
 
 # %% [markdown]
 # The loss falls faster than in the right training, down to the floor. And nothing is copied: the model has learnt to
@@ -676,8 +723,8 @@ f"loss {wrong:.2f} (right training {right:.2f}, floor {floor(11):.2f}); symbols 
 #
 # ### Padding in the loss
 #
-# Take a model that knows nothing (all 11 ids alike) but is certain about padding. In a batch with one sentence of 10
-# tokens and one of 3, filled up to 10, its honest loss is ln 11 ([errata](errata.py#padding-in-the-loss)):
+# Take a model that knows nothing (all 11 ids alike) but is certain where padding stands. In a batch with one sentence
+# of 10 tokens and one of 3, filled up to 10, its honest loss is ln 11 ([errata](errata.py#padding-in-the-loss)):
 
 # %%
 target_output = torch.tensor([[4, 5, 6, 7, 8, 9, 4, 5, 6, 2], [7, 8, 2, 0, 0, 0, 0, 0, 0, 0]])
@@ -735,7 +782,8 @@ class InAModuleList(torch.nn.Module):
         self.heads = torch.nn.ModuleList(torch.nn.Linear(64, 16) for _ in range(4))
 
 
-seen_by_torch = [sum(p.numel() for p in part.parameters()) for part in (InAList(), InAModuleList())]
+parts = (InAList(), InAModuleList())
+seen_by_torch = [sum(p.numel() for p in part.parameters()) for part in parts]
 assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 seen_by_torch
 

@@ -70,16 +70,18 @@ pad_id, bos_id, eos_id = 0, 1, 2
 #
 # This is `log_prob`: natural logarithm, never above 0, `<eos>` included. Each token adds something negative, so
 # longer outputs tend to have less. Beam search ranks finished outputs by a *score* that makes up for it (§6.1; Wu et
-# al. 2016, equation 14), with $|y| = n$ counting `<eos>` and the paper's $\alpha = 0.6$:
+# al. 2016, equation 14), where $n$ is the number of tokens, `<eos>` included, and $\alpha = 0.6$ in the paper:
 #
 # $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad
 # \operatorname{penalty}(n) = \left(\frac{5 + n}{6}\right)^{\alpha}$$
 #
-# A negative number divided by a larger one comes nearer to 0: the longer output gains.
+# A negative number divided by a larger penalty comes nearer to 0: the longer output gains.
 #
 # ## Line by line
 #
 # ### Encoder once, decoder in a loop
+#
+# In the comments $S$ is the number of source tokens, $T$ that of target tokens, and $V$ the size of the vocabulary.
 
 # %%
 text = "The animal didn't cross the street because it was too wide."
@@ -118,7 +120,8 @@ by_hand = write.decode(tokens)
 [translation] = translator.translate([text], beam_size=1)
 assert by_hand == translation.text
 assert tuple(write.tokens(tokens)) == translation.tokens
-assert abs(sum(token_log_probs) - translation.log_prob) < 1e-4  # the translator's model computes in float32
+# the translator's model computes in float32
+assert abs(sum(token_log_probs) - translation.log_prob) < 1e-4
 by_hand
 
 # %% [markdown]
@@ -126,8 +129,8 @@ by_hand
 #
 # The same loop, drawn. On the left the source, in the middle what is written so far. Lines lead from the word that is
 # being written to the words that cross-attention looks at (the mean over the heads of the decoder's last layer). On
-# the right the candidates: the most probable next tokens. Play it, or step through it. Look at *elle* ("it", for *la
-# rue*): *il* is the next candidate.
+# the right the candidates: the most probable next tokens. Play it, or step through it. Stop at *elle* ("it", for *la
+# rue*), and look whether *il* is among the candidates.
 
 # %%
 point = "decoder.layers.1.cross_attention.weights"
@@ -238,7 +241,10 @@ toy = table_step(table)
 assert math.isclose(math.exp(by_greedy.log_prob), 0.6 * 0.4, rel_tol=1e-6)
 assert math.isclose(math.exp(by_beam.log_prob), 0.4 * 0.9, rel_tol=1e-6)
 for hypothesis in (by_greedy, by_beam):
-    print([words[token] for token in hypothesis.tokens], round(math.exp(hypothesis.log_prob), 4))
+    print(
+        [words[token] for token in hypothesis.tokens],
+        round(math.exp(hypothesis.log_prob), 4),
+    )
 
 # %% [markdown]
 # ### A beam by hand
@@ -259,7 +265,8 @@ def beam(next_log_probs, beam_size, max_length, alpha=0.6):
             log_probs = next_log_probs(tokens)
             log_probs[[pad_id, bos_id]] = -math.inf  # never written
             if length == max_length:
-                log_probs[torch.arange(len(log_probs)) != eos_id] = -math.inf  # it has to end here
+                # it has to end here
+                log_probs[torch.arange(len(log_probs)) != eos_id] = -math.inf
             best = log_probs.topk(min(2 * beam_size, len(log_probs)))
             for more, token in zip(best.values.tolist(), best.indices.tolist()):
                 if more > -math.inf:
@@ -359,9 +366,9 @@ pictures.picture(
 )
 
 # %% [markdown]
-# How much does a beam help on real sentences? On sentences like those of its training, the demo's model is so sure of
-# itself that greedy and beam find the same. On longer ones they part. The experiment
-# [beam size against exact match](experiments/beam.py) counts it. The paper uses a beam of 4.
+# How much does a beam help on whole sentences? On those like its training's, the demo's model is so sure of itself
+# that greedy and beam hardly ever differ. On longer ones they part. The experiment [beam size against exact
+# match](experiments/beam.py) counts both. The paper uses a beam of 4.
 #
 # ## The same from the library
 #
@@ -387,13 +394,15 @@ for one in (translation, *translation.alternatives):
 
 # %%
 output = torch.tensor([*write.encode(translation.text), eos_id])  # (T): y, with <eos>
-target_input = torch.cat([torch.tensor([bos_id]), output[:-1]])[None]  # (1, T): y, shifted right
+# (1, T): y, shifted right
+target_input = torch.cat([torch.tensor([bos_id]), output[:-1]])[None]
 log_probs = model(source, target_input)[0].log_softmax(-1)  # (T, V)
 forced = log_probs.gather(1, output[:, None]).squeeze(1)  # (T)
 [scored] = translator.score([(text, translation.text)])
 assert abs(forced.sum().item() - translation.log_prob) < 1e-4
 assert abs(scored.log_prob - translation.log_prob) < 1e-4
-torch.testing.assert_close(forced, torch.tensor(scored.token_log_probs).double(), rtol=0, atol=1e-4)
+theirs = torch.tensor(scored.token_log_probs).double()
+torch.testing.assert_close(forced, theirs, rtol=0, atol=1e-4)
 forced.sum(), translation.log_prob
 
 # %% [markdown]
@@ -408,7 +417,8 @@ forced.sum(), translation.log_prob
 cache, newest = model.start(source), bos_id
 for place, token in enumerate(output.tolist()):
     cached, cache = model.advance(torch.tensor([newest]), cache)  # reads one token
-    full = model.decode(target_input[:, : place + 1], memory, source)[:, -1]  # reads all again
+    # reads all again
+    full = model.decode(target_input[:, : place + 1], memory, source)[:, -1]
     torch.testing.assert_close(cached, full, rtol=0, atol=1e-10)
     newest = token
 
@@ -418,7 +428,8 @@ place + 1
 # ### A forced beginning
 #
 # `prefix` is what the output has to begin with. The search goes on from there. Force the wrong pronoun, and see what
-# becomes of the rest: *large* has no other form after *il*, and the sum says how much less probable all of it is.
+# becomes of the rest. (*Large* has one form for *il* and *elle*.) The two sums say how much less probable all of it
+# is.
 
 # %%
 [forced_il] = translator.translate([text], prefix="L'animal n'a pas traversé la rue parce qu'il")
@@ -431,9 +442,9 @@ forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
 #
 # `exp` of a token's log probability is the model's confidence in it, given everything before. Here are the tokens of
 # the output with the wrong pronoun. Look for the bar that is hardly there: that is where a second look at a
-# translation is well spent. The others are near 0.90, which is as sure as this model gets: its training smoothed the
-# target with $\varepsilon = 0.1$ ([label smoothing](10_output.py)). And behind *il*, all that follows is near 0.90
-# again: given the mistake, it fits.
+# translation is well spent. Nearly all others are close to 0.90, which is as sure as this model gets: its training
+# smoothed the target with $\varepsilon = 0.1$ ([label smoothing](10_output.py)). Look behind *il*, too: given the
+# mistake, does the rest fit again?
 
 # %%
 confidence = {
@@ -445,7 +456,7 @@ pictures.bars(
     confidence,
     x_label="probability of the token",
     numbers=".3f",
-    alt=f"A bar for each of {len(confidence)} tokens; all are near 0.9, but for {min(confidence, key=confidence.get)} with "
+    alt=f"A bar for each of {len(confidence)} tokens. The shortest is {min(confidence, key=confidence.get)} with "
     f"{min(confidence.values()):.4f}.",
 )
 
@@ -457,8 +468,8 @@ pictures.bars(
 #
 # - **temperature** $\tau$: divide the log probabilities by $\tau$, then softmax again. Below 1 it sharpens, above 1
 #   it flattens.
-# - **top_k**: keep the $k$ most probable tokens, and share out the rest of the probability among them.
-# - **top_p**: keep the fewest most probable tokens that together have at least the share $p$.
+# - **top_k**: keep the $k$ most probable tokens, and divide by their sum, so that they make 1 again.
+# - **top_p**: go down from the most probable token until those passed have at least the share $p$; keep these.
 
 
 # %%
@@ -499,17 +510,22 @@ bent = {
 heights = (torch.arange(1000).double() + 0.5) / 1000  # evenly spread "random" numbers
 for name, (probs, setting) in bent.items():
     torch.testing.assert_close(probs.sum(), torch.tensor(1.0).double())
-    chosen = draw(log_probs.repeat(1000, 1), heights, **{"temperature": 1.0, "top_k": 0, "top_p": 1.0, **setting})
+    chosen = draw(
+        log_probs.repeat(1000, 1),
+        heights,
+        **{"temperature": 1.0, "top_k": 0, "top_p": 1.0, **setting},
+    )
     shares = chosen.bincount(minlength=len(probs)) / 1000
-    assert (shares - probs).abs().max() <= 0.002, name  # the library draws each token by exactly this share
+    # the library draws each token by exactly this share
+    assert (shares - probs).abs().max() <= 0.002, name
 
 {name: int((probs > 0).sum()) for name, (probs, _) in bent.items()}
 
 # %% [markdown]
 # The last line counts the tokens that can still be drawn. In the picture, the eight most probable ones (the same in
 # each panel): a low temperature makes the large larger; a high one gives the unlikely a chance, and there are many
-# unlikely ones: what the third panel takes from *le* goes to the 841 tokens that are not shown. `top_k` and `top_p`
-# cut this tail off.
+# unlikely ones: what the third panel takes from the first token goes mostly to those that are not shown. `top_k` and
+# `top_p` cut this tail off.
 
 # %% tags=["hide-input"]
 eight = log_probs.topk(8).indices
@@ -533,7 +549,10 @@ pictures.picture(
 
 # %%
 young_translator = gf.Translator(translator.bundle, young)
-drawn = [young_translator.translate([text], sampling=Sampling(top_p=0.6, seed=seed))[0] for seed in (1, 2, 3, 1)]
+drawn = []
+for seed in (1, 2, 3, 1):
+    drawn += young_translator.translate([text], sampling=Sampling(top_p=0.6, seed=seed))
+
 assert drawn[0] == drawn[3]
 [whole] = young_translator.translate([text], sampling=Sampling(seed=1))
 for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6, seed 3"], drawn):
@@ -542,8 +561,8 @@ for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6
 print(f"all tokens,  seed 1: {whole.text}")
 
 # %% [markdown]
-# A young model, so all of them are wrong somewhere. But the last line, drawn from all tokens, also has words that
-# come from nowhere. At each step the tail as a whole has a fair chance, and a sentence has many steps.
+# A young model, so expect mistakes in all of them. But look at the last line, drawn from all tokens, for words that
+# come from nowhere: at each step the tail as a whole has a fair chance, and a sentence has many steps.
 
 # %% [markdown]
 # ## What goes wrong
@@ -596,7 +615,8 @@ first.prod(), second.prod()
 
 # %%
 other = table.clone()
-other[1] = torch.tensor([0, 0, 0, 0.5, 0.2, 0, 0.15, 0.15]).double()  # <bos> → the, this, dog, bird
+# <bos> → the, this, dog, bird
+other[1] = torch.tensor([0, 0, 0, 0.5, 0.2, 0, 0.15, 0.15]).double()
 other[3] = torch.tensor([0, 0, 0, 0, 0, 0.5, 0.3, 0.2]).double()
 other[4] = torch.tensor([0, 0, 0, 0, 0, 0.95, 0.05, 0]).double()
 other[[6, 7]] = torch.tensor([0, 0, 0.25, 0, 0, 0.25, 0.25, 0.25]).double()
@@ -615,19 +635,22 @@ assert wrong.tokens != right.tokens
 
 # %%
 short, long = (-2.0, 3), (-2.3, 10)  # (log_prob, tokens with <eos>)
-scores = {alpha: [log_prob / length_penalty(n, alpha) for log_prob, n in (short, long)] for alpha in (0.0, 0.6, 1.0)}
+scores = {}
+for alpha in (0.0, 0.6, 1.0):
+    scores[alpha] = [log_prob / length_penalty(n, alpha) for log_prob, n in (short, long)]
+
 assert scores[0.0][0] > scores[0.0][1]
 assert scores[0.6][0] < scores[0.6][1]
 scores
 
 # %% [markdown]
-# The opposite mistake is dividing by the plain length $n$: it is the mean per token, and favours long outputs that
+# The opposite mistake is dividing by the plain length $n$: it is the mean per token, and favors long outputs that
 # repeat themselves. The paper's $\alpha = 0.6$ lies between the two.
 #
 # ### A batch that changes its results
 #
 # Sentences of a batch are filled up to one length. The padding has to be masked, or each sentence depends on its
-# neighbours. Right: fill up with `pad_id`, which the model masks. Wrong: fill up with any other id, here `<eos>`,
+# neighbors. Right: fill up with `pad_id`, which the model masks. Wrong: fill up with any other id, here `<eos>`,
 # which the model takes for a word ([masks](05_masks.py)).
 
 # %%
@@ -638,7 +661,8 @@ unmasked = model(filled.masked_fill(filled == pad_id, eos_id), target_input).log
 torch.testing.assert_close(masked, alone, rtol=0, atol=1e-10)
 changed = (unmasked - alone).gather(-1, output[None, :, None]).abs().max().item()
 assert changed > 1e-3
-f"largest change of a token's log probability: {changed:.3f} without the mask, {(masked - alone).abs().max():.0e} with it"
+print("largest change of a token's log probability:")
+print(f"{changed:.3f} without the mask, {(masked - alone).abs().max():.0e} with it")
 
 # %% [markdown]
 # ## Exercises
