@@ -13,22 +13,26 @@
 # %% [markdown]
 # # The Transformer, from a token to a translation
 #
-# This book explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017): the encoder–decoder that
-# translates, with every number of it in sight. Each chapter asks one question, answers it in words, in the paper's
-# mathematics, line by line in code with each value and shape shown, and then once more with the library's own function,
-# which has to give the same numbers. All pictures are drawn from numbers that were computed on the page.
+# This book explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017, "the paper" from here on):
+# a model that translates. One half of it, the *encoder*, reads a sentence in *tokens* (words, pieces of words,
+# punctuation marks); the other half, the *decoder*, writes the translation. Every number of it is in sight. Each
+# chapter asks one question, answers it in words, in the paper's mathematics, line by line in code with each value and
+# shape shown, and then once more with the library's own function, which has to give the same numbers. All pictures
+# are drawn from numbers that were computed on the page.
 #
-# Nothing here is a drawing board model. The examples look into a translator from English to French that `make demo` trains
-# in about four minutes on two processor cores, and the popular explanations ("the head that knows what *it* means") are
-# [experiments](experiments/pronoun.py): measured on whole test sets, with three models each, and with the result told
-# as it came out.
+# The models are real ones. The examples look into a translator from English to French that `make demo` trains in
+# about four minutes on two processor cores, and the popular explanations ("the head that knows what *it* means") are
+# [experiments](experiments/pronoun.py): measured on hundreds of sentences, with three models each, and with the
+# result told as it came out.
 
 # %% [markdown]
 # ## The whole architecture
 #
-# Source words enter at the lower left, go up through the encoder's layers and become the *memory*. The decoder on the right
-# reads the words that were written so far, looks at the memory, and gives a probability to each word that could come next.
-# Click a box: it leads to the chapter.
+# Source words enter at the lower left, go up through the encoder's layers and become the *memory*. The decoder on the
+# right reads the words that were written so far, looks at the memory, and gives a probability to each word that could
+# come next. Look for the one arrow that leads from the left to the right: it is all that the decoder learns of the
+# source. The boxes from the first attention to the last add & norm are one layer; the paper stacks six of them on
+# each side. What the words in the boxes mean, the chapters explain: click a box, and it leads to its chapter.
 
 # %% tags=["hide-input"]
 from glassformer import pictures
@@ -70,9 +74,9 @@ pictures.flow(boxes, arrows, alt="The Transformer: encoder on the left, decoder 
 # | [Words and embeddings](01_embeddings.py) | How does a word become numbers? |
 # | [Positions](02_positions.py) | How does the model know which word comes first? |
 # | [Attention](03_attention.py) | How does a word gather what it needs from the others? |
-# | [Many heads](04_heads.py) | Why look several times at once? |
+# | [Several heads](04_heads.py) | Why look several times at once? |
 # | [Masks](05_masks.py) | What must not be looked at, and how is it hidden? |
-# | [Add and norm](06_residual.py) | How does a deep stack stay trainable? |
+# | [Add & norm](06_residual.py) | How does a deep stack stay trainable? |
 # | [Feed-forward](07_feed_forward.py) | What is done with what was gathered? |
 # | [The encoder](08_encoder.py) | What comes out when all of it is put together, line by line? |
 # | [The decoder](09_decoder.py) | How does the output look back at the input? |
@@ -98,7 +102,7 @@ pictures.flow(boxes, arrows, alt="The Transformer: encoder on the left, decoder 
 # make book   # executes all chapters and builds this site
 # ```
 #
-# Every model can be watched at work in [the explorer](../runs/demo/explorer.html), which computes the forward pass anew in
+# Every model can be watched at work in [the explorer](../runs/demo/explorer.html), which runs the model anew in
 # your browser and shows how each number was made. Here it is, live, with the demo model inside:
 
 # %% tags=["hide-input"]
@@ -120,6 +124,6 @@ IFrame("../runs/demo/explorer.html", width="100%", height=720)
 # | $d_{ff}$ | inner width of the feed-forward network | 2048 |
 # | $N$ | layers of the encoder, and of the decoder | 6 |
 #
-# *Source* is what goes in, *target* what comes out, *memory* the encoder's output. A *mask* is True where one may look.
-# *Scores* stand before a softmax, *weights* behind it; *logits* are the scores of the vocabulary. Sections such as §3.2.1 are
-# the paper's.
+# *Source* is what goes in, *target* what comes out, *memory* the encoder's output. A *mask* is True where one may
+# look. A *softmax* turns numbers into positive ones that sum to 1. *Scores* stand before it, *weights* behind it;
+# *logits* are the scores of the vocabulary. Sections such as §3.2.1 are the paper's.

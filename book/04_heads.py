@@ -64,7 +64,8 @@ products = query * keys  # cell by cell; a score is the sum of a row
 big = products.sum(-1)
 small = torch.stack([products[:, :4].sum(-1), products[:, 4:].sum(-1)])
 assert torch.equal(big, keys @ query)
-assert torch.equal(big, small.sum(0))  # the big head's score is the sum of the small ones'
+# The big head's score is the sum of the small ones':
+assert torch.equal(big, small.sum(0))
 assert big.tolist() == [0, 4, -4, 0]
 assert small.tolist() == [[8, 2, -2, -8], [-8, 2, -2, 8]]
 big_weights = (big / math.sqrt(8)).softmax(-1)  # one head, 8 wide
@@ -189,7 +190,8 @@ print(three[1])
 B, S, d_model, heads = 30, 10, 512, 8
 d_k = d_model // heads  # 64
 x = torch.randn(B, S, d_model, dtype=torch.float64)
-Wq, Wk, Wv, Wo = torch.randn(4, d_model, d_model, dtype=torch.float64) / math.sqrt(d_model)
+matrices = torch.randn(4, d_model, d_model, dtype=torch.float64)
+Wq, Wk, Wv, Wo = matrices / math.sqrt(d_model)
 q, k, v = x @ Wq, x @ Wk, x @ Wv
 assert q.shape == k.shape == v.shape == (30, 10, 512)
 q.shape
@@ -225,7 +227,7 @@ scores.shape, z.shape
 # **mix** with $W_O$.
 
 # %%
-joined = z.transpose(1, 2).reshape(B, S, heads * d_k)  # -> (30, 10, 8, 64) -> (30, 10, 512)
+joined = z.transpose(1, 2).reshape(B, S, heads * d_k)  # -> (30, 10, 512)
 output = joined @ Wo
 assert joined.shape == output.shape == (30, 10, 512)
 output.shape
@@ -350,7 +352,8 @@ from glassformer.model.attention import MultiHeadAttention, join_heads, split_he
 assert torch.equal(split_heads(q, heads), q_heads)
 assert torch.equal(join_heads(z), joined)
 assert torch.equal(join_heads(split_heads(q, heads)), q)  # one undoes the other
-torch.testing.assert_close(gf.attention(q_heads, k_heads, v_heads).output, z, atol=1e-12, rtol=0)
+from_library = gf.attention(q_heads, k_heads, v_heads).output
+torch.testing.assert_close(from_library, z, atol=1e-12, rtol=0)
 
 # %% [markdown]
 # [`MultiHeadAttention`](../src/glassformer/model/attention.py#MultiHeadAttention) holds the weights. Three things
@@ -414,7 +417,7 @@ with torch.no_grad():
 
 # %%
 def cost(heads, d_k, d_model=512, length=10):
-    """Return how many weights and multiplications multi-head attention takes (d_v = d_k)."""
+    """Return how many weights and multiplications it takes (d_v = d_k)."""
     weights = 4 * d_model * heads * d_k  # W_Q, W_K, W_V, W_O
     multiplications = length * weights  # each word through each matrix
     multiplications += 2 * heads * length * length * d_k  # scores, and weighted sums
@@ -457,7 +460,7 @@ english, french = translator.bundle.source_tokenizer, translator.bundle.target_t
 
 
 def recorded(sentence):
-    """Return source, output, and weights (layers, heads, T, S) of encoder and cross-attention."""
+    """Return source, output, and the weights (layers, heads, queries, keys)."""
     text = translator.translate([sentence])[0].text
     source = [*english.encode(sentence), model.config.eos_id]
     output = [*french.encode(text), model.config.eos_id]
@@ -473,20 +476,21 @@ def recorded(sentence):
 
 
 def hardest(rows, word):
-    """Return (layer, head, weight) that looks hardest at one word; rows are (layers, heads, S)."""
+    """Return (layer, head, weight) that looks hardest at one word."""
     layer, head = divmod(rows[..., word].argmax().item(), rows.shape[1])
     return layer, head, rows[layer, head, word].item()
 
 
 def searched(rows, words, wanted, first=0):
-    """Print the head that looks hardest at each word; `first` is the rows' first layer."""
+    """Print the head that looks hardest at each word; `first` names layer 0."""
     found = []
     for word in wanted:
         layer, head, weight = hardest(rows, words.index(word))
         verdict = "hardly looks there"
         if weight > 0.2:
             verdict = "looks there" if weight > 0.5 else "glances there"
-        print(f"{word:7} layer {first + layer}, head {head}: weight {weight:.2f}, {verdict}")
+        place = f"layer {first + layer}, head {head}"
+        print(f"{word:7} {place}: weight {weight:.2f}, {verdict}")
         found.append((first + layer, head))
     return found
 
@@ -599,12 +603,12 @@ for sentence in (tired, tired.replace("tired", "wide")):
 # all eight together, translations were worse by 0.9 BLEU (a measure of how much a translation has in common with a
 # human one); with 32 heads they got worse again.
 #
-# And for our small model? [An experiment](experiments/one_head.py) trains the demo's model twice, for a shorter time
-# than the demo itself: with 8 heads of width 16, and with one head of width 128. Both have the same number of
-# weights, and both are trained from several random starts (*seeds*). The numbers are *exact matches*: how many per
-# cent of the sentences are translated word for word as the reference. There are four sets of sentences: `test` is
-# like the training, `unseen-combinations` has nouns and adjectives (and subjects, verbs, places) that never met in
-# training, `coreference` needs the right noun for *it*, `senses` the right meaning of words such as *bank*.
+# And for our small model? [An experiment](experiments/one_head.py) trains the demo's model in two versions, for a
+# shorter time than the demo itself: with 8 heads of width 16, and with one head of width 128. Both have the same
+# number of weights, and both are trained from several random starts (*seeds*). The numbers are *exact matches*: how
+# many per cent of the sentences are translated word for word as the reference. There are four sets of sentences:
+# `test` is like the training, `unseen-combinations` has nouns and adjectives (and subjects, verbs, places) that never
+# met in training, `coreference` needs the right noun for *it*, `senses` the right meaning of words such as *bank*.
 
 # %%
 with open("experiments/results/one_head.json", encoding="utf-8") as file:
@@ -681,7 +685,8 @@ print(report)
 
 # %% [markdown]
 # **Heads in a plain Python list.** PyTorch finds the parts of a module when they are attributes, or in an
-# `nn.ModuleList`. It does not look into a list. Such heads compute, but the optimiser never gets their weights, and
+# `nn.ModuleList`. It does not look into a list. Such heads compute, but the *optimiser*, which changes the weights in
+# training, never gets theirs, and
 # saving leaves them out ([erratum](errata.py#heads-in-a-plain-list)).
 
 

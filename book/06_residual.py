@@ -13,7 +13,8 @@
 # %% [markdown]
 # # Add & norm
 #
-# The residual connection and the layer norm, in both orders, and what the order does to training.
+# The residual connection and the layer norm of *Attention Is All You Need* (2017, "the paper"), in both orders, and what
+# the order does to training.
 
 # %% [markdown]
 # ## The question
@@ -29,8 +30,8 @@
 #
 # **Add.** A sub-layer does not replace the vector that it gets; it writes a *change*, which is added to it. So there is a stream
 # that runs from the embedding to the output, and each sub-layer reads it and adds its share. This is the *residual stream*.
-# What one layer has found stays there for all later ones. And on the way back, in training, the gradient has a
-# path that passes no sub-layer at all.
+# What one layer has found stays there for all later ones. And on the way back, in training, the *gradient*
+# (how much the result changes if a number does) has a path that passes no sub-layer at all.
 #
 # **Norm.** What is added again and again grows. A layer norm brings each vector back to a fixed size before
 # the next sub-layer reads it, so that a layer can be built without knowing how many others have written before it.
@@ -42,7 +43,7 @@
 # ## The mathematics
 #
 # Let $x \in \mathbb{R}^{d}$ be the vector at one position, with $d$ = `d_model` entries, and $\mathrm{Sublayer}$ one of the sub-layers. The two
-# placements are
+# placements are (read $\leftarrow$ as "becomes")
 #
 # $$\text{post-norm (§3.1, §5.4):}\quad x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
 #
@@ -112,7 +113,7 @@ with torch.no_grad():
 
 
 def layer_norm(x, gain, bias, eps=1e-5):
-    """Return each vector of the last axis with mean 0 and variance 1, then scaled and shifted."""
+    """Return vectors with mean 0 and variance 1, then scaled and shifted."""
     deviations = x - x.mean(-1, keepdim=True)
     variance = (deviations**2).mean(-1, keepdim=True)
     return gain * deviations / torch.sqrt(variance + eps) + bias
@@ -128,7 +129,8 @@ norm(batch).shape
 # A layer norm forgets the size of a vector, and its mean: twice the vector plus 7 gives (up to eps) the same.
 
 # %%
-torch.testing.assert_close(norm(2 * x + 7), norm(x), rtol=0, atol=1e-5)  # the tolerance is what eps does
+# The tolerance is what eps does.
+torch.testing.assert_close(norm(2 * x + 7), norm(x), rtol=0, atol=1e-5)
 
 # %% [markdown]
 # ### Layer norm or batch norm?
@@ -145,8 +147,10 @@ batch_norm = nn.BatchNorm1d(4, dtype=torch.float64)  # wants (B, D, T)
 print("layer norm's means:", tuple(batch.mean(-1, keepdim=True).shape))
 print("batch norm's means:", tuple(batch.mean((0, 1), keepdim=True).shape))
 
-averaged = batch.mean((0, 1), keepdim=True), batch.var((0, 1), correction=0, keepdim=True)
-torch.testing.assert_close(batch_norm(batch.mT).mT, (batch - averaged[0]) / torch.sqrt(averaged[1] + eps))
+means = batch.mean((0, 1), keepdim=True)
+variances = batch.var((0, 1), correction=0, keepdim=True)
+expected = (batch - means) / torch.sqrt(variances + eps)
+torch.testing.assert_close(batch_norm(batch.mT).mT, expected)
 
 # %% [markdown]
 # For text, the right column decides. Change one sentence of a batch, and batch norm changes the other sentence; padding
@@ -174,8 +178,14 @@ dropout = nn.Dropout(0.0)
 post = norm(batch + dropout(sublayer(batch)))  # post-norm: the paper's
 pre = batch + dropout(sublayer(norm(batch)))  # pre-norm
 
-print("post-norm:", post[0, 0].tolist())
-print("pre-norm: ", pre[0, 0].tolist())
+
+def rounded(vector):
+    """Return the first vector's entries, short enough to read."""
+    return [round(value, 2) for value in vector[0, 0].tolist()]
+
+
+print("post-norm:", rounded(post))
+print("pre-norm: ", rounded(pre))
 
 # %% [markdown]
 # ## The same from the library
@@ -254,8 +264,9 @@ matrices = [torch.randn(width, width) * 0.7 / math.sqrt(width) for _ in range(de
 
 
 def gradients(residual):
-    """Return the gradient's size at the input of each step of the chain, first step first."""
-    x = torch.randn(1, width, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    """Return the gradient's size at the input of each step, first step first."""
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(1, width, generator=generator, requires_grad=True)
     inputs = []
     for matrix in matrices:
         x.retain_grad()
@@ -266,15 +277,14 @@ def gradients(residual):
 
 
 without, with_residual = gradients(False), gradients(True)
-print(
-    f"first step / last step: without {without[0] / without[-1]:.1e}, with {with_residual[0] / with_residual[-1]:.1f}"
-)
+print(f"first step / last step, without: {without[0] / without[-1]:.1e}")
+print(f"first step / last step, with: {with_residual[0] / with_residual[-1]:.1f}")
 assert without[0] / without[-1] < 1e-3
 assert 0.1 < with_residual[0] / with_residual[-1] < 1000
 
 # %% [markdown]
-# The picture has a logarithmic axis: each mark is a factor. Without the residual connection the gradient shrinks by the same factor at
-# every step towards the beginning, until nothing is left to learn from. With it, it stays of one order of size.
+# The picture has a logarithmic axis: equal steps on it are equal factors. Without the residual connection the gradient shrinks by about the
+# same factor at every step towards the beginning, until nothing is left to learn from. With it, it stays of one order of size.
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -294,30 +304,33 @@ pictures.curves(
 #
 # Now real Transformers, untrained, with 12 layers in each stack, in both placements. First the size of the stream before each encoder
 # layer (the root of the mean square of its entries), then the size of the gradient for one weight matrix of each decoder layer
-# (the second of its feed-forward network), for random sentences and the usual loss.
+# (the second of its feed-forward network), for random sentences and the usual [loss](10_output.py).
 
 # %%
 LAYERS = 12
 stream, gradient = {}, {}
 for placement in ("post", "pre"):
     torch.manual_seed(1)
-    config = gf.ModelConfig(
-        vocab_size=100, d_model=128, d_ff=512, encoder_layers=LAYERS, decoder_layers=LAYERS, dropout=0.0, norm=placement
-    )
-    model = gf.Transformer(config)
+    sizes = {"vocab_size": 100, "d_model": 128, "d_ff": 512, "dropout": 0.0}
+    sizes |= {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
+    model = gf.Transformer(gf.ModelConfig(norm=placement, **sizes))
     source, target = torch.randint(3, 100, (2, 16, 12))
-    with gf.record(model, ["encoder.layers.*.self_attention.input", "encoder.output"]) as trace:
-        logits = model(source, target[:, :-1])
-    nn.functional.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten()).backward()
-    stream[placement] = [value.square().mean().sqrt().item() for value in trace.values()]
+    points = ["encoder.layers.*.self_attention.input", "encoder.output"]
+    with gf.record(model, points) as trace:
+        logits = model(source, target[:, :-1]).flatten(0, 1)
+    nn.functional.cross_entropy(logits, target[:, 1:].flatten()).backward()
+    squares = [value.square().mean() for value in trace.values()]
+    stream[placement] = [square.sqrt().item() for square in squares]
     for stack in ("encoder", "decoder"):
         layers = getattr(model, stack).layers
-        gradient[placement, stack] = [layer.feed_forward.contract.weight.grad.norm().item() for layer in layers]
+        grads = [layer.feed_forward.contract.weight.grad for layer in layers]
+        gradient[placement, stack] = [grad.norm().item() for grad in grads]
 
 for placement in ("post", "pre"):
     print(placement, "stream:  ", [round(value, 2) for value in stream[placement]])
     for stack in ("encoder", "decoder"):
-        print(placement, stack, "gradient:", [round(value, 2) for value in gradient[placement, stack]])
+        sizes = [round(value, 2) for value in gradient[placement, stack]]
+        print(placement, stack, "gradient:", sizes)
 
 assert max(stream["post"][1:]) < 1.01
 assert stream["pre"][LAYERS - 1] > 2
@@ -429,7 +442,8 @@ def ten(x):
 
 print("training:  ", residual.train()(ones, ten)[0, 0].tolist())
 print("evaluation:", residual.eval()(ones, ten)[0, 0].tolist())
-assert set(residual.train()(ones.expand(1, 50, 8), ten).flatten().tolist()) == {1.0, 21.0}  # 1 + 0, or 1 + 10 / 0.5
+many = residual.train()(ones.expand(1, 50, 8), ten)
+assert set(many.flatten().tolist()) == {1.0, 21.0}  # 1 + 0, or 1 + 10 / 0.5
 assert (residual.eval()(ones, ten) == 11).all()
 
 # %% [markdown]
@@ -449,8 +463,8 @@ x = 100 * batch[:1]
 wrong = norm(x)
 wrong = wrong + sublayer(wrong)  # x is gone
 right = x + sublayer(norm(x))
-print("right:", right[0, 0].tolist())
-print("wrong:", wrong[0, 0].tolist())
+print("right:", rounded(right))
+print("wrong:", rounded(wrong))
 
 # %% [markdown]
 # **Dropout on the wrong tensor.** One line of a well-read notebook drops entries of the sub-layer's *input* and adds that. The
@@ -460,7 +474,7 @@ print("wrong:", wrong[0, 0].tolist())
 # %%
 for attended in (torch.zeros_like(batch), 1000 + batch):
     out = batch + dropout(batch)  # should be batch + dropout(attended)
-    print("attention:", attended[0, 0].tolist(), " layer:", out[0, 0].tolist())
+    print("attention:", rounded(attended), " layer:", rounded(out))
 
 # %% [markdown]
 # **The unbiased deviation, and eps outside of the root.** `x.std()` divides by $d - 1$. The difference is a factor of
@@ -487,10 +501,12 @@ for d in (4, 64, 512):
 # the root, $10^{-5}$, is then ten times the variance, and outside it is a hundredth of the deviation.
 
 # %%
-flat = 1e-3 * torch.randn(4, 512, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+torch.manual_seed(1)
+flat = 1e-3 * torch.randn(4, 512, dtype=torch.float64)
 inside = nn.functional.layer_norm(flat, (512,)).std(-1).mean().item()
 outside = another_norm(flat).std(-1).mean().item()
-print(f"size of the normalised vectors: {inside:.2f} with eps inside, {outside:.2f} with eps outside")
+print(f"size of the normalised vectors with eps inside: {inside:.2f}")
+print(f"size of the normalised vectors with eps outside: {outside:.2f}")
 
 # %% [markdown]
 # **A norm that reads an attribute which was never set.** This one is loud, but only when it is called
@@ -548,7 +564,7 @@ for mistake in ("norm_order", "residual_normed", "unbiased_norm"):
 
 # %% [markdown]
 # The last two are the lesson. In post-norm, the x that arrives is normalised already, so normalising it once more changes little;
-# a deviation that is 0.4 % too large changes even less. The translation is the same, and only a comparison number by number
+# a deviation that is 0.4 % too large changes even less. In the run behind this page the translation is the same, and only a comparison number by number
 # finds the mistake. See where the numbers part:
 # [the demo with the unbiased norm](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22unbiased_norm%22%5D).
 

@@ -20,7 +20,7 @@
 #
 # [Attention](03_attention.py) moves information between positions. But what it returns is an *average* of values, and the
 # values are one matrix away from the input. Apart from the choice of its weights, all that is multiplying and adding. Who computes
-# something new from what was gathered, such as "an adjective *and* a plural, so the ending is -es"? And why does this
+# something new from what was gathered, such as "an adjective *and* a plural, so the ending is -s"? And why does this
 # plain-looking part hold the largest share of a layer's parameters?
 
 # %% [markdown]
@@ -36,8 +36,8 @@
 # %% [markdown]
 # ## The mathematics
 #
-# Let $x$ be the vector at one position, written as a row with $d$ = `d_model` entries. Let $f$ = `d_ff` be the number of hidden units. The network (§3.3,
-# equation 2) is
+# Let $x$ be the vector at one position, written as a row with $d$ = `d_model` entries. Let $f$ = `d_ff` be the number of hidden units. The network
+# (*Attention Is All You Need*, 2017, §3.3, equation 2) is
 #
 # $$\mathrm{FFN}(x) = \max(0,\; x W_1 + b_1)\, W_2 + b_2$$
 #
@@ -145,7 +145,8 @@ torch.manual_seed(1)
 sequence = torch.stack([x, *torch.randn(2, 4, dtype=torch.float64)])  # (T, D) = (3, 4)
 all_at_once = ffn(sequence)
 
-torch.testing.assert_close(all_at_once, torch.stack([ffn(sequence[0]), ffn(sequence[1]), ffn(sequence[2])]))
+one_by_one = [ffn(position) for position in sequence]
+torch.testing.assert_close(all_at_once, torch.stack(one_by_one))
 order = [2, 0, 1]
 torch.testing.assert_close(ffn(sequence[order]), all_at_once[order])
 other = sequence.clone()
@@ -230,15 +231,19 @@ def count(part):
 
 
 everything = count(model)
-in_networks = sum(count(layer.feed_forward) for stack in (model.encoder, model.decoder) for layer in stack.layers)
+layers = [*model.encoder.layers, *model.decoder.layers]
+in_networks = sum(count(one.feed_forward) for one in layers)
 assert tuple(layer.feed_forward.expand.weight.T.shape) == (512, 2048)
 assert tuple(layer.feed_forward.contract.weight.T.shape) == (2048, 512)
 assert count(layer.feed_forward) == 512 * 2048 + 2048 + 2048 * 512 + 512 == 2_099_712
 assert everything == 63_082_496
-print(f"feed-forward {count(layer.feed_forward):,}, attention {count(layer.self_attention):,} in an encoder layer")
-print(f"feed-forward of all 12 layers: {in_networks:,} of {everything:,}, {100 * in_networks / everything:.0f} %")
+print(f"feed-forward of an encoder layer: {count(layer.feed_forward):,}")
+print(f"attention of an encoder layer:    {count(layer.self_attention):,}")
+share = 100 * in_networks / everything
+print(f"feed-forward of all 12 layers: {in_networks:,} of {everything:,}, {share:.0f} %")
 embedding = model.source.tokens.weight.numel()
-print(f"without the embedding matrix: {100 * in_networks / (everything - embedding):.0f} %")
+share = 100 * in_networks / (everything - embedding)
+print(f"without the embedding matrix: {share:.0f} %")
 
 # %% [markdown]
 # An encoder layer has twice as many parameters in this network as in its attention. Of the whole model it is 40 %, and 57 % of what
@@ -250,7 +255,8 @@ print(f"without the embedding matrix: {100 * in_networks / (everything - embeddi
 # applies one matrix to what is in it. With a window of one position there is nothing else in it than that position.
 
 # %%
-first, second = nn.Conv1d(4, 8, kernel_size=1).double(), nn.Conv1d(8, 4, kernel_size=1).double()
+first = nn.Conv1d(4, 8, kernel_size=1).double()
+second = nn.Conv1d(8, 4, kernel_size=1).double()
 with torch.no_grad():
     first.weight.copy_(W_1.T[:, :, None])  # (out, in, window)
     first.bias.copy_(b_1)
@@ -319,7 +325,8 @@ from glassformer.tasks.nouns import NOUNS
 
 translator = gf.Translator.load("../runs/demo")
 tokenizer = translator.bundle.source_tokenizer
-test = english_french(train=1).splits["test"]  # the training sentences are not needed here
+# The training sentences are not needed here.
+test = english_french(train=1).splits["test"]
 
 rows = [[*tokenizer.encode(example.source), tokenizer.eos_id] for example in test]
 longest = max(map(len, rows))
@@ -331,10 +338,11 @@ with torch.no_grad(), gf.record(translator.model, point) as trace:
 real = ids != tokenizer.pad_id
 activated = trace[point][real]  # (tokens, units)
 words = tokenizer.tokens(ids[real].tolist())
-print(tuple(activated.shape), f"{100 * (activated > 0).float().mean():.0f} % of all activations are above 0")
+above = 100 * (activated > 0).float().mean()
+print(tuple(activated.shape), f"{above:.0f} % of all activations are above 0")
 
 # %% [markdown]
-# About three units in four are silent at any moment. Now the mean activation of each unit for each word (that comes at least three times), and
+# In the run behind this page about three units in four are silent at any moment. Now the mean activation of each unit for each word (that comes at least three times), and
 # for a unit the words with the largest. Here are six units, drawn by lot:
 
 # %%
@@ -348,7 +356,8 @@ means /= torch.bincount(which)[:, None]
 
 def loudest(unit, count=9):
     """Return the words for which this unit is active most, on average."""
-    return ", ".join(names[index] for index in means[:, unit].topk(count).indices.tolist())
+    best = means[:, unit].topk(count).indices.tolist()
+    return ", ".join(names[index] for index in best)
 
 
 torch.manual_seed(2)
@@ -356,7 +365,7 @@ for unit in torch.randperm(256)[:6].tolist():
     print(f"unit {unit:>3}: {loudest(unit)}")
 
 # %% [markdown]
-# Honestly: a list or two has a theme, such as adjectives or verbs, and most have none that one could name. That is normal. There are far more things to know than
+# Look for a theme in each list, such as adjectives or verbs. In the run behind this page a list or two has one, and most have none that one could name. That is normal. There are far more things to know than
 # units, so most units take part in several.
 #
 # Some are clear, when one looks for something. English nouns have no gender; French ones do, and the article, the adjective and the pronoun
@@ -367,18 +376,21 @@ for unit in torch.randperm(256)[:6].tolist():
 gender = {noun.english: noun.gender for noun in NOUNS}
 masculine = means[[number[name] for name in names if gender.get(name) == "m"]]
 feminine = means[[number[name] for name in names if gender.get(name) == "f"]]
-larger = (masculine[:, None] > feminine).float() + 0.5 * (masculine[:, None] == feminine).float()
+larger = (masculine[:, None] > feminine).float()
+larger += 0.5 * (masculine[:, None] == feminine).float()  # a draw counts as a half
 share = larger.mean((0, 1))  # (units,)
 
 most_masculine, most_feminine = share.argmax().item(), share.argmin().item()
 print(f"{len(masculine)} masculine and {len(feminine)} feminine nouns")
-print(f"unit {most_masculine}, share {share[most_masculine]:.3f}: {loudest(most_masculine)}")
-print(f"unit {most_feminine}, share {share[most_feminine]:.3f}: {loudest(most_feminine)}")
-assert share.max() > 0.9  # another training finds other units, and tells a little more or less
+for unit in (most_masculine, most_feminine):
+    print(f"unit {unit}, share {share[unit]:.3f}: {loudest(unit)}")
+
+# Another training finds other units, and tells a little more or less.
+assert share.max() > 0.9
 assert share.min() < 0.1
 
 # %% [markdown]
-# There are such units, one for each gender, though no one told the model that there are genders: it found out from the
+# There are such units, at least one for each gender, though no one told the model that there are genders: it found out from the
 # translations. Each dot in the picture is a noun, the higher the more active the unit. The two kinds hardly mix. (Words that
 # are no nouns are left out: a unit that tells nouns apart may mean something else elsewhere.)
 
@@ -412,7 +424,7 @@ pictures.picture(
 
 # %%
 def turned(activated, silent, loud):
-    """Return the activations with one unit silenced and another one made loud, at every position."""
+    """Return the activations with one unit silent and another one loud, everywhere."""
     activated = activated.clone()
     activated[..., silent] = 0.0
     activated[..., loud] = 4.0
@@ -421,10 +433,12 @@ def turned(activated, silent, loud):
 
 for sentence in ("The cow is tired.", "The boy saw the queen."):
     print(translator.translate([sentence])[0].text)
-    for silent, loud in ((most_feminine, most_masculine), (most_masculine, most_feminine)):
+    pair = (most_feminine, most_masculine)
+    for silent, loud in (pair, pair[::-1]):
         edit = partial(turned, silent=silent, loud=loud)
         with gf.intervene(translator.model, {point: edit}):
-            print(f"    unit {loud} loud, {silent} silent: {translator.translate([sentence])[0].text}")
+            text = translator.translate([sentence])[0].text
+        print(f"    unit {loud} loud, {silent} silent: {text}")
 
 # %% [markdown]
 # In the run behind this page it does not. The gender stands in many places: in other units, and in the stream itself, which already holds the word. Two units of 256 are
@@ -463,12 +477,13 @@ assert not torch.equal(bend @ W_2, b_2)
 torch.testing.assert_close(bend @ W_2 + b_2, output)  # + is meant
 
 # %% [markdown]
-# **The same vector in each term.** In self-attention, the output at position 2 is a sum over *different* values, one for each position $j$, with
+# **The same vector in each term.** In self-attention, the output at position 2 (here counted from 1, as in print) is a sum over *different* values, one for each position $j$, with
 # the weight $w_{2j}$ that position 2 has for it: $y_2 = \sum_j w_{2j} v_j$. Printed with the same $v_2$ in each term, the sum says nothing: weights
 # sum to 1, so it is $v_2$ again, whatever the weights are.
 
 # %%
-weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)  # the second row: who position 2 looks at
+# The second row of weights: who position 2 looks at.
+weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
 v = torch.tensor([[4.0, 3, 1], [8, 9, 3], [6, 9, 3]], dtype=torch.float64)
 
 wrong = weights[0] * v[1] + weights[1] * v[1] + weights[2] * v[1]
@@ -520,7 +535,7 @@ torch.testing.assert_close(absolute(line[None, :, None])[0, :, 0], line.abs())
 
 # %% [markdown]
 # **3.** Shuffle the eight hidden units: the columns of $W_1$, the entries of $b_1$, and one more thing. What has to be shuffled with them so that the network computes the
-# same? What does it say about the meaning of "unit 121"?
+# same? What does it say about the meaning of a unit's number?
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
