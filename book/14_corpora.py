@@ -44,9 +44,9 @@
 # $$1 - \frac{\sum_i \ell_i}{B \cdot L}$$
 #
 # **BLEU** (Papineni et al., 2002) asks how many pieces of the output stand in the reference, the translation that a
-# person wrote. Let $p_n$ be the share of the output's runs of $n$ tokens that are also in the reference of the same
-# line (each counted at most as often as it stands there), over the whole test set. Let $c$ be the number of tokens of
-# all outputs and $r$ that of all references. Then
+# person wrote. Take all runs of $n$ tokens in all outputs of the test set. Let $p_n$ be the share of them that also
+# stand in the reference of the same line (each counted at most as often as it stands there). Let $c$ be the number of
+# tokens of all outputs and $r$ that of all references. Then
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\!\left(1, e^{1 - r/c}\right) \cdot \left(p_1\, p_2\, p_3\, p_4\right)^{1/4}$$
 #
@@ -59,8 +59,8 @@
 # $$\mathrm{chrF}_\beta = 100 \cdot \frac{(1 + \beta^2)\, P R}{\beta^2 P + R}$$
 #
 # **Exact match** is the share of outputs that equal their reference. **log_prob** of an output is the sum
-# $\sum_t \ln p(y_t \mid y_{<t}, x)$ over its tokens $y_t$, `<eos>` included, given the source $x$: how sure the model
-# is of it.
+# $\sum_t \ln p(y_t \mid y_{<t}, x)$ over its tokens $y_t$, `<eos>` (the end) included: the logarithm of each token's
+# probability, given the tokens before it ($y_{<t}$) and the source $x$. It says how sure the model is of the output.
 
 # %% [markdown]
 # ## Line by line
@@ -127,7 +127,8 @@ for place in take("far too long"):
     source[place], target[place] = " ".join(source[:30]), " ".join(target[:30])
 
 for place in take("strange character"):
-    source[place] = source[place].replace(" ", "\u200b \x07", 1)  # a zero-width space and a bell: nothing to see
+    # a zero-width space and a bell: nothing to see
+    source[place] = source[place].replace(" ", "\u200b \x07", 1)
 
 for place in take("copied source"):
     target[place] = source[place]
@@ -141,16 +142,20 @@ for place in take("duplicate"):
 for place, (english, french) in zip(take("test sentence"), test):
     source[place], target[place] = english, french
 
-decomposed = [place for place in range(3700, 4000) if any(letter in target[place] for letter in "éèêàçôùîû")][:100]
+decomposed = [place for place in range(3700, 4000) if set("éèêàçôùîû") & set(target[place])]
+decomposed = decomposed[:100]
 for place in decomposed:
-    target[place] = unicodedata.normalize("NFD", target[place])  # "é" as "e" and an accent of its own
+    # "é" as "e" and an accent of its own
+    target[place] = unicodedata.normalize("NFD", target[place])
 
 keep = tempfile.TemporaryDirectory()
 folder = Path(keep.name)
-(folder / "train.en").write_bytes("".join(f"{line}\r\n" for line in source).encode())  # line ends of Windows
+# line ends of Windows
+(folder / "train.en").write_bytes("".join(f"{line}\r\n" for line in source).encode())
 lines = [f"{line}\n".encode() for line in target]
 bad = next(place for place in range(100, 200) if "é" in target[place])
-lines[bad] = f"{target[bad]}\n".encode("latin-1")  # one line from an old file: not UTF-8
+# one line from an old file: not UTF-8
+lines[bad] = f"{target[bad]}\n".encode("latin-1")
 (folder / "train.fr").write_bytes(b"".join(lines))
 sorted(path.name for path in folder.iterdir())
 
@@ -192,7 +197,8 @@ raw[bad] = raw[bad].decode("latin-1").encode()
 corpus = read_parallel(folder / "train.en", folder / "train.fr")
 print(len(corpus), "pairs read; left out:", corpus.dropped)
 assert len(corpus.dropped["blank"]) == planted["blank"]
-assert not any(line.endswith("\r") for line in corpus.source)  # line ends of Windows are read as line ends
+# line ends of Windows are read as line ends
+assert not any(line.endswith("\r") for line in corpus.source)
 
 # %% [markdown]
 # And files of unequal length are refused: somewhere a line is missing, and from there on every pair would be wrong.
@@ -231,7 +237,8 @@ def clean_text(text):
 def fault(english, french, seen, held_out):
     """Return what is wrong with a pair, or None."""
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn") for letter in english + french):
-        return "strange character"  # control, invisible (some scripts need a few of these), private, unassigned
+        # control, invisible (some scripts need a few of these), private, unassigned
+        return "strange character"
     words = len(english.split()), len(french.split())
     if max(words) > 60:
         return "far too long"
@@ -308,7 +315,8 @@ def agreement(source, target, window=200):
     """Return the correlation of both sides' lengths in each window of lines."""
     begins = range(0, len(source) - window + 1, window)
     sizes = [[len(line) for line in side] for side in (source, target)]
-    return [statistics.correlation(*(side[begin : begin + window] for side in sizes)) for begin in begins]
+    windows = [[side[begin : begin + window] for side in sizes] for begin in begins]
+    return [statistics.correlation(*both) for both in windows]
 
 
 right, wrong = agreement(english, french), agreement(english, slipped)
@@ -336,17 +344,18 @@ pictures.curves(
 #
 # - **words**: cut at spaces and punctuation; a word that the vocabulary lacks is lost;
 # - **characters**: nothing is lost, but sequences are long;
-# - **bpe**: begin with characters, join the most frequent neighbours, again and again;
-# - **unigram**: begin with many candidates, throw away those without which the corpus is still probable.
+# - **bpe**: begin with characters, join the most frequent neighbors, again and again;
+# - **unigram**: begin with many candidates, throw away those that the corpus can best do without.
 #
-# The last two are *subwords* by sentencepiece, and the usual choice: frequent words stay whole, rare ones are spelled
-# in pieces.
+# The last two make *subwords* (by the program sentencepiece), and are the usual choice: frequent words stay whole,
+# rare ones are spelled in pieces.
 
 # %%
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 
 tokenizers = {}
-for kind, size in (("words", 2000), ("characters", 2000), ("bpe", 600), ("unigram", 600)):
+vocabulary_sizes = {"words": 2000, "characters": 2000, "bpe": 600, "unigram": 600}
+for kind, size in vocabulary_sizes.items():
     tokenizers[kind], _ = train_tokenizers(english, french, TokenizerConfig(kind=kind, vocab_size=size))
 
 sentence = "The hungry zebra didn't cross the street."  # no zebra in the corpus
@@ -356,7 +365,9 @@ for kind, tokenizer in tokenizers.items():
     print("  read back:", tokenizer.decode(tokenizer.encode(sentence)))
 
 assert tokenizers["words"].decode(tokenizers["words"].encode(sentence)).count("<unk>") == 1
-assert all(tokenizers[kind].decode(tokenizers[kind].encode(sentence)) == sentence for kind in ("bpe", "unigram"))
+for kind in ("bpe", "unigram"):
+    assert tokenizers[kind].decode(tokenizers[kind].encode(sentence)) == sentence
+
 
 # %% [markdown]
 # `▁` stands for a space. With words the zebra is gone: `<unk>`, for the model the same as any other unknown word.
@@ -366,7 +377,8 @@ assert all(tokenizers[kind].decode(tokenizers[kind].encode(sentence)) == sentenc
 # %%
 foreign = "The 猫 slept."
 print([tokenizer.decode(tokenizer.encode(foreign)) for tokenizer in tokenizers.values()])
-with_bytes, _ = train_tokenizers(english, french, TokenizerConfig(kind="unigram", vocab_size=856, byte_fallback=True))
+in_bytes = TokenizerConfig(kind="unigram", vocab_size=856, byte_fallback=True)
+with_bytes, _ = train_tokenizers(english, french, in_bytes)
 assert with_bytes.decode(with_bytes.encode(foreign)) == foreign
 with_bytes.split(foreign)
 
@@ -380,7 +392,8 @@ with_bytes.split(foreign)
 # %%
 from glassformer.text.batching import Examples, make_batch, plan_batches
 
-varied = [(one.source, one.target) for one in task.splits["train"]]  # all lengths, 4 to 22 words
+# all lengths, 4 to 22 words
+varied = [(one.source, one.target) for one in task.splits["train"]]
 examples, too_long = Examples.encode(varied, tokenizers["words"], tokenizers["words"], max_length=256)
 
 
@@ -395,7 +408,8 @@ order = np.random.default_rng(1).permutation(len(examples))
 at_random = np.array_split(order, len(by_length))  # as many batches
 shares = {"random batches": padding(at_random), "sorted by length": padding(by_length)}
 
-batch = make_batch(examples, by_length[0])  # the library's own count agrees with the formula
+# the library's own count agrees with the formula
+batch = make_batch(examples, by_length[0])
 lengths = [len(examples.target[row]) for row in by_length[0]]
 assert batch.target_tokens == sum(lengths)
 assert batch.target_output.shape == (len(lengths), max(lengths))
@@ -465,7 +479,11 @@ metric_lines = 100
 from glassformer.recipes.toml import load, model_config
 
 configuration = load(folder / "mine.toml", overrides=[f"run.directory={folder}/run"], data=folder)
-configuration.training.steps, configuration.decoding.beam_size, configuration.data.max_length
+(
+    configuration.training.steps,
+    configuration.decoding.beam_size,
+    configuration.data.max_length,
+)
 
 # %% [markdown]
 # `overrides` is what the command line calls `--set`. A mistake is answered before any work begins, with the field,
@@ -493,7 +511,8 @@ from glassformer.training.estimate import estimate
 size = configuration.tokenizer.vocab_size  # at most; the real vocabulary may be smaller
 result = estimate(model_config(configuration, size, size), configuration.training)
 print(f"{result.parameters:,} parameters, {result.weights_bytes / 1e6:.1f} MB of weights")
-print(f"about {result.training_bytes / 1e6:.0f} MB in training, {result.total_flops:.1e} operations in all")
+print(f"about {result.training_bytes / 1e6:.0f} MB in training")
+print(f"{result.total_flops:.1e} operations in all")
 model = gf.Transformer(model_config(configuration, size, size))
 assert result.parameters == sum(weight.numel() for weight in model.parameters())
 assert result.weights_bytes == 4 * result.parameters  # four bytes each
@@ -502,20 +521,22 @@ assert result.weights_bytes == 4 * result.parameters  # four bytes each
 # ### Train
 #
 # The call that `glassformer train` makes. It reads the files, trains the tokenizer, holds out 100 pairs for
-# validation, and reports all that happens. A few hundred updates are far too few for a good model; they are enough to
-# see each part work.
+# validation, and reports all that happens. A few hundred *steps* (updates of the weights) are far too few for a good
+# model; they are enough to see each part work.
 
 # %%
 torch.set_num_threads(1)
 reports = []
 summary = gf.train(configuration, on_report=reports.append)
 prepared = reports[0]
-print(prepared.train_pairs, "pairs,", prepared.source_vocabulary, "tokens,", f"{prepared.parameters:,} parameters")
+print(f"{prepared.train_pairs} pairs, {prepared.source_vocabulary} tokens")
+print(f"{prepared.parameters:,} parameters")
 print("left out:", prepared.dropped)
 for report in reports:
     if type(report).__name__ == "ValidationReport":
         print(
-            f"step {report.step}: loss {report.loss:.2f}, perplexity {report.perplexity:.2f}, BLEU {report.metric.value:.1f}"
+            f"step {report.step}: loss {report.loss:.2f}, "
+            f"perplexity {report.perplexity:.2f}, BLEU {report.metric.value:.1f}"
         )
 
 assert prepared.train_pairs == len(good) - 100
@@ -524,7 +545,8 @@ assert summary.steps == 300
 # %% [markdown]
 # *Loss* is $-\ln p$ for each token of the validation targets; *perplexity* is $e^{\mathrm{loss}}$: as unsure as if
 # that many words were equally probable. BLEU comes from real translations, so it is what you care for; it is also
-# noisier.
+# noisier. In the picture, look at the three validation points: they lie below the training curve, because validation
+# is measured without label smoothing and without dropout.
 
 # %% tags=["hide-input"]
 losses = [(report.step, report.loss) for report in reports if type(report).__name__ == "StepReport"]
@@ -584,7 +606,8 @@ def cut(text):
 
 value, shares, brevity = bleu_of([cut(text) for text in outputs], [cut(text) for text in references])
 assert abs(value - bleu) < 1e-6
-print(f"p_1 … p_4 = {[round(float(share), 3) for share in shares]}, brevity penalty {brevity:.3f}: BLEU {value:.2f}")
+print(f"p_1 … p_4 = {[round(float(share), 3) for share in shares]}")
+print(f"brevity penalty {brevity:.3f}: BLEU {value:.2f}")
 
 # %% [markdown]
 # And chrF:
@@ -615,7 +638,7 @@ chrf_of(outputs, references)
 # | exact match | right or not right | how wrong |
 #
 # **Why tokenised BLEU cannot be compared.** The same outputs and references, counted in tokens that were cut in
-# different ways:
+# different ways. Look how far apart the bars are:
 
 # %%
 ways = {
@@ -625,9 +648,17 @@ ways = {
     "subwords": tokenizers["unigram"].split,
     "characters": tokenizers["characters"].split,
 }
-by_way = {name: bleu_of([way(a) for a in outputs], [way(b) for b in references])[0] for name, way in ways.items()}
+by_way = {}
+for name, way in ways.items():
+    both = [[way(text) for text in side] for side in (outputs, references)]
+    by_way[name] = bleu_of(*both)[0]
+
 assert max(by_way.values()) - min(by_way.values()) > 3
-pictures.bars(by_way, x_label="BLEU of the same translations", alt="five bars of different length for the same outputs")
+pictures.bars(
+    by_way,
+    x_label="BLEU of the same translations",
+    alt="five bars of different length for the same outputs",
+)
 
 # %% [markdown]
 # Nobody translated better in between. So quote BLEU only of plain text, by sacrebleu, with its signature, and compare
@@ -645,17 +676,21 @@ for one in (translation, *translation.alternatives):
     print(f"log_prob {one.log_prob:6.2f}  probability {np.exp(one.log_prob):6.1%}  {one.text}")
 
 [again] = translator.score([("The black cat slept on the couch.", translation.text)])
-assert abs(again.log_prob - translation.log_prob) < 1e-3  # float32, another order of sums
+# float32, another order of sums
+assert abs(again.log_prob - translation.log_prob) < 1e-3
 assert abs(sum(translation.token_log_probs) - translation.log_prob) < 1e-4
 
 # %% [markdown]
-# Is it worth something as confidence? Sort the test sentences by log_prob per token and compare the sure half with
+# Is it worth something as confidence? Sort the test sentences by `log_prob` per token and compare the sure half with
 # the unsure one.
 
 # %%
 sure = [one.log_prob / len(one.tokens) for one in translations]
 ranked = sorted(range(len(test)), key=lambda place: -sure[place])
-halves = {"the sure half": ranked[: len(test) // 2], "the unsure half": ranked[len(test) // 2 :]}
+halves = {
+    "the sure half": ranked[: len(test) // 2],
+    "the unsure half": ranked[len(test) // 2 :],
+}
 right_in = {
     name: statistics.mean(outputs[place] == references[place] for place in half) for name, half in halves.items()
 }
@@ -688,7 +723,8 @@ print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 # ## Real figures
 #
 # What comes out with more text and more time, quoted from `benchmarks/README.md` of the repository. All are of one
-# machine with 2 cores, with one seed; machines like it are noisy.
+# machine with 2 cores, with one seed; machines like it are noisy. (chrF2 is chrF with $\beta = 2$; bfloat16 are
+# numbers of 16 bits; an epoch is one pass over the corpus; greedy is a beam of 1.)
 #
 # | what | model | training | result |
 # |---|---|---|---|
@@ -705,16 +741,19 @@ print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 #
 # ### Test sentences in training
 #
-# Thirty of our 150 test sentences had slipped into the files. Compared as plain strings you would miss some: two
-# blanks, or another form of "é", and the strings differ. Normalise first, then compare.
+# Thirty of our 150 test sentences had slipped into the files. Compare them as plain strings, and you miss some: one
+# blank too many, or another form of "é", and the strings differ. Normalize first, then compare.
 
 # %%
 held_out = {english for english, _ in test}
-print(sum(line in held_out for line in corpus.source), "of 150 test sentences are in the training file")
-disguised = [line.replace(" ", "  ", 1) if number % 3 == 0 else line for number, line in enumerate(sources[:30])]
+leaked = sum(line in held_out for line in corpus.source)
+print(leaked, "of 150 test sentences are in the training file")
+disguised = sources[:30]
+disguised[::3] = [line.replace(" ", "  ", 1) for line in disguised[::3]]
 plain, normalised = (sum(way(line) in held_out for line in disguised) for way in (str, clean_text))
 assert (plain, normalised) == (20, 30)
-print("with a second blank in every third:", plain, "found as they stand,", normalised, "after normalisation")
+print("with a second blank in every third:")
+print(f"{plain} found as they stand, {normalised} after normalization")
 
 # %% [markdown]
 # ### Source and target are copies
@@ -733,7 +772,11 @@ composed = "Le chat est fatigué."
 apart = unicodedata.normalize("NFD", composed)
 assert (composed == apart, len(composed), len(apart)) == (False, 20, 21)
 for kind in ("words", "unigram"):
-    print(kind, *(ascii(tokenizers[kind].split(text)[-5:]) for text in (composed, apart)), sep="\n  ")
+    print(
+        kind,
+        *(ascii(tokenizers[kind].split(text)[-5:]) for text in (composed, apart)),
+        sep="\n  ",
+    )
     assert tokenizers[kind].encode(composed) != tokenizers[kind].encode(apart)
 
 # %% [markdown]
@@ -756,8 +799,11 @@ print(f"the references against themselves in the other form: BLEU {other_form:.1
 # sentences.
 
 # %%
-lines_of = {name: list(zip(*several)) for name, several in (("training", good[-150:]), ("test", test))}
-measured = {name: evaluate(translator, *sides, ["bleu"], beam_size=1)[0][0].value for name, sides in lines_of.items()}
+measured = {}
+for name, several in (("training", good[-150:]), ("test", test)):
+    [score], _ = evaluate(translator, *zip(*several), ["bleu"], beam_size=1)
+    measured[name] = score.value
+
 assert measured["training"] > measured["test"]
 print({name: f"BLEU {value:.1f}" for name, value in measured.items()})
 
