@@ -15,7 +15,7 @@
 #
 # A Transformer multiplies and adds numbers. A sentence is made of letters. This chapter builds the bridge between the
 # two: text → tokens → ids → vectors. It is the lowest box of the architecture, once for the source (the sentence to
-# translate) and once for the target (its translation), and §3.4 of the paper.
+# translate) and once for the target (its translation), and §3.4 of the paper, *Attention Is All You Need* (2017).
 
 # %%
 import math
@@ -39,7 +39,8 @@ model, tokenizer = translator.model, translator.bundle.source_tokenizer
 #
 # ## The question
 #
-# How does "The black cat sat on the couch." become something that can be multiplied by a matrix? You could number the
+# How does "The black cat sat on the couch." become something that can be multiplied by a matrix
+# (a table of numbers)? You could number the
 # words and feed the numbers in. But then word 100 would be "twice as much" as word 50, and a word between 99 and 101
 # would have to mean something between the two. A word's number is a name, not an amount.
 
@@ -245,8 +246,8 @@ batch[:3], x_batch.shape, x_batch.std()
 #
 # [model/embedding.py](../src/glassformer/model/embedding.py#InputEmbedding) is one class. Its
 # [forward](../src/glassformer/model/embedding.py#InputEmbedding.forward) looks up, scales, adds the position, and
-# applies dropout (which does something in training only). The result of the first two steps has a name,
-# `source.embedding`, under which it can be recorded. Our nine rows are the same numbers:
+# applies [dropout](06_residual.py#dropout) (which does something in training only). The result of the first two steps
+# has a name, `source.embedding`, under which it can be recorded. Our nine rows are the same numbers:
 
 # %%
 with gf.record(model, "source.*") as trace:
@@ -352,7 +353,8 @@ cosines = unit @ unit.T  # (605, 605): each word against each
 def nearest(word, count=6):
     """Return the words whose rows have the largest cosine with this word's row."""
     own = cosines[tokenizer.vocabulary.id(word)]
-    best = own.argsort(descending=True)[1 : count + 1].tolist()  # place 0 is the word itself
+    # Place 0 is the word itself.
+    best = own.argsort(descending=True)[1 : count + 1].tolist()
     return {tokenizer.vocabulary.tokens[id]: round(own[id].item(), 2) for id in best}
 
 
@@ -372,12 +374,12 @@ pictures.bars(
     {**bars, "chance (1/√128)": 128**-0.5},
     numbers=".2f",
     x_label='cosine with the row of "cat"',
-    alt="Bars of the cosine similarity with cat: its seven nearest words at about 0.25 to 0.35, "
-    "the plural cats below chance level, and chance at 0.09.",
+    alt="Bars of the cosine similarity with cat: its seven nearest words, the plural cats, and chance at 0.09.",
 )
 
 # %% [markdown]
-# Be careful with what you read into this. In our run the neighbours of "cat" are animals, but "grandfather" and
+# Be careful with what you read into this. In the run behind this page the nearest neighbours of
+# "cat" are animals, but "grandfather" and
 # "wall" stand among them, and "cats" does not. The model has never seen a cat. It learned one task, English to
 # French, and from where it stands *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they are
 # masculine, and the words around them must agree. You can test that idea. The demo's grammar knows 130 nouns and the
@@ -426,7 +428,8 @@ separate = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11, **untied)
 assert separate.source.tokens.weight is not separate.target.tokens.weight
 assert separate.output.weight is not separate.target.tokens.weight
 
-# The demo has an English and a French vocabulary: the source stands alone, target and output are one.
+# The demo has an English and a French vocabulary:
+# the source stands alone, target and output are one.
 assert model.source.tokens.weight is not model.target.tokens.weight
 assert model.output.weight is model.target.tokens.weight
 model.source.tokens.weight.shape, model.target.tokens.weight.shape
@@ -525,15 +528,18 @@ scaled
 # ## The row of padding
 #
 # `<pad>` has a row like any other id, and the lookup copies it. It does no harm, because a *mask* keeps other
-# positions from looking there ([masks](05_masks.py)), and the loss does not count what is predicted there. So nothing
+# positions from looking there ([masks](05_masks.py)), and the *loss*, the number that training
+# makes small, does not count what is predicted there. So nothing
 # ever pushes the source's padding row: its gradient, which says how a number should change in
 # [training](11_training.py), is exactly 0.
 
 # %%
-sources = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])  # the second is shorter: twice <pad>
+# The second sentence is shorter: twice <pad>.
+sources = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
 inputs = torch.tensor([[1, 4, 5, 6], [1, 7, 0, 0]])
 wanted = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
-logits = separate(sources, inputs).flatten(0, 1)  # (B, T, V) -> (B·T, V)
+# (B, T, V) -> (B·T, V), with T, the length of the target
+logits = separate(sources, inputs).flatten(0, 1)
 F.cross_entropy(logits, wanted.flatten(), ignore_index=0).backward()
 gradient = separate.source.tokens.weight.grad
 assert torch.equal(gradient[0], torch.zeros(128))

@@ -14,7 +14,8 @@
 # # Positions
 #
 # The vectors of a sentence say which words it has ([embeddings](01_embeddings.py)). They do not say in which order.
-# This chapter adds the order: a pattern of sines and cosines for each position (§3.5), what it looks like, why a
+# This chapter adds the order: a pattern of sines and cosines for each position (§3.5 of the
+# paper, *Attention Is All You Need*, 2017), what it looks like, why a
 # shift by a few words is a rotation, and what this does not promise.
 
 # %%
@@ -85,9 +86,9 @@ memory.shape, difference
 # two seconds apart, but knows morning from noon. Together they name each moment of half a day.
 #
 # The position pattern is such a clock. Each *pair* of numbers is the tip of one hand: its sine and its cosine. The
-# first hand takes a step of about 57 degrees (an angle of 1) per word, the next ones are slower and slower. And
-# "three words later" does with the hands what "three seconds later" does with those of a clock: it turns each hand by
-# an angle that does not depend on what time it is now.
+# first hand takes a step of about 57 degrees (an angle of 1 radian) per word, the next ones are slower and slower.
+# And "three words later" does with the hands what "three seconds later" does with those of a clock: it turns each
+# hand by an angle that does not depend on what time it is now.
 
 # %% [markdown]
 # ## The mathematics
@@ -98,6 +99,7 @@ memory.shape, difference
 # | $pos$ | the position of a word, **counted from 0** |
 # | $i$ | the number of a *pair* of dimensions: $0 \le i < d_\mathrm{model}/2$ |
 # | $PE$ | the matrix of positional encodings: row $pos$ is added to the vector of the word at $pos$ |
+# | $B$, $S$, $T$ | in the code's comments: sentences in a *batch* (computed at once), length of a source, of any sequence |
 #
 # The formula (§3.5):
 #
@@ -109,7 +111,7 @@ memory.shape, difference
 # dimensions $2i$ and $2i+1$, and **both have the same divisor**. Write the speed of pair $i$ as $\omega_i =
 # 10000^{-2i/d_\mathrm{model}}$; then its two numbers are $\sin(\omega_i\,pos)$ and $\cos(\omega_i\,pos)$: a hand at
 # the angle $\omega_i\,pos$. Pair 0 has $\omega_0 = 1$ and goes once round in $2\pi \approx 6.3$ positions. The
-# slowest pair needs nearly $2\pi \cdot 10000$.
+# slowest pair of the paper's model needs nearly $2\pi \cdot 10000$.
 #
 # **The shift property.** Let $k$ be an offset, such as 3 words further on. For each $k$ there is *one* matrix $M_k$,
 # the same for all positions, with
@@ -417,7 +419,8 @@ except gf.ShapeError as error:
 # sum cannot be taken apart, that is true. But there are 128 of them. Let us look at all 605 words of the demo at each
 # of 22 positions (the longest sentences in its training had 22 words), 13 310 sums.
 #
-# First, who is nearest to such a sum among the words without a position? For all of them, the right word:
+# First, who is nearest to such a sum among the words without a position? Nearly always (1.0 would be
+# always) the right word:
 
 # %%
 X = E * math.sqrt(128)  # the words' vectors, (605, 128)
@@ -457,7 +460,8 @@ assert within_one > 0.7
 round(exact, 2), round(within_one, 2)
 
 # %% [markdown]
-# About half of the positions are read exactly (guessing would get 0.05), and some 85 in 100 to within one place, by a
+# In the run behind this page about half of the positions are read exactly (guessing would get 0.05), and some 85 in
+# 100 to within one place, by a
 # single matrix in a model so narrow. With 512 dimensions there is more room still.
 #
 # **Is concatenating not cleaner?** Put the position *beside* the word instead, 128 + 128 = 256 numbers, and multiply
@@ -504,9 +508,9 @@ print(fill("model: " + translator.translate([longer[0].source])[0].text, 80))
 count, len(longer)
 
 # %% [markdown]
-# Hardly any is right, against more than 99 in 100 of the usual lengths (over the whole split: some 7 %). Typically
-# the first half is perfect, and then the model loses its place. **Sinusoids do not promise longer sentences.** They
-# make patterns for them; what to do with those patterns was never trained.
+# Hardly any is right, though of shorter sentences nearly all are, as the next cell will show. Typically the first
+# half is perfect, and then the model loses its place. **Sinusoids do not promise longer sentences.** They make
+# patterns for them; what to do with those patterns was never trained.
 #
 # The shift property is no promise either. Take short sentences that the model translates well, and begin to count at
 # 2, at 4, up to 10, instead of 0, in source and target alike. By the property each pattern is only rotated, and
@@ -519,7 +523,8 @@ class Late(Positions):
         return super().forward(start + self.by, length, like)
 
 
-short = [one for one in task.splits["test"] if len(tokenizer.encode(one.source)) <= 9][:40]
+test = task.splits["test"]
+short = [one for one in test if len(tokenizer.encode(one.source)) <= 9][:40]
 usual, late = model.source.positions, Late("interleaved", 128, max_length=1024)
 model.source.positions = model.target.positions = late
 right = []
@@ -540,7 +545,7 @@ pictures.curves(
     x_label="the number that the first word gets",
     y_label="sentences, in %",
     alt="The share of exactly right translations over the position of the first word: nearly 100 percent for the first "
-    "few positions, then falling steeply to about a sixth at position 10.",
+    "few positions, then falling steeply to less than half at position 10.",
 )
 
 # %% [markdown]

@@ -156,6 +156,7 @@ dot_products(
 # Now let *bank* look for the words that fit it: the dot product of its vector with each vector of the sentence. These
 # numbers are called *scores*. To make weights of them we need numbers that are positive and sum to 1. That is what
 # the *softmax* does: it takes $e$ (2.718…) to the power of each score, and divides by the sum of all these.
+# For scores $s_1, s_2, \ldots$ the weight of word $j$ is
 #
 # $$\mathrm{softmax}(s)_j = \frac{e^{s_j}}{\sum_i e^{s_i}}$$
 
@@ -184,8 +185,8 @@ print("… paid to the bank:", new_paid)
 
 # %% [markdown]
 # That is self-attention already: *self*, as the words of one sentence look at each other. It has one weakness left. A
-# word that looks like *bank* gets the weight, so every word mostly finds itself, and nothing in it can be learned.
-# What is missing is that a word may *look for* something else than it *is*.
+# word that looks like *bank* gets the weight, so every word mostly finds itself (*bank* with 88 %), and nothing in it
+# can be learned. What is missing is that a word may *look for* something else than it *is*.
 #
 # ### Query, key, value: where the words come from
 #
@@ -210,7 +211,7 @@ database["street"]  # the query "street" equals one key
 # gender of the noun that *it* stands for. The word *it* asks: "which noun before me is something that can be tired?"
 # Here is what such vectors could look like. In a trained model nobody writes labels onto the coordinates; we make
 # them up so that you can read them. First a picture of **a key vector** by itself: each cell answers one question
-# that somebody may ask.
+# that somebody may ask. Look at *alive*: there the two keys differ most.
 
 # %%
 properties = ["noun", "alive", "wide"]
@@ -269,7 +270,8 @@ assert query_wide @ key_street == 21
 # advertise alike.
 
 # %%
-keys = torch.stack([key_animal, key_street])  # cat and mouse have the same key
+# Cat and mouse both have the key of "animal":
+keys = torch.stack([key_animal, key_street])
 weights = (keys @ query_tired).softmax(0)
 # Values: (masculine, feminine).
 gender_cat = torch.tensor([[1.0, 0.0], [0.0, 1.0]])  # le chat, la rue
@@ -386,7 +388,8 @@ scores
 # factor of $e^{10} \approx 22\,000$ between their weights.
 
 # %%
-weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)  # each row by its own sum
+powers = scores.exp()
+weights = powers / powers.sum(dim=-1, keepdim=True)  # each row by its own sum
 expected = [
     [5.1392e-06, 0.052812, 0.947183],
     [1.6213e-13, 0.0055073, 0.9944927],
@@ -451,7 +454,8 @@ pictures.picture(
 )
 
 # %% [markdown]
-# **With the causal mask.** A decoder writes from left to right, so a word may look at itself and at what stands
+# **With the causal mask.** The decoder, the half of the model that writes the translation,
+# goes from left to right, so a word may look at itself and at what stands
 # before it. Whatever it may not look at gets the score $-\infty$ *before* the softmax, and so the weight $e^{-\infty}
 # = 0$. In our masks True means *may attend*. ([Masks](05_masks.py) have a chapter of their own.)
 
@@ -512,11 +516,13 @@ torch.testing.assert_close(attention_weights(scores), weights, atol=1e-12, rtol=
 torch.testing.assert_close(attended.weights, weights, atol=1e-12, rtol=0)
 torch.testing.assert_close(attended.output, output, atol=1e-12, rtol=0)
 torch.testing.assert_close(attended.output, by_loops, atol=1e-12, rtol=0)
-torch.testing.assert_close(gf.attention(q, k, v, mask).output, causal, atol=1e-12, rtol=0)
+with_mask = gf.attention(q, k, v, mask).output
+torch.testing.assert_close(with_mask, causal, atol=1e-12, rtol=0)
 attended
 
 # %% [markdown]
-# PyTorch has a fused version that never shows its weights, and is faster. The library uses it where nobody looks.
+# PyTorch has a fused version: all steps in one go, faster, but it never shows its weights. The library uses it where
+# nobody looks.
 
 # %%
 fused = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
@@ -584,9 +590,9 @@ pictures.picture(
 # queries have no reason to prefer a key, yet undivided scores at $d_k = 512$ give nearly all the weight to one of the
 # ten. One says that the softmax is *saturated*.
 #
-# What is bad about that? Learning moves the scores a little along the *gradient*: how much do the weights change if a
-# score changes? For the softmax with weights $p$ it is $\partial p_i / \partial s_j = p_i\,(1 - p_i)$ for $i = j$ and
-# $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the rest nearly 0, every one of these is nearly 0: nothing can
+# What is bad about that? Learning changes the scores a little at a time. For that it has to know how fast each weight
+# $p_i$ changes with each score $s_j$: the *gradient*, written $\partial p_i / \partial s_j$. For the softmax it is
+# $p_i\,(1 - p_i)$ for $i = j$ and $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the rest nearly 0, every one of these is nearly 0: nothing can
 # be learned from such a row.
 
 # %%
@@ -599,7 +605,8 @@ for factor in (1, math.sqrt(64), math.sqrt(512)):
     jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(0), s)
     torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p))
     shown = ", ".join(f"{one:.6f}" for one in p.tolist())
-    print(f"scores × {factor:5.2f}: weights {shown}; largest gradient {jacobian.abs().max():.1e}")
+    steepest = jacobian.abs().max()
+    print(f"scores × {factor:5.2f}: weights {shown}; largest gradient {steepest:.1e}")
 
 assert jacobian.abs().max() < 1e-9
 
@@ -649,7 +656,7 @@ for sentence, clues in ((swam, ("swam", "river")), (drove, ("drove", "road"))):
 
 # %% [markdown]
 # Here are these heads, and one line from *bank* (above) to each word it looks at (below), the thicker the more
-# weight. `<eos>` is the mark for the end of a sentence. Look at where the lines of the two colours end in each
+# weight. `<eos>` is the mark for the end of a sentence. Look at where the lines of each colour end in each
 # sentence.
 
 
@@ -676,9 +683,9 @@ bank_lines(drove, ("drove", "road"))
 # %% [markdown]
 # **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show
 # that the model *needs* them: a head may look at a word and bring home nothing of use. And we have searched for these
-# heads; the model has sixteen in its encoder, and the others look elsewhere, often at full stops, articles or
-# `<eos>`. To know what is needed one has to take it away. Here, the head that looks hardest at *swam* is switched off
-# (its weighted values are set to 0), then, for comparison, each other head of its layer.
+# heads; the model has sixteen in its encoder, and the search says nothing of the others. To know what is needed one
+# has to take it away. Here, the head that looks hardest at *swam* is switched off (its weighted values are set to 0),
+# then, for comparison, each other head of its layer.
 
 # %%
 from glassformer.inspection import without_heads

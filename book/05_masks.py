@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Masks
 #
-# Padding, look-ahead, and why a masked score becomes −∞. This page needs what [attention](03_attention.py) says:
-# each position (a *query*) scores every position (a *key*), a softmax turns its scores into *weights*, and the weights
-# average the *values*.
+# Padding, look-ahead, and why a masked score becomes −∞ (sections such as §3.2.3 are those of the paper, *Attention
+# Is All You Need*, 2017). This page needs what [attention](03_attention.py) says: each position (a *query*) scores
+# every position (a *key*), a softmax turns its scores into *weights*, and the weights average the *values*.
 
 # %% [markdown]
 # ## The question
@@ -24,7 +24,8 @@
 #
 # - **Sentences have different lengths, a batch is a rectangle.** Short sentences are filled up with a token that means
 #   nothing, `<pad>`. Nobody should look at it.
-# - **The decoder is trained to predict the next word, and the next word is in its input.** During training it reads the
+# - **The decoder is trained to predict the next word, and the next word is in its input.** (The *encoder* is the half of
+#   the model that reads, the *decoder* the half that writes the translation.) During training it reads the
 #   whole target at once. A position that can look at the word it has to predict copies it, and learns nothing.
 #
 # How is a position kept from looking, so that what it must not see has *no* influence, not merely little?
@@ -55,7 +56,7 @@
 #
 # | mask | query $i$ may look at key $j$ if | where it is used |
 # |---|---|---|
-# | padding | token $j$ is not `<pad>` | encoder; cross-attention (the *source's* padding) |
+# | padding | token $j$ is not `<pad>` | encoder; cross-attention, where the decoder looks at the source (the *source's* padding) |
 # | look-ahead, or *causal* | $j \le i$ | alone only where nothing is padded |
 # | both | token $j$ is not `<pad>` $\wedge\ j \le i$ | the decoder's self-attention |
 #
@@ -107,8 +108,8 @@ print(padding.shape)
 padding
 
 # %% [markdown]
-# With the batch of the [copy task](08_encoder.py), 30 sequences of length 10, the mask has the shape (30, 1, 1, 10). Some
-# tutorials keep it as (30, 1, 10) and add the axis of the heads later.
+# With the batch of the [copy task](08_encoder.py) (to repeat the source), 30 sequences of length 10, the mask has the
+# shape (30, 1, 1, 10). Some tutorials keep it as (30, 1, 10) and add the axis of the heads later.
 
 # %%
 torch.manual_seed(1)
@@ -234,8 +235,9 @@ torch.testing.assert_close(attention_weights(scores, both[0, 0]), weights)
 # %%
 torch.manual_seed(1)
 model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double().eval()
-source = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]])  # the second source has two <pad>
-target_input = torch.tensor([[1, 4, 5, 6], [1, 8, 9, 0]])  # the second target has one
+# The second source has two <pad>, the second target has one.
+source = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]])
+target_input = torch.tensor([[1, 4, 5, 6], [1, 8, 9, 0]])
 
 with torch.no_grad(), gf.record(model, "*.weights") as trace:
     logits = model(source, target_input)
@@ -269,19 +271,20 @@ _, right = theirs(x, x, x, attn_mask=~may_attend)
 _, upside_down = theirs(x, x, x, attn_mask=may_attend)
 
 assert torch.equal(right[0] > 0, may_attend)
-print("right:       ", right[0, 1].tolist())
-print("upside down: ", upside_down[0, 1].tolist())
+print("right:       ", [round(weight, 4) for weight in right[0, 1].tolist()])
+print("upside down: ", [round(weight, 4) for weight in upside_down[0, 1].tolist()])
 
 # %% [markdown]
 # The row of `hello` should have weight on its first two keys. Upside down it has weight on the last three. The row of the padding
 # position, which was allowed all the rest, now has one key left, itself.
 #
-# Our own function and PyTorch's fused one agree with the mask as it is:
+# Our own function and PyTorch's fused one (all steps in one go) agree with the mask as it is:
 
 # %%
 query, key, value = torch.randn(3, 1, 1, 5, 4, dtype=torch.float64)
 ours = gf.attention(query, key, value, both).output
-torch.testing.assert_close(ours, F.scaled_dot_product_attention(query, key, value, attn_mask=both))
+fused = F.scaled_dot_product_attention(query, key, value, attn_mask=both)
+torch.testing.assert_close(ours, fused)
 
 # %% [markdown]
 # ## Why −∞ and no other number
@@ -299,7 +302,8 @@ ways = {
     "0 after the softmax": row.softmax(-1).masked_fill(~allowed, 0.0),
 }
 for name, weights in ways.items():
-    print(f"{name:<26} {[round(weight, 4) for weight in weights.tolist()]}  sum {weights.sum():.4f}")
+    rounded = [round(weight, 4) for weight in weights.tolist()]
+    print(f"{name:<26} {rounded}  sum {weights.sum():.4f}")
 
 # %% [markdown]
 # ### 0 is a score like any other
@@ -310,7 +314,8 @@ for name, weights in ways.items():
 # %%
 total = math.exp(2) + math.exp(-1) + 1 + 1
 filled = ways["0 before the softmax"]
-torch.testing.assert_close(filled, torch.tensor([math.exp(2), math.exp(-1), 1, 1]) / total)
+expected = torch.tensor([math.exp(2), math.exp(-1), 1, 1]) / total
+torch.testing.assert_close(filled, expected)
 round(filled[2:].sum().item(), 4)  # the share that goes to hidden keys
 
 # %% [markdown]
@@ -329,7 +334,8 @@ for score in (0.0, -9000.0, -9880.0, -9900.0, -9950.0, -10000.0):
 real = torch.arange(-10000.0, -9800.0, 0.25)
 hidden = torch.stack([real, torch.full_like(real, -10000.0)], -1).softmax(-1)[:, 1]
 print("exactly 0 from a real score of", real[hidden == 0].min().item(), "on")
-assert -9915 < real[hidden == 0].min() < -9890  # processors differ in the tiniest numbers
+# Processors differ in the tiniest numbers:
+assert -9915 < real[hidden == 0].min() < -9890
 
 # %% [markdown]
 # Scores near −9900 do not come up in a healthy model, so such a mask works, nearly always. One row is different: **a row in
@@ -346,7 +352,8 @@ print("−∞:     ", row.masked_fill(~nothing, -math.inf).softmax(-1).tolist())
 print("library:", attention_weights(row, nothing).tolist())
 
 # %%
-query, key, value = (torch.randn(1, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+numbers = {"dtype": torch.float64, "requires_grad": True}
+query, key, value = (torch.randn(1, 4, 3, **numbers) for _ in range(3))
 mask = torch.ones(4, 4, dtype=torch.bool).tril()
 mask[1] = False  # the second query may look at nothing
 output, weights = gf.attention(query, key, value, mask)
@@ -369,8 +376,8 @@ torch.testing.assert_close(fused, output)  # PyTorch's own kernel: zeros as well
 late = ways["0 after the softmax"]
 other = torch.tensor([2.0, -1.0, -3.0, 0.5])  # one hidden score is another
 other_late = other.softmax(-1).masked_fill(~allowed, 0.0)
-print(late.tolist())
-print(other_late.tolist())
+print([round(weight, 4) for weight in late.tolist()])
+print([round(weight, 4) for weight in other_late.tolist()])
 
 assert late.sum() < 0.3 < 0.7 < other_late.sum()
 assert torch.equal(
@@ -398,8 +405,9 @@ assert (difference[:2] == 0).all()
 assert (difference[2:] > 0).all()
 
 # %% [markdown]
-# **2. The gradient says the same.** Let $L_i$ be the logits at position $i$ and $x_j$ the decoder's input vector (embedding plus
-# position) at position $j$. Then $\partial L_i / \partial x_j = 0$ for $j > i$. We take the size of this gradient for every pair.
+# **2. The gradient says the same.** Let $L_i$ be the logits at position $i$ and $x_j$ the decoder's input vector
+# (embedding plus position) at position $j$. The *gradient* $\partial L_i / \partial x_j$ says how fast $L_i$ changes
+# when $x_j$ does. It is 0 for $j > i$. We take the size of this gradient for every pair.
 
 # %%
 ids = torch.tensor([[1, 4, 5, 6, 7, 8]])
@@ -408,7 +416,8 @@ with gf.record(model, "target.input") as trace:
 
 rows = []
 for i in range(6):
-    (gradient,) = torch.autograd.grad(logits[0, i].square().sum(), trace["target.input"], retain_graph=True)
+    size, vectors = logits[0, i].square().sum(), trace["target.input"]
+    (gradient,) = torch.autograd.grad(size, vectors, retain_graph=True)
     rows.append(gradient[0].norm(dim=-1))
 
 sizes = torch.stack(rows)  # (T, T)
@@ -454,7 +463,8 @@ torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
 # %%
 with torch.no_grad():
     at_once = model(source[:1], target_input[:1])[0]
-    one_by_one = [model(source[:1], target_input[:1, : end + 1])[0, -1] for end in range(4)]
+    parts = [target_input[:1, : end + 1] for end in range(4)]
+    one_by_one = [model(source[:1], part)[0, -1] for part in parts]
 
 torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 at_once.shape  # (T, V): V is the size of the vocabulary
@@ -479,14 +489,16 @@ from glassformer.tasks import english_french
 
 translator = gf.Translator.load("../runs/demo")
 tokenizer = translator.bundle.source_tokenizer
-test = english_french(train=1).splits["test"]  # the training sentences are not needed here
+# The training sentences are not needed here.
+test = english_french(train=1).splits["test"]
 pairs = [(example.source, example.target) for example in test[:100]]
 
 
 def translated(sentence, mistakes):
     """Return the greedy translation by the demo model under these mistakes."""
     ids = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
-    with torch.no_grad(), decoding(translator.model, ids, Changes(mistakes=mistakes)) as step:
+    changes = Changes(mistakes=mistakes)
+    with torch.no_grad(), decoding(translator.model, ids, changes) as step:
         [found] = greedy(step, max_lengths=[40])
     return translator.bundle.target_tokenizer.decode(found.tokens)
 
@@ -498,28 +510,30 @@ def loss_per_token(pairs):
 
 
 def neighbours_matter(pairs):
-    """Return how much log p of a sentence changes at most when it is alone instead of in a batch."""
+    """Return how much log p of a sentence changes at most without its batch."""
     together = translator.score(pairs)
-    return max(
-        abs(translator.score([pair])[0].log_prob - one.log_prob) for pair, one in zip(pairs, together, strict=True)
-    )
+    alone = [translator.score([pair])[0] for pair in pairs]
+    pairs = zip(alone, together, strict=True)
+    return max(abs(one.log_prob - other.log_prob) for one, other in pairs)
 
 
 sentence = "The black cat sat on the couch."
 found = {}
-for mistakes in [(), ("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",), ("target_padding_mask",)]:
+leaks = [("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",)]
+for mistakes in [(), *leaks, ("target_padding_mask",)]:
     with plant(translator.model, *mistakes):
         found[mistakes] = loss_per_token(pairs), neighbours_matter(pairs[:30])
     title = MISTAKES[mistakes[0]].title if mistakes else "right"
     right = sum(translated(source, mistakes) == target for source, target in pairs[:30])
-    print(f"{title:<42} loss {found[mistakes][0]:.2f}  neighbours {found[mistakes][1]:.2g}")
+    loss, neighbours = found[mistakes]
+    print(f"{title:<42} loss {loss:.2f}  neighbours {neighbours:.2g}")
     print(f"    {right} of 30 translations right: {translated(sentence, mistakes)}")
 
-assert all(found[one][0] > 3 * found[()][0] for one in (("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",)))
+assert all(found[one][0] > 3 * found[()][0] for one in leaks)
 assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 
 # %% [markdown]
-# Three things to see here.
+# Three things to see here, in the run behind this page.
 #
 # - The **loss** jumps in the first three, since each position now sees keys that it never saw in training. The column
 #   *neighbours* says how much log p of a sentence depends on who stands beside it in the batch. Rightly masked that is
@@ -535,11 +549,12 @@ assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 # apart by name:
 
 # %%
-for mistake in ("mask_zero", "mask_after_softmax", "no_causal_mask", "target_padding_mask"):
+for mistake in [*(name for (name,) in leaks), "target_padding_mask"]:
     with plant(translator.model, mistake):
         report = gf.check(translator)
     failed = {one.name: one for one in report.failures}
-    print(f"{mistake}: failed {', '.join(failed)}\n    likely: {failed['reference'].likely[0]}")
+    print(f"{mistake}: failed {', '.join(failed)}")
+    print(f"    likely: {failed['reference'].likely[0]}")
     assert failed["reference"].likely == (MISTAKES[mistake].title,)
 
 assert gf.check(translator).passed
@@ -563,20 +578,23 @@ def draw():
     """Return source (B, 7), target input (B, 7) and what is to be predicted (B, 7)."""
     symbols, others = torch.randint(3, 11, (2, 32, 6))
     heard = torch.where(torch.rand(32, 6) < 0.5, others, symbols)
-    return F.pad(symbols, (0, 1), value=2), F.pad(heard, (1, 0), value=1), F.pad(heard, (0, 1), value=2)
+    source, target = F.pad(symbols, (0, 1), value=2), F.pad(heard, (0, 1), value=2)
+    return source, F.pad(heard, (1, 0), value=1), target
 
 
 def learn(mistakes, steps=300):
-    """Return the losses of a small model that is trained under these mistakes, and how many of 32 it copies."""
+    """Return the losses of a small model under these mistakes, and its copies of 32."""
     torch.manual_seed(1)
-    small = gf.ModelConfig(vocab_size=11, d_model=32, heads=4, d_ff=64, encoder_layers=1, decoder_layers=1, dropout=0.0)
-    model = gf.Transformer(small)
+    sizes = {"d_model": 32, "heads": 4, "d_ff": 64, "dropout": 0.0}
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    model = gf.Transformer(gf.ModelConfig(vocab_size=11, **sizes, **layers))
     adam = torch.optim.Adam(model.parameters(), lr=5e-3)
     losses = []
     with plant(model, *mistakes):
         for _ in range(steps):
             source, target_input, target = draw()
-            loss = F.cross_entropy(model(source, target_input).flatten(0, 1), target.flatten())
+            logits = model(source, target_input).flatten(0, 1)
+            loss = F.cross_entropy(logits, target.flatten())
             adam.zero_grad()
             loss.backward()
             adam.step()
@@ -584,7 +602,8 @@ def learn(mistakes, steps=300):
     model.eval()
     right = 0
     for ids in draw()[0]:
-        with torch.no_grad(), decoding(model, ids[None], Changes(mistakes=mistakes)) as step:
+        changes = Changes(mistakes=mistakes)
+        with torch.no_grad(), decoding(model, ids[None], changes) as step:
             [found] = greedy(step, max_lengths=[12])
         right += list(found.tokens) == ids.tolist()
     return losses, right
@@ -598,7 +617,8 @@ results = {
 }
 print(f"the limit of an honest model is {limit:.3f}")
 for name, (losses, right) in results.items():
-    print(f"{name:<26} loss {sum(losses[-50:]) / 50:.3f}   copies the source: {right} of 32")
+    loss = sum(losses[-50:]) / 50
+    print(f"{name:<26} loss {loss:.3f}   copies the source: {right} of 32")
 
 # %% [markdown]
 # In the picture, the red horizontal line is what an honest model can reach. Every curve that falls below it has read the answer.
@@ -620,8 +640,9 @@ pictures.curves(
 
 # %%
 mean = {name: sum(losses[-50:]) / 50 for name, (losses, _) in results.items()}
-assert mean["right"] > limit - 0.05 > limit - 0.3 > max(loss for name, loss in mean.items() if name != "right")
-assert results["right"][1] > 25 > 5 > max(right for name, (_, right) in results.items() if name != "right")
+wrong = [name for name in results if name != "right"]
+assert mean["right"] > limit - 0.05 > limit - 0.3 > max(mean[name] for name in wrong)
+assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 
 # %% [markdown]
 # The honest model has the worst loss, and is the only one that has learned the task. You can make the same mistakes in your browser:
