@@ -460,7 +460,7 @@ assert within_one > 0.7
 round(exact, 2), round(within_one, 2)
 
 # %% [markdown]
-# In the run behind this page about half of the positions are read exactly (guessing would get 0.05), and some 85 in
+# In the run behind this page about half of the positions are read exactly (guessing would get 0.05), and nearly 90 in
 # 100 to within one place, by a
 # single matrix in a model so narrow. With 512 dimensions there is more room still.
 #
