@@ -11,7 +11,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from shutil import copyfile, rmtree
+from shutil import copyfile, copytree, ignore_patterns, rmtree
 from time import perf_counter
 
 import nbformat
@@ -40,7 +40,7 @@ def main() -> None:
     if unknown := set(only or ()) - {chapter.name for chapter in CHAPTERS}:
         sys.exit(f"no chapter is called {', '.join(unknown)}; there are {', '.join(one.name for one in CHAPTERS)}")
     chosen = [chapter for chapter in CHAPTERS if not only or chapter.name in only]
-    out = SITE if not only else BUILD / f"site-{'-'.join(only).replace('/', '-')}"
+    out = BUILD / "-".join(["site", *(name.replace("/", "-") for name in only or ())])
     notebooks = execute_all(chosen, again)
     rmtree(out, ignore_errors=True)
     for language, folder in LANGUAGES.items():
@@ -53,8 +53,13 @@ def main() -> None:
             build_site(pages, language, out / folder, whole=not only)
     if (DEMO / "explorer.html").exists():
         copyfile(DEMO / "explorer.html", out / "explorer.html")
-    problems = [] if only else broken_links(out)
-    sys.exit("\n".join(problems) if problems else None)
+    if only:
+        return
+    if problems := broken_links(out):
+        sys.exit("\n".join(problems))
+    rmtree(SITE, ignore_errors=True)
+    copytree(out, SITE, ignore=ignore_patterns(".buildinfo", "objects.inv"))
+    say(f"the site: {SITE.relative_to(ROOT)}")
 
 
 def execute_all(chosen: list[Chapter], again: bool) -> dict[str, nbformat.NotebookNode]:

@@ -38,7 +38,7 @@ MAPS = {
 
 
 def map_page(name: str, names: set[str], language: str) -> tuple[str, set[str]]:
-    """Return a map as Markdown, and the library's files that it leads to."""
+    """Return a map as Markdown, and the Python files that it leads to."""
     files: set[str] = set()
     address = addresses(BOOK, f"maps/{name}", names, language, files)
     end = "" if language == "en" else "_zh"
@@ -54,17 +54,15 @@ def _row(step: dict[str, Any], end: str) -> list[str]:
 
 
 def place(code: str) -> tuple[str, str]:
-    """Return file and name of "model/attention.py#attention"."""
+    """Return file and name of "model/attention.py#attention"; files are the library's."""
     file, _, name = code.partition("#")
-    return file, name
+    return f"src/glassformer/{file}", name
 
 
 def _code(code: str) -> str:
     file, name = place(code)
-    if not name:
-        return f"[{file}](../src/glassformer/{file})"
     first, last = definitions(file)[name]
-    return f"[`{name}`](../src/glassformer/{file}#{name})<br>{file}:{first}–{last}"
+    return f"[`{name}`](../{file}#{name})<br>{file.removeprefix('src/glassformer/')}:{first}–{last}"
 
 
 def _explorer(step: dict[str, Any]) -> str:

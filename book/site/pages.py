@@ -14,7 +14,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-LIBRARY = BOOK.parent / "src" / "glassformer"
+ROOT = BOOK.parent
+LIBRARY = ROOT / "src" / "glassformer"
+MEASURES = BOOK / "experiments" / "measure"
 CONTENTS = {
     "en": ("The Transformer", "Experiments", "Put right", "Reading maps"),
     "zh": ("Transformer", "实验", "勘误", "阅读地图"),
@@ -86,7 +88,7 @@ def slug(heading: str) -> str:
 def notebook_page(
     name: str, notebook: nbformat.NotebookNode, names: set[str], language: str
 ) -> tuple[nbformat.NotebookNode, set[str]]:
-    """Return a page's notebook with the site's own links, and the library's files that it leads to."""
+    """Return a page's notebook with the site's own links, and the Python files that it leads to."""
     path = next(chapter.path for chapter in CHAPTERS if chapter.name == name)
     files: set[str] = set()
     address = addresses(path.parent, name, names, language, files)
@@ -116,7 +118,7 @@ def with_links(text: str, address: Callable[[str], str]) -> str:
 def addresses(folder: Path, page: str, names: set[str], language: str, files: set[str]) -> Callable[[str], str]:
     """Return what turns an address as it stands in a file of that folder into that of the site, seen from a page.
 
-    Library files that are met are added to `files`. What is neither a chapter, nor the library, nor the explorer stays.
+    Python files that are met, of the library and the experiments' commands, are added to `files`. What is neither a chapter, nor the library, nor the explorer stays.
     """
     top = "../" * page.count("/")
     english = top if language == "en" else f"../{top}"
@@ -127,17 +129,17 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
         if not where or "://" in where:
             return target
         path = Path(os.path.normpath(folder / where))
+        if path.parent == MEASURES or (path.suffix == ".py" and path.is_relative_to(LIBRARY)):
+            file = str(PurePosixPath(path.relative_to(ROOT)))
+            files.add(file)
+            return f"{english}source/{file}.html{end}"
         if path.suffix == ".py" and path.is_relative_to(BOOK):
             name = page_name(path)
             return f"{top if name in names else english}{name}.html{end}"
         if path.is_relative_to(BOOK / "maps"):
             name = f"maps/{path.stem}"
             return f"{top if name in names else english}{name}.html{end}"
-        if path.suffix == ".py" and path.is_relative_to(LIBRARY):
-            file = str(PurePosixPath(path.relative_to(LIBRARY)))
-            files.add(file)
-            return f"{english}source/{file}.html{end}"
-        if path == BOOK.parent / "runs" / "demo" / "explorer.html":
+        if path == ROOT / "runs" / "demo" / "explorer.html":
             return f"{english}explorer.html{end}"
         return target
 
@@ -145,16 +147,16 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
 
 
 def source_page(file: str) -> str:
-    """Return a page that shows a file of the library; its classes and functions can be linked to by name."""
-    code = (LIBRARY / file).read_text(encoding="utf-8")
+    """Return a page that shows a Python file; its classes and functions can be linked to by name."""
+    code = (ROOT / file).read_text(encoding="utf-8")
     html = highlight(code, PythonLexer(), HtmlFormatter(linenos="inline", linespans="line", wrapcode=True))
     for name, (first, _) in definitions(file).items():
         html = html.replace(f'<span id="line-{first}">', f'<span id="{name}"></span><span id="line-{first}">', 1)
-    return f"---\norphan: true\n---\n\n# glassformer/{file}\n\n```{{raw}} html\n{html}\n```\n"
+    return f"---\norphan: true\n---\n\n# {file.removeprefix('src/')}\n\n```{{raw}} html\n{html}\n```\n"
 
 
 def definitions(file: str) -> dict[str, tuple[int, int]]:
-    """Return the first and the last line of each class, function, method and constant of a library file, by name."""
+    """Return the first and the last line of each class, function, method and constant of a Python file, by name."""
     lines: dict[str, tuple[int, int]] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
@@ -174,7 +176,7 @@ def definitions(file: str) -> dict[str, tuple[int, int]]:
                 if isinstance(target, ast.Name):
                     lines[prefix + target.id] = node.lineno, node.end_lineno or node.lineno
 
-    visit(ast.parse((LIBRARY / file).read_text(encoding="utf-8")).body, "")
+    visit(ast.parse((ROOT / file).read_text(encoding="utf-8")).body, "")
     return lines
 
 

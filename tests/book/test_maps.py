@@ -4,7 +4,7 @@ import jupytext
 import pytest
 from chapters import BOOK
 from maps import MAPS, map_page, place
-from pages import LIBRARY, definitions, slug
+from pages import ROOT, definitions, slug
 
 import glassformer as gf
 
@@ -16,7 +16,7 @@ def lines(code: str) -> str:
     """Return what stands in the lines of "model/attention.py#attention"."""
     file, name = place(code)
     first, last = definitions(file)[name]
-    return "\n".join((LIBRARY / file).read_text(encoding="utf-8").splitlines()[first - 1 : last])
+    return "\n".join((ROOT / file).read_text(encoding="utf-8").splitlines()[first - 1 : last])
 
 
 def test_there_is_a_map_for_the_paper_and_for_each_tutorial():
