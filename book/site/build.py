@@ -20,6 +20,7 @@ from links import broken_links
 from maps import MAPS, map_page
 from pages import localised, notebook_page, source_page, with_contents
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = BOOK.parent
 BUILD = ROOT / "build" / "book"
@@ -100,10 +101,9 @@ def build_site(pages: dict[str, nbformat.NotebookNode], language: str, out: Path
     settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}
     if language == "zh":
         settings |= {"nb_code_prompt_show": "显示代码", "nb_code_prompt_hide": "隐藏代码"}
-    app = Sphinx(
-        source, BOOK / "site", out, doctrees, "html", settings, status=None, warningiserror=True, freshenv=True
-    )
-    app.build(force_all=True)
+    with patch_docutils(BOOK / "site"), docutils_namespace():
+        app = Sphinx(source, BOOK / "site", out, doctrees, "html", settings, status=None, warningiserror=True)
+        app.build(force_all=True)
     if app.statuscode:
         sys.exit(app.statuscode)
     say(f"{language}: {len(names)} pages in {out.relative_to(ROOT)}")
