@@ -166,7 +166,8 @@ def off(values):
 with gf.intervene(model, {f"{reader}.heads": off}):
     by_hand = {quality: il_or_elle(source) for quality, source in sources.items()}
 
-print(f"without head {head} of {reader}:", by_hand)
+print(f"without head {head} of {reader}:")
+print({quality: round(margin, 2) for quality, margin in by_hand.items()})
 
 # %% [markdown]
 # ## The same from the library

@@ -69,5 +69,5 @@ def _explorer(step: dict[str, Any]) -> str:
     """Return a link to the explorer that shows a point or a panel."""
     if point := step.get("point"):
         state = quote(json.dumps({"name": point, "head": 0}, separators=(",", ":")), safe=":,")
-        return f"[{point}](../runs/demo/explorer.html#point={state}&stage=point)"
+        return f"[{point.replace('.', '.<wbr>')}](../runs/demo/explorer.html#point={state}&stage=point)"
     return f"[{panel}](../runs/demo/explorer.html#panel={panel})" if (panel := step.get("panel")) else "–"
