@@ -152,7 +152,7 @@ def source_page(file: str) -> str:
     html = highlight(code, PythonLexer(), HtmlFormatter(linenos="inline", linespans="line", wrapcode=True))
     for name, (first, _) in definitions(file).items():
         html = html.replace(f'<span id="line-{first}">', f'<span id="{name}"></span><span id="line-{first}">', 1)
-    return f"---\norphan: true\n---\n\n# {file.removeprefix('src/')}\n\n```{{raw}} html\n{html}\n```\n"
+    return f"---\norphan: true\nnosearch: true\n---\n\n# {file.removeprefix('src/')}\n\n```{{raw}} html\n{html}\n```\n"
 
 
 def definitions(file: str) -> dict[str, tuple[int, int]]:

@@ -78,7 +78,8 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"(fill|stroke): #000000\b", r"\1: currentColor", svg)
-    svg = re.sub(r"font: ([^;]*?)'[^;]*", r"font: \1system-ui, sans-serif", svg)
+    svg = re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", svg)
+    svg = svg.replace(' target="_blank"', "")
     # Ids count for the whole page, on which another picture may have the same ones.
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
     prefix = f"gf{crc32(svg.encode()):x}-"
