@@ -16,7 +16,8 @@ _RUN = re.compile(r"[\u3400-\u9fff]+")
 class Runs(SearchChinese):
     """Chinese without a dictionary."""
 
-    language_name = "English"  # whose stemmer the page uses for Latin words; Sphinx 9.0 would name one that is not there
+    # Whose stemmer the page uses for Latin words; Sphinx 9.0 would name one that is not there.
+    language_name = "English"
 
     def split(self, input: str) -> list[str]:
         """Return the words of a text: Latin ones, runs of Chinese characters, and the pairs in them."""
