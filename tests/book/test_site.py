@@ -69,6 +69,14 @@ def test_a_page_does_not_scroll_sideways_and_its_pictures_have_words(visited, na
     assert page.evaluate("[...document.querySelectorAll('svg[role=img]')].every((one) => one.ariaLabel.length > 10)")
 
 
+def test_no_width_of_the_screen_makes_a_page_scroll_sideways(visited):
+    visit, _ = visited
+    page = visit("errata.html")
+    for width in (360, 700, 1000, 1152, 1310, 1330, 1552, 1600, 1792, 2000):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize(
     ("search", "chapter"),
     [("search.html?q=sinusoids", "positions.html"), ("zh/search.html?q=注意力", "attention.html")],
