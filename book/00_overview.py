@@ -87,8 +87,10 @@ pictures.flow(boxes, arrows, alt="The Transformer: encoder on the left, decoder 
 # | [Real corpora](14_corpora.py) | What changes with a corpus of your own? |
 #
 # Then the [experiments](experiments/pronoun.py), the [errata](errata.py) (mistakes that many tutorials make, each shown
-# failing and put right), and the reading maps for those who come from [a tutorial](maps/encoder_notebook.toml) or from
-# [the paper](maps/paper.toml).
+# failing and put right), and the reading maps for those who come from [the paper](maps/paper.toml), from a notebook that
+# builds [the encoder line by line](maps/encoder_notebook.toml), from a tour of
+# [the whole model with pictures](maps/whole_model.toml), from code with [a class per step](maps/step_by_step.toml), from
+# [short posts](maps/posts.toml) about single steps, or from [the intuitions](maps/intuitions.toml).
 
 # %% [markdown]
 # ## How to read it

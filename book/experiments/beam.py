@@ -133,10 +133,10 @@ round(translation.log_prob, 2), round(translation.score, 2)
 #
 # ## The experiment
 #
-# [measure/beam.py](measure/beam.py) translates 300 sentences of each of four splits with beams of 1, 2, 4, 8, 16 and
-# 32, and with $\alpha = 0$ and $0.6$: "test", "unseen-combinations" (combinations of words that training lacks),
-# "coreference" (what "it" is, and the two nouns differ in gender) and "longer". Three models like the demo's
-# (*demo*), and three that were trained for a third of the time and are less sure (*short*; "test" and "longer" only).
+# [measure/beam.py](measure/beam.py) translates four whole splits with beams of 1, 2, 4, 8, 16 and 32, and with
+# $\alpha = 0$ and $0.6$: "test", "unseen-combinations" (combinations of words that training lacks), "coreference" (what
+# "it" is) and "longer". Three models like the demo's (*demo*), and three that were trained for a third of the time and
+# are less sure (*short*; "test" and "longer" only).
 # The price of a search is counted in *expansions*: how many hypotheses the model had to go on with by one token, for
 # one sentence.
 

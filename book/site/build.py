@@ -128,4 +128,7 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (RuntimeError, ValueError) as error:  # a cell that fails, a translation that is out of date
+        sys.exit(str(error))

@@ -32,9 +32,8 @@ class Map:
         return self.data["steps"]
 
 
-MAPS = {
-    path.stem: Map(tomllib.loads(path.read_text(encoding="utf-8"))) for path in sorted((BOOK / "maps").glob("*.toml"))
-}
+ORDER = ("paper", "encoder_notebook", "whole_model", "step_by_step", "posts", "intuitions")
+MAPS = {name: Map(tomllib.loads((BOOK / "maps" / f"{name}.toml").read_text(encoding="utf-8"))) for name in ORDER}
 
 
 def map_page(name: str, names: set[str], language: str) -> tuple[str, set[str]]:
