@@ -32,39 +32,98 @@
 # right reads the words that were written so far, looks at the memory, and gives a probability to each word that could
 # come next. Look for the one arrow that leads from the left to the right: it is all that the decoder learns of the
 # source. The boxes from the first attention to the last add & norm are one layer; the paper stacks six of them on
-# each side. What the words in the boxes mean, the chapters explain: click a box, and it leads to its chapter.
+# each side. What the words in the boxes mean, the chapters explain: click one, and it leads to its chapter. *code* leads
+# to the lines that compute it, and *numbers* to its values in the explorer.
 
 # %% tags=["hide-input"]
 from glassformer import pictures
 from glassformer.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, Box
 
+
+def box(text, column, row, colour, chapter, code, step, width=1.5):
+    """A box that leads to its chapter, to the lines of the library, and to its numbers in the explorer."""
+    look = step if "=" in step else f"stage=point&point=%7B%22name%22:%22{step}%22,%22head%22:0%7D"
+    more = {"code": f"../src/glassformer/{code}", "numbers": f"../runs/demo/explorer.html#{look}"}
+    return Box(text, column, row, colour, chapter, width, more)
+
+
+residual, embedding = "model/residual.py#Residual.forward", "model/embedding.py#InputEmbedding.forward"
+attention, network = "model/attention.py#MultiHeadAttention", "model/feed_forward.py#FeedForward"
 boxes = {
-    "source": Box("source words", 0, 0, GREY, "01_embeddings.py"),
-    "source embedding": Box("embedding × √d_model", 0, 1, GREEN, "01_embeddings.py", 1.3),
-    "source positions": Box("+ positions", 0, 2, GREEN, "02_positions.py"),
-    "encoder attention": Box("self-attention\n(several heads)", 0, 3.2, ORANGE, "04_heads.py", 1.3),
-    "encoder norm 1": Box("add & norm", 0, 4.2, PURPLE, "06_residual.py"),
-    "encoder network": Box("feed-forward", 0, 5.2, BLUE, "07_feed_forward.py"),
-    "encoder norm 2": Box("add & norm", 0, 6.2, PURPLE, "06_residual.py"),
-    "memory": Box("memory", 0, 7.4, GREY, "08_encoder.py"),
-    "target": Box("target words so far", 2, 2.2, GREY, "09_decoder.py", 1.2),
-    "target embedding": Box("embedding × √d_model", 2, 3.2, GREEN, "01_embeddings.py", 1.3),
-    "target positions": Box("+ positions", 2, 4.2, GREEN, "02_positions.py"),
-    "decoder attention": Box("masked\nself-attention", 2, 5.4, ORANGE, "05_masks.py", 1.3),
-    "decoder norm 1": Box("add & norm", 2, 6.4, PURPLE, "06_residual.py"),
-    "cross": Box("cross-attention", 2, 7.4, ORANGE, "09_decoder.py", 1.3),
-    "decoder norm 2": Box("add & norm", 2, 8.4, PURPLE, "06_residual.py"),
-    "decoder network": Box("feed-forward", 2, 9.4, BLUE, "07_feed_forward.py"),
-    "decoder norm 3": Box("add & norm", 2, 10.4, PURPLE, "06_residual.py"),
-    "output": Box("linear → softmax", 2, 11.6, GREY, "10_output.py", 1.3),
-    "next": Box("probability of each next word", 2, 12.6, GREY, "12_decoding.py", 1.6),
+    "source": box("source words", 0, 0, GREY, "01_embeddings.py", "text/words.py", "panel=numbers"),
+    "source embedding": box("embedding × √d_model", 0, 1, GREEN, "01_embeddings.py", embedding, "source.embedding"),
+    "source positions": box(
+        "+ positions", 0, 2, GREEN, "02_positions.py", "model/positions.py#sinusoids", "source.positions"
+    ),
+    "encoder attention": box(
+        "self-attention in several heads",
+        0,
+        3.2,
+        ORANGE,
+        "04_heads.py",
+        attention,
+        "encoder.layers.0.self_attention.weights",
+    ),
+    "encoder norm 1": box(
+        "add & norm", 0, 4.2, PURPLE, "06_residual.py", residual, "encoder.layers.0.self_attention.added"
+    ),
+    "encoder network": box(
+        "feed-forward", 0, 5.2, BLUE, "07_feed_forward.py", network, "encoder.layers.0.feed_forward.hidden"
+    ),
+    "encoder norm 2": box(
+        "add & norm", 0, 6.2, PURPLE, "06_residual.py", residual, "encoder.layers.0.feed_forward.added"
+    ),
+    "memory": box("memory", 0, 7.4, GREY, "08_encoder.py", "model/encoder.py#Encoder", "encoder.output"),
+    "target": box("target words so far", 2, 2.2, GREY, "09_decoder.py", "model/decoder.py#Decoder", "panel=numbers"),
+    "target embedding": box("embedding × √d_model", 2, 3.2, GREEN, "01_embeddings.py", embedding, "target.embedding"),
+    "target positions": box(
+        "+ positions", 2, 4.2, GREEN, "02_positions.py", "model/positions.py#sinusoids", "target.positions"
+    ),
+    "decoder attention": box(
+        "masked self-attention",
+        2,
+        5.4,
+        ORANGE,
+        "05_masks.py",
+        "model/masks.py#target_mask",
+        "decoder.layers.0.self_attention.weights",
+    ),
+    "decoder norm 1": box(
+        "add & norm", 2, 6.4, PURPLE, "06_residual.py", residual, "decoder.layers.0.self_attention.added"
+    ),
+    "cross": box(
+        "cross-attention",
+        2,
+        7.4,
+        ORANGE,
+        "09_decoder.py",
+        "model/decoder.py#DecoderLayer",
+        "decoder.layers.0.cross_attention.weights",
+    ),
+    "decoder norm 2": box(
+        "add & norm", 2, 8.4, PURPLE, "06_residual.py", residual, "decoder.layers.0.cross_attention.added"
+    ),
+    "decoder network": box(
+        "feed-forward", 2, 9.4, BLUE, "07_feed_forward.py", network, "decoder.layers.0.feed_forward.hidden"
+    ),
+    "decoder norm 3": box(
+        "add & norm", 2, 10.4, PURPLE, "06_residual.py", residual, "decoder.layers.0.feed_forward.added"
+    ),
+    "output": box(
+        "linear → softmax", 2, 11.6, GREY, "10_output.py", "model/transformer.py#Transformer.logits", "logits"
+    ),
+    "next": box(
+        "probability of each next word", 2, 12.6, GREY, "12_decoding.py", "decoding/greedy.py#greedy", "panel=beam", 1.7
+    ),
 }
 encoder = ["source", "source embedding", "source positions", "encoder attention", "encoder norm 1", "encoder network"]
 encoder += ["encoder norm 2", "memory"]
 decoder = ["target", "target embedding", "target positions", "decoder attention", "decoder norm 1", "cross"]
 decoder += ["decoder norm 2", "decoder network", "decoder norm 3", "output", "next"]
 arrows = [*zip(encoder, encoder[1:]), *zip(decoder, decoder[1:]), ("memory", "cross", "key, value")]
-pictures.flow(boxes, arrows, alt="The Transformer: encoder on the left, decoder on the right, the memory between them")
+pictures.flow(
+    boxes, arrows, row=0.72, alt="The Transformer: encoder on the left, decoder on the right, the memory between them"
+)
 
 # %% [markdown]
 # ## The chapters

@@ -70,6 +70,7 @@ def test_lines_are_those_of_the_query_and_as_thick_as_the_weight():
 
 def test_boxes_lead_to_their_chapters():
     assert 'href="x.py"' in DRAWN["flow"].svg
+    assert 'href="y.py"' in DRAWN["flow"].svg
     assert "target=" not in DRAWN["flow"].svg
 
 

@@ -4,7 +4,7 @@ Values may be tensors, arrays or nested lists.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -210,6 +210,8 @@ class Box:
     """Where a click leads: a chapter such as "03_attention.py"."""
     width: float = 1.0
     """In columns."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Words of a second line, and where each of them leads."""
 
 
 def flow(
@@ -281,7 +283,11 @@ def _box(axes: Any, box: Box) -> Any:
         url=box.link or None,
     )
     axes.add_patch(patch)
-    axes.text(box.column, box.row, box.text, ha="center", va="center", fontsize=9, url=box.link or None)
+    lift = 0.12 if box.more else 0.0
+    axes.text(box.column, box.row + lift, box.text, ha="center", va="center", fontsize=9, url=box.link or None)
+    for place, (word, link) in enumerate(box.more.items()):
+        aside = (place - (len(box.more) - 1) / 2) * 0.36
+        axes.text(box.column + aside, box.row - 0.14, word, ha="center", va="center", fontsize=7.5, url=link)
     return patch
 
 
