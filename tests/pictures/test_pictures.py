@@ -25,7 +25,7 @@ def drawn() -> dict[str, pictures.Picture]:
         ),
         "bars": pictures.bars({"a": (1.0, 0.5), "b": -2.0}, points={"a": [0.5, 1.5]}, x_label="x", alt="bars"),
         "flow": pictures.flow(
-            {"a": pictures.Box("a", 0, 0, link="x.py"), "b": pictures.Box("b", 1, 1)},
+            {"a": pictures.Box("a", 0, 0, link="x.py", more={"code": "y.py"}), "b": pictures.Box("b", 1, 1)},
             [("a", "b", "(2, 3)")],
             alt="flow",
         ),
