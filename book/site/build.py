@@ -59,7 +59,7 @@ def main() -> None:
     if problems := broken_links(out):
         sys.exit("\n".join(problems))
     rmtree(SITE, ignore_errors=True)
-    copytree(out, SITE, ignore=ignore_patterns(".buildinfo", "objects.inv"))
+    copytree(out, SITE, ignore=ignore_patterns(".buildinfo", "objects.inv", "_sources", "jupyter_execute"))
     say(f"the site: {SITE.relative_to(ROOT)}")
 
 
