@@ -46,6 +46,8 @@ def learn(
         return
     page = _page(chapter or "index", names, SITE / "zh" if chinese else SITE)
     with _server(port) as server:
+        if port is None and server.server_port != DEFAULT_PORT:
+            typer.echo(f"port {DEFAULT_PORT} is in use, so this one is at {server.server_port}", err=True)
         address = f"http://{ADDRESS}:{server.server_port}/{page}"
         serve_until_interrupted(server, "the book", address, browser=browser)
 
