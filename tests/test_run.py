@@ -525,3 +525,30 @@ def test_with_a_decoder_that_sees_the_future_the_copy_task_is_not_learned(tmp_pa
     assert exact_on_the_test_split(tmp_path / "run") < 5
     losses = [line["loss"] for line in metrics(tmp_path / "run") if line["type"] == "validation"]
     assert losses[-1] < 0.2  # it only looked as if: each token was copied from the input that it was to predict
+
+
+def test_a_model_trains_and_is_validated_with_what_is_changed_in_it_and_only_there(make_configuration):
+    """Scores that weigh nothing while training: no gradient ever reaches a query, so that its weights stay as drawn."""
+    seen = []
+
+    def change(model):
+        seen.append(model)
+        return gf.intervene(model, {"*.scores": torch.zeros_like})
+
+    train(make_configuration("plain"))
+    train(make_configuration("changed"), change=change)
+    [model] = seen
+    torch.manual_seed(make_configuration().run.seed)
+    drawn = gf.Transformer(model.config).state_dict()
+    for name in ("encoder.layers.0.self_attention", "decoder.layers.0.cross_attention"):
+        rows = slice(model.config.heads * model.config.d_k)  # W_Q stands first
+        weight = f"{name}.input_projection.weight"
+        plain, changed = (
+            Translator.load(make_configuration(run).run.directory).model.state_dict()[weight][rows]
+            for run in ("plain", "changed")
+        )
+        assert torch.equal(changed, drawn[weight][rows])
+        assert not torch.equal(plain, drawn[weight][rows])
+    with gf.record(model.eval(), "*.scores") as trace:
+        model(torch.tensor([[4, 5, 2]]), torch.tensor([[1, 4]]))
+    assert all(bool(scores.any()) for scores in trace.values())
