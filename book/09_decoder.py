@@ -547,7 +547,7 @@ pictures.heat_map(
     cross[1].mean(0),
     [f"→ {word}" for word in french],
     english,
-    alt="Cross-attention of the second layer, mean over heads, 18 French by 17 English tokens. The dark cells "
+    alt="Cross-attention of the second layer, mean over heads, 18 French by 17 English tokens. The strong cells "
     "follow the diagonal; chat looks at cat and noir at black, which stand in the opposite order, "
     "and so do chien and marron.",
 )

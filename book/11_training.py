@@ -362,7 +362,7 @@ pictures.curves(
 # %% [markdown]
 # ### What the cross-attention has learnt
 #
-# Each row is a symbol that is about to be written, each column a symbol of the source, and the darker the cell, the
+# Each row is a symbol that is about to be written, each column a symbol of the source, and the stronger the cell, the
 # more the decoder looks there (the mean over the four heads). Move the slider: at first it looks everywhere alike.
 # Then a diagonal appears: to write the fourth symbol, look at the fourth. Nobody told the model so.
 
@@ -852,7 +852,7 @@ pictures.heat_map(
     [str(place) for place in range(10)],
     numbers="",
     limit=1.0,
-    alt="Cross-attention of a model that reverses, by position, mean over 200 sequences and 4 heads: the dark cells run "
+    alt="Cross-attention of a model that reverses, by position, mean over 200 sequences and 4 heads: the strong cells run "
     "along the other diagonal.",
 )
 

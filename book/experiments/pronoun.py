@@ -106,8 +106,8 @@ assert il_or_elle(sources["tired"]) > 0 > il_or_elle(sources["wide"])
 # "wide".
 #
 # Now look at the encoder, where the famous lines should be: the weights with which "it" looks at the other words, in
-# each of the sixteen heads of the encoder's two layers. Dark cells are large weights; each row sums to 1. Is there a
-# row that is dark at "animal"?
+# each of the sixteen heads of the encoder's two layers. Strong cells are large weights; each row sums to 1. Is there a
+# row that is strong at "animal"?
 
 # %% tags=["hide-input"]
 words = [*bundle.source_tokenizer.tokens(encode(tired.source)), "<eos>"]
@@ -139,12 +139,12 @@ pictures.heat_map(
     words,
     numbers="",
     limit=1,
-    alt="The weights of the sixteen heads of cross-attention as the pronoun is about to be written. Some rows are dark "
+    alt="The weights of the sixteen heads of cross-attention as the pronoun is about to be written. Some rows are strong "
     "at the adjective, some at the nouns.",
 )
 
 # %% [markdown]
-# Look for rows that are dark at "tired": they read *what is said*. Look for rows that are dark at "animal" or
+# Look for rows that are strong at "tired": they read *what is said*. Look for rows that are strong at "animal" or
 # "street". Few heads look at "it", the word that is being translated.
 #
 # Weights show where a head looks. They do not show whether anybody needs what it sees. So switch a head off: at the

@@ -33,7 +33,7 @@ def heat_map(
     limit: float | None = None,
     width: float | None = None,
 ) -> Picture:
-    """Return a matrix as colours: the larger the darker, blue above 0 and orange below; NaN stays empty.
+    """Return a matrix as colours: the larger the stronger, blue above 0 and orange below; NaN stays empty.
 
     `numbers` is a format such as ".2f" in which the values are written into the cells; without one, small matrices get
     two decimals and large ones none. `limit` is the value that has the full colour (default: the largest magnitude).
