@@ -552,3 +552,14 @@ def test_a_model_trains_and_is_validated_with_what_is_changed_in_it_and_only_the
     with gf.record(model.eval(), "*.scores") as trace:
         model(torch.tensor([[4, 5, 2]]), torch.tensor([[1, 4]]))
     assert all(bool(scores.any()) for scores in trace.values())
+
+
+def test_the_mean_of_checkpoints_and_the_best_weights_are_compared_with_the_same_change(make_configuration):
+    changed = []
+
+    def change(model):
+        changed.append(model)
+        return gf.intervene(model, {"*.scores": torch.zeros_like})
+
+    train(make_configuration("run", "training.average=2"), change=change)
+    assert len({id(model) for model in changed}) == 3  # the one that trains, the best so far, the mean

@@ -194,7 +194,7 @@ def training_run(
                 snapshots.save(model, report.step)
             ended = isinstance(report, EndReport) and report.reason != "stopped"
             if ended and settings.average and not log.has_average(report.step):
-                averaged = _average_if_better(bundle, checkpoints, valid_examples, metric)
+                averaged = _average_if_better(bundle, checkpoints, valid_examples, metric, change)
                 log.write(averaged, report.step)
                 yield averaged
             log.write(report, report.step)
@@ -404,15 +404,22 @@ def _metric(bundle: Bundle, valid: Pairs) -> Callable[[Transformer], Measured] |
 
 
 def _average_if_better(
-    bundle: Bundle, checkpoints: Checkpoints, valid: Examples, metric: Callable[[Transformer], Measured] | None
+    bundle: Bundle,
+    checkpoints: Checkpoints,
+    valid: Examples,
+    metric: Callable[[Transformer], Measured] | None,
+    change: Change,
 ) -> AverageReport:
     settings = bundle.configuration.training
     paths = checkpoints.paths()[-settings.average :]
     best, mean = bundle.model(), Transformer(bundle.model_config).eval()
     put_weights(mean, average_weights(paths), f"the mean of {len(paths)} checkpoints")
-    (old_loss, old_measured), (loss, measured) = (
-        (validation_loss(model, valid, settings.batch_tokens), metric and metric(model)) for model in (best, mean)
-    )
+
+    def validated(model: Transformer) -> tuple[float, Measured | None]:
+        with change(model):
+            return validation_loss(model, valid, settings.batch_tokens), metric and metric(model)
+
+    (old_loss, old_measured), (loss, measured) = validated(best), validated(mean)
     kept = badness(loss, measured, settings) < badness(old_loss, old_measured, settings)
     if kept:
         save_weights(mean, bundle.folder / WEIGHTS)
