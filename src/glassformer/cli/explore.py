@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import RunFolder
-from glassformer.cli.serving import serve_until_interrupted
+from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -77,6 +77,5 @@ def _serve(translator: "Translator", text: str, port: int | None, *, browser: bo
     from glassformer.explorer.server import DEFAULT_PORT, serve
 
     with serve(translator, text, port) as server:
-        if port is None and server.server_port != DEFAULT_PORT:
-            typer.echo(f"port {DEFAULT_PORT} is in use, so this one is at {server.server_port}", err=True)
+        say_if_elsewhere(server, DEFAULT_PORT if port is None else None)
         serve_until_interrupted(server, f"explorer of {translator.bundle.folder}", server.url, browser=browser)

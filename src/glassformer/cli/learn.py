@@ -1,19 +1,18 @@
 """`glassformer learn`: the book in the browser, without a network."""
 
-import subprocess
+import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.serving import serve_until_interrupted
+from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, MissingDependencyError, nearest
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
 
 __all__ = ["learn"]
 
@@ -46,8 +45,7 @@ def learn(
         return
     page = _page(chapter or "index", names, SITE / "zh" if chinese else SITE)
     with _server(port) as server:
-        if port is None and server.server_port != DEFAULT_PORT:
-            typer.echo(f"port {DEFAULT_PORT} is in use, so this one is at {server.server_port}", err=True)
+        say_if_elsewhere(server, DEFAULT_PORT if port is None else None)
         address = f"http://{ADDRESS}:{server.server_port}/{page}"
         serve_until_interrupted(server, "the book", address, browser=browser)
 
@@ -67,6 +65,8 @@ def _build() -> None:
         raise ConfigError(
             "the book is not built yet, and it looks into the demo's model: run `make book`, which makes both"
         )
+    import subprocess
+
     typer.echo("the book is not built yet: executing its chapters and building it takes some minutes", err=True)
     if subprocess.run([sys.executable, str(BUILDER)], check=False).returncode:
         raise ConfigError("the book could not be built; what went wrong stands above")
@@ -74,8 +74,6 @@ def _build() -> None:
 
 def _chapters(site: Path) -> list[str]:
     """Return the names of the chapters, in the order of the table of contents of the first page."""
-    import re
-
     text = (site / "index.html").read_text(encoding="utf-8")
     found = re.findall(r'class="reference internal" href="([\w/]+)\.html"', text)
     return [name for name in dict.fromkeys(["index", *found]) if name not in _NO_CHAPTERS and "source/" not in name]
@@ -95,27 +93,23 @@ def _page(chapter: str, names: list[str], site: Path) -> str:
     return path.relative_to(SITE).as_posix()
 
 
-class _Handler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal is the user's."""
-
-
-@contextmanager
-def _server(port: int | None) -> Iterator[ThreadingHTTPServer]:
-    """Serve the site to this machine alone.
+def _server(port: int | None) -> "ThreadingHTTPServer":
+    """Return a server of the site that listens already, to this machine alone.
 
     Raises:
         ConfigError: the port is not free.
     """
-    handler = partial(_Handler, directory=str(SITE))
-    for candidate in (DEFAULT_PORT, 0) if port is None else (port,):
-        try:
-            server = ThreadingHTTPServer((ADDRESS, candidate), handler)
-            break
-        except OSError as error:
-            if port is not None:
-                raise ConfigError(
-                    f"port {port} cannot be used ({error.strerror}): choose another, or 0 for any"
-                ) from error
-    with server:
-        yield server
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: the terminal is the user's."""
+
+    handler = partial(Quiet, directory=str(SITE))
+    try:
+        return ThreadingHTTPServer((ADDRESS, DEFAULT_PORT if port is None else port), handler)
+    except OSError as error:
+        if port is None:
+            return ThreadingHTTPServer((ADDRESS, 0), handler)
+        raise ConfigError(f"port {port} cannot be used ({error.strerror}): choose another, or 0 for any") from error

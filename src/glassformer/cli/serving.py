@@ -2,16 +2,26 @@
 
 import os
 import sys
-import webbrowser
-from socketserver import BaseServer
+from typing import TYPE_CHECKING
 
 import typer
 
-__all__ = ["serve_until_interrupted"]
+if TYPE_CHECKING:
+    from http.server import HTTPServer
+
+__all__ = ["say_if_elsewhere", "serve_until_interrupted"]
 
 
-def serve_until_interrupted(server: BaseServer, what: str, url: str, *, browser: bool) -> None:
+def say_if_elsewhere(server: "HTTPServer", usual: int | None) -> None:
+    """Say on stderr that a server is not at its usual port; None: no port is, the user chose one."""
+    if usual is not None and server.server_port != usual:
+        typer.echo(f"port {usual} is in use, so this one is at {server.server_port}", err=True)
+
+
+def serve_until_interrupted(server: "HTTPServer", what: str, url: str, *, browser: bool) -> None:
     """Print what is served where, open it if somebody can see it, and serve until Ctrl-C."""
+    import webbrowser
+
     typer.echo(f"{what}: {url}  (Ctrl-C ends it)")
     sys.stdout.flush()
     if browser and _has_display():
