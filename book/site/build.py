@@ -35,14 +35,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names such as attention or experiments/beam")
     parser.add_argument("--again", action="store_true", help="execute all chapters again")
-    only, again = vars(parser.parse_args()).values()
+    asked = parser.parse_args()
+    only = asked.only
     if not (DEMO / "model.safetensors").exists():
         sys.exit(f"{DEMO} is not there, and the book looks into its model: run `make demo` first")
     if unknown := set(only or ()) - {chapter.name for chapter in CHAPTERS}:
         sys.exit(f"no chapter is called {', '.join(unknown)}; there are {', '.join(one.name for one in CHAPTERS)}")
     chosen = [chapter for chapter in CHAPTERS if not only or chapter.name in only]
     out = BUILD / "-".join(["site", *(name.replace("/", "-") for name in only or ())])
-    notebooks = execute_all(chosen, again)
+    notebooks = execute_all(chosen, asked.again)
     rmtree(out, ignore_errors=True)
     for language, folder in LANGUAGES.items():
         pages = {

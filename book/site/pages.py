@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import nbformat
 from chapters import BOOK, CHAPTERS, Chapter, page_name
+from docutils.nodes import make_id
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -80,8 +81,6 @@ def _count(text: str) -> int:
 
 def slug(heading: str) -> str:
     """Return the anchor that Sphinx gives a heading."""
-    from docutils.nodes import make_id
-
     return make_id(re.sub(r"[`*_$]", "", heading))
 
 
@@ -118,7 +117,8 @@ def with_links(text: str, address: Callable[[str], str]) -> str:
 def addresses(folder: Path, page: str, names: set[str], language: str, files: set[str]) -> Callable[[str], str]:
     """Return what turns an address as it stands in a file of that folder into that of the site, seen from a page.
 
-    Python files that are met, of the library and the experiments' commands, are added to `files`. What is neither a chapter, nor the library, nor the explorer stays.
+    Python files that are met, of the library and the experiments' commands, are added to `files`. What is neither of
+    them, nor a chapter, a map or the explorer, stays.
     """
     top = "../" * page.count("/")
     english = top if language == "en" else f"../{top}"
@@ -161,20 +161,16 @@ def definitions(file: str) -> dict[str, tuple[int, int]]:
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                lines[prefix + node.name] = node.lineno, node.end_lineno or node.lineno
+            match node:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                    names = [name]
+                case ast.Assign(targets=targets):
+                    names = [target.id for target in targets if isinstance(target, ast.Name)]
+                case _:
+                    names = []
+            lines.update((prefix + name, (node.lineno, node.end_lineno or node.lineno)) for name in names)
             if isinstance(node, ast.ClassDef):
                 visit(node.body, f"{prefix}{node.name}.")
-            targets = (
-                node.targets
-                if isinstance(node, ast.Assign)
-                else [node.target]
-                if isinstance(node, ast.AnnAssign)
-                else []
-            )
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    lines[prefix + target.id] = node.lineno, node.end_lineno or node.lineno
 
     visit(ast.parse((ROOT / file).read_text(encoding="utf-8")).body, "")
     return lines

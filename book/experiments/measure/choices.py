@@ -10,6 +10,8 @@ from torch import Tensor
 
 import glassformer as gf
 from glassformer.decoding.transformer_step import padded
+from glassformer.inspection import edits, heads_of
+from glassformer.inspection.edits import HeadSet
 from glassformer.model.taps import Edit
 from glassformer.tasks import Example, english_french
 from glassformer.tasks.ambiguous import AMBIGUOUS
@@ -53,12 +55,12 @@ class Choices:
         )
 
     @torch.no_grad()
-    def margins(self, edits: Mapping[str, Edit] | None = None) -> Tensor:
-        """Return log p(right word) − log p(wrong word) of each sentence, in nats, under edits."""
-        edits = edits or {}
-        with gf.intervene(self.model, edits):
+    def margins(self, changes: Mapping[str, Edit] | None = None) -> Tensor:
+        """Return log p(right word) − log p(wrong word) of each sentence, in nats, under these edits."""
+        changes = changes or {}
+        with gf.intervene(self.model, changes):
             # Without edits of its own, it may be that of somebody who calls this under an intervention in the encoder.
-            same = edits and all(name.startswith(("decoder.", "target.")) for name in edits)
+            same = changes and all(name.startswith(("decoder.", "target.")) for name in changes)
             memory = self.memory if same else self.model.encode(self.source)
             logits = self.model.decode(self.target, memory, self.source)
         row = logits[torch.arange(len(logits)), self.last]
@@ -97,15 +99,10 @@ def _cells(ids: Tensor, places: Sequence[Mapping[str, tuple[int, ...]]], roles: 
     return cells
 
 
-def attentions(model: gf.Transformer, *ends: str) -> list[str]:
+def attentions(model: gf.Transformer, *ends: HeadSet) -> list[str]:
     """Return the names of attentions: those of "encoder", "decoder" (masked self-attention) or "cross"."""
-    tests = {
-        "encoder": lambda name: name.startswith("encoder."),
-        "decoder": lambda name: name.startswith("decoder.") and ".self_" in name,
-        "cross": lambda name: ".cross_" in name,
-    }
-    names = [name.removesuffix(".scores") for name in gf.points(model) if name.endswith("attention.scores")]
-    return [name for name in names if any(tests[end](name) for end in ends)]
+    wanted = {name for end in ends for name, _ in heads_of(model, end)}
+    return [name for name in edits.attentions(model) if name in wanted]
 
 
 def hidden(names: Iterable[str], keys: Tensor) -> dict[str, Edit]:

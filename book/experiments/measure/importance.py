@@ -225,9 +225,12 @@ def sharpness(model: gf.Transformer, given: Sequence[Any]) -> tuple[dict[str, li
             name = point.removesuffix(".weights")
             largest.setdefault(name, []).append(weights[0].amax(-1))
             entropy.setdefault(name, []).append(torch.special.entr(weights[0]).sum(-1))
-    return tuple(  # type: ignore[return-value]
-        {name: torch.cat(some, dim=-1).mean(-1).tolist() for name, some in both.items()} for both in (largest, entropy)
-    )
+    return _means(largest), _means(entropy)
+
+
+def _means(rows: dict[str, list[Tensor]]) -> dict[str, list[float]]:
+    """Return the mean over all rows, of every sentence, for each head."""
+    return {name: torch.cat(some, dim=-1).mean(-1).tolist() for name, some in rows.items()}
 
 
 def ranks_of_heads(heads: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -1,5 +1,6 @@
 """How well models translate the splits of the built-in corpus: what several of the experiments ask."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import glassformer as gf
@@ -17,8 +18,8 @@ def splits(seed: int, limit: int | None = None) -> dict[str, list[Example]]:
 def pairs_of(examples: Sequence[Example], kind: str | None = None) -> list[Example]:
     """Return the examples of one kind whose partner in a minimal pair is there too."""
     chosen = [one for one in examples if kind in (None, one.kind)]
-    both = [one.pair for one in chosen]
-    return [one for one in chosen if both.count(one.pair) == 2]
+    members = Counter(one.pair for one in chosen)
+    return [one for one in chosen if members[one.pair] == 2]
 
 
 def quality(translator: gf.Translator, examples: dict[str, list[Example]]) -> dict[str, dict[str, float]]:

@@ -5,10 +5,13 @@ Values may be tensors, arrays or nested lists.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch
 from numpy.typing import NDArray
 
 from glassformer.errors import ShapeError
@@ -118,11 +121,8 @@ def attention_lines(
                     linewidth=6 * weight,
                     alpha=0.25 + 0.75 * weight,
                     solid_capstyle="round",
-                    label=names[head] if names is not None else None,
                 )
     if names is not None:
-        from matplotlib.lines import Line2D
-
         proxies = [Line2D([], [], color=PALETTE[head % len(PALETTE)], linewidth=4) for head in range(len(heads))]
         figure.legend(proxies, names, loc="outside lower center", ncols=min(4, len(names)), frameon=False, fontsize=9)
     axes.set(xlim=(0, 1), ylim=(-0.3, 1.3), title=title)
@@ -143,7 +143,7 @@ def curves(
 ) -> Picture:
     """Return lines: (x, y), or (x, y, spread) with a band of y ± spread, for each name. `log`: the y axis is."""
     figure, axes = canvas(width, height)
-    for colour, style, (name, (x, y, *spread)) in zip(_cycled(PALETTE), _cycled(_STYLES), series.items(), strict=False):
+    for colour, style, (name, (x, y, *spread)) in zip(cycle(PALETTE), cycle(_STYLES), series.items(), strict=False):
         xs, ys = _array(x, 1), _array(y, 1)
         axes.plot(xs, ys, style, color=colour, label=name, linewidth=1.8)
         if spread:
@@ -269,8 +269,6 @@ def flow(
 
 
 def _box(axes: Any, box: Box) -> Any:
-    from matplotlib.patches import FancyBboxPatch
-
     width, height = 0.86 * box.width, 0.56
     patch = FancyBboxPatch(
         (box.column - width / 2, box.row - height / 2),
@@ -293,10 +291,6 @@ def _box(axes: Any, box: Box) -> Any:
 
 _STYLES = ("-", "--", "-.", ":", "-", "--")
 """Beside the colours, for those who cannot tell them apart."""
-
-
-def _cycled(values: Sequence[str]) -> Sequence[str]:
-    return tuple(values) * 8
 
 
 def _array(values: Values, *dimensions: int) -> NDArray[np.float64]:
