@@ -193,7 +193,8 @@ def vectors(choices: Choices) -> dict[str, dict[str, float]]:
                 own, other = ((vector[member] - means[s]).norm().item() for s in (side, 1 - side))
                 hits.setdefault(kind, []).append(0.5 if abs(own - other) < 1e-9 else float(own < other))
         found[point] = {kind: 100 * sum(each) / len(each) for kind, each in hits.items()}
-        found[point]["all"] = sum(found[point].values()) / len(found[point])
+        if found[point]:  # with a small --limit, no sense may have another pair to be compared with
+            found[point]["all"] = sum(found[point].values()) / len(found[point])
     return found
 
 
