@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam
+BENCHMARKS := training decoding quality precision growth startup
 # The build of PyTorch: where the package index has several, PIP_EXTRA_INDEX_URL chooses (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test quick check book experiments wheel format clean
+.PHONY: demo test quick check book experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show what it can do
 	$(BIN)/glassformer demo
@@ -32,6 +33,31 @@ runs/demo/explorer.html:
 
 experiments: .venv/developer ## measure everything that the book's experiments say, anew (some hours)
 	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done
+
+# Nothing else should run meanwhile. DATA=DIR names Multi30k's files, PEERS=DIR where the peers are (.peers unless given),
+# ANNOTATED=FILE the_annotated_transformer.py, RUN=DIR a trained run, ARGUMENTS further ones.
+bench-peers: .venv/installed ## give each peer of the benchmarks an environment of its own (about 6 GB)
+	$(BIN)/python -m benchmarks.peers.install
+
+bench-training: .venv/installed ## speed, memory and share of the machine's ceiling in training, beside the peers
+	$(BIN)/python -m benchmarks.training $(DATA:%=--data %) $(ANNOTATED:%=--annotated %) $(ARGUMENTS)
+
+bench-decoding bench-quality bench-precision: bench-%: .venv/installed ## sentences/s; minutes to a BLEU; bf16 beside fp32
+	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of Multi30k's files"; exit 1; }
+	$(BIN)/python -m benchmarks.$* --data $(DATA) $(ARGUMENTS)
+
+bench-growth: .venv/installed ## time and memory against length, batch, vocabulary, width, corpus
+	$(BIN)/python -m benchmarks.growth $(ARGUMENTS)
+
+bench-startup: .venv/installed ## how soon each command and a model are there
+	$(BIN)/python -m benchmarks.startup $(RUN:%=--run %) $(ARGUMENTS)
+
+bench-page: .venv/installed ## write docs/benchmarks.md from what was measured
+	$(BIN)/python -m benchmarks.page
+
+bench: bench-peers ## all of them, one after another (some hours), and the page
+	for benchmark in $(BENCHMARKS); do $(MAKE) bench-$$benchmark || exit; done
+	$(MAKE) bench-page
 
 wheel: book ## the package with the book in it, into dist/
 	$(BIN)/python -m hatchling build -t wheel

@@ -1,4 +1,4 @@
-"""How fast the explorer is with long sentences and many heads: python benchmarks/explorer.py [--tokens 128].
+"""How fast the explorer is with long sentences and many heads: python -m benchmarks.explorer [--tokens 128].
 
 A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes as many. Measured in headless Chromium: the time
 from opening the file until all is computed and drawn; the time that a hover takes, from the event until everything that
@@ -58,7 +58,7 @@ PASSES = """async () => {
 def translator(folder: Path, tokens: int) -> Translator:
     """Return a random model of 6 + 6 layers of 8 heads whose vocabulary has so many words."""
     words = [f"w{number}" for number in range(tokens)]
-    sizes = {"d_model": 64, "heads": 8, "d_ff": 128, "encoder_layers": 6, "decoder_layers": 6}
+    sizes: dict[str, Any] = {"d_model": 64, "heads": 8, "d_ff": 128, "encoder_layers": 6, "decoder_layers": 6}
     sizes |= {"positions": "learned", "max_length": tokens}  # so the output ends after as many tokens
     configuration = from_dict(
         {

@@ -113,7 +113,14 @@ boxes = {
         "linear → softmax", 2, 11.6, GREY, "10_output.py", "model/transformer.py#Transformer.logits", "logits"
     ),
     "next": box(
-        "probability of each next word", 2, 12.6, GREY, "12_decoding.py", "decoding/greedy.py#greedy", "panel=beam", 1.7
+        "probability of each next word",
+        2,
+        12.6,
+        GREY,
+        "12_decoding.py",
+        "decoding/greedy_search.py#greedy",
+        "panel=beam",
+        1.7,
     ),
 }
 encoder = ["source", "source embedding", "source positions", "encoder attention", "encoder norm 1", "encoder network"]

@@ -483,7 +483,7 @@ at_once.shape  # (T, V): V is the size of the vocabulary
 # mistake, since it never computes earlier positions anew; `decoding` recomputes everything written so far at each step.
 
 # %%
-from glassformer.decoding.greedy import greedy
+from glassformer.decoding.greedy_search import greedy
 from glassformer.inspection import MISTAKES, Changes, decoding, plant
 from glassformer.tasks import english_french
 

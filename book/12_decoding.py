@@ -35,8 +35,9 @@ from glassformer import pictures
 from glassformer.bundle import put_weights, read_weights
 from glassformer.decoding import SearchTree, beam_search, greedy, length_penalty
 from glassformer.decoding.beam import search_tree
+from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.sampling import draw
-from glassformer.decoding.transformer_step import TransformerStep, max_length
+from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Sampling
 

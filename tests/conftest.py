@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say `from reference.attention import …`
+
+# In the background of a script this process ignores Ctrl-C, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run; `--hypothesis-profile=explore` looks for new ones. Our function-scoped fixtures hold a
 # default dtype and a random state, which examples may share.

@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import glassformer as gf
-from glassformer.bundle import Bundle, load_weights, save_weights, write_safely
+from glassformer.bundle import Bundle, load_weights, save_weights
 from glassformer.errors import CheckpointError, CheckpointVersionError
 from glassformer.recipes.toml import from_dict, model_config
+from glassformer.text.storage import write_safely
 from glassformer.text.tokenizer import train_tokenizers
 
 SOURCE = ["the black cat sleeps", "the dog sees a cat", "a dog sleeps"]
@@ -234,8 +235,8 @@ def test_a_configuration_that_contradicts_its_tokenizer_is_damaged(run):
 
 def test_a_run_of_a_newer_version_says_so(run):
     text = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(text.replace("format_version = 1", "format_version = 2"))
-    with pytest.raises(CheckpointVersionError, match="reads up to 1; upgrade it"):
+    (run / "config.toml").write_text(text.replace("format_version = 2", "format_version = 3"))
+    with pytest.raises(CheckpointVersionError, match="reads up to 2; upgrade it"):
         Bundle.load(run)
 
 

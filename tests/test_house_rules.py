@@ -1,6 +1,8 @@
 """The rules of this repository that a machine can check."""
 
 import ast
+import builtins
+import dis
 import doctest
 import re
 import subprocess
@@ -8,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -152,3 +155,28 @@ def test_the_drawn_tree_of_errors_is_the_real_one():
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, Exception)]
     assert drawn == {c.__name__: {base.__name__ for base in c.__bases__} for c in classes}
     assert all(issubclass(c, gf.GlassformerError) for c in classes)
+
+
+@each_file
+def test_every_global_name_that_code_reads_is_defined(file):
+    """The checkers' own rule is off: they would take the shapes in annotations ("B T D") for names."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    bound = {name for node in ast.walk(tree) for name in names_bound(node)}
+    known = bound | {*dir(builtins), "__annotations__", "__file__"}
+    assert globals_read(compile(tree, file, "exec")) <= known
+
+
+def names_bound(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [alias.asname or alias.name.split(".")[0] for alias in names]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
+            return [name]
+    return []
+
+
+def globals_read(code: CodeType) -> set[str]:
+    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(globals_read(const) for const in code.co_consts if isinstance(const, CodeType)))

@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer import translator as module
 from glassformer.bundle import Bundle
-from glassformer.decoding import length_penalty, transformer_step
+from glassformer.decoding import hypothesis, length_penalty, torch_engine
 from glassformer.errors import ConfigError, DecodingError, ShapeError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.batching import Examples
 from glassformer.text.tokenizer import train_tokenizers
-from glassformer.training import steps
+from glassformer.training import steps as training_steps
 from glassformer.translator import Sampling, Translator
 
 SOURCE_WORDS = ("the", "cat", "dog", "sees", "a", "big", "black", "house", "and", "river", "sleeps")
@@ -39,7 +38,7 @@ class Counting(gf.Transformer):
         return super().start(source)
 
 
-def save_run(folder, **model):
+def save_run(folder, *, seed=7, steps=200, source_words=SOURCE_WORDS, target_words=TARGET_WORDS, **model):
     """Write a run that has learned a little: word by word, and the length of the output."""
     values = {
         "data": {"source": "a.tsv", "max_length": model.get("max_length", 256)},
@@ -48,7 +47,7 @@ def save_run(folder, **model):
     }
     configuration = from_dict({**values, "decoding": {"beam_size": 3, "length_penalty": 0.8}})
     pairs = [(text, " ".join(TARGET_WORDS[SOURCE_WORDS.index(word)] for word in text.split())) for text in some(1000)]
-    source, target = train_tokenizers([" ".join(SOURCE_WORDS)], [" ".join(TARGET_WORDS)], configuration.tokenizer)
+    source, target = train_tokenizers([" ".join(source_words)], [" ".join(target_words)], configuration.tokenizer)
     config = model_config(configuration, len(source), len(target))
     bundle = Bundle(
         folder=folder,
@@ -57,11 +56,11 @@ def save_run(folder, **model):
         source_tokenizer=source,
         target_tokenizer=target,
     )
-    torch.manual_seed(7)
+    torch.manual_seed(seed)
     network = gf.Transformer(config)
     examples, _ = Examples.encode(pairs, source, target, max_length=config.max_length)
-    training = TrainingConfig(steps=200, batch_tokens=300, learning_rate=0.01, warmup=20)
-    for _ in steps(network, examples, training):
+    training = TrainingConfig(steps=steps, batch_tokens=300, learning_rate=0.01, warmup=20)
+    for _ in training_steps(network, examples, training):
         pass
     bundle.save(network)
 
@@ -151,7 +150,7 @@ def test_small_batches_give_what_large_ones_give(translator, monkeypatch):
     texts = some(23)
     expected = translator.translate(texts)
     for budget in (1, 40, 100):
-        monkeypatch.setattr(module, "BATCH_TOKENS", budget)
+        monkeypatch.setattr(torch_engine, "BATCH_TOKENS", budget)
         assert_all_same(translator.translate(texts), expected)
 
 
@@ -204,7 +203,7 @@ def test_a_source_may_be_as_long_as_is_said_with_its_eos(translator):
 
 
 def test_an_output_that_is_cut_says_so(translator, monkeypatch):
-    monkeypatch.setattr(transformer_step, "EXTRA_LENGTH", 0)
+    monkeypatch.setattr(hypothesis, "EXTRA_LENGTH", 0)
     text = max(some(23), key=lambda text: len(translator.translate([text])[0].tokens))
     [result] = translator.translate(["dog"], prefix="le")
     assert result.status == "max_length"
@@ -454,3 +453,97 @@ def test_samples_have_no_beam(translator, options):
 def test_impossible_options_are_named(translator, options, message):
     with pytest.raises(DecodingError, match=message):
         translator.translate(["the cat"], **options)
+
+
+# Ensembles
+
+
+@pytest.fixture(scope="module")
+def other_run(tmp_path_factory):
+    """Return the folder of a run of another size, seed and source vocabulary, which writes with the same tokens."""
+    folder = tmp_path_factory.mktemp("runs") / "other"
+    with torch.random.fork_rng(devices=[]):
+        save_run(folder, seed=11, steps=120, source_words=("aardvark", *SOURCE_WORDS), d_model=40)
+    return folder
+
+
+@pytest.fixture
+def ensemble(run, other_run):
+    """Return the translator of both."""
+    return Translator.load(run, other_run)
+
+
+def test_an_ensemble_of_a_model_and_itself_is_the_model(run, translator):
+    twice = Translator.load(run, run)
+    for options in ({}, {"beam_size": 1}, {"n_best": 3}, {"sampling": Sampling(seed=5)}, {"prefix": "le"}):
+        ours, theirs = twice.translate(some(7), **options), translator.translate(some(7), **options)
+        assert_all_same(ours, theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_all_same(one.alternatives, other.alternatives)
+
+
+def test_an_ensemble_is_neither_of_its_models(run, other_run, ensemble):
+    results = [each.translate(some(23)) for each in (ensemble, Translator.load(run), Translator.load(other_run))]
+    ours, first, second = ([one.log_prob for one in several] for several in results)
+    assert all(a != b for a, b in zip(ours, first, strict=True))
+    assert all(a != b for a, b in zip(ours, second, strict=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 2}, {"prefix": "le chat"}], ids=str)
+def test_a_translation_of_an_ensemble_has_the_mean_probability_of_its_models(run, other_run, ensemble, options):
+    members = Translator.load(run), Translator.load(other_run)
+    for text, result in zip(some(7), ensemble.translate(some(7), **options), strict=True):
+        found = [replace(one, alternatives=()) for one in (result, *result.alternatives) if one.text]
+        assert found
+        pairs = [(text, one.text) for one in found]
+        each = [[torch.tensor(one.token_log_probs).exp() for one in member.score(pairs)] for member in members]
+        for one, a, b in zip(found, *each, strict=True):
+            assert one.token_log_probs == pytest.approx(((a + b) / 2).log().tolist(), abs=1e-4)
+        assert_all_same(ensemble.score(pairs), found)
+
+
+def test_an_ensemble_gives_a_text_the_same_translation_whatever_stands_beside_it(ensemble):
+    texts = some(11)
+    for beam_size in (1, 3):
+        together = ensemble.translate(texts, beam_size=beam_size)
+        assert_all_same(together, [ensemble.translate([text], beam_size=beam_size)[0] for text in texts])
+
+
+def test_the_order_of_the_models_changes_nothing_but_the_defaults(run, other_run, ensemble):
+    assert_all_same(Translator.load(other_run, run).translate(some(7)), ensemble.translate(some(7)))
+
+
+def test_an_ensemble_in_an_ensemble_is_one_of_all_models(run, other_run, ensemble):
+    nested = Translator(ensemble.bundle, Translator.load(run).model, ensemble)
+    assert_all_same(nested.translate(some(7)), Translator.load(run, run, other_run).translate(some(7)))
+
+
+def test_the_shortest_memory_decides_what_is_too_long_for_an_ensemble(run, tmp_path, seed):
+    save_run(tmp_path / "short", steps=1, positions="learned", max_length=11)
+    short, long = Translator.load(run, tmp_path / "short").translate(["cat " * 10, "cat " * 11])
+    assert (short.status in ("ok", "max_length"), long.status) == (True, "too_long")
+    [scored] = Translator.load(run, tmp_path / "short").score([("a dog", "chat " * 11)])
+    assert scored.status == "too_long"
+
+
+def test_an_ensemble_cannot_be_looked_into(ensemble):
+    with pytest.raises(ConfigError, match="cannot be looked into: explain and explore one of its models"):
+        ensemble.explain("the cat")
+    with pytest.raises(ConfigError, match="cannot be looked into"):
+        gf.explore(ensemble, "the cat")
+
+
+def test_an_ensemble_cannot_be_checked(ensemble, unchecked):
+    with pytest.raises(ConfigError, match="cannot be looked into"):
+        gf.check(ensemble)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(TARGET_WORDS[1:], "17 words and 16 words"), (("el", *TARGET_WORDS[1:]), "differ first in id 7, 'et' and 'el'")],
+    ids=["fewer", "another"],
+)
+def test_models_that_write_with_different_tokens_are_no_ensemble(run, tmp_path, seed, words, message):
+    save_run(tmp_path / "other", steps=1, target_words=words)
+    with pytest.raises(ConfigError, match=message):
+        Translator.load(run, tmp_path / "other")

@@ -6,8 +6,8 @@ model.safetensors    the weights: plain numbers, so that loading a model somebod
 """
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from glassformer.errors import CheckpointError, ConfigError, nearest
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load, model_config, to_toml
+from glassformer.text.storage import sync, write_safely
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ __all__ = [
     "put_weights",
     "read_weights",
     "save_weights",
-    "sync",
-    "write_safely",
     "write_tensors",
 ]
 
@@ -131,7 +130,7 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
     try:
         save_file(tensors, path)
     except SafetensorError as error:
-        raise OSError(str(error)) from error
+        raise _os_error(error) from error
     sync(path)
 
 
@@ -183,33 +182,10 @@ def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str
         parameter.data.copy_(weights[name])
 
 
-def write_safely(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under a temporary name and put it in its place when it is whole: `path` is never half written.
-
-    Raises:
-        CheckpointError: it could not be written, because the disk is full, say; what was there before still is.
-    """
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        sync(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise CheckpointError(
-            f"cannot write {path}: {error.strerror or error}; what was there before is kept"
-        ) from error
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the list of a folder's files, is on the disk: only then does it outlive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _os_error(error: Exception) -> OSError:
+    """Return the system's error that safetensors has put into words."""
+    number = re.search(r"os error (\d+)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error))
 
 
 def _check_folder(folder: Path) -> None:

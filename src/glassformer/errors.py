@@ -10,6 +10,7 @@ nothing of glassformer can catch it too::
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
     ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of another model
     │   └── CheckpointVersionError           it was written by a newer glassformer
+    ├── DivergenceError(ArithmeticError)     a training went wrong: the loss is no number, or climbs back
     ├── DecodingError(RuntimeError)          a search was asked for what it cannot do
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
@@ -23,6 +24,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "DecodingError",
+    "DivergenceError",
     "GlassformerError",
     "MissingDependencyError",
     "ShapeError",
@@ -57,6 +59,10 @@ class CheckpointError(GlassformerError, ValueError):
 
 class CheckpointVersionError(CheckpointError):
     """A run was written in a newer format than this version of glassformer reads."""
+
+
+class DivergenceError(GlassformerError, ArithmeticError):
+    """A training went wrong, and going on would only spoil the weights: says since when, and what to change."""
 
 
 class DecodingError(GlassformerError, RuntimeError):

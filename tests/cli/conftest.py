@@ -15,6 +15,9 @@ CONFIG = """
 [data]
 source = "train.tsv"
 valid_lines = 13
+[cleaning]
+duplicates = "keep"
+max_ratio = 0
 [tokenizer]
 kind = "words"
 joint = false

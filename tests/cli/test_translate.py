@@ -171,3 +171,48 @@ def test_debug_shows_the_traceback(trained, tmp_path):
 
     with pytest.raises(CheckpointError):
         main(["translate", str(tmp_path / "nowhere"), "--debug"])
+
+
+@pytest.fixture
+def second(glassformer, trained, tmp_path):
+    """Return a run on the same corpus that was trained for a shorter time."""
+    folder = trained.parent
+    options = ["--set", f"run.directory={tmp_path / 'second'}", "--set", "training.steps=40"]
+    assert glassformer("train", folder / "small.toml", "--data", folder, *options).status == 0
+    return tmp_path / "second"
+
+
+def test_an_ensemble_translates_with_several_runs(glassformer, trained, second):
+    text = b"the big cat sees\na dog and the cat\n\n"
+    alone = glassformer("translate", trained, "--n-best", 1, stdin=text)
+    same = glassformer("translate", trained, "--ensemble", trained, stdin=text)
+    assert same.out == alone.out
+    mixed = glassformer("translate", trained, "--ensemble", second, "--ensemble", trained, "--n-best", 2, stdin=text)
+    assert mixed.status == 0
+    scored = [line.split("\t") for line in mixed.out.splitlines()]
+    assert [row[0] for row in scored] == ["1", "1", "2", "2", "3"]
+    first = glassformer("translate", trained, "--n-best", 2, stdin=text).out.splitlines()[0].split("\t")
+    assert scored[0][1] != first[1]
+
+
+def test_a_score_of_an_ensemble_is_what_its_search_found(glassformer, trained, second, tmp_path):
+    found = glassformer("translate", trained, "--ensemble", second, "--n-best", 2, stdin=b"the cat\n").out.split("\t")
+    (tmp_path / "src").write_text("the cat\n")
+    (tmp_path / "tgt").write_text(found[2].split("\n")[0] + "\n")
+    scored = glassformer("score", trained, tmp_path / "src", tmp_path / "tgt", "--ensemble", second).out
+    assert float(scored.split("\t")[1]) == pytest.approx(float(found[1]), abs=1e-3)
+
+
+def test_an_ensemble_is_not_explained(glassformer, trained):
+    result = glassformer("translate", trained, "--ensemble", trained, "--explain", stdin=b"the cat\n")
+    assert result.status == 1
+    assert "cannot be looked into" in result.err
+
+
+def test_runs_with_other_words_are_no_ensemble(glassformer, trained, corpus):
+    (corpus / "train.tsv").write_text("the cat\tel gato\nthe dog\tel perro\n" * 20)
+    options = ["--set", "run.directory=spanish", "--set", "training.steps=2"]
+    assert glassformer("train", "small.toml", "--data", corpus, *options).status == 0
+    result = glassformer("translate", trained, "--ensemble", "spanish", stdin=b"the cat\n")
+    assert result.status == 1
+    assert "must write with the same tokens" in result.err

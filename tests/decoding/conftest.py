@@ -107,3 +107,16 @@ def random_toy():
         return ToyStep(rule, list(range(sentences)), vocab_size, dtype)
 
     return make
+
+
+@pytest.fixture
+def make_task(make_model):
+    """Return a function that makes a random model, and sources of these lengths, as lists of ids."""
+
+    def make(seed, lengths=(5,), **config):
+        torch.manual_seed(seed)
+        model = make_model(**{"target_vocab_size": 7, "tie_output": False, **config})
+        model.output.weight.data *= 3  # probabilities that differ, as those of a trained model do
+        return model, [[*torch.randint(4, 19, (length - 1,)).tolist(), 2] for length in lengths]
+
+    return make

@@ -23,14 +23,16 @@ def test_keeping_one_token_leaves_free_rows_as_they_are():
 def test_bos_and_pad_are_always_impossible_and_nothing_is_renormalised(random_toy):
     constraints = Constraints.of(random_toy(0, sentences=2), [3, 5], None)
     log_probs = torch.full((2, 5), -1.5)
-    constraints.apply_(log_probs, torch.arange(2), 0)
+    constraints.apply_(log_probs, torch.arange(2), torch.tensor([0, 0]))
     assert log_probs.tolist() == [[-INF, -INF, -1.5, -1.5, -1.5]] * 2
 
 
 def test_prefixes_and_last_positions_bind_every_row_of_their_sentence(random_toy):
     constraints = Constraints.of(random_toy(0, sentences=3), [2, 7, 5], [[], [4, 3], [4]])
     log_probs = torch.zeros(4, 5)
-    constraints.apply_(log_probs, torch.tensor([0, 1]), 1)  # sentence 0 has to end, sentence 1 goes on with 3
+    constraints.apply_(
+        log_probs, torch.tensor([0, 1]), torch.tensor([1, 1])
+    )  # the first has to end, the other goes on with 3
     only = [[token == forced for token in range(5)] for forced in (2, 2, 3, 3)]
     assert (log_probs == 0).tolist() == only
 

@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError, DataError
-from glassformer.evaluation.metrics import METRICS, bleu, chrf, error_rate, evaluate, exact_match
+from glassformer.evaluation.metrics import (
+    METRICS,
+    bleu,
+    chrf,
+    error_rate,
+    evaluate,
+    exact_match,
+    sentence_scores,
+    word_error,
+)
 
 word = st.sampled_from(["the", "cat", "dog.", "a", "Sat", "don't", "x,y", "é"])
 sentence = st.lists(word, max_size=9).map(" ".join)
@@ -28,6 +37,18 @@ def test_bleu_and_chrf_are_those_of_sacrebleu(pairs) -> None:
     assert chrf(hypotheses, references).value == pytest.approx(
         sacrebleu.corpus_chrf(hypotheses, [references]).score, abs=1e-9
     )
+
+
+@given(corpus)
+def test_scores_of_single_sentences_are_those_of_sacrebleu(pairs) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    expected = [sacrebleu.sentence_bleu(one, [other]).score for one, other in pairs]
+    assert sentence_scores(hypotheses, references, "bleu") == pytest.approx(expected, abs=1e-9)
+    expected = [sacrebleu.sentence_chrf(one, [other]).score for one, other in pairs]
+    assert sentence_scores(hypotheses, references, "chrf") == pytest.approx(expected, abs=1e-9)
+    assert sentence_scores(["a b", "a"], ["a c", ["b", "a"]], "per") == [50, 0]
+    with pytest.raises(ConfigError, match="did you mean 'bleu'"):
+        sentence_scores(hypotheses, references, "belu")
 
 
 @given(st.lists(st.tuples(sentence, sentence, sentence), min_size=1, max_size=7))
@@ -86,6 +107,36 @@ def test_exact_match_and_error_rate_agree_about_perfection_and_keep_their_bounds
 def test_for_lines_of_one_word_the_error_rate_is_what_exact_match_lacks(pairs) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     assert error_rate(hypotheses, references).value == pytest.approx(100 - exact_match(hypotheses, references).value)
+
+
+def test_a_word_is_wrong_when_it_equals_no_reference() -> None:
+    outputs = ["R EH D", "R  IY D", "R IY", "K AE T", "D"]
+    several = [["R IY D", "R EH D"], ["R IY D", "R EH D"], ["R IY D", "R EH D"], ["K AE T"], ["D AO G"]]
+    score = word_error(outputs, several)
+    assert (score.name, score.value) == ("WER (whole words)", pytest.approx(40))
+    # One edit (of three symbols) in the third word, and two (of three) in the last.
+    assert error_rate(outputs, several, unit="symbols").value == pytest.approx(100 * 3 / 15)
+
+
+@given(corpus)
+def test_word_error_is_what_exact_match_lacks(pairs) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    assert word_error(hypotheses, references).value == pytest.approx(100 - exact_match(hypotheses, references).value)
+
+
+def test_the_two_that_are_called_wer_cannot_be_mixed_up() -> None:
+    whole, within = (METRICS[name](["a b c"], ["a b d"]) for name in ("word_error", "wer"))
+    assert (whole.value, within.value) == (100, pytest.approx(100 / 3))
+    assert whole.name != within.name
+    assert ("unit:line" in whole.signature, "unit:word" in within.signature) == (True, True)
+
+
+@pytest.mark.parametrize("metric", list(METRICS))
+def test_more_references_never_make_a_word_worse(metric: str) -> None:
+    one = METRICS[metric](["a b c d e"], [["a b c d x"]]).value
+    two = METRICS[metric](["a b c d e"], [["a b c d x", "a b c d e"]]).value
+    assert two >= one if METRICS[metric].higher_is_better else two <= one
+    assert METRICS[metric].meaning
 
 
 def test_the_closest_reference_counts_whatever_their_order() -> None:

@@ -209,7 +209,7 @@ def test_an_end_that_never_comes(model):
 
 
 def test_dropout_that_is_left_on(model, monkeypatch):
-    monkeypatch.setattr(residual.nn.Dropout, "forward", lambda self, x: F.dropout(x, 0.1))
+    monkeypatch.setattr(residual.Dropout, "forward", lambda self, x: F.dropout(x, 0.1))
     report = gf.check(model)
     assert list(failed(report)) == ["determinism"]
     assert "dropout left on" in failed(report)["determinism"].likely[0]

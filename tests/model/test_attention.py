@@ -1,7 +1,7 @@
 """Equation 1 against plain numbers, and the explained attention against the fused one."""
 
 import math
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
@@ -199,6 +199,14 @@ def listening(module, explained):
     return gf.record(module) if explained else nullcontext({})
 
 
+@contextmanager
+def ways(short):
+    """Take all keys for few, or none: with few, training has all weights at hand instead of the kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("glassformer.model.attention.SHORT", dict.fromkeys((2, 4, 8), 10**6 if short else 0))
+        yield
+
+
 def assert_explained_equals_fused(module, inputs, forward):
     def run(explained):
         leaves = [x.requires_grad_() for x in inputs]
@@ -209,11 +217,13 @@ def assert_explained_equals_fused(module, inputs, forward):
         return output, torch.autograd.grad(loss, [*leaves, *module.parameters()])
 
     explained, explained_gradients = run(True)
-    fused, fused_gradients = run(False)
-    torch.testing.assert_close(explained, fused, rtol=0, atol=1e-12)
-    for one, other in zip(explained_gradients, fused_gradients, strict=True):
-        assert one.isfinite().all()
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+    for short in (False, True):
+        with ways(short):
+            fused, fused_gradients = run(False)
+        torch.testing.assert_close(explained, fused, rtol=0, atol=1e-12)
+        for one, other in zip(explained_gradients, fused_gradients, strict=True):
+            assert one.isfinite().all()
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
 
 
 @given(masks(5, 5), st.integers(0, 2**31))
@@ -237,11 +247,12 @@ def test_explained_equals_fused_without_a_mask():
     assert_explained_equals_fused(module, [torch.randn(2, 5, 11)], module)
 
 
+@pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("explained", [False, True])
-def test_a_fully_masked_query_gives_the_bias_of_the_output_in_both_paths(explained):
+def test_a_fully_masked_query_gives_the_bias_of_the_output_in_all_paths(explained, short):
     module, x, mask = random_attention(), torch.randn(1, 3, 11), torch.ones(1, 1, 3, 3, dtype=torch.bool)
     mask[..., 1, :] = False
-    with listening(module, explained):
+    with listening(module, explained), ways(short):
         output = module(x, mask)
     assert torch.equal(output[0, 1], module.output_projection.bias)
 
@@ -269,11 +280,30 @@ def test_rows_of_one_sentence_share_its_keys_and_values(explained):
     torch.testing.assert_close(shared, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("explained", [False, True])
-def test_weights_are_dropped_in_training_only(explained):
+def test_weights_are_dropped_in_training_only(explained, short):
     module, x = random_attention(dropout=0.5), torch.randn(2, 5, 11)
     whole = random_attention()
     whole.load_state_dict(module.state_dict())
-    with listening(module, explained):
+    with listening(module, explained), ways(short):
         torch.testing.assert_close(module.eval()(x), whole(x), rtol=0, atol=1e-12)
         assert not torch.allclose(module.train()(x), whole(x))
+
+
+@pytest.mark.parametrize("keys", [7, 300])
+def test_products_in_bf16_leave_the_softmax_in_float32(keys):
+    """On both sides of the number of keys up to which all weights are at hand; bfloat16 has 8 bits: 2^-8 is 0.4 %."""
+    torch.manual_seed(3)
+    module = MultiHeadAttention(12, 3, 4, 4, 0.0)
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, keys, 12)
+    outputs = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            output = module(x, memory=module.key_value(memory))
+        gradients = torch.autograd.grad(output.float().square().sum(), list(module.parameters()))
+        outputs.append((output.detach().float(), *gradients))
+    for exact, rounded in zip(*outputs, strict=True):
+        assert float((exact - rounded).norm() / exact.norm().clamp(min=1e-2)) < 0.03
+    scores = torch.randn(3, 7).to(torch.bfloat16)
+    assert torch.equal(attention_weights(scores), scores.float().softmax(-1))

@@ -132,3 +132,46 @@ def test_the_keys_of_the_memory_are_shared_and_not_copied(make_model):
         assert new.memory.key is old.memory.key
         assert new.past.key.shape == (6, 3, 1, 5)
         assert new.past.value.shape == (6, 3, 1, 7)
+
+
+@pytest.mark.parametrize("positions", ["interleaved", "learned"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_sentences_that_enter_later_go_on_as_if_they_were_alone(make_model, positions, rows):
+    """A sentence enters after two tokens, when another has left: the places of both are used again."""
+    model = make_model(positions=positions)
+    several = torch.arange(2).repeat_interleave(rows)
+    _, cache = feed(model, TOKENS[:2, :2], model.start(SOURCE[:2]))
+    cache = cache.select(several, torch.arange(2)).join(model.start(SOURCE[2:, :2]))
+    assert cache.memory_mask.shape == (3, 1, 1, 5)
+    newest = torch.cat([TOKENS[:2, 2], TOKENS[2:, 0]]).repeat_interleave(rows)
+    logits, cache = model.advance(newest, cache)
+    assert_same(logits[: 2 * rows], model(SOURCE[:2], TOKENS[:2, :3])[:, -1].repeat_interleave(rows, 0))
+    assert_same(logits[2 * rows :], model(SOURCE[2:, :2], TOKENS[2:, :1])[:, -1].repeat_interleave(rows, 0))
+
+    left = torch.arange(rows, 3 * rows)  # the first, whose source was the longest, leaves, and comes back in
+    cache = cache.select(left, torch.tensor([1, 2])).join(model.start(SOURCE[:1]))
+    assert cache.memory_mask.shape == (3, 1, 1, 5)
+    newest = torch.cat([TOKENS[1:2, 3], TOKENS[2:, 1], TOKENS[:1, 0]]).repeat_interleave(rows)
+    logits, _ = model.advance(newest, cache)
+    whole = [model(SOURCE[[1]], TOKENS[1:2]), model(SOURCE[[2]], TOKENS[2:, :2]), model(SOURCE[[0]], TOKENS[:1, :1])]
+    assert_same(logits, torch.cat([each[:, -1] for each in whole]).repeat_interleave(rows, 0))
+
+
+def test_what_nobody_needs_any_more_is_left_out(make_model):
+    model = make_model()
+    _, cache = feed(model, TOKENS[:, :3], model.start(SOURCE))
+    cache = cache.select(torch.tensor([2]), torch.tensor([2])).join(model.start(SOURCE[2:, :2]))
+    assert cache.memory_mask.shape == (2, 1, 1, 2)
+    _, cache = feed(model, TOKENS[2:, :1].expand(2, 1), cache)
+    cache = cache.select(torch.tensor([1]), torch.tensor([1])).join(model.start(SOURCE[2:, :2]))
+    assert (cache.length, cache.entered.tolist()) == (1, [0, 1])
+    assert all(layer.past.key.shape[2] == layer.past.value.shape[2] == 1 for layer in cache.layers)
+
+
+def test_joining_changes_neither_of_the_two(make_model):
+    model = make_model()
+    (_, cache), newcomers = feed(model, TOKENS[:2, :2], model.start(SOURCE[:2])), model.start(SOURCE[2:])
+    before = [tensor.clone() for each in (cache, newcomers) for tensor in tensors(each)]
+    cache.join(newcomers)
+    after = [tensor for each in (cache, newcomers) for tensor in tensors(each)]
+    assert all(map(torch.equal, before, after))

@@ -108,3 +108,10 @@ def test_a_player_has_every_frame_and_its_caption():
 def test_a_saved_picture_is_an_svg_file(tmp_path):
     DRAWN["bars"].save(tmp_path / "bars.svg")
     assert ElementTree.parse(tmp_path / "bars.svg").getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize(("x", "y"), [(1, 0), (9, 0), (1, 5), (9, 5)])
+def test_a_marked_point_has_its_words_beside_it(x, y):
+    line = {"a": ([1, 9], [0, 5])}
+    svg = pictures.curves(line, alt="c", x_label="x", y_label="y", mark=(x, y, "kept"), from_zero=True).svg
+    assert ">kept<" in svg

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.normalisation import SPACE_MARK, normalise
+from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,22 @@ def test_normalising_twice_changes_nothing_more(text: str) -> None:
     once = normalise(text)
     assert normalise(once) == once
     assert SPACE_MARK not in once
+
+
+@given(st.text("ab \u00a0▁\t\u200b", max_size=9))
+def test_what_is_normal_stays_as_it_is(text: str) -> None:
+    assert not is_normal(text) or normalise(text) == " ".join(text.replace("▁", " ").split()) == text
+
+
+@given(st.lists(st.text("ab \u00a0▁", max_size=4), max_size=5))
+def test_texts_are_normal_if_they_are_together(texts: list[str]) -> None:
+    if is_normal(" ".join(texts)):
+        assert all(map(is_normal, texts))
+
+
+def test_every_white_space_but_the_plain_one_is_seen() -> None:
+    """Were one of them printable, `is_normal` would pass it over."""
+    spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
+    assert len(spaces) > 20
+    assert [space for space in spaces if space.isprintable()] == [" "]
+    assert not is_normal("half \ud83d pair")

@@ -139,3 +139,57 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_an_error_and_not_a_crash(tokenizer: SentencePieceTokenizer) -> None:
     with pytest.raises(DataError, match="surrogate"):
         tokenizer.encode("half \ud83d pair")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_a_symbol_is_one_token_wherever_it_stands(kind, byte_fallback: bool) -> None:
+    size = 60 + 256 * byte_fallback
+    symbols = ("<de>", "²⁰", "cat")
+    tokenizer = SentencePieceTokenizer.train(kind, LINES, size, symbols=symbols, byte_fallback=byte_fallback)
+    for text in ("<de> the black cat", "the<de>cat", "²⁰²⁰ dogs", "<de>"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert sum(tokenizer.split(text).count(symbol) for symbol in symbols) == sum(
+            text.count(symbol) for symbol in symbols
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_symbols_survive_saving(tmp_path: Path, kind) -> None:
+    tokenizer = SentencePieceTokenizer.train(kind, LINES, 60, symbols=("<de>",))
+    tokenizer.save(tmp_path / "joint.model")
+    assert "<de>" in SentencePieceTokenizer.load(kind, tmp_path / "joint.model").split("<de> the cat")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_symbols_than_there_is_room_for_are_an_error(capfd, kind) -> None:
+    with pytest.raises(VocabularyError, match=r"raise tokenizer\.vocab_size"):
+        SentencePieceTokenizer.train(kind, LINES, 30, symbols=[f"<{number}>" for number in range(40)])
+    assert capfd.readouterr() == ("", "")
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(max_size=20), max_size=70))
+def test_many_texts_are_encoded_as_one_by_one(tokenizer: SentencePieceTokenizer, texts: list[str]) -> None:
+    assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
+
+
+def test_half_a_surrogate_pair_among_many_is_an_error(tokenizer: SentencePieceTokenizer) -> None:
+    with pytest.raises(DataError, match="surrogate"):
+        tokenizer.encode_all(["the cat"] * 100 + ["half \ud83d pair"] + ["the dog"] * 100)
+
+
+@settings(max_examples=50)
+@given(texts=st.lists(covered.map(normalise), max_size=9), seed=st.integers(0, 2**40))
+def test_texts_that_are_cut_at_random_come_back(byte_tokenizer: SentencePieceTokenizer, texts, seed: int) -> None:
+    cuts = byte_tokenizer.resampled(texts, 0.3, seed)
+    assert [byte_tokenizer.decode(ids) for ids in cuts] == texts
+    assert cuts == byte_tokenizer.resampled(texts, 0.3, seed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_encoding_draws_nothing(kind) -> None:
+    tokenizer = SentencePieceTokenizer.train(kind, LINES, 60)
+    before = tokenizer.encode_all(LINES)
+    tokenizer.resampled(LINES, 0.5, 1)
+    assert tokenizer.encode_all(LINES) == before == [tokenizer.encode(line) for line in LINES]

@@ -49,6 +49,14 @@ def test_decoding_gives_back_the_text(kind, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_many_texts_are_encoded_as_one_by_one(kind) -> None:
+    tokenizer = joint(kind)
+    texts = [*SOURCE, "", " ", "  the\u00a0cat  ", *TARGET, "Щ", "a▁cat"] * 40
+    assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
+    assert tokenizer.encode_all([]) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_unknown_reads_unk(kind) -> None:
     tokenizer = joint(kind)
     assert tokenizer.unk_id in tokenizer.encode("Щ")
@@ -136,6 +144,19 @@ def test_lines_without_text_are_an_error(kind) -> None:
         ({"character_coverage": 1.1}, r"tokenizer\.character_coverage"),
         ({"kind": "words", "byte_fallback": True}, r"tokenizer\.byte_fallback.*no effect"),
         ({"kind": "characters", "character_coverage": 0.99}, r"tokenizer\.character_coverage.*no effect"),
+        ({"kind": "words", "symbols": ("<de>",)}, r"tokenizer\.symbols.*no effect"),
+        ({"kind": "characters", "sampling": 0.1}, r"tokenizer\.sampling.*no effect"),
+        (
+            {"joint": False, "source_kind": "words", "target_kind": "characters", "sampling": 0.1},
+            r"sampling.*no effect",
+        ),
+        ({"sampling": 1.0}, r"tokenizer\.sampling.*got 1\.0"),
+        ({"sampling": -0.1}, r"tokenizer\.sampling.*got -0\.1"),
+        ({"symbols": ("<de>", " ")}, r"tokenizer\.symbols.*got ' '"),
+        ({"symbols": ("",)}, r"tokenizer\.symbols.*got ''"),
+        ({"symbols": ("to German",)}, r"tokenizer\.symbols.*got 'to German'"),
+        ({"symbols": ("<de>", "<fr>", "<de>")}, r"tokenizer\.symbols.*got '<de>'"),
+        ({"symbols": ("<eos>",)}, r"tokenizer\.symbols.*got '<eos>'"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_the_field(settings: dict, message: str) -> None:
@@ -154,7 +175,7 @@ def test_pydantic_can_build_and_check_the_configuration() -> None:
     adapter = TypeAdapter(TokenizerConfig)
     assert adapter.validate_python({"kind": "words", "vocab_size": 50}) == TokenizerConfig(kind="words", vocab_size=50)
     with pytest.raises(ValueError, match=r"tokenizer\.vocab_size"):
-        adapter.validate_python({"vocab_size": 0})
+        adapter.validate_python({"vocab_size": 3})
 
 
 def test_settings_for_subwords_are_right_when_one_side_has_subwords() -> None:
@@ -162,10 +183,14 @@ def test_settings_for_subwords_are_right_when_one_side_has_subwords() -> None:
     assert config.kinds == ("characters", "bpe")
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, glassformer.text.tokenizer, glassformer.text.corpus, glassformer.evaluation.metrics;"
-        "print({'torch', 'numpy', 'sentencepiece', 'sacrebleu', 'rapidfuzz', 'jaxtyping'} & set(sys.modules))"
-    )
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("glassformer.text.tokenizer", {"torch", "numpy", "sentencepiece", "jaxtyping"}),
+        ("glassformer.text.corpus, glassformer.evaluation.metrics", {"torch", "sacrebleu", "rapidfuzz", "jaxtyping"}),
+    ],
+)
+def test_importing_the_package_loads_nothing_heavy(modules: str, heavy: set[str]) -> None:
+    code = f"import sys, {modules}; print({heavy} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("set()\n", "")

@@ -6,8 +6,12 @@ import logging
 import os
 import resource
 import shutil
+import signal
+import sys
+import threading
+from concurrent.futures import wait
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +19,13 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, CheckpointVersionError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import steps
-from glassformer.training.checkpoint import Checkpoints, TrainingState, average_weights
+from glassformer.training.checkpoint import Checkpoints, TrainingState, average_weights, step_of, use_weights
+from glassformer.training.divergence import LossWatch
 from glassformer.training.loop import StepReport
+from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 
 CONFIG = TrainingConfig(
@@ -74,7 +80,7 @@ def assert_filled(model, value):
 # Going on
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adamw"])
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
 def test_ten_steps_and_ten_more_are_twenty(training, tmp_path, optimiser):
     config = replace(CONFIG, optimiser=optimiser)
     losses, weights, moments = training(20, folder=tmp_path / "whole", config=config)
@@ -102,11 +108,21 @@ def test_accumulated_batches_go_on_too(training, tmp_path):
     torch.testing.assert_close(resumed, weights, rtol=0, atol=0)
 
 
+def test_several_processes_go_on_too(training, tmp_path):
+    config = replace(CONFIG, workers=2)
+    _, weights, moments = training(20, folder=tmp_path / "whole", config=config)
+    training(7, folder=tmp_path / "parts", config=config)
+    _, resumed, resumed_moments = training(20, folder=tmp_path / "parts", config=config, seed=11)
+    torch.testing.assert_close(resumed, weights, rtol=0, atol=0)
+    torch.testing.assert_close(resumed_moments, moments, rtol=0, atol=0)
+
+
 def test_the_state_goes_on(training, tmp_path):
     training(10)
     state = json.loads((tmp_path / "step-00000010" / "state.json").read_text())
     assert (state["step"], state["best"] > 0, state["seconds"] > 0) == (10, True, True)
-    assert set(state) == {"step", "epoch", "batch", "seconds", "best", "since_best"}
+    fields = {"step", "epoch", "window", "batch", "seconds", "best", "best_step", "since_best", "validated", "watch"}
+    assert set(state) == {"format_version", "passing", *fields}
 
 
 def test_moments_follow_their_weights_to_an_optimiser_of_another_order(make_model, saved):
@@ -167,12 +183,199 @@ def test_a_checkpoint_of_the_same_step_is_replaced(saved):
     assert_filled(model, 7)
 
 
+def test_the_last_that_is_not_later_than_the_best_validation_stays(saved):
+    model, optimiser, checkpoints = saved
+    few = Checkpoints(checkpoints.folder, keep=2)
+    names = {}
+    for step, best_step in ((4, 2), (5, 2), (6, 2), (7, 6), (8, 7), (11, 10), (12, 10), (13, 10), (14, 0)):
+        few.save(model, optimiser, TrainingState(step=step, best_step=best_step))
+        names[step] = [step_of(path) for path in few.paths()]
+    assert names == {
+        4: [2, 3, 4],
+        5: [2, 4, 5],
+        6: [2, 5, 6],
+        7: [6, 7],
+        8: [7, 8],
+        11: [8, 11],
+        12: [8, 11, 12],
+        13: [8, 12, 13],
+        14: [13, 14],
+    }
+
+
+def test_one_that_was_written_in_passing_goes_once_there_is_a_later_one(saved):
+    model, optimiser, checkpoints = saved
+    for step, passing, kept in ((4, True, [1, 2, 3, 4]), (5, False, [1, 2, 3, 5]), (6, True, [1, 2, 3, 5, 6])):
+        checkpoints.begin(model, optimiser, TrainingState(step=step), passing=passing)
+        checkpoints.wait()
+        assert [step_of(path) for path in checkpoints.paths()] == kept
+    assert checkpoints.restore(model, optimiser) == TrainingState(step=6)
+
+
+def test_what_goes_before_a_restart_goes_at_the_restart(saved):
+    """A process may be killed between the writing of a checkpoint and the removal of older ones."""
+    model, optimiser, checkpoints = saved
+    few = Checkpoints(checkpoints.folder, keep=1)
+    assert few.restore(model, optimiser) == TrainingState(step=3)
+    assert [step_of(path) for path in few.paths()] == [3]
+
+
 def test_the_random_state_comes_back(saved):
     model, optimiser, checkpoints = saved
     checkpoints.save(model, optimiser, TrainingState(step=4))
     drawn = torch.rand(7)
     checkpoints.restore(model, optimiser)
     assert torch.equal(torch.rand(7), drawn)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_the_random_states_of_devices_come_back(saved):
+    model, optimiser, checkpoints = saved
+    torch.cuda.manual_seed_all(7)
+    checkpoints.save(model, optimiser, TrainingState(step=4))
+    drawn = torch.rand(7, device="cuda")
+    checkpoints.restore(model, optimiser)
+    assert torch.equal(torch.rand(7, device="cuda"), drawn)
+
+
+# The moving average
+
+
+def test_the_moving_average_goes_on(saved):
+    model, optimiser, checkpoints = saved
+    average = MovingAverage(model, 0.9)
+    fill(model, 5)
+    average.update(model, 1000)
+    kept = {name: weight.clone() for name, weight in average.weights.items()}
+    path = checkpoints.save(model, optimiser, TrainingState(step=4), average)
+    average.load({name: torch.zeros_like(weight) for name, weight in kept.items()})
+    checkpoints.restore(model, optimiser, average)
+    torch.testing.assert_close(average.weights, kept, rtol=0, atol=0)
+    torch.testing.assert_close(load_file(path / "average.safetensors"), kept, rtol=0, atol=0)
+    assert_filled(model, 5)
+
+
+def test_a_moving_average_that_a_checkpoint_does_not_have_starts_from_its_weights(saved):
+    model, optimiser, checkpoints = saved
+    fill(model, 7)
+    average = MovingAverage(model, 0.9)
+    checkpoints.restore(model, optimiser, average)
+    assert all(bool((weight == 3).all()) for weight in average.weights.values())
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_runs_weights_are_those_of_the_average_where_there_is_one(saved, tmp_path, monkeypatch, links):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "no links here")
+
+    model, optimiser, checkpoints = saved
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    for step, average in ((5, None), (6, MovingAverage(model, 0.9)), (7, None)):
+        path = checkpoints.save(model, optimiser, TrainingState(step=step), average)
+        use_weights(path, tmp_path / "model.safetensors")
+        file = path / ("average.safetensors" if average else "model.safetensors")
+        assert (tmp_path / "model.safetensors").read_bytes() == file.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "model.safetensors"}
+
+
+# In the background
+
+
+def test_a_checkpoint_holds_what_was_when_it_was_begun(saved):
+    model, optimiser, checkpoints = saved
+    average, state = MovingAverage(model, 0.9), TrainingState(step=4, batch=5)
+    checkpoints.begin(model, optimiser, state, average)
+    fill(model, 9)
+    average.load(dict(model.named_parameters()))
+    optimiser.state[model.output.weight]["exp_avg"].fill_(9)
+    state.step, state.batch = 5, 6
+    expected = torch.rand(3)
+    [path] = checkpoints.wait()
+    assert path.name == "step-00000004"
+    assert checkpoints.restore(model, optimiser, average) == TrainingState(step=4, batch=5)
+    assert_filled(model, 3)
+    assert all(bool((weight == 3).all()) for weight in average.weights.values())
+    assert not optimiser.state[model.output.weight]["exp_avg"].any()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_each_is_told_of_once_and_only_when_it_is_there(saved, monkeypatch):
+    model, optimiser, checkpoints = saved
+    gate = threading.Event()
+    monkeypatch.setattr(os, "fsync", lambda _: gate.wait())
+    assert checkpoints.finished() == []
+    checkpoints.begin(model, optimiser, TrainingState(step=4))
+    assert checkpoints.finished() == []
+    assert not (checkpoints.folder / "step-00000004").exists()
+    gate.set()
+    checkpoints.begin(model, optimiser, TrainingState(step=5))
+    assert (checkpoints.folder / "step-00000004").exists()
+    assert [step_of(path) for path in checkpoints.wait()] == [4, 5]
+    assert checkpoints.wait() == checkpoints.finished() == []
+
+
+@pytest.mark.parametrize("ask", ["finished", "wait", "begin"])
+def test_an_error_comes_out_at_the_next_occasion(saved, monkeypatch, ask):
+    model, optimiser, checkpoints = saved
+    with failing(monkeypatch, 2):
+        checkpoints.begin(model, optimiser, TrainingState(step=4))
+        wait([checkpoints._writing])
+    arguments = (model, optimiser, TrainingState(step=5)) if ask == "begin" else ()
+    with pytest.raises(
+        CheckpointError, match=r"cannot write .*step-00000004: No space left.* the same command goes on"
+    ):
+        getattr(checkpoints, ask)(*arguments)
+    assert checkpoints.save(model, optimiser, TrainingState(step=5)).name == "step-00000005"
+
+
+def test_an_error_after_the_end_is_only_logged(saved, monkeypatch, caplog):
+    model, optimiser, checkpoints = saved
+    with failing(monkeypatch, 2):
+        checkpoints.begin(model, optimiser, TrainingState(step=4))
+        checkpoints.close()
+    assert "No space left" in caplog.text
+    assert checkpoints.finished() == []
+
+
+# Versions
+
+
+def test_a_checkpoint_of_format_1_goes_on(saved):
+    model, optimiser, checkpoints = saved
+    state = {"step": 3, "epoch": 1, "batch": 5, "seconds": 7.5, "best": 2.5, "since_best": 2}
+    (checkpoints.paths()[-1] / "state.json").write_text(json.dumps(state))
+    expected = TrainingState(step=3, epoch=1, batch=5, seconds=7.5, best=2.5, since_best=2, validated=3)
+    assert checkpoints.restore(model, optimiser) == expected
+
+
+def test_all_of_the_state_goes_on(saved):
+    model, optimiser, checkpoints = saved
+    watch = LossWatch(first=9.5, smoothed=3.25, lowest=2.125, high=3)
+    state = TrainingState(
+        step=4,
+        epoch=1,
+        window=2,
+        batch=5,
+        seconds=7.1,
+        best=-2.3,
+        best_step=3,
+        since_best=1,
+        validated=4,
+        watch=watch,
+    )
+    assert all(value != getattr(TrainingState(), name) for name, value in asdict(state).items())
+    checkpoints.save(model, optimiser, state)
+    assert checkpoints.restore(model, optimiser) == state
+
+
+def test_one_of_a_newer_glassformer_is_not_set_aside(saved):
+    model, optimiser, checkpoints = saved
+    path = checkpoints.paths()[-1] / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 3}))
+    with pytest.raises(CheckpointVersionError, match=r"state\.json has format version 3, .* up to 2: upgrade"):
+        checkpoints.restore(model, optimiser)
+    assert len(checkpoints.paths()) == 3
 
 
 # Damage
@@ -247,6 +450,55 @@ def test_checkpoints_of_another_model_are_not_loaded(saved, make_model):
     other = make_model(d_ff=17)
     with pytest.raises(CheckpointError, match=r"has shape \(13,.*but the configuration says \(17,"):
         checkpoints.restore(other, make_optimiser(other, TrainingConfig()))
+
+
+# Killed
+
+
+def killed_at(number, call):
+    """Make a call in a process of its own that is killed before it touches the disk for the `number`-th time.
+
+    Return whether it came to that.
+    """
+    pid = os.fork()
+    if pid == 0:
+        left = [number]
+
+        def watch(event, _):
+            if event in {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link"}:
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(watch)
+        call()
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize(("keep", "step"), [(1, 3), (1, 4), (2, 3), (2, 4)], ids=["1-again", "1", "2-again", "2"])
+def test_killed_at_any_moment_of_a_write_there_is_a_whole_one(saved, tmp_path, keep, step):
+    model, optimiser, before = saved
+    seen = []
+    for number in range(1000):
+        checkpoints = Checkpoints(tmp_path / str(number), keep)
+        shutil.copytree(before.folder, checkpoints.folder)
+        Checkpoints(checkpoints.folder, keep).restore(model, optimiser)
+        fill(model, 7)
+        killed = killed_at(number, lambda: checkpoints.save(model, optimiser, TrainingState(step=step)))  # noqa: B023
+        mean = average_weights(checkpoints.paths()[-1:])  # any other process can read it as it is now
+        state = checkpoints.restore(model, optimiser)
+        seen.append((state.step, model.output.weight[0, 0].item()))
+        assert_filled(model, seen[-1][1])
+        assert mean["target.tokens.weight"][0, 0].item() == seen[-1][1]
+        steps = list(range(4 - keep, 4)) if seen[-1] == (3, 3.0) else list(range(step + 1 - keep, step + 1))
+        assert [path.name for path in sorted(checkpoints.folder.iterdir())] == [f"step-{step:08d}" for step in steps]
+        if not killed:
+            break
+    assert len(seen) > 10
+    assert list(dict.fromkeys(seen)) == [(3, 3.0), (step, 7.0)]  # first the old one, and from some moment on the new
 
 
 # Full disks

@@ -9,11 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import DataError, DivergenceError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, batches, make_batch
 from glassformer.training import steps
-from glassformer.training.checkpoint import Checkpoints
+from glassformer.training.checkpoint import Checkpoints, TrainingState
+from glassformer.training.divergence import PATIENCE, LossWatch
+from glassformer.training.gradients import batch_loss
 from glassformer.training.loop import (
     CheckpointReport,
     EndReport,
@@ -21,9 +23,9 @@ from glassformer.training.loop import (
     StepReport,
     ValidationReport,
     badness,
-    batch_loss,
     validation_loss,
 )
+from glassformer.training.moving_average import MovingAverage
 
 QUICK = {"warmup": 1, "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 40}
 
@@ -81,11 +83,14 @@ def test_reports_come_in_order(make_model, make_examples, tmp_path):
     reports = list(
         steps(make_model(), make_examples(), config, valid=make_examples(), checkpoints=Checkpoints(tmp_path, 5))
     )
-    assert kinds(reports) == [
-        *[("Step", 1), ("Step", 2), ("Checkpoint", 2), ("Step", 3), ("Validation", 3), ("Step", 4), ("Checkpoint", 4)],
-        *[("Step", 5), ("Step", 6), ("Validation", 6), ("Checkpoint", 6)],
-        *[("Step", 7), ("Validation", 7), ("Checkpoint", 7), ("End", 7)],
+    order = [report for report in kinds(reports) if report[0] != "Checkpoint"]
+    assert order == [
+        *[("Step", 1), ("Step", 2), ("Step", 3), ("Validation", 3), ("Step", 4), ("Step", 5), ("Step", 6)],
+        *[("Validation", 6), ("Step", 7), ("Validation", 7), ("End", 7)],
     ]
+    # They are written in the background, and reported once they are on the disk: the last one before the end.
+    assert [step for kind, step in kinds(reports) if kind == "Checkpoint"] == [2, 4, 6, 7]
+    assert kinds(reports)[-2] == ("Checkpoint", 7)
     assert reports[-1].reason == "steps"
     assert all(report.path.is_dir() for report in reports if isinstance(report, CheckpointReport))
 
@@ -316,6 +321,45 @@ def test_a_stop_writes_a_checkpoint_and_ends(make_model, make_examples, tmp_path
     assert reports[-1].reason == "stopped"
 
 
+def test_a_training_that_stopped_before_a_validation_begins_with_it(make_model, make_examples, tmp_path):
+    config = TrainingConfig(**QUICK, steps=7, validate_every=3, checkpoint_every=5)
+    stopped, model = TrainingState(), make_model()
+    asked = iter([False, False, True])
+    list(steps(model, make_examples(), config, valid=make_examples(), state=stopped, stop=lambda: next(asked)))
+    reports = list(steps(model, make_examples(), config, valid=make_examples(), state=stopped))
+    assert kinds(reports)[:3] == [("Validation", 3), ("Step", 4), ("Step", 5)]
+    assert kinds(reports)[-2:] == [("Validation", 7), ("End", 7)]
+
+
+def test_while_a_validation_is_reported_the_model_has_the_averaged_weights(make_model, make_examples):
+    config = TrainingConfig(**QUICK, steps=5, validate_every=2)
+
+    def train(average, model):
+        torch.manual_seed(7)
+        return list(seen(steps(model, make_examples(), config, valid=make_examples(), average=average), model))
+
+    def seen(reports, model):
+        for report in reports:
+            yield report, weights_of(model)
+
+    plain, averaged = make_model(), make_model()
+    averaged.load_state_dict(plain.state_dict())
+    average = MovingAverage(averaged, 0.9)
+    for (report, own), (same, shown) in zip(train(None, plain), train(average, averaged), strict=True):
+        assert type(report) is type(same)
+        equal = all(torch.equal(own[name], shown[name]) for name in own)
+        assert equal is not isinstance(report, ValidationReport)
+    last = [report for report, _ in train(average, averaged)][-2]
+    with average.applied(averaged):
+        assert validation_loss(averaged, make_examples(), 40) == last.loss
+
+
+def test_a_step_says_what_padding_and_waiting_cost(make_model, make_examples):
+    [report, *_] = steps(make_model(), make_examples([2, 7]), TrainingConfig(**QUICK, steps=1))
+    assert report.padding == pytest.approx(1 - (2 + 7 + 5 + 10) / (2 * 7 + 2 * 10))
+    assert 0 <= report.waited < 1
+
+
 def test_the_same_seed_gives_the_same_training_and_another_seed_another(make_model, make_examples):
     def losses(seed):
         torch.manual_seed(7)
@@ -337,14 +381,24 @@ def test_no_examples_are_an_error(make_model):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_training_that_diverges_says_what_to_do(make_model, make_examples, norm):
     config = TrainingConfig(**{**QUICK, "learning_rate": 1e9}, steps=100)
-    with pytest.raises(ConfigError, match=r"diverged at step \d+ .* lower training.learning_rate, raise .*warmup, or"):
+    with pytest.raises(DivergenceError, match=r"at step \d+ .* Lower training.learning_rate, raise training.warmup"):
         list(steps(make_model(norm=norm).float(), make_examples(), config))
+
+
+def test_a_loss_that_has_climbed_back_ends_the_training_and_is_not_kept(make_model, make_examples, tmp_path):
+    """The watch remembers a loss that was low: what is learned now is no better than at the start."""
+    state = TrainingState(watch=LossWatch(first=9.0, smoothed=9.0, lowest=0.5, high=PATIENCE - 5))
+    config = TrainingConfig(**{**QUICK, "learning_rate": 1e-9}, steps=100, checkpoint_every=2)
+    checkpoints, seen = Checkpoints(tmp_path, 5), []
+    with pytest.raises(DivergenceError, match=r"was down to 0\.5 and has climbed back by step 5"):
+        seen.extend(steps(make_model(), make_examples(), config, state=state, checkpoints=checkpoints))
+    assert checkpoints.paths() == []
 
 
 def test_weights_that_are_no_numbers_are_noticed_before_they_spread(make_model, make_examples):
     model = make_model()
     model.encoder.layers[0].feed_forward.expand.weight.data[2, 3] = math.inf
     before = weights_of(model)
-    with pytest.raises(ConfigError, match="training has diverged at step 1"):
+    with pytest.raises(DivergenceError, match="the gradient is no longer a number at step 1"):
         next(steps(model, make_examples(), TrainingConfig(**QUICK)))
     torch.testing.assert_close(weights_of(model), before, rtol=0, atol=0)

@@ -97,9 +97,10 @@ def test_no_gradient_is_worked_out_where_none_is_wanted(make_inputs):
     assert not loss.smoothed.requires_grad
 
 
-def test_no_rows_have_no_loss(make_inputs):
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+def test_no_rows_have_no_loss(make_inputs, r_drop):
     hidden, weight, target = make_inputs(0)
-    loss = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed
+    loss = smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop).smoothed
     loss.backward()
     assert loss == 0
     assert not weight.grad.any()
@@ -125,6 +126,30 @@ def test_bf16_products_change_little(make_inputs):
         ours, theirs = (torch.autograd.grad(x, parameter, retain_graph=True)[0] for x in (rough, exact))
         assert ours.dtype == torch.float32
         assert (ours - theirs).norm() < 2**-6 * theirs.norm()
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("n", [1, 7, ROWS + 1])
+def test_r_drop_adds_half_its_weight_times_the_mean_divergence_of_two_passes(make_inputs, n, smoothing):
+    hidden, weight, _ = make_inputs(2 * n)
+    target = torch.randint(11, (n,))
+    loss = smoothed_cross_entropy(hidden, weight, target, smoothing, r_drop=3.0).smoothed
+    gradients = torch.autograd.grad(3 * loss, (hidden, weight))
+    logits = hidden @ weight.t()
+    p, q = logits.log_softmax(-1).chunk(2)
+    divergences = [F.kl_div(x, y, log_target=True, reduction="sum") for x, y in ((p, q), (q, p))]
+    both = F.cross_entropy(logits, target.repeat(2), label_smoothing=smoothing, reduction="sum")
+    expected = both / 2 + 3.0 / 2 * sum(divergences) / 2
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
+    expected_gradients = torch.autograd.grad(3 * expected, (hidden, weight))
+    torch.testing.assert_close(gradients, expected_gradients, rtol=1e-12, atol=1e-12)
+
+
+def test_two_passes_that_agree_cost_what_one_costs(make_inputs):
+    hidden, weight, target = make_inputs(7)
+    one = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    two = smoothed_cross_entropy(hidden.repeat(2, 1), weight, target, 0.1, r_drop=3.0)
+    torch.testing.assert_close(two, one, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, float("nan")])

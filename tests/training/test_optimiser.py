@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from glassformer.errors import ConfigError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.optimiser import make_optimiser
 
@@ -56,6 +57,65 @@ def test_adamw_without_a_gradient_only_decays(make_model):
 def test_frozen_weights_are_left_out(make_model):
     model = make_model()
     model.source.tokens.weight.requires_grad_(False)
-    for kind in ("adam", "adamw"):
+    for kind in ("adam", "adamw", "muon"):
         groups = make_optimiser(model, TrainingConfig(optimiser=kind)).param_groups
         assert not any("source.tokens.weight" in names(model, group) for group in groups)
+
+
+MUON = TrainingConfig(optimiser="muon", weight_decay=0.3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"tie_output": False}, {"target_vocab_size": 19, "tie_embeddings": True}])
+@pytest.mark.parametrize("positions", ["interleaved", "learned"])
+def test_muon_is_for_the_matrices_of_the_layers_and_adam_for_the_rest(make_model, settings, positions):
+    model = make_model(positions=positions, max_length=17, **settings)
+    matrices, others = (names(model, group) for group in make_optimiser(model, MUON).param_groups)
+    assert matrices | others == {name for name, _ in model.named_parameters()}
+    assert matrices == {name for name in matrices | others if "layers." in name and name.endswith(".weight")} - {
+        name for name in others if "norm" in name
+    }
+
+
+def test_a_step_of_muon_turns_each_matrix_by_the_same_amount_in_every_direction(make_model):
+    """Of a gradient whose directions differ a hundredfold in size; torch's five iterations reach 1 within a half."""
+    model = make_model()
+    optimiser = make_optimiser(model, MUON)
+    weight = model.encoder.layers[0].feed_forward.expand.weight
+    left, _, right = torch.linalg.svd(torch.randn_like(weight), full_matrices=False)
+    sizes = torch.logspace(0, 2, len(right), dtype=weight.dtype)
+    before = weight.detach().clone()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    weight.grad = left * sizes @ right
+    for group in optimiser.param_groups:
+        group["lr"] = 0.01
+    optimiser.step()
+    change = before * (1 - 0.01 * 0.3) - weight.detach()
+    found = torch.linalg.svdvals(change) / (0.01 * 0.2 * max(weight.shape) ** 0.5)
+    assert float(found.min()) > 0.5
+    assert float(found.max()) < 1.5
+
+
+def test_muon_changes_the_rest_as_adam_does(make_model):
+    results = {}
+    for kind in ("adam", "muon"):
+        torch.manual_seed(7)
+        model = make_model()
+        optimiser = make_optimiser(model, TrainingConfig(optimiser=kind))
+        torch.manual_seed(11)
+        for _ in range(3):
+            for parameter in model.parameters():
+                parameter.grad = torch.randn_like(parameter)
+            optimiser.step()
+        results[kind] = dict(model.named_parameters())
+    rest = {name for name in results["adam"] if "layers." not in name or "norm" in name or "bias" in name}
+    for name in results["adam"]:
+        assert torch.equal(results["adam"][name], results["muon"][name]) == (name in rest), name
+
+
+def test_without_muon_in_torch_it_says_what_to_do(make_model, monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(
+        ConfigError, match=r"needs PyTorch 2\.9 or newer, this is .*: upgrade torch, or choose \"adam\""
+    ):
+        make_optimiser(make_model(), MUON)

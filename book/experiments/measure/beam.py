@@ -8,8 +8,8 @@ import torch
 
 import glassformer as gf
 from glassformer.decoding.beam import beam_search
-from glassformer.decoding.hypothesis import Hypothesis, length_penalty
-from glassformer.decoding.transformer_step import TransformerStep, max_length, padded
+from glassformer.decoding.hypothesis import Hypothesis, length_penalty, max_length
+from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.evaluation.metrics import bleu
 from glassformer.inspection import outputs
 from glassformer.tasks import Example

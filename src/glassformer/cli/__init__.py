@@ -3,21 +3,29 @@
 Nothing heavy is imported before a command runs, so that `--help` answers at once.
 """
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
 import typer
 
 from glassformer.cli.average import average
+from glassformer.cli.bench import bench
 from glassformer.cli.check import check
+from glassformer.cli.compare import compare
 from glassformer.cli.demo import demo
+from glassformer.cli.distil import distil
 from glassformer.cli.estimate import estimate
 from glassformer.cli.evaluate import evaluate
 from glassformer.cli.explore import explore
+from glassformer.cli.export import export
 from glassformer.cli.learn import learn
+from glassformer.cli.prepare import prepare
 from glassformer.cli.recipes import recipes
+from glassformer.cli.report import report
 from glassformer.cli.score import score
 from glassformer.cli.trace import trace
 from glassformer.cli.train import train
@@ -33,8 +41,27 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, score, trace, explore, check, estimate, average, recipes, learn):
+for command in (
+    demo,
+    prepare,
+    train,
+    translate,
+    evaluate,
+    compare,
+    score,
+    trace,
+    explore,
+    report,
+    check,
+    estimate,
+    average,
+    export,
+    distil,
+    recipes,
+    learn,
+):
     app.command()(command)
+app.add_typer(bench)
 
 
 def _version(wanted: bool) -> bool:
@@ -52,6 +79,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (at any place).")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say on stderr what works (at any place).")] = False,
 ) -> None:
     """The Transformer of "Attention Is All You Need" that you can read, watch, train and use."""
 
@@ -61,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:
-        app([argument for argument in given if argument != "--debug"])
+        with _saying_more() if "--verbose" in given else nullcontext():
+            app([argument for argument in given if argument not in ("--debug", "--verbose")])
     except BrokenPipeError:  # whoever read our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
@@ -70,3 +99,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(1)
+
+
+@contextmanager
+def _saying_more() -> Iterator[None]:
+    """Write on stderr what the library logs."""
+    logger, handler = logging.getLogger("glassformer"), logging.StreamHandler()
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)

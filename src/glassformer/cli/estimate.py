@@ -1,8 +1,9 @@
 """`glassformer estimate`."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,7 @@ from glassformer.errors import ConfigError
 if TYPE_CHECKING:
     from glassformer.training.estimate import Estimate
 
-__all__ = ["estimate"]
+__all__ = ["clock", "estimate", "stage_on_stderr"]
 
 
 def estimate(
@@ -22,45 +23,84 @@ def estimate(
     ] = None,
     overrides: Overrides = None,
     data: Data = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="How long to measure, about.")] = 15.0,
     presets: Annotated[bool, typer.Option("--presets", help="List the model presets with their parameters.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a training takes (parameters, operations, memory, time), without training."""
+    """Measure for some seconds what a training takes on this machine: time, memory, and the largest batch that fits.
+
+    Real training steps are made in processes of their own; nothing is written into the run's folder.
+    """
     if presets:
         _print_presets()
         return
     if config is None:
         raise ConfigError("give a CONFIG, or --presets for the list of models")
-    from glassformer.recipes.toml import load, model_config
+    from glassformer.recipes.toml import load
     from glassformer.training.estimate import estimate as estimate_training
 
     configuration = load(config, overrides or (), data)
-    size = configuration.tokenizer.vocab_size
-    result = estimate_training(model_config(configuration, size, size), configuration.training)
+    with stage_on_stderr() as on_progress:
+        result = estimate_training(configuration, seconds=seconds, on_progress=on_progress)
     if as_json:
-        typer.echo(json.dumps({"vocabulary": size, **asdict(result)}))
+        typer.echo(json.dumps(asdict(result), ensure_ascii=False))
     else:
-        _print(result, size)
+        _print(result)
 
 
-def _print(result: "Estimate", size: int) -> None:
+@contextmanager
+def stage_on_stderr() -> Iterator[Callable[[str], object]]:
+    """Say on stderr what is being done, where there is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    with console.status("") as status:
+        yield (lambda stage: status.update(f"{stage} …")) if console.is_terminal else (lambda _: None)
+
+
+def _print(result: "Estimate") -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
-    rows = [
-        ("vocabulary", f"{size:,} entries on each side (at most: tokenizer.vocab_size)"),
-        ("parameters", f"{result.parameters:,} ({result.weights_bytes / 1e6:,.1f} MB of weights)"),
-        ("operations", f"{result.flops_per_step:.3g} FLOP a step, {result.total_flops:.3g} in all"),
-        ("memory", f"about {result.training_bytes / 1e9:.2f} GB in training, PyTorch itself (0.3 GB) not counted"),
-        ("this machine", f"{result.matrix_flops_per_second / 1e9:,.0f} GFLOP/s in matrix products, measured now"),
-        ("time", f"{timedelta(seconds=round(result.seconds))} for {result.steps:,} steps, at half of that speed"),
-    ]
-    if not result.steps:
-        rows[-1] = ("time", f"{timedelta(seconds=round(result.seconds))}, as training.minutes says")
-    for name, text in rows:
+    for name, text in _rows(result):
         table.add_row(name, text)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(table)
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", soft_wrap=True)
+
+
+def _rows(result: "Estimate") -> Iterator[tuple[str, str]]:
+    training = result.configuration.training
+    yield "corpus", result.origin
+    words = " and ".join(f"{size:,}" for size in dict.fromkeys((result.source_vocabulary, result.target_vocabulary)))
+    yield "model", f"{result.parameters:,} parameters, {result.weights_bytes / 1e6:,.1f} MB; vocabulary of {words}"
+    step = f"{result.tokens_per_step:,.0f} target tokens, {result.flops_per_step:.2g} FLOP"
+    yield "a step", f"{step}, {clock(result.seconds_per_step)}"
+    matrix = f"{result.matrix_flops_per_second / 1e9:,.0f} GFLOP/s in matrix products"
+    yield "speed", f"{result.tokens_per_second:,.0f} tokens/s, {result.matrix_share:.0%} of this machine's {matrix}"
+    if result.pairs:
+        yield "an epoch", f"{result.steps_per_epoch:,.0f} steps, {clock(result.seconds_per_epoch)}"
+    if result.validation_seconds:
+        every = f"every {training.validate_every:,} steps" if training.validate_every else "at the end"
+        yield "validation", f"{clock(result.validation_seconds)}, {every}"
+    epochs = f" = {result.epochs:,.1f} epochs" if result.epochs else ""
+    yield "in all", f"{result.steps:,} steps{epochs}, {clock(result.seconds)}"
+    base, copy = (f"{size / 1e9:.2f}" for size in (result.base_bytes, result.checkpoint_bytes))
+    of_it = f"Python and PyTorch {base}, a checkpoint's copy {copy}"
+    yield "memory", f"{result.training_bytes / 1e9:.2f} GB of {result.available_bytes / 1e9:.1f} GB available ({of_it})"
+    fits = f"up to about {result.largest_batch_tokens:,} fit, {result.bytes_per_token / 1e3:,.0f} kB each"
+    yield "batch", f"{training.batch_tokens:,} tokens; {fits}"
+
+
+def clock(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for limit, size, unit in ((1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "minutes"), (172_800, 3600, "hours")):
+        if seconds < limit:
+            number = seconds / size
+            return f"{number:.{0 if number >= 20 or unit == 'ms' else 1}f} {unit}"
+    return f"{seconds / 86_400:.1f} days"
 
 
 def _print_presets() -> None:

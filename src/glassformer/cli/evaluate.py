@@ -1,59 +1,89 @@
 """`glassformer evaluate`."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import BeamSize, Json, LengthPenalty, RunFolder
+from glassformer.cli.arguments import (
+    BeamSize,
+    EngineChoice,
+    Ensemble,
+    Group,
+    Json,
+    LengthPenalty,
+    Metrics,
+    QuantizationChoice,
+    RunFolder,
+    TestReference,
+    TestSource,
+)
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
+    from glassformer.evaluation.items import Items
+    from glassformer.evaluation.metrics import Score
     from glassformer.run import SplitResult
-    from glassformer.translator import Translator
+    from glassformer.translator import Translation, Translator
 
-__all__ = ["evaluate", "print_splits"]
+__all__ = ["chosen_metrics", "evaluate", "print_splits"]
 
 
 def evaluate(
     run: RunFolder,
-    source: Annotated[Path | None, typer.Argument(metavar="SRC", help="Source text, one sentence a line.")] = None,
-    reference: Annotated[Path | None, typer.Argument(metavar="REF", help="Its translations, line by line.")] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="bleu, chrf, exact, wer, per or cer; may be given several times."),
+    source: TestSource = None,
+    reference: TestReference = None,
+    metric: Metrics = None,
+    more: Annotated[
+        list[Path] | None, typer.Option("--reference", help="Further references of SRC, line by line; several times.")
     ] = None,
+    group: Group = None,
+    ensemble: Ensemble = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Write the translations here.")] = None,
+    engine: EngineChoice = "auto",
+    quantization: QuantizationChoice = None,
+    bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Give each score its 95 % interval.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write the translations here, one for each line of SRC.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Score a model's translations of SRC against REF; a run on a built-in task is scored on its own splits."""
+    """Score a model's translations against references.
+
+    Without SRC, a run is scored on the test (or validation) files of its configuration, or the splits of its task.
+    """
+    from glassformer.run import evaluate as run_evaluation
     from glassformer.translator import Translator
 
-    if (source is None) != (reference is None):
-        raise ConfigError("give both SRC and REF, or neither for a run on a built-in task")
-    translator = Translator.load(run)
-    options = {"beam_size": beam_size, "length_penalty": length_penalty}
-    if source is None or reference is None:
+    translator = Translator.load(run, *ensemble or [], engine=engine, quantization=quantization)
+    options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
+    if source is None and translator.bundle.configuration.data.task:
+        given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
+        _refuse({**given, "--group": group is not None})
         _evaluate_task(translator, options, as_json)
         return
-    from glassformer.run import evaluate as run_evaluation
-    from glassformer.text.corpus import read_parallel_lines
-
-    sources, references = read_parallel_lines(source, reference)
+    items = _items(translator, source, reference, more or [], group)
+    metrics = chosen_metrics(metric, items)
     scores, translations = run_evaluation(
-        translator, sources, references, metric or ["bleu", "chrf", "exact"], **options
+        translator, items.sources, items.references, metrics, intervals=bootstrap, **options
     )
+    _warn_of_empty(translations)
     if output:
-        output.write_text("".join(f"{one.text}\n" for one in translations), encoding="utf-8")
-    if as_json:
-        typer.echo(json.dumps([{"name": s.name, "value": s.value, "signature": s.signature} for s in scores]))
-        return
-    for score in scores:
-        typer.echo(f"{score.name} {score.value:.2f}   {score.signature}")
+        lines = items.to_lines([one.text for one in translations])
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    _print(scores, items, as_json)
+
+
+def chosen_metrics(wanted: Sequence[str] | None, items: "Items") -> Sequence[str]:
+    """Return the metrics that were asked for, or those that fit the items, and say on stderr what is scored."""
+    from glassformer.evaluation.items import default_metrics
+
+    typer.echo(str(items), err=True)
+    return wanted or default_metrics(items)
 
 
 def print_splits(results: "Iterable[SplitResult]") -> None:
@@ -80,6 +110,14 @@ def _pairs(result: "SplitResult") -> str:
     return f"{right:.1f} % ({hardest}: {result.pairs[hardest][0]:.0f} %)"
 
 
+def _refuse(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise ConfigError(
+                f"{name} has no effect on the splits of a built-in task: give SRC and REF, or leave it out"
+            )
+
+
 def _evaluate_task(translator: "Translator", options: Mapping[str, object], as_json: bool) -> None:
     from dataclasses import asdict
 
@@ -90,3 +128,37 @@ def _evaluate_task(translator: "Translator", options: Mapping[str, object], as_j
         typer.echo(json.dumps([asdict(result) for result in results]))
     else:
         print_splits(results)
+
+
+def _items(
+    translator: "Translator", source: str | None, reference: str | None, more: Sequence[Path], group: bool | None
+) -> "Items":
+    from glassformer.evaluation.items import read_items
+    from glassformer.run.evaluation import corpus_of, held_out
+
+    configuration = translator.bundle.configuration
+    if source is not None:
+        return read_items(corpus_of(source, reference, configuration), more=more, group=group)
+    _refuse({"--reference": more, "--group": group is not None})
+    [(name, items)] = held_out(configuration).items()
+    typer.echo(f"the run's own {name} files:", err=True)
+    return items
+
+
+def _warn_of_empty(translations: "Sequence[Translation]") -> None:
+    """Say on stderr how many sources have no translation, and why."""
+    reasons = Counter(one.status for one in translations if one.status not in ("ok", "max_length"))
+    if reasons:
+        listed = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in reasons.items())
+        typer.echo(f"{reasons.total()} sources have no translation ({listed}): an empty one is scored", err=True)
+
+
+def _print(scores: "Sequence[Score]", items: "Items", as_json: bool) -> None:
+    if as_json:
+        counts = {"lines": len(items.places), "sources": len(items.sources)}
+        rows = [{"name": s.name, "value": s.value, "interval": s.interval, "signature": s.signature} for s in scores]
+        typer.echo(json.dumps([{**row, **counts} for row in rows]))
+        return
+    for score in scores:
+        interval = f" [{score.interval[0]:.2f}, {score.interval[1]:.2f}]" if score.interval else ""
+        typer.echo(f"{score.name} {score.value:.2f}{interval}   {score.signature}")

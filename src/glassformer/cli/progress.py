@@ -8,14 +8,17 @@ from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType, TracebackType
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from glassformer.run import AverageReport, PreparedReport, RunReport
+from glassformer.run.reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
 __all__ = ["TrainingProgress", "stop_on_signal"]
 
+_INTERRUPTED = 130
+"""The status of a command that was ended by Ctrl-C, as shells have it."""
 _SECONDS_BETWEEN_LINES = 10.0
 _PARTS = 1000
 
@@ -29,6 +32,11 @@ class TrainingProgress:
         self.task: TaskID | None = None
         self.last_line = 0.0
         self.loss: float | None = None
+        self.stage = ""
+        self.training = False
+        """Whether the corpus is ready, and training has begun."""
+        self.ending = False
+        """Whether the command shall end at once."""
 
     def __enter__(self) -> "TrainingProgress":
         """Start the live bar where there is a terminal."""
@@ -46,7 +54,13 @@ class TrainingProgress:
 
     def __call__(self, report: RunReport) -> None:
         """Show one report."""
+        if self.ending:  # and still here: what is raised while Python clears an object away is lost
+            raise KeyboardInterrupt
         match report:
+            case ProgressReport():
+                self._progress(report)
+            case ExaminedReport():
+                self._examined(report)
             case PreparedReport():
                 self._prepared(report)
             case StepReport():
@@ -61,12 +75,31 @@ class TrainingProgress:
             case CheckpointReport() | EndReport():
                 pass
 
+    def _progress(self, report: ProgressReport) -> None:
+        share = report.done / report.total if report.total else 0.0
+        left = f" · {_clock(report.seconds_left)} left" if report.seconds_left else ""
+        if self.task is not None:
+            self.bar.update(self.task, completed=int(_PARTS * share), description=f"{report.stage}{left}")
+        elif report.stage != self.stage or time.monotonic() - self.last_line >= _SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            self._line(f"{report.stage}: {share:.0%}{left}" if report.done else report.stage)
+        self.stage = report.stage
+
+    def _examined(self, report: ExaminedReport) -> None:
+        for warning in report.report.warnings:
+            self._line(f"warning: {warning}")
+
     def _prepared(self, report: PreparedReport) -> None:
-        left_out = "".join(f", {count} left out ({reason})" for reason, count in report.dropped.items() if count)
+        self.training = True
+        left_out = "".join(
+            f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in report.dropped.items() if count
+        )
         self._line(
             f"{report.train_pairs:,} training pairs{left_out}, {report.valid_pairs:,} for validation; vocabularies "
             f"{report.source_vocabulary:,} and {report.target_vocabulary:,}; {report.parameters:,} parameters"
         )
+        if report.chosen:
+            self._line(f"chosen for {report.chosen}")
         if report.resumed_step:
             self._line(f"going on from step {report.resumed_step:,} of {report.folder}")
 
@@ -90,19 +123,30 @@ class TrainingProgress:
 
 
 @contextmanager
-def stop_on_signal(console: Console) -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C (or SIGTERM) into an event that lets a step end in peace; a second one interrupts."""
+def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C (or SIGTERM) of a training into an event that lets a step end in peace.
+
+    A second one ends the command at once, and so does the first before training has begun: what is made until then is
+    whole or not there at each moment, so that nothing has to be waited for.
+    """
     stop = threading.Event()
 
     def ask(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
+        if show.ending:
+            return
+        if stop.is_set() or not show.training:
+            show.ending = True
             raise KeyboardInterrupt
         stop.set()
-        console.print("stopping after this step, with a checkpoint (Ctrl-C again: at once, without)")
+        show.console.print("stopping after this step, with a checkpoint (Ctrl-C again: at once, without)")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
+    except KeyboardInterrupt:
+        show.console.print("stopped: what is done is kept, the same command goes on")
+        before = dict.fromkeys(before, signal.SIG_DFL)  # Python says much when it is interrupted at its end
+        raise typer.Exit(_INTERRUPTED) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

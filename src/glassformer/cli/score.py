@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.arguments import Json, LengthPenalty, RunFolder
+from glassformer.cli.arguments import Ensemble, Json, LengthPenalty, RunFolder
 
 __all__ = ["score"]
 
@@ -16,6 +16,7 @@ def score(
     run: RunFolder,
     source: Annotated[Path, typer.Argument(metavar="SRC", help="Source text, one sentence a line.")],
     target: Annotated[Path, typer.Argument(metavar="TGT", help="Targets to score, line by line.")],
+    ensemble: Ensemble = None,
     length_penalty: LengthPenalty = None,
     as_json: Json = False,
 ) -> None:
@@ -24,7 +25,7 @@ def score(
     from glassformer.translator import Translator
 
     sources, targets = read_parallel_lines(source, target)
-    translator = Translator.load(run)
+    translator = Translator.load(run, *ensemble or [])
     for one in translator.score(list(zip(sources, targets, strict=True)), length_penalty=length_penalty):
         if as_json:
             typer.echo(json.dumps(asdict(one), ensure_ascii=False))

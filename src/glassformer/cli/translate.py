@@ -5,12 +5,22 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from glassformer.cli.arguments import BeamSize, LengthPenalty, MaxSource, RunFolder
+from glassformer.cli.arguments import (
+    BeamSize,
+    EngineChoice,
+    Ensemble,
+    LengthPenalty,
+    MaxSource,
+    QuantizationChoice,
+    RunFolder,
+)
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,6 +34,7 @@ def translate(
     file: Annotated[
         Path | None, typer.Argument(help="Text, one sentence a line, plain or .gz.  [default: stdin]")
     ] = None,
+    ensemble: Ensemble = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     n_best: Annotated[int, typer.Option("--n-best", help="Print so many outputs a line: number, score, text.")] = 1,
@@ -34,6 +45,8 @@ def translate(
     top_p: Annotated[float, typer.Option(help="With --sample: draw among tokens of this total probability.")] = 1.0,
     seed: Annotated[int, typer.Option(help="With --sample: seed of the draws.")] = 1,
     max_source: MaxSource = 1024,
+    engine: EngineChoice = "auto",
+    quantization: QuantizationChoice = None,
     status: Annotated[Path | None, typer.Option("--status", help="Write each line's status here, as JSONL.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show confidence, cross-attention and the beam of each line.")
@@ -51,12 +64,20 @@ def translate(
     sampling = _sampling(sample, temperature, top_k, top_p, seed)
     if explain:
         _check_explained(sample, n_best)
-    translator, lines = Translator.load(run), _lines(file)
+    if isinstance(
+        sys.stdout, TextIOWrapper
+    ):  # what comes in is UTF-8, whatever the terminal speaks: so is what goes out
+        sys.stdout.reconfigure(encoding="utf-8")
+    if engine == "auto" and (sample or explain or prefix):  # which CTranslate2 has not, or not quite as we have them
+        engine = "torch"
+    translator = Translator.load(run, *ensemble or [], engine=engine, quantization=quantization)
+    lines = _lines(file)
     if explain:
         results = _explanations(translator, lines, options)
     else:
         window = 1 if file is None and sys.stdin.isatty() else WINDOW
-        stream = translator.stream(lines, window=window, n_best=n_best, sampling=sampling, **options)
+        options |= {"n_best": n_best, "sampling": sampling, "log_probs": n_best > 1}
+        stream = translator.stream(lines, window=window, **options)
         results = _translations(stream, n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
         counts = _follow(results, log)
@@ -73,13 +94,18 @@ def _sampling(sample: bool, temperature: float, top_k: int, top_p: float, seed: 
 
 
 def _lines(file: Path | None) -> Iterator[str]:
-    """Return the lines of a file or of stdin; bytes that are no UTF-8 become surrogates, which nothing else is."""
-    from glassformer.text.corpus import raw_lines
+    """Return the lines of a file or of stdin, a byte order mark left out; bytes that are no UTF-8 become surrogates.
+
+    Nothing else becomes one. What stands after the last line end is a line, unless it is empty.
+    """
+    from glassformer.text.files import BYTE_ORDER_MARK, raw_lines
 
     if file is None and sys.stdin.isatty():
         typer.echo("type a sentence and Enter; Ctrl-D ends", err=True)
-    stream = sys.stdin.buffer if file is None else raw_lines(file)
-    return (raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape") for raw in stream)
+    raw = iter(sys.stdin.buffer if file is None else raw_lines(file))
+    first = next(raw, b"").removeprefix(BYTE_ORDER_MARK)
+    lines = chain([first] if first else [], raw)
+    return (line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape") for line in lines)
 
 
 def _check_explained(sample: bool, n_best: int) -> None:
@@ -132,4 +158,5 @@ def _summarise(counts: Counter[str]) -> None:
         reasons = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in empty.items())
         typer.echo(f"{sum(empty.values())} of {counts.total()} lines have no translation: {reasons}", err=True)
     if counts["max_length"]:
-        typer.echo(f"{counts['max_length']} translations were cut at their maximal length (source + 50)", err=True)
+        cut = "1 translation was" if counts["max_length"] == 1 else f"{counts['max_length']} translations were"
+        typer.echo(f"{cut} cut at the maximal length (source + 50)", err=True)

@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.decoding.active import Active
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.continuations import Continuations, best_continuations
+from glassformer.decoding.engine import check_sizes
 from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis, length_penalty
 from glassformer.decoding.search_trace import SearchStep, SearchTree
 from glassformer.decoding.step import State, Step
-from glassformer.errors import DecodingError
 
 __all__ = ["beam_search", "search_tree"]
 
@@ -52,7 +53,7 @@ def beam_search(
 
     Paper: §6.1 (beam size 4, α = 0.6).
     """
-    _check(beam_size, n_best)
+    check_sizes(beam_size, n_best)
     constraints = Constraints.of(step, max_lengths, prefixes)
     found = dict(_search(step, constraints, beam_size, length_penalty, watch))
     return [found[sentence][:n_best] for sentence in range(len(max_lengths))]
@@ -88,7 +89,10 @@ def search_tree(
 
 
 class _Paths(NamedTuple):
-    """J hypotheses of T tokens for each of B sentences, best first; those of rank −inf do not exist."""
+    """J hypotheses for each of B sentences, best first; those of rank −inf do not exist.
+
+    The newest of T tokens is in the last column; a sentence that entered later has nothing in the first ones.
+    """
 
     ranks: Float[Tensor, "B J"]
     """What orders them: the log_prob of the living, which are all of one length; the score of the finished."""
@@ -112,6 +116,12 @@ class _Paths(NamedTuple):
             torch.cat([self.token_log_probs.flatten(0, 1)[by.rows], by.token_log_probs[..., None]], dim=-1),
         )
 
+    def joined(self, sentences: int, columns: int) -> "_Paths":
+        """Return the last columns of the paths, with room for more sentences behind these."""
+        ranks = F.pad(self.ranks, (0, 0, 0, sentences), value=-torch.inf)
+        ways = (self.tokens, self.token_log_probs)
+        return _Paths(ranks, *(F.pad(way[..., way.shape[-1] - columns :], (0, 0, 0, 0, 0, sentences)) for way in ways))
+
 
 def _search(
     step: Step[State],
@@ -122,34 +132,50 @@ def _search(
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Yield each sentence, when it is done, with its finished hypotheses, best first."""
     B, longest = constraints.forced.shape
-    sentences = torch.arange(B, device=step.device)
-    living = _Paths.empty(torch.zeros(B, 1, device=step.device))
-    finished = _Paths.empty(torch.full((B, beam_size), -torch.inf, device=step.device))
-    newest = torch.full((B,), step.bos_id, device=step.device)
-    state = step.start()
-    for position in range(longest):
-        log_probs, state = step.advance(newest, state)
-        constraints.apply_(log_probs, sentences, position)
+    penalties = torch.tensor([length_penalty(length, alpha) for length in range(1, longest + 1)], dtype=torch.float64)
+    penalties = penalties.to(step.device)
+    active = Active(step, B)
+    living, finished = _beginning(active.admit(), beam_size, step.device)
+    newest = torch.full_like(living.ranks, step.bos_id, dtype=torch.int64)
+    while len(newest):
+        log_probs = active.advance(newest.flatten())
+        sentences, positions = active.sentences, active.positions
+        constraints.apply_(log_probs, sentences, positions)
         best = best_continuations(log_probs, living.ranks, 2 * beam_size)
         ending, lasting = _split(best, step.eos_id, beam_size)
-        penalty = length_penalty(position + 1, alpha)
         if watch:
-            for seen in _seen(sentences, living, best, beam_size, step.eos_id, penalty):
+            for seen in _seen(active, living, best, beam_size, step.eos_id, alpha):
                 watch(seen)
+        penalty = penalties[positions, None].to(log_probs.dtype)
         finished = _merge(finished, living.extended(ending), penalty)
         living = living.extended(lasting)
 
         # A sentence goes on while its best living hypothesis beats its N-th best finished one (−inf: there is none).
-        goes_on = living.ranks[:, 0] / penalty > finished.ranks[:, -1]
-        going = goes_on.nonzero().squeeze(1)
-        if len(going) < len(sentences):
-            done = (~goes_on).nonzero().squeeze(1)
-            yield from _results(sentences[done], finished.of(done), step.eos_id, alpha)
-            sentences, living, finished = sentences[going], living.of(going), finished.of(going)
-        if len(going) == 0:
-            break
-        newest = living.tokens[..., -1].flatten()
-        state = step.select(state, rows=lasting.rows[going].flatten(), sentences=going)
+        goes_on = living.ranks[:, :1] / penalty > finished.ranks[:, -1:]
+        going, done = (which.squeeze(1).nonzero().squeeze(1) for which in (goes_on, ~goes_on))
+        if len(done):
+            yield from _results(sentences[done], positions[done] + 1, finished.of(done), step.eos_id, alpha)
+            living, finished = living.of(going), finished.of(going)
+        active.keep(rows=lasting.rows[going].flatten(), places=going)
+        newest = living.tokens[..., -1]
+        if count := active.admit():
+            living, finished = _joined(living, finished, count, columns=int(active.positions.max()))
+            newest = F.pad(newest[:, : living.ranks.shape[1]], (0, 0, 0, count), value=step.bos_id)
+
+
+def _beginning(sentences: int, beam_size: int, device: torch.device) -> tuple[_Paths, _Paths]:
+    """Return the living and the finished paths of sentences that have not begun."""
+    living = torch.zeros(sentences, 1, device=device)
+    return _Paths.empty(living), _Paths.empty(torch.full((sentences, beam_size), -torch.inf, device=device))
+
+
+def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> tuple[_Paths, _Paths]:
+    """Return both with sentences that have not begun behind those that they have, whose last columns are in use."""
+    if not len(living.ranks):
+        return _beginning(sentences, finished.ranks.shape[1], living.ranks.device)
+    living, finished = living.joined(sentences, columns), finished.joined(sentences, columns)
+    living.ranks[-sentences:, 0] = 0  # the one hypothesis that has no token; the others do not exist
+    return living, finished
 
 
 def _split(best: Continuations, eos_id: int, beam_size: int) -> tuple[Continuations, Continuations]:
@@ -165,21 +191,24 @@ def _split(best: Continuations, eos_id: int, beam_size: int) -> tuple[Continuati
 
 
 def _seen(
-    sentences: Int[Tensor, "B"], living: _Paths, best: Continuations, beam_size: int, eos_id: int, penalty: float
+    active: Active, living: _Paths, best: Continuations, beam_size: int, eos_id: int, alpha: float
 ) -> Iterator[SearchStep]:
     """Yield what `_split` decides on for each sentence; impossible continuations are left out."""
-    K = living.ranks.shape[1]
-    fields = zip(sentences.tolist(), living.token_log_probs.tolist(), *(field.tolist() for field in best), strict=True)
-    for block, (sentence, past, *ways) in enumerate(fields):
+    _, K, T = living.tokens.shape
+    of_sentences = (active.sentences, active.positions, living.token_log_probs, *best)
+    fields = zip(*(field.tolist() for field in of_sentences), strict=True)
+    for block, (sentence, position, past, *ways) in enumerate(fields):
         possible = [
             (row - block * K, token, token_log_prob)
             for log_prob, row, token, token_log_prob in zip(*ways, strict=True)
             if log_prob > -torch.inf
         ]
-        yield SearchStep.of(sentence, past, possible, beam_size=beam_size, eos_id=eos_id, penalty=penalty)
+        own = [each[T - position :] for each in past]
+        penalty = length_penalty(position + 1, alpha)
+        yield SearchStep.of(sentence, own, possible, beam_size=beam_size, eos_id=eos_id, penalty=penalty)
 
 
-def _merge(finished: _Paths, newcomers: _Paths, penalty: float) -> _Paths:
+def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -> _Paths:
     """Return the N paths of highest score among the N finished ones and the newcomers, which are one token longer."""
     fields = (
         (finished.ranks, newcomers.ranks / penalty),
@@ -193,23 +222,16 @@ def _merge(finished: _Paths, newcomers: _Paths, penalty: float) -> _Paths:
 
 
 def _results(
-    sentences: Int[Tensor, "B"], finished: _Paths, eos_id: int, alpha: float
+    sentences: Int[Tensor, "B"], lengths: Int[Tensor, "B"], finished: _Paths, eos_id: int, alpha: float
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    for sentence, *fields in zip(sentences.tolist(), *(field.tolist() for field in finished), strict=True):
+    """Yield the hypotheses of each sentence, which stand in its last columns, as many as these lengths."""
+    fields = (sentences, lengths, *finished)
+    for sentence, length, *ways in zip(*(field.tolist() for field in fields), strict=True):
         found = [
-            Hypothesis.ending_with(eos_id, tokens, token_log_probs, alpha)
-            for rank, tokens, token_log_probs in zip(*fields, strict=True)
+            Hypothesis.ending_with(eos_id, tokens[-length:], token_log_probs[-length:], alpha)
+            for rank, tokens, token_log_probs in zip(*ways, strict=True)
             if rank > -torch.inf
         ]
         if not found:
             raise no_output(sentence)
         yield sentence, sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
-
-
-def _check(beam_size: int, n_best: int) -> None:
-    if beam_size < 1:
-        raise DecodingError(f"beam_size must be at least 1, got {beam_size}: 1 is greedy search, the paper's is 4")
-    if not 1 <= n_best <= beam_size:
-        raise DecodingError(
-            f"n_best must be from 1 to beam_size, which is {beam_size}, got {n_best}: raise beam_size or lower n_best"
-        )

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.decoding.engine import check_room
 from glassformer.decoding.step import Step
 from glassformer.errors import DecodingError
 
@@ -51,15 +52,17 @@ class Constraints:
             suppressed=torch.tensor([step.bos_id, step.pad_id], device=step.device),
         )
 
-    def apply_(self, log_probs: Float[Tensor, "R V"], sentences: Int[Tensor, "B2"], position: int) -> None:
-        """Give −inf to every token that rows of `sentences` cannot have at `position`, in place; the rest is untouched.
+    def apply_(
+        self, log_probs: Float[Tensor, "R V"], sentences: Int[Tensor, "B2"], positions: Int[Tensor, "B2"]
+    ) -> None:
+        """Give −inf to every token that rows of `sentences` cannot have at these positions, in place.
 
-        Nothing is renormalised, so that log probabilities stay those of forced rescoring.
+        The rest is untouched; nothing is renormalised, so that log probabilities stay those of forced rescoring.
         """
         log_probs.index_fill_(1, self.suppressed, -torch.inf)
-        if position in self.forced_positions:
+        if not self.forced_positions.isdisjoint(positions.tolist()):
             rows_per_sentence = len(log_probs) // len(sentences)
-            keep_only_(log_probs, self.forced[sentences, position].repeat_interleave(rows_per_sentence))
+            keep_only_(log_probs, self.forced[sentences, positions].repeat_interleave(rows_per_sentence))
 
 
 def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> None:
@@ -85,15 +88,7 @@ def _check(step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Seque
             f"got {len(prefixes)} prefixes for {len(max_lengths)} sentences: give each its own, [] for none"
         )
     for sentence, (prefix, max_length) in enumerate(zip(prefixes, max_lengths, strict=True)):
-        if max_length < 1:
-            raise DecodingError(
-                f"the maximal length of sentence {sentence} must be at least 1, got {max_length}: it counts <eos>"
-            )
-        if len(prefix) >= max_length:
-            raise DecodingError(
-                f"the prefix of sentence {sentence} has {len(prefix)} tokens, which leaves no room for <eos> in a "
-                f"maximal length of {max_length}: shorten the prefix or allow at least {len(prefix) + 1} tokens"
-            )
+        check_room(sentence, max_length, len(prefix))
         _check_tokens(step, sentence, prefix)
 
 

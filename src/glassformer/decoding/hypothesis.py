@@ -1,15 +1,18 @@
-"""What a search returns, and how it is scored."""
+"""What a search returns, how long it may be, and how it is scored. Needs no torch."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glassformer.errors import DecodingError
+from glassformer.model.config import ModelConfig
 
-__all__ = ["PAPER_ALPHA", "Hypothesis", "length_penalty"]
+__all__ = ["EXTRA_LENGTH", "PAPER_ALPHA", "Hypothesis", "length_penalty", "max_length"]
 
 PAPER_ALPHA = 0.6
 """The paper's exponent of the length penalty (§6.1)."""
+EXTRA_LENGTH = 50
+"""An output may be so many tokens longer than its source. Paper: §6.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +54,8 @@ def length_penalty(length: int, alpha: float) -> float:
     if not abs(alpha) <= 100:
         raise DecodingError(f"length_penalty must be from −100 to 100, got {alpha}: the paper's value is {PAPER_ALPHA}")
     return math.pow((5 + length) / 6, alpha)
+
+
+def max_length(config: ModelConfig, source_length: int) -> int:
+    """Return how many tokens an output may have, `<eos>` included, for a source of so many, `<eos>` included."""
+    return min(source_length + EXTRA_LENGTH, config.longest)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.decoding.constraints import Constraints
-from glassformer.decoding.greedy import follow
+from glassformer.decoding.greedy_search import follow
 from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis
 from glassformer.decoding.step import State, Step
 from glassformer.errors import DecodingError
@@ -53,8 +53,8 @@ def sample(
     constraints = Constraints.of(step, max_lengths, prefixes)
     heights = _heights(seeds, max_lengths).to(step.device)
 
-    def by_lot(log_probs: Tensor, sentences: Tensor, position: int) -> Tensor:
-        return draw(log_probs, heights[sentences, position], temperature=temperature, top_k=top_k, top_p=top_p)
+    def by_lot(log_probs: Tensor, sentences: Tensor, positions: Tensor) -> Tensor:
+        return draw(log_probs, heights[sentences, positions], temperature=temperature, top_k=top_k, top_p=top_p)
 
     return follow(step, by_lot, constraints, alpha=length_penalty)
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["State", "Step"]
+__all__ = ["JoinableStep", "State", "Step"]
 
 State = TypeVar("State")
 
@@ -59,4 +59,16 @@ class Step(Protocol[State]):
 
         Rows may be repeated, dropped and reordered within their sentence, and their number per sentence may change;
         sentences may only be dropped. Each of the remaining sentences has equally many rows, in order of sentences.
+        """
+
+
+@runtime_checkable
+class JoinableStep(Step[State], Protocol[State]):
+    """A step whose state can take in sentences of another step of the same model."""
+
+    def join(self, state: State, newcomers: State) -> State:
+        """Return the state in which sentences that have not begun, one row each, stand behind those of `state`.
+
+        Each of them gets as many rows as a sentence of `state` has; the first is for the hypothesis without a token,
+        the others are for none.
         """

@@ -10,18 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.model.cache import Cache
-from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 
-__all__ = ["EXTRA_LENGTH", "TransformerStep", "max_length", "padded", "target_log_probs"]
-
-EXTRA_LENGTH = 50
-"""An output may be so many tokens longer than its source. Paper: §6.1."""
-
-
-def max_length(config: ModelConfig, source_length: int) -> int:
-    """Return how many tokens an output may have, `<eos>` included, for a source of so many, `<eos>` included."""
-    return min(source_length + EXTRA_LENGTH, config.longest)
+__all__ = ["TransformerStep", "padded", "target_log_probs"]
 
 
 def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) -> Int[Tensor, "B T"]:
@@ -52,6 +43,10 @@ class TransformerStep:
     def select(self, state: Cache, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> Cache:
         """Return the cache of these rows and sentences."""
         return state.select(rows, sentences)
+
+    def join(self, state: Cache, newcomers: Cache) -> Cache:
+        """Return the cache in which sentences that have not begun stand behind those of `state`."""
+        return state.join(newcomers)
 
 
 @torch.no_grad()

@@ -13,10 +13,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from glassformer.bundle import write_safely
 from glassformer.errors import ConfigError
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+from glassformer.text.storage import write_safely
 from glassformer.translator import Translator
 
 __all__ = ["Page", "check_path", "html", "translation", "write_page"]

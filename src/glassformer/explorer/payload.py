@@ -25,7 +25,8 @@ from torch import Tensor
 from glassformer.bundle import Bundle
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
-from glassformer.decoding.transformer_step import TransformerStep, max_length, padded
+from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import DataError
 from glassformer.explorer.module import strings
 from glassformer.explorer.remote import number_bytes, search_data, snapshot_halves, unbatched

@@ -19,7 +19,8 @@ from torch import Tensor
 from glassformer.bundle import put_weights, read_weights
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
-from glassformer.decoding.transformer_step import EXTRA_LENGTH, max_length, padded
+from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
+from glassformer.decoding.transformer_step import padded
 from glassformer.errors import CheckpointError, ConfigError, ShapeError, nearest
 from glassformer.inspection.changes import Changes, changed
 from glassformer.inspection.forced import decoding

@@ -15,8 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from glassformer.bundle import WEIGHTS, Bundle, load_weights, read_weights, save_weights
-from glassformer.decoding.greedy import greedy
-from glassformer.decoding.transformer_step import TransformerStep, max_length, padded
+from glassformer.decoding.greedy_search import greedy
+from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError
 from glassformer.inspection import probes
 from glassformer.inspection.divergence import divergence

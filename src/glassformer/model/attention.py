@@ -17,6 +17,8 @@ from torch.nn import functional as F
 
 from glassformer.errors import ShapeError
 from glassformer.model.cache import KeyValues, LayerCache
+from glassformer.model.dropout import dropout
+from glassformer.model.linear import Linear
 from glassformer.model.residual import RESIDUAL_POINTS
 from glassformer.model.taps import Tap
 
@@ -29,6 +31,10 @@ __all__ = [
     "join_heads",
     "split_heads",
 ]
+
+
+SHORT = {2: 256, 4: 32, 8: 32}
+"""By bytes of a number: up to so many keys, training is faster on CPUs with all weights at hand than by the kernel."""
 
 
 class Attended(NamedTuple):
@@ -51,11 +57,13 @@ def attention_weights(
 ) -> Float[Tensor, "... T S"]:
     """Return the softmax of each row of scores, in [0, 1] and summing to 1, over the keys that the mask allows.
 
-    A masked score is −∞ before the softmax, so its weight is exactly 0. A row with no allowed key is all zeros.
+    A masked score is −∞ before the softmax, so its weight is exactly 0. A row with no allowed key is all zeros. The
+    softmax is computed, and returned, in float32 or better.
     """
+    precise = torch.promote_types(scores.dtype, torch.float32)
     if mask is None:
-        return scores.softmax(-1)
-    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+        return scores.softmax(-1, dtype=precise)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=precise)
     return weights.masked_fill(~mask, 0.0)  # only changes rows without any allowed key, whose softmax is 0/0
 
 
@@ -80,7 +88,7 @@ def attention(
     """
     _check_shapes(query, key, value, mask)
     weights = attention_weights(attention_scores(query, key), mask)
-    return Attended(weights @ value, weights)
+    return Attended(weights.to(value.dtype) @ value, weights)
 
 
 def split_heads(x: Float[Tensor, "B T width"], heads: int) -> Float[Tensor, "B H T K"]:
@@ -107,8 +115,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.widths = [heads * d_k, heads * d_k, heads * d_v]
-        self.input_projection = nn.Linear(d_model, sum(self.widths))
-        self.output_projection = nn.Linear(heads * d_v, d_model)
+        self.input_projection = Linear(d_model, sum(self.widths))
+        self.output_projection = Linear(heads * d_v, d_model)
         self.tap = Tap()
         self.reset_parameters()
 
@@ -147,13 +155,11 @@ class MultiHeadAttention(nn.Module):
 
     def query(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R H T K"]:
         """Return the heads' queries of x."""
-        rows = slice(self.widths[0])
-        return self._heads("query", F.linear(x, self.input_projection.weight[rows], self.input_projection.bias[rows]))
+        return self._heads("query", self.input_projection.part(x, slice(self.widths[0])))
 
     def key_value(self, memory: Float[Tensor, "B S D"]) -> KeyValues:
         """Return the heads' keys (B, H, S, K) and values (B, H, S, W) of the encoder's output."""
-        rows = slice(self.widths[0], None)
-        both = F.linear(memory, self.input_projection.weight[rows], self.input_projection.bias[rows])
+        both = self.input_projection.part(memory, slice(self.widths[0], None))
         key, value = both.split(self.widths[1:], dim=-1)
         return KeyValues(self._heads("key", key), self._heads("value", value))
 
@@ -173,15 +179,15 @@ class MultiHeadAttention(nn.Module):
         if self.tap.heard():
             heads = self._explained(query, key, value, mask)
         else:
-            heads = F.scaled_dot_product_attention(query, key, value, mask, self._dropout())
+            heads = _output(query, key, value, mask, self._dropout())
         joined = self.tap("joined", join_heads(heads).view(rows, positions, -1))
         return self.tap("output", self.output_projection(joined))
 
     def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         """Return the heads' weighted values, step by step; the fused kernel computes the same."""
         scores = self.tap("scores", attention_scores(query, key))
-        weights = F.dropout(attention_weights(scores, mask), self._dropout())
-        return self.tap("heads", self.tap("weights", weights) @ value)
+        weights = self.tap("weights", dropout(attention_weights(scores, mask), self._dropout()))
+        return self.tap("heads", weights.to(value.dtype) @ value)
 
     def _heads(self, point: str, x: Tensor) -> Tensor:
         return self.tap(point, split_heads(x, self.heads))
@@ -191,6 +197,14 @@ class MultiHeadAttention(nn.Module):
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+def _output(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
+    """Return the output of `attention`, with dropout of its weights, by what computes it fastest here."""
+    if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= SHORT[query.dtype.itemsize]:
+        weights = dropout(attention_weights(attention_scores(query, key), mask), p)
+        return weights.to(value.dtype) @ value
+    return F.scaled_dot_product_attention(query, key, value, mask, p)
 
 
 def _gather_rows(query: Float[Tensor, "R H T K"], sentences: int) -> Float[Tensor, "B H NT K"]:

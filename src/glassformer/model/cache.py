@@ -1,6 +1,7 @@
 """What a decoder keeps from step to step, so that each new token costs one position instead of all.
 
-A cache is a value: a step takes one and returns the next, and nothing is kept inside the model.
+A cache is a value: a step takes one and returns the next, and nothing is kept inside the model. Sentences may leave it,
+and others may enter: these have fewer tokens, and zeros, which nobody looks at, in the places of those before.
 
 Axes: B sentences · R rows (hypotheses, sentence-major: R = B × hypotheses of a sentence) · H heads · T target positions
 so far · S source positions · K, W width of a head's key, value.
@@ -10,8 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from glassformer.model.masks import entry_mask
 
 __all__ = ["Cache", "KeyValues", "LayerCache"]
 
@@ -25,6 +29,10 @@ class KeyValues(NamedTuple):
     def select(self, index: Int[Tensor, "n"]) -> "KeyValues":
         """Return the keys and values of these rows, in this order."""
         return KeyValues(self.key[index], self.value[index])
+
+    def padded(self, rows: int, before: int, behind: int) -> "KeyValues":
+        """Return them with zeros for more rows, and for positions before and behind (fewer positions if negative)."""
+        return KeyValues(*(F.pad(x, (0, 0, before, behind, 0, 0, 0, rows)) for x in self))
 
 
 @dataclass(slots=True)
@@ -49,11 +57,23 @@ class Cache:
     layers: tuple[LayerCache, ...]
     memory_mask: Bool[Tensor, "B 1 1 S"]
     length: int = 0
+    entered: Int[Tensor, "B"] | None = None
+    """At which of the positions each sentence began; None: all of them at the first."""
+
+    @property
+    def start(self) -> "int | Int[Tensor, 'R 1']":
+        """Where in its own target the next token of each row stands."""
+        return self.length if self.entered is None else self._of_rows(self.length - self.entered)[:, None]
+
+    @property
+    def target_mask(self) -> Bool[Tensor, "R 1 1 T"] | None:
+        """What each row's newest token may look at: all that the cache holds, but for what was there before it."""
+        return None if self.entered is None else entry_mask(self._of_rows(self.entered), self.length)
 
     def next(self, tokens: int) -> "Cache":
         """Return a cache that holds the same and may be extended by so many tokens; this one stays as it is."""
         layers = tuple(LayerCache(layer.memory, layer.past) for layer in self.layers)
-        return Cache(layers, self.memory_mask, self.length + tokens)
+        return Cache(layers, self.memory_mask, self.length + tokens, self.entered)
 
     def select(self, rows: Int[Tensor, "rows"], sentences: Int[Tensor, "sentences"]) -> "Cache":
         """Return the cache of these rows (of hypotheses) and these sentences, in this order."""
@@ -65,4 +85,34 @@ class Cache:
             )
             for layer in self.layers
         )
-        return Cache(layers, self.memory_mask if same else self.memory_mask[sentences], self.length)
+        entered = self.entered if same or self.entered is None else self.entered[sentences]
+        return Cache(layers, self.memory_mask if same else self.memory_mask[sentences], self.length, entered)
+
+    def join(self, others: "Cache") -> "Cache":
+        """Return the cache in which sentences that have not begun stand behind these, each with as many rows.
+
+        Positions that none of them needs any more, of the target and of the memory, are left out.
+        """
+        B, B2 = len(self.memory_mask), len(others.memory_mask)
+        entered = self.memory_mask.new_zeros(B, dtype=torch.int64) if self.entered is None else self.entered
+        gone = int(entered.min())
+        entered = F.pad(entered, (0, B2), value=self.length) - gone
+        widths = [int(cache.memory_mask.sum(-1).max()) for cache in (self, others)]
+        missing = [max(widths) - cache.memory_mask.shape[-1] for cache in (self, others)]
+        layers = tuple(
+            LayerCache(
+                _joined(layer.memory.padded(0, 0, missing[0]), other.memory.padded(0, 0, missing[1])),
+                layer.past and layer.past.padded(rows=len(layer.past.key) // B * B2, before=-gone, behind=0),
+            )
+            for layer, other in zip(self.layers, others.layers, strict=True)
+        )
+        masks = [F.pad(cache.memory_mask, (0, more)) for cache, more in zip((self, others), missing, strict=True)]
+        return Cache(layers, torch.cat(masks), self.length - gone, entered)
+
+    def _of_rows(self, x: Int[Tensor, "B"]) -> Int[Tensor, "R"]:
+        past = self.layers[0].past
+        return x if past is None else x.repeat_interleave(len(past.key) // len(x))
+
+
+def _joined(one: KeyValues, other: KeyValues) -> KeyValues:
+    return KeyValues(*(torch.cat(pair) for pair in zip(one, other, strict=True)))

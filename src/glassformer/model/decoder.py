@@ -1,6 +1,7 @@
 """The decoder: every target position looks back at the target so far, then at the source, and says what comes next.
 
-Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · S source positions · D d_model.
+Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · P those that are looked at, with what
+the cache holds · S source positions · D d_model.
 """
 
 from collections.abc import Iterable
@@ -39,7 +40,7 @@ class Decoder(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "R T D"],
-        mask: Bool[Tensor, "#R 1 T T"] | None,
+        mask: Bool[Tensor, "#R 1 T P"] | None,
         caches: tuple[LayerCache, ...],
         memory_mask: Bool[Tensor, "B 1 1 S"],
     ) -> Float[Tensor, "R T D"]:
@@ -75,7 +76,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "R T D"],
-        mask: Bool[Tensor, "#R 1 T T"] | None,
+        mask: Bool[Tensor, "#R 1 T P"] | None,
         cache: LayerCache,
         memory_mask: Bool[Tensor, "B 1 1 S"],
     ) -> Float[Tensor, "R T D"]:

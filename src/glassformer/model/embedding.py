@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from glassformer.errors import ShapeError, VocabularyError
+from glassformer.model.dropout import Dropout
 from glassformer.model.positions import Positions
 from glassformer.model.taps import Tap
 
@@ -30,13 +31,13 @@ class InputEmbedding(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.scale = math.sqrt(d_model)
         self.tap = Tap()
         nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
 
-    def forward(self, ids: Int[Tensor, "B T"], start: int = 0) -> Float[Tensor, "B T D"]:
-        """Return the vectors of these tokens, the first of which stands at position `start`.
+    def forward(self, ids: Int[Tensor, "B T"], start: int | Int[Tensor, "B 1"] = 0) -> Float[Tensor, "B T D"]:
+        """Return the vectors of these tokens, the first of which stands at position `start` (or at each row's own).
 
         Raises:
             VocabularyError: an id is not in the vocabulary.

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.model.config import Activation
+from glassformer.model.dropout import Dropout
+from glassformer.model.linear import Linear
 from glassformer.model.residual import RESIDUAL_POINTS
 from glassformer.model.taps import Tap
 
@@ -26,10 +28,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation, dropout: float) -> None:
         super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
+        self.expand = Linear(d_model, d_ff)
+        self.contract = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.tap = Tap()
         for linear in (self.expand, self.contract):
             nn.init.xavier_uniform_(linear.weight)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-__all__ = ["causal_mask", "padding_mask", "target_mask"]
+__all__ = ["causal_mask", "entry_mask", "padding_mask", "target_mask"]
 
 
 def padding_mask(ids: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1 S"]:
@@ -29,3 +29,8 @@ def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor,
 def target_mask(ids: Int[Tensor, "B T"], pad_id: int) -> Bool[Tensor, "B 1 T T"]:
     """Return the decoder's mask: neither padding nor the future may be looked at."""
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], ids.device)
+
+
+def entry_mask(entered: Int[Tensor, "B"], length: int) -> Bool[Tensor, "B 1 1 S"]:
+    """Return the mask that hides what stood in a cache of this length before each sentence entered it."""
+    return (torch.arange(length, device=entered.device) >= entered[:, None])[:, None, None, :]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError, ShapeError
@@ -58,26 +58,30 @@ class Positions(nn.Module):
         if kind == "learned":
             self.table = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
 
-    def forward(self, start: int, length: int, like: Tensor) -> Float[Tensor, "T D"]:
+    def forward(self, start: int | Int[Tensor, "B 1"], length: int, like: Tensor) -> Float[Tensor, "*B T D"]:
         """Return the patterns of `length` positions from `start` on, on the device and in the dtype of `like`.
+
+        With a tensor of starts, each row has patterns of its own.
 
         Raises:
             ShapeError: a learned table ends before the last of them.
         """
         if self.kind == "none":
             return like.new_zeros(length, self.d_model)
-        if self.kind == "learned":
-            return self._learned(start, length)
-        rows = _sinusoid_table(_table_length(start + length), self.d_model, self.kind)[start : start + length]
-        return rows.to(device=like.device, dtype=like.dtype, copy=True)
+        end = length + (start if isinstance(start, int) else int(start.max()))
+        table = self._learned(end) if self.kind == "learned" else self._sinusoids(end, like)
+        return table[start + torch.arange(length, device=like.device)]  # a copy: an intervention may write into it
 
-    def _learned(self, start: int, length: int) -> Tensor:
-        if start + length > self.max_length:
+    def _sinusoids(self, end: int, like: Tensor) -> Tensor:
+        return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)
+
+    def _learned(self, end: int) -> Tensor:
+        if end > self.max_length:
             raise ShapeError(
-                f"the sequence has {start + length} positions, but the learned table ends at {self.max_length}: "
+                f"the sequence has {end} positions, but the learned table ends at {self.max_length}: "
                 "shorten it, or train with a larger model.max_length or with sinusoids"
             )
-        return self.table[start : start + length].clone()  # an intervention may write into it
+        return self.table
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -89,7 +93,13 @@ def _table_length(length: int) -> int:
 
 
 @lru_cache(maxsize=16)
-def _sinusoid_table(length: int, d_model: int, layout: Literal["interleaved", "halves"]) -> Tensor:
+def _sinusoid_table(
+    length: int,
+    d_model: int,
+    layout: Literal["interleaved", "halves"],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
     # A table outlives the call that makes it: it must not be an inference tensor, nor lie on a device of the moment.
     with torch.inference_mode(False), torch.device("cpu"):
-        return sinusoids(length, d_model, layout, dtype=torch.float64)
+        return sinusoids(length, d_model, layout, dtype=torch.float64).to(dtype).to(device)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.model.config import Norm
+from glassformer.model.dropout import Dropout
 from glassformer.model.taps import Tap
 
 __all__ = ["RESIDUAL_POINTS", "Residual", "final_norm"]
@@ -29,7 +30,7 @@ class Residual(nn.Module):
         super().__init__()
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.tap = tap
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:

@@ -17,6 +17,7 @@ from glassformer.model.decoder import Decoder, DecoderLayer
 from glassformer.model.embedding import InputEmbedding
 from glassformer.model.encoder import Encoder, EncoderLayer
 from glassformer.model.feed_forward import FeedForward
+from glassformer.model.linear import Linear
 from glassformer.model.masks import padding_mask, target_mask
 from glassformer.model.positions import Positions
 from glassformer.model.taps import Tap
@@ -44,7 +45,7 @@ class Transformer(nn.Module):
         decoder_layers = (_decoder_layer(config) for _ in range(config.decoder_layers))
         self.encoder = Encoder(encoder_layers, config.d_model, config.norm)
         self.decoder = Decoder(decoder_layers, config.d_model, config.norm)
-        self.output = nn.Linear(config.d_model, config.target_vocab_size, bias=False)
+        self.output = Linear(config.d_model, config.target_vocab_size, bias=False)
         self.tap = Tap()
         nn.init.xavier_uniform_(self.output.weight)
         if config.tie_embeddings:
@@ -109,11 +110,11 @@ class Transformer(nn.Module):
         """Return the logits after one more token in each row, and the cache that holds it.
 
         A sentence of the cache may have several rows (hypotheses): R = B × rows of a sentence, sentence-major.
-        No mask is needed: the cache holds the past only, and no row is padded.
+        No causal mask is needed: the cache holds the past only.
         """
         following = cache.next(1)
-        x = self.target(tokens[:, None], start=cache.length)  # (R,) -> (R, 1, D)
-        hidden = self.decoder(x, None, following.layers, cache.memory_mask)
+        x = self.target(tokens[:, None], start=cache.start)  # (R,) -> (R, 1, D)
+        hidden = self.decoder(x, following.target_mask, following.layers, cache.memory_mask)
         return self.logits(hidden[:, 0]), following
 
     if TYPE_CHECKING:

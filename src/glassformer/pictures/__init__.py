@@ -1,7 +1,4 @@
-"""Pictures for notebooks, drawn from real numbers: readable on light and dark ground, each with a text alternative.
-
-They need matplotlib, which the extra `pictures` brings: `pip install 'glassformer[pictures]'`.
-"""
+"""Pictures drawn from real numbers: readable on light and dark ground, each with a text alternative."""
 
 from glassformer.pictures.drawings import Box, attention_lines, bars, curves, flow, heat_map
 from glassformer.pictures.picture import BLUE, GREEN, GREY, ORANGE, PALETTE, PURPLE, RED, Picture, canvas, picture

@@ -138,10 +138,15 @@ def curves(
     y_label: str,
     title: str = "",
     log: bool = False,
+    from_zero: bool = False,
+    mark: tuple[float, float, str] | None = None,
     width: float = 6.4,
     height: float = 3.2,
 ) -> Picture:
-    """Return lines: (x, y), or (x, y, spread) with a band of y ± spread, for each name. `log`: the y axis is."""
+    """Return lines: (x, y), or (x, y, spread) with a band of y ± spread, for each name. `log`: the y axis is.
+
+    `from_zero`: the y axis begins at 0. `mark` is a point (x, y) with words beside it.
+    """
     figure, axes = canvas(width, height)
     for colour, style, (name, (x, y, *spread)) in zip(cycle(PALETTE), cycle(_STYLES), series.items(), strict=False):
         xs, ys = _array(x, 1), _array(y, 1)
@@ -151,6 +156,17 @@ def curves(
             axes.fill_between(xs, ys - band, ys + band, color=colour, alpha=0.18, linewidth=0)
     if log:
         axes.set_yscale("log")
+    if from_zero:
+        axes.set_ylim(bottom=0)
+    if mark:
+        x, y, words = mark
+        axes.plot([x], [y], "o", color="black", fillstyle="none", markersize=9, markeredgewidth=1.6)
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        low, late = y < (bottom + top) / 2, x > (left + right) / 2
+        if low:  # room for the words below
+            axes.set_ylim(bottom=min(bottom, y - 0.16 * (top - bottom)))
+        place = {"ha": "right" if late else "left", "va": "top" if low else "bottom", "fontsize": 9}
+        axes.annotate(words, (x, y), (-6 if late else 6, -7 if low else 7), textcoords="offset points", **place)
     axes.set(xlabel=x_label, ylabel=y_label, title=title)
     axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
     if len(series) > 1:

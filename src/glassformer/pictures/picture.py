@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from glassformer.errors import MissingDependencyError
-
-try:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise MissingDependencyError("pictures need matplotlib: pip install 'glassformer[pictures]'") from error
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PALETTE", "PURPLE", "RED", "Picture", "canvas", "picture"]
 

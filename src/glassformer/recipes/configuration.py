@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from glassformer.errors import ConfigError
+from glassformer.text.cleaning import CleaningConfig
+from glassformer.text.files import Format, files_of, format_of
 from glassformer.text.tokenizer import TokenizerConfig
 
 __all__ = [
@@ -17,7 +19,13 @@ __all__ = [
     "TrainingConfig",
 ]
 
-Metric = Literal["bleu", "chrf", "exact", "wer", "per", "cer", "none"]
+Files = str | tuple[str, ...]
+"""One file, glob or URL, or several."""
+
+_SIDES = ("source", "valid_source", "test_source")
+
+Metric = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
+Optimiser = Literal["auto", "adam", "adamw", "muon"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +40,35 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """[data]: a built-in task, or a parallel corpus: two files of equal length, or one TSV file (plain or .gz)."""
+    """[data]: a built-in task, or a parallel corpus: two files of equal length, or one TSV or JSONL file.
+
+    Where a file is named, a list of files, a glob ("train.*.en.gz") or a URL that fsspec can open will do as well; a
+    name that ends in .gz, .zst or .xz is unpacked.
+    """
 
     task: str = ""
     """A built-in corpus: "copy" or "english-french"."""
     directory: str = ""
     """Folder that the file names below are relative to; the current one unless given (`--data`)."""
-    source: str = ""
-    """Training source, one sentence a line; or a .tsv file that holds source and target."""
-    target: str = ""
-    """Training target, line by line the translation of `source`; not needed with a .tsv file."""
-    valid_source: str = ""
+    source: Files = ""
+    """Training source, one sentence a line; or a .tsv or .jsonl file that holds source and target."""
+    target: Files = ""
+    """Training target, line by line the translation of `source`; not needed with .tsv and .jsonl files."""
+    source_column: int | str | None = None
+    """Column of the source: in TSV its number from 0 or its name in the first line (0 unless given), in JSONL the
+    field's name ("source" unless given)."""
+    target_column: int | str | None = None
+    """Column of the target (1, and "target")."""
+    valid_source: Files = ""
     """Validation source; unless given, `valid_lines` pairs are held out of the training data."""
-    valid_target: str = ""
+    valid_target: Files = ""
     """Validation target."""
+    test_source: Files = ""
+    """Test source: only looked at to find out whether training pairs are in it too."""
+    test_target: Files = ""
+    """Test target."""
+    prepared: str = ""
+    """Folder for the prepared corpus, which several runs may share; "prepared" in the run's folder unless given."""
     valid_lines: int = 500
     """How many pairs are held out (never more than a tenth) when no validation files are given."""
     max_length: int = 256
@@ -55,14 +78,37 @@ class DataConfig:
         """Check that there is one corpus, whole."""
         if bool(self.task) == bool(self.source):
             got = f"task = {self.task!r}, source = {self.source!r}"
-            raise ConfigError(f"data: expected either a built-in task or source files, got {got}")
-        if self.task and self.directory:
             raise ConfigError(
-                f"data.directory = {self.directory!r} (--data) has no effect on a built-in task: leave it out"
+                f"data: expected either a built-in task or source files, got {got}: give them, such as "
+                "--set data.source=train.en --set data.target=train.de"
             )
-        for name in ("source", "valid_source"):
+        if self.task:
+            self._check_task()
+        for name in _SIDES:
             _check_pair(name, getattr(self, name), getattr(self, name.replace("source", "target")))
+        self._check_columns()
         _check_minimum("data", self, valid_lines=1, max_length=2)
+
+    def _check_task(self) -> None:
+        """Refuse what names files: a built-in task has none."""
+        for name in ("directory", "target", "valid_source", "valid_target", "test_source", "test_target"):
+            if value := getattr(self, name):
+                option = " (--data)" if name == "directory" else ""
+                raise ConfigError(f"data.{name} = {value!r}{option} has no effect on a built-in task: leave it out")
+
+    def _check_columns(self) -> None:
+        """Refuse columns where no file has any, and numbers where columns have names only."""
+        formats = {format_of(file) for name in _SIDES for file in files_of(getattr(self, name))} - {"lines"}
+        for name in ("source_column", "target_column"):
+            column = getattr(self, name)
+            if column is not None and not formats:
+                raise ConfigError(
+                    f"data.{name} = {column!r} has no effect on files of plain lines: leave it out, or give .tsv or "
+                    ".jsonl files"
+                )
+            if isinstance(column, int) and (column < 0 or "jsonl" in formats):
+                expected = "the name of a field" if "jsonl" in formats else "a number from 0, or a name"
+                raise ConfigError(f"data.{name} = {column!r}: expected {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,19 +137,28 @@ class TrainingConfig:
     minutes: float = 0.0
     """Time for training, validation included; 0 = no limit."""
     batch_tokens: int = 4096
-    """Size of a batch: target (or source) tokens, padding included."""
+    """Size of a batch: target (or source) tokens, padding included; 0 = by the corpus."""
     accumulate: int = 1
     """Batches whose gradients are summed up for one update."""
+    workers: int = 1
+    """Processes that share each update, on CPUs: faster than as many threads of one process; 0 = one for each core."""
+    init_std: float = 0.0
+    """Standard deviation with which all matrices start, embeddings included, such as 0.02 (as BERT and its like): in
+    small models it is learned from sooner; 0 = by each one's shape (Xavier)."""
     learning_rate: float = 0.0
     """Peak of the learning rate; 0 = the paper's, (d_model · warmup)^-0.5."""
     schedule: Literal["paper", "cosine", "constant"] = "paper"
     """After the warm-up: down with 1/√step (5.3), down to 0 at the end along a cosine, or level."""
     warmup: int = 4000
-    """Updates in which the rate rises linearly to its peak."""
+    """Updates in which the rate rises linearly to its peak; 0 = by the corpus, and so the peak if it is not given."""
     label_smoothing: float = 0.1
     """Share ε of the target's probability that is spread over the whole vocabulary (5.4)."""
-    optimiser: Literal["adam", "adamw"] = "adam"
-    """Adam as in the paper (5.3), or AdamW with `weight_decay`."""
+    r_drop: float = 0.0
+    """Weight α of R-Drop: each pair passes twice, and the two distributions shall agree although dropout differs; a
+    step takes twice as long, and small corpora are overfitted later; 0 = off."""
+    optimiser: Optimiser = "adam"
+    """Adam as in the paper (5.3), AdamW with `weight_decay`, or Muon for matrices with Adam for the rest, which learns
+    more in a step; "auto" = by the corpus."""
     beta1: float = 0.9
     """Decay of Adam's mean of gradients."""
     beta2: float = 0.98
@@ -111,7 +166,7 @@ class TrainingConfig:
     epsilon: float = 1e-9
     """Adam's ε."""
     weight_decay: float = 0.0
-    """AdamW's decay of matrices; biases, norms and embeddings have none."""
+    """Decay of matrices by AdamW and Muon; biases, norms and embeddings have none."""
     clip_norm: float = 0.0
     """Gradients are scaled down to this norm when theirs is larger; 0 = never."""
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -119,7 +174,8 @@ class TrainingConfig:
     validate_every: int = 1000
     """Steps between validations; 0 = only at the end."""
     metric: Metric = "none"
-    """A score of greedy translations of the validation set, at every validation."""
+    """A score of greedy translations of the validation set, at every validation; "auto" = BLEU for sentences, exact
+    match for words."""
     metric_lines: int = 500
     """How many validation lines are translated for it."""
     best_by: Literal["loss", "metric"] = "loss"
@@ -135,16 +191,18 @@ class TrainingConfig:
     powers of two (from 8); 0 = none."""
     average: int = 0
     """At the end, the mean of so many latest checkpoints replaces the best weights if it validates better; 0 = off."""
+    ema: float = 0.0
+    """Decay of a moving average of the weights, such as 0.999, which is then validated and kept; 0 = off."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
 
     def __post_init__(self) -> None:
         """Check each number's range, and that no setting is given in vain."""
-        _check_minimum("training", self, steps=0, minutes=0, batch_tokens=1, accumulate=1, learning_rate=0, warmup=1)
-        _check_minimum("training", self, validate_every=0, metric_lines=1, patience=0, checkpoint_every=1)
+        _check_minimum("training", self, steps=0, minutes=0, batch_tokens=0, accumulate=1, workers=0, learning_rate=0)
+        _check_minimum("training", self, warmup=0, validate_every=0, metric_lines=1, patience=0, checkpoint_every=1)
         _check_minimum("training", self, keep_checkpoints=1, average=0, log_every=1, clip_norm=0, weight_decay=0)
-        _check_minimum("training", self, snapshots=0)
-        for name in ("label_smoothing", "beta1", "beta2"):
+        _check_minimum("training", self, snapshots=0, r_drop=0, init_std=0)
+        for name in ("label_smoothing", "beta1", "beta2", "ema"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)!r}: expected a number in [0, 1)")
         if not 0.0 < self.epsilon < math.inf:
@@ -153,7 +211,7 @@ class TrainingConfig:
 
     def _check_combinations(self) -> None:
         if self.weight_decay and self.optimiser == "adam":
-            raise ConfigError('training.weight_decay has no effect with optimiser = "adam": choose "adamw"')
+            raise ConfigError('training.weight_decay has no effect with optimiser = "adam": choose "adamw" or "muon"')
         if self.best_by == "metric" and self.metric == "none":
             raise ConfigError('training.best_by = "metric" needs training.metric, such as "bleu"')
         if self.average > self.keep_checkpoints:
@@ -188,9 +246,12 @@ class Configuration:
 
     data: DataConfig
     run: RunConfig = field(default_factory=RunConfig)
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(kind="auto", vocab_size=0))
+    """Chosen by the corpus where the section is absent."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of ModelConfig, or a `preset` and what differs from it; the vocabulary's size comes from the tokenizer."""
+    """Fields of ModelConfig, or a `preset` and what differs from it; the vocabulary's size comes from the tokenizer.
+    Chosen by the corpus where the preset is "auto", or neither it nor a size is given."""
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
@@ -202,12 +263,31 @@ def _check_minimum(section: str, config: object, **minima: int) -> None:
             raise ConfigError(f"{section}.{name} = {getattr(config, name)!r}: expected a number of at least {minimum}")
 
 
-def _check_pair(name: str, source: str, target: str) -> None:
-    both = source.removesuffix(".gz").endswith(".tsv")
+def _check_pair(name: str, source: Files, target: Files) -> None:
     other = name.replace("source", "target")
-    if source and both and target:
-        raise ConfigError(f"data.{other} = {target!r} would be ignored: {source!r} holds source and target")
-    if source and not both and not target:
-        raise ConfigError(f"data.{other} is missing: give the translation of {name} = {source!r}, or one .tsv file")
+    both = _format(name, source) not in (None, "lines")
     if target and not source:
         raise ConfigError(f"data.{name} is missing, but {other} = {target!r} is given")
+    if target and both:
+        raise ConfigError(f"data.{other} = {target!r} would be ignored: {source!r} holds source and target")
+    if source and not both and not target:
+        raise ConfigError(
+            f"data.{other} is missing: give the translation of {name} = {source!r}, or one .tsv or .jsonl file"
+        )
+    if _format(other, target) not in (None, "lines"):
+        raise ConfigError(
+            f"data.{other} = {target!r} holds source and target: give it as data.{name}, and leave {other} out"
+        )
+
+
+def _format(name: str, files: Files) -> Format | None:
+    """Return the format that these files share; None when there are none."""
+    formats = {format_of(file): file for file in files_of(files) if files}
+    if "" in formats.values():
+        raise ConfigError(f"data.{name} = {files!r}: expected the name of a file, not an empty one")
+    if len(formats) > 1:
+        raise ConfigError(
+            f"data.{name}: {' and '.join(map(repr, formats.values()))} are of different formats: expected files of "
+            "lines, .tsv or .jsonl files in one list"
+        )
+    return next(iter(formats), None)

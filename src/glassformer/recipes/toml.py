@@ -16,7 +16,10 @@ __all__ = ["from_dict", "load", "model_config", "recipes", "set_values", "to_tom
 
 T = TypeVar("T")
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+_CLEANING_OF_FORMAT_1 = {"max_characters": 0, "max_ratio": 0.0, "duplicates": "keep", "control_characters": "keep"}
+"""Format 1 knew no cleaning: only pairs with a blank side were left out."""
 
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
@@ -48,7 +51,10 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         CheckpointVersionError: it was written by a newer glassformer.
     """
     values = dict(values)
-    _check_version(values.pop("format_version", FORMAT_VERSION))
+    version = values.pop("format_version", FORMAT_VERSION)
+    _check_version(version)
+    if version == 1:
+        values.setdefault("cleaning", _CLEANING_OF_FORMAT_1)
     _check_names(values)
     configuration = _parsed(Configuration, values)
     smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
@@ -62,11 +68,14 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
     """Return the [model] section as a ModelConfig, for tokenizers of these sizes.
 
+    What it does not say is the paper's base model; so is all of it while it is left to a corpus that is not counted.
+
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
     """
     values = dict(configuration.model)
-    preset = str(values.pop("preset", "base"))
+    preset = str(values.pop("preset", "auto"))
+    preset = "base" if preset == "auto" else preset
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
     if configuration.tokenizer.joint:
         sizes["vocab_size"] = source_size
@@ -111,7 +120,7 @@ def set_values(values: dict[str, Any], override: str) -> None:
 def recipes() -> dict[str, Path]:
     """Return the built-in recipes: name and file, alphabetically."""
     folder = Path(str(files("glassformer.recipes")))
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return dict(sorted((path.stem, path) for path in folder.glob("*.toml")))
 
 
 def _parse(name_or_path: str | Path) -> dict[str, Any]:
@@ -203,7 +212,8 @@ def _describe(error: Any, prefix: str = "") -> str:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, ConfigError):
         return str(cause)
-    name = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
+    # What follows section and field says which of several types was tried.
+    name = ".".join(str(part) for part in [part for part in (prefix, *first["loc"]) if part != ""][:2])
     if first["type"] == "missing":
         return f"{name}: missing"
     if first["type"] == "literal_error":

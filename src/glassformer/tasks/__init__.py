@@ -13,5 +13,6 @@ from glassformer.tasks.splits import english_french
 
 __all__ = ["CLASSIC", "TASKS", "Example", "Task", "copy_pairs", "copy_task", "english_french"]
 
-TASKS: dict[str, Callable[[int], Task]] = {"copy": copy_task, "english-french": english_french}
-"""What builds each corpus from a seed, by the name that a configuration gives it."""
+TASKS: dict[str, Callable[..., Task]] = {"copy": copy_task, "english-french": english_french}
+"""What builds each corpus from a seed, by the name that a configuration gives it. All of them take `train`, how many
+training pairs there shall be: the other splits stay the same, so that 0 of them make those quickly."""

@@ -1,30 +1,39 @@
-r"""Readers of text files, plain or gzip (by the name's ending): UTF-8, one sentence or pair a line.
+r"""Readers of text files, plain or packed (by the name's ending): UTF-8, one sentence or pair a line.
 
 A line ends at "\n" or "\r\n" and nowhere else: a form feed, U+0085, U+2028 or a lone "\r" stays inside its line, so
 that line n of one file stays beside line n of the other. Lines are kept as they are, spaces at their ends too. Line
 numbers count from 1, bytes from 0 (of the text, when the file is compressed).
 """
 
-import gzip
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedIOBase
+from itertools import compress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from glassformer.errors import DataError, nearest
+import numpy as np
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.text.columns import column_numbers, split_columns, split_fields
+from glassformer.text.files import BLOCK, BYTE_ORDER_MARK, Format, blocks, expand, format_of, raw_lines
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
+    "Block",
+    "Corpus",
+    "PairReader",
     "ParallelCorpus",
+    "invalid_bytes",
     "iterate_lines",
-    "raw_lines",
+    "kept_pairs",
+    "pairs_at",
     "read_lines",
     "read_parallel",
     "read_parallel_lines",
     "read_tsv",
 ]
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +83,9 @@ def read_tsv(path: str | Path, *, source_column: int = 0, target_column: int = 1
         DataError: the file is missing, empty, damaged or not UTF-8, a line has too few columns, or no pair
             has text on both sides.
     """
-    columns = max(source_column, target_column) + 1
-    source, target = [], []
-    for number, line in enumerate(read_lines(path), start=1):
-        cells = line.split("\t") if line.strip() else [""] * columns
-        if len(cells) < columns:
-            raise DataError(
-                f"{path}, line {number}: expected at least {columns} columns between tab characters, got {len(cells)}: "
-                "correct the line, or choose other columns"
-            )
-        source.append(cells[source_column])
-        target.append(cells[target_column])
+    lines = [line.encode() for line in read_lines(path)]
+    columns = split_columns(lines, (source_column, target_column), lambda number: _line(str(path), number + 1))
+    source, target = ([cell.decode() for cell in column] for column in columns)
     return _without_blanks(source, target, str(path))
 
 
@@ -120,7 +121,7 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
         DataError: the file is missing, damaged or not UTF-8.
     """
     offset = 0
-    for number, raw in enumerate(raw_lines(Path(path)), start=1):
+    for number, raw in enumerate(raw_lines(path), start=1):
         skip = len(BYTE_ORDER_MARK) if number == 1 and raw.startswith(BYTE_ORDER_MARK) else 0
         if skip < len(raw):
             yield _decoded(raw[skip:], f"{path}, line {number}", offset + skip)
@@ -138,28 +139,290 @@ def _decoded(raw: bytes, place: str, offset: int) -> str:
         ) from error
 
 
-def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file of any size as bytes, with their line ends: the text may be in any encoding.
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The files of a parallel corpus: some for each side, whose lines taken together are parallel, or TSV or JSONL.
 
     Raises:
-        DataError: the file is missing or damaged.
+        ConfigError: a setting does not fit the kind of the files.
     """
-    try:
-        with _opened(path) as file:
-            yield from file
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist{_neighbour(path)}: correct the path") from error
-    except (OSError, EOFError, zlib.error) as error:
+
+    source: tuple[str, ...]
+    """Files of the source, or files that hold both sides, by path or URL."""
+    target: tuple[str, ...] = ()
+    """Files of the target; none when the others hold both sides."""
+    source_column: int | str | None = None
+    """Column of the source: see `DataConfig`."""
+    target_column: int | str | None = None
+    """Column of the target."""
+
+    def __post_init__(self) -> None:
+        """Check that the files are of one kind, which has such columns."""
+        formats = {"lines"} if self.target else {format_of(file) for file in self.source}
+        if len(formats) > 1:
+            raise ConfigError(f"data.source = {list(self.source)}: expected files of one kind, got {sorted(formats)}")
+        if not self.target and self.format == "lines":
+            raise ConfigError(f"data.target is missing: {self.source[0]} is no .tsv or .jsonl file")
+        for name in ("source_column", "target_column"):
+            column = getattr(self, name)
+            if column is not None and self.format == "lines":
+                raise ConfigError(f"data.{name} = {column!r} has no effect on files with one sentence a line")
+            if isinstance(column, int) and (column < 0 or self.format == "jsonl"):
+                raise ConfigError(f"data.{name} = {column}: expected a number from 0 (TSV) or a field's name (JSONL)")
+
+    @classmethod
+    def of(
+        cls,
+        source: str | tuple[str, ...],
+        target: str | tuple[str, ...] = "",
+        directory: str = "",
+        source_column: int | str | None = None,
+        target_column: int | str | None = None,
+    ) -> "Corpus":
+        """Return the corpus of files that exist, given as names, globs and URLs relative to a folder.
+
+        Raises:
+            DataError: a file does not exist.
+            ConfigError: a setting does not fit the kind of the files.
+        """
+        return cls(expand(source, directory), expand(target, directory) if target else (), source_column, target_column)
+
+    @property
+    def format(self) -> Format:
+        """How the files hold sentences."""
+        return "lines" if self.target else format_of(self.source[0])
+
+    @property
+    def columns(self) -> tuple[int | str, int | str]:
+        """The columns of source and target."""
+        default: tuple[int | str, int | str] = ("source", "target") if self.format == "jsonl" else (0, 1)
+        source, target = self.source_column, self.target_column
+        return (default[0] if source is None else source, default[1] if target is None else target)
+
+    @property
+    def names(self) -> str:
+        """The files in a few words, for a message."""
+        return " and ".join(_names(files) for files in (self.source, self.target) if files)
+
+
+def _names(files: Sequence[str]) -> str:
+    return files[0] if len(files) == 1 else f"{files[0]} … {files[-1]} ({len(files)} files)"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some pairs of lines, one after the other, as bytes."""
+
+    source: bytes
+    r"""The source lines, each with "\n" at its end, whatever line end it had, if any; any other "\r" is text."""
+    target: bytes
+    """The target lines, as many."""
+    lines: int
+    """How many pairs."""
+
+
+class PairReader:
+    """Reads a corpus once, in blocks of pairs of lines, blank and invalid ones too, in bounded memory.
+
+    Iterate over it, then `check` whether both sides had as many lines. `on_read` is told how many bytes of the files
+    as stored have been read.
+    """
+
+    def __init__(self, corpus: Corpus, on_read: Callable[[int], None] | None = None) -> None:
+        self.corpus, self.on_read = corpus, on_read
+        self.lines = [0, 0]
+        """How many lines of source and target have been read."""
+        self.starts: list[list[tuple[int, str, int]]] = [[], []]
+        """For each side: the number of a file's first line among all of its side, the file, its lines before it."""
+        self.marked: list[str] = []
+        """Files that begin with a byte order mark, which is no part of their text."""
+        self._read = [[0] * len(corpus.source), [0] * len(corpus.target)]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the pairs; where one side has more lines than the other, only as many as both have.
+
+        Raises:
+            DataError: a file is missing or damaged, or a line has not the columns or fields that it should have.
+        """
+        if self.corpus.format != "lines":
+            for index, file in enumerate(self.corpus.source):
+                yield from self._split(index, file)
+            return
+        source, target = (_Lines(self._texts(side)) for side in (0, 1))
+        while lines := min(source.available(), target.available()):
+            yield Block(source.take(lines), target.take(lines), lines)
+        for side in (source, target):
+            while lines := side.available():
+                side.take(lines)
+
+    def check(self, hint: str = "") -> None:
+        """Check that both sides had as many lines.
+
+        Raises:
+            DataError: they had not.
+        """
+        source, target = self.lines
+        if source != target and self.corpus.target:
+            raise DataError(
+                f"{_names(self.corpus.source)} has {source} lines, {_names(self.corpus.target)} has {target}: expected "
+                f"as many. Line n of one side must be the translation of line n of the other{hint}"
+            )
+
+    def place(self, pair: int, side: int = 0) -> tuple[str, int]:
+        """Return file and line, from 1, of a pair that has been read; pairs count from 0."""
+        first, file, before = next(start for start in reversed(self.starts[side]) if start[0] <= pair)
+        return file, pair - first + before + 1
+
+    def number(self, pair: int) -> int:
+        """Return a pair's line, from 1, counted through all files of the source, their headers too."""
+        return pair + 1 + sum(before for first, _, before in self.starts[0] if first <= pair)
+
+    def _texts(self, side: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the files of one side, joined, with the numbers of their lines."""
+        for index, file in enumerate((self.corpus.source, self.corpus.target)[side]):
+            self.starts[side].append((self.lines[side], file, 0))
+            for text in self._text(side, index, file):
+                lines = text.count(b"\n")
+                self.lines[side] += lines
+                yield text, lines
+
+    def _text(self, side: int, index: int, file: str) -> Iterator[bytes]:
+        r"""Yield a file without its byte order mark, in blocks of whole lines that each end with "\n"."""
+        for number, block in enumerate(blocks(file, self._watch(side, index))):
+            text = block
+            if number == 0 and block.startswith(BYTE_ORDER_MARK):
+                self.marked.append(file)
+                text = block.removeprefix(BYTE_ORDER_MARK)
+            if b"\r" in text:
+                text = text.replace(b"\r\n", b"\n")
+            if text:
+                yield text if text.endswith(b"\n") else text + b"\n"
+
+    def _watch(self, side: int, index: int) -> Callable[[int], None] | None:
+        if self.on_read is None:
+            return None
+        on_read = self.on_read
+
+        def watch(done: int) -> None:
+            self._read[side][index] = done
+            on_read(sum(map(sum, self._read)))
+
+        return watch
+
+    def _split(self, index: int, file: str) -> Iterator[Block]:
+        """Yield the pairs of a file that holds both sides."""
+        columns: Sequence[int | str] | None = None
+        for text in self._text(0, index, file):
+            lines = text[:-1].split(b"\n")
+            if columns is None:
+                columns = self._columns(lines, file)
+            if lines:
+                first = self.lines[0]
+                split: Any = split_columns if self.corpus.format == "tsv" else split_fields
+                sides = split(lines, columns, lambda number, first=first: _line(*self.place(first + number)))
+                self.lines = [first + len(lines)] * 2
+                source, target = (b"\n".join([*side, b""]) for side in sides)
+                yield Block(source, target, len(lines))
+
+    def _columns(self, lines: list[bytes], file: str) -> Sequence[int | str]:
+        """Return where source and target are, and take away the file's header if they are named there."""
+        columns: Sequence[int | str] = self.corpus.columns
+        named = self.corpus.format == "tsv" and any(isinstance(column, str) for column in columns)
+        if named:
+            columns = column_numbers(lines.pop(0), columns, file)
+        for side in self.starts:
+            side.append((self.lines[0], file, int(named)))
+        return columns
+
+
+class _Lines:
+    """A stream of text from which one can take as many lines as one likes."""
+
+    def __init__(self, texts: Iterator[tuple[bytes, int]]) -> None:
+        self.texts, self.text, self.lines = texts, b"", 0
+
+    def available(self) -> int:
+        """Return how many lines can be taken: a block's worth, fewer at the end, 0 after it."""
+        while len(self.text) < BLOCK and (more := next(self.texts, None)):
+            self.text += more[0]
+            self.lines += more[1]
+        return self.lines
+
+    def take(self, lines: int) -> bytes:
+        if lines == self.lines:
+            taken, self.text = self.text, b""
+        else:
+            end = _end_of_line(self.text, lines)
+            taken, self.text = self.text[:end], self.text[end:]
+        self.lines -= lines
+        return taken
+
+
+def _end_of_line(text: bytes, lines: int) -> int:
+    """Return where the n-th line ends."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return int(ends[lines - 1]) + 1
+
+
+def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the pairs whose bit (packed, of one bit a pair) is set, in order, in blocks of source and target lines.
+
+    Raises:
+        DataError: the files have fewer or more lines than there are bits.
+    """
+    reader, first = PairReader(corpus), 0
+    for block in reader:
+        bits = np.unpackbits(kept[first // 8 : (first + block.lines + 7) // 8])[first % 8 :][: block.lines]
+        first += block.lines
+        # Invalid bytes are in lines that are not kept.
+        sides = (text.decode(errors="surrogateescape").split("\n") for text in (block.source, block.target))
+        source, target = (list(compress(side, bits)) for side in sides)
+        if source:
+            yield source, target
+    reader.check()
+    if (first + 7) // 8 != len(kept):
         raise DataError(
-            f"{path} cannot be read ({error}): is it complete, and named .gz if and only if it is gzip?"
-        ) from error
+            f"{corpus.names}: {first} pairs, but {8 * len(kept)} were checked: has a file changed since then?"
+        )
 
 
-def _opened(path: Path) -> BufferedIOBase:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+def pairs_at(corpus: Corpus, pairs: Sequence[int]) -> list[tuple[bytes, bytes]]:
+    """Return the pairs with these numbers, from 0, as they are; reads as far as the last of them."""
+    found: dict[int, tuple[bytes, bytes]] = {}
+    first, last = 0, max(pairs, default=-1)
+    blocks_of_pairs = iter(PairReader(corpus))
+    while first <= last:
+        block = next(blocks_of_pairs)
+        here = [pair for pair in pairs if first <= pair < first + block.lines]
+        if here:
+            source, target = block.source.split(b"\n"), block.target.split(b"\n")
+            found |= {pair: (source[pair - first], target[pair - first]) for pair in here}
+        first += block.lines
+    return [found[pair] for pair in pairs]
 
 
-def _neighbour(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f" (there is no folder {path.parent})"
-    return nearest(path.name, (file.name for file in path.parent.iterdir()))
+def _line(file: str, line: int) -> str:
+    return f"{file}, line {line}"
+
+
+def invalid_bytes(path: str, lines: Sequence[int]) -> list[int]:
+    """Return for each of these lines of a file (from 1) where it stops being UTF-8: bytes of the text, from 0.
+
+    A line of valid UTF-8 (in JSONL, half of a surrogate pair can be written in letters) is named by its beginning.
+    """
+    wanted, offsets, offset = set(lines), {}, 0
+    for number, raw in enumerate(raw_lines(path), start=1):
+        if number in wanted:
+            offsets[number] = offset + _valid_length(raw)
+        if number >= max(lines):
+            break
+        offset += len(raw)
+    return [offsets[line] for line in lines]
+
+
+def _valid_length(raw: bytes) -> int:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0

@@ -46,6 +46,10 @@ class LookupTokenizer(ABC):
     def _id(self, token: str) -> int:
         return self.vocabulary.id(token)
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return what `encode` returns for each text."""
+        return [self.encode(text) for text in texts]
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids; special ids are skipped, an unknown token reads "<unk>".
 
@@ -54,6 +58,10 @@ class LookupTokenizer(ABC):
         """
         check_ids(ids, len(self))
         return self.join(self.vocabulary.tokens[id] for id in ids if id >= UNK_ID)
+
+    def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """Return what `decode` returns for the ids of each sentence."""
+        return [self.decode(ids) for ids in sentences]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the token of each id, special ones as "<eos>" and so on.

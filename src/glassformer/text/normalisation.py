@@ -1,6 +1,6 @@
 """What every tokenizer does to a text before it cuts it: the one place where characters of the input are changed."""
 
-__all__ = ["SPACE_MARK", "normalise"]
+__all__ = ["SPACE_MARK", "is_normal", "normalise"]
 
 SPACE_MARK = "▁"
 """Stands for a space inside tokens, in all tokenizers; in a text it is read as a space."""
@@ -13,4 +13,13 @@ def normalise(text: str) -> str:
     white space, because a token could not tell it from a space. Nothing else is changed: letters keep their case and
     their accents the way they are composed.
     """
-    return " ".join(text.replace(SPACE_MARK, " ").split())
+    return text if is_normal(text) else " ".join(text.replace(SPACE_MARK, " ").split())
+
+
+def is_normal(text: str) -> bool:
+    """Return whether `normalise` would certainly leave a text as it is, and it can be encoded as UTF-8.
+
+    Many texts with single spaces between them are looked at in one go: each of them is normal if the whole is.
+    """
+    # Of white space and surrogates, `str.isprintable` lets nothing pass but the plain space.
+    return text.isprintable() and "  " not in text and SPACE_MARK not in text and text == text.strip(" ")

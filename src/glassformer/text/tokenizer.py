@@ -8,6 +8,7 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, nearest
 from glassformer.text.characters import CharacterTokenizer
+from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.storage import read_json, write_json
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.vocabulary import SPECIALS
@@ -62,8 +63,14 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's tokens, without `<bos>` and `<eos>`; unknown ones are `<unk>`."""
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return what `encode` returns for each text, in less time where that can be."""
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids; special ids are skipped, an unknown token reads "<unk>"."""
+
+    def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """Return what `decode` returns for the ids of each sentence, in less time where that can be."""
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the token of each id in a readable form, special ones as "<eos>" and so on."""
@@ -77,16 +84,17 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerConfig:
-    """How texts are cut into tokens.
+    """How texts are cut into tokens. What is left to the corpus is chosen by `glassformer.recipes.defaults.fit`.
 
     Raises:
         ConfigError: a value is impossible, or would be ignored.
     """
 
-    kind: Kind = "bpe"
-    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"."""
+    kind: Literal["words", "characters", "bpe", "unigram", "auto"] = "bpe"
+    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = by the corpus."""
     vocab_size: int = 8000
-    """At most so many tokens, the four special ones included; of words and characters the most frequent."""
+    """At most so many tokens, the four special ones included; of words and characters the most frequent. 0 = by the
+    corpus."""
     joint: bool = True
     """One vocabulary for source and target."""
     source_kind: Kind | None = None
@@ -95,12 +103,17 @@ class TokenizerConfig:
     """The target's kind where it differs from `kind`; only with joint = false."""
     character_coverage: float = 1.0
     """Subwords only: the share of the text's characters that get a token; the rarest are `<unk>`, or bytes."""
+    symbols: tuple[str, ...] = ()
+    """Subwords only: strings without white space that are always one token, such as tags."""
+    sampling: float = 0.0
+    """Subwords only: cut the training text anew in each epoch. With "bpe" the probability that a merge is passed over
+    (BPE-dropout, usually 0.1), with "unigram" the α of its sampling (0.1 to 0.5: lower is wilder); 0 = off."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, 256 more tokens, so that every text can be encoded."""
 
     def __post_init__(self) -> None:
         self._check_kinds()
-        if self.vocab_size <= len(SPECIALS):
+        if self.vocab_size and self.vocab_size <= len(SPECIALS):
             raise ConfigError(
                 f"tokenizer.vocab_size: expected more than the {len(SPECIALS)} special tokens, got {self.vocab_size}"
             )
@@ -108,7 +121,15 @@ class TokenizerConfig:
             raise ConfigError(
                 f"tokenizer.character_coverage: expected a share above 0, at most 1, got {self.character_coverage}"
             )
-        for name, default in {"character_coverage": 1.0, "byte_fallback": False}.items():
+        if not 0 <= self.sampling < 1:
+            raise ConfigError(f"tokenizer.sampling: expected a number from 0 to below 1, got {self.sampling}")
+        for place, symbol in enumerate(self.symbols):
+            if symbol.split() != [symbol] or SPACE_MARK in symbol or symbol in (*SPECIALS, *self.symbols[:place]):
+                raise ConfigError(
+                    f"tokenizer.symbols: expected strings without white space, none twice or special, got {symbol!r}"
+                )
+        subwords_only = {"character_coverage": 1.0, "byte_fallback": False, "symbols": (), "sampling": 0.0}
+        for name, default in subwords_only.items():
             if getattr(self, name) != default and not {"bpe", "unigram"} & set(self.kinds):
                 raise ConfigError(
                     f"tokenizer.{name} = {getattr(self, name)} has no effect on {' and '.join(self.kinds)}: "
@@ -118,6 +139,8 @@ class TokenizerConfig:
     def _check_kinds(self) -> None:
         for name in ("kind", "source_kind", "target_kind"):
             value = getattr(self, name)
+            if name == "kind" and value == "auto":
+                continue
             if value not in KINDS and (value is not None or name == "kind"):
                 raise ConfigError(
                     f"tokenizer.{name}: expected {_either(KINDS)}, got {value!r}{nearest(str(value), KINDS)}"
@@ -130,8 +153,9 @@ class TokenizerConfig:
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
-        """The kind of the source's tokenizer and of the target's."""
-        return self.source_kind or self.kind, self.target_kind or self.kind
+        """The kind of the source's tokenizer and of the target's: of "auto", what suits sentences."""
+        kind: Kind = "unigram" if self.kind == "auto" else self.kind
+        return self.source_kind or kind, self.target_kind or kind
 
 
 def _either(words: Sequence[str]) -> str:
@@ -146,8 +170,14 @@ def train_tokenizers(
     The same lines and configuration always give the same tokenizers.
 
     Raises:
+        ConfigError: the configuration still leaves a choice to the corpus.
         VocabularyError: there is no text, or a subword vocabulary has no room for all characters.
     """
+    if config.kind == "auto" or not config.vocab_size:
+        raise ConfigError(
+            f"tokenizer.kind = {config.kind!r}, vocab_size = {config.vocab_size}: left to the corpus, which "
+            "glassformer.recipes.defaults.fit looks at; or give both"
+        )
     source_kind, target_kind = config.kinds
     if config.joint:
         joint = _train(source_kind, chain(source_lines, target_lines), config)
@@ -169,6 +199,7 @@ def _train(kind: Kind, lines: Iterable[str], config: TokenizerConfig) -> Tokeniz
                 config.vocab_size,
                 character_coverage=config.character_coverage,
                 byte_fallback=config.byte_fallback,
+                symbols=config.symbols,
             )
     if len(tokenizer) == len(SPECIALS):
         raise VocabularyError(f"no {kind} vocabulary could be made: the lines hold no text")

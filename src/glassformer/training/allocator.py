@@ -1,19 +1,29 @@
-"""One setting of the C library that makes training on CPUs a quarter faster."""
+"""Two settings of the libraries below torch: training on CPUs gets a quarter faster, and its memory has a bound."""
 
 import ctypes
+import os
 import sys
 
 __all__ = ["keep_memory"]
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+_CACHES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 
 
 def keep_memory() -> bool:
     """Tell glibc to keep freed memory instead of handing it back to the kernel; return whether that was possible.
 
     A training step frees and takes the same large blocks again and again. By default each comes fresh from the kernel,
-    which then has to clear it page by page. The setting holds for the whole process.
+    which then has to clear it page by page.
+
+    Also let oneDNN, which multiplies in bf16, and torch's way to it keep what they made for 64 shapes of matrices each:
+    as many as a step has. By default both keep 1 024, up to megabytes each, and nearly each batch brings new shapes.
+    They read that once, before the first product; what the user has set stays.
+
+    Both hold for the whole process.
     """
+    for name in _CACHES:
+        os.environ.setdefault(name, "64")
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -5,23 +5,24 @@ Axes: B batch · S source positions · T target positions.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import DataError, DivergenceError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Batch, Examples, batches, make_batch, plan_batches
-from glassformer.training.checkpoint import Checkpoints, TrainingState
-from glassformer.training.objective import Loss, smoothed_cross_entropy
+from glassformer.text.batching import Batch, Examples, Position, Resample, batches, stream
+from glassformer.training.checkpoint import Checkpoints, TrainingState, step_of
+from glassformer.training.divergence import LossWatch
+from glassformer.training.gradients import Gradients, batch_loss, gradients
+from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.schedule import learning_rate, paper_peak
 
@@ -33,10 +34,13 @@ __all__ = [
     "StepReport",
     "ValidationReport",
     "badness",
-    "batch_loss",
     "steps",
     "validation_loss",
 ]
+
+
+Ending = Literal["steps", "minutes", "patience", "stopped"]
+"""Why a training ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,10 @@ class StepReport:
     """Real target tokens of the update, padding not counted."""
     tokens_per_second: float
     """Target tokens per second of this update."""
+    waited: float
+    """Seconds of this update that were spent on making its batches."""
+    padding: float
+    """Share of padding in its batches, source and target together, in [0, 1)."""
     seconds: float
     """Time spent so far, over all starts."""
     seconds_left: float
@@ -76,7 +84,7 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointReport:
-    """A checkpoint was written."""
+    """A checkpoint is on the disk: that of this step, although training has gone on since."""
 
     step: int
     path: Path
@@ -87,7 +95,7 @@ class EndReport:
     """Training has ended: all steps or minutes are spent, validation no longer improves, or it was asked to stop."""
 
     step: int
-    reason: Literal["steps", "minutes", "patience", "stopped"]
+    reason: Ending
     seconds: float
 
 
@@ -100,6 +108,8 @@ class Measured(NamedTuple):
 
 
 Report = StepReport | ValidationReport | CheckpointReport | EndReport
+_Update = tuple[Sequence[Batch], Position, float]
+"""Batches, the position behind them, and the seconds that it took to make them."""
 
 
 def steps(
@@ -113,16 +123,19 @@ def steps(
     valid: Examples | None = None,
     metric: Callable[[Transformer], Measured] | None = None,
     checkpoints: Checkpoints | None = None,
+    average: MovingAverage | None = None,
+    resample: Resample | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Report]:
+) -> Generator[Report, None, None]:
     """Yield a report after each update, validation and checkpoint, and one at the end.
 
-    `state` and `optimiser` continue an earlier training (see `Checkpoints.restore`). `stop` is asked after each update
-    and each validation: once it says yes, a checkpoint is written and the loop ends.
+    `state`, `optimiser` and `average` continue an earlier training (see `Checkpoints.restore`). `stop` is asked after
+    each update and each validation: once it says yes, a checkpoint is written and the loop ends. With an `average`, its
+    weights are in the model while a validation is reported; `resample` cuts a batch's texts anew.
 
     Raises:
         DataError: there are no examples.
-        ConfigError: the loss is no longer a number.
+        DivergenceError: the loss is no longer a number, or has climbed back towards where it started.
 
     >>> import glassformer as gf
     >>> from glassformer.recipes.configuration import TrainingConfig
@@ -137,31 +150,51 @@ def steps(
         raise DataError("there are no training examples: every pair was blank or longer than data.max_length")
     state = TrainingState() if state is None else state
     optimiser = optimiser or make_optimiser(model, config)
-    started = time.perf_counter() - state.seconds
-    ending = _ending(config, state, lambda: False)
-    updates = _updates(examples, config, seed, state)
     model.train()
-    while not ending:
-        yield _update(model, optimiser, next(updates), config, state, started)
-        ending = _ending(config, state, stop)
-        if valid and ending != "stopped" and (ending or _due(state.step, config.validate_every)):
-            yield _validate(model, valid, metric, config, state)
-            state.seconds = time.perf_counter() - started
+    with gradients(model, config) as add_gradients:
+        job = _Job(
+            model=model,
+            optimiser=optimiser,
+            config=config,
+            state=state,
+            average=average,
+            gradients=add_gradients,
+            started=time.perf_counter() - state.seconds,
+        )
+        updates = _updates(examples, config, seed, state, resample)
+        try:
+            yield from _reports(job, updates, valid, metric, checkpoints, stop)
+        finally:
+            if checkpoints:
+                checkpoints.close()
+
+
+def _reports(
+    job: "_Job",
+    updates: Iterator[_Update],
+    valid: Examples | None,
+    metric: Callable[[Transformer], Measured] | None,
+    checkpoints: Checkpoints | None,
+    stop: Callable[[], bool],
+) -> Iterator[Report]:
+    """Yield all reports of `steps`."""
+    config, state = job.config, job.state
+    ending = _ending(config, state, lambda: False)
+    # A run that was stopped before a validation that was due begins with it.
+    validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
+    while not ending or validation_due:
+        if not validation_due:
+            yield job.update(*next(updates))
+            ending = _ending(config, state, stop)
+            validation_due = ending != "stopped" and bool(ending or _due(state.step, config.validate_every))
+        if valid and validation_due:
+            with job.averaged():
+                yield job.validate(valid, metric)
             ending = ending or _ending(config, state, stop)
-        if checkpoints and (ending or _due(state.step, config.checkpoint_every)):
-            yield CheckpointReport(step=state.step, path=checkpoints.save(model, optimiser, state))
+        validation_due = False
+        if checkpoints:
+            yield from job.checkpoint(checkpoints, ending)
     yield EndReport(step=state.step, reason=ending, seconds=state.seconds)
-
-
-def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Loss:
-    """Return the loss of a batch, summed over its real target tokens."""
-    device = model.output.weight.device
-    source, target_input, target_output = (
-        torch.from_numpy(ids).to(device) for ids in (batch.source, batch.target_input, batch.target_output)
-    )
-    hidden = model.hidden(target_input, model.encode(source), source)
-    real = target_output != model.config.pad_id
-    return smoothed_cross_entropy(hidden[real], model.output.weight, target_output[real], smoothing)
 
 
 @torch.no_grad()
@@ -183,72 +216,117 @@ def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> f
     return -measured.value if measured.higher_is_better else measured.value
 
 
-def _updates(examples: Examples, config: TrainingConfig, seed: int, state: TrainingState) -> Iterator[Sequence[Batch]]:
-    """Yield the batches of each update from where `state` stands, and count in it what was handed out."""
+def _updates(
+    examples: Examples, config: TrainingConfig, seed: int, state: TrainingState, resample: Resample | None
+) -> Iterator[_Update]:
+    """Yield what each update needs."""
+    after = Position(epoch=state.epoch, window=state.window, batch=state.batch)
+    coming = stream(examples, config.batch_tokens, seed=seed, start=after, resample=resample)
     while True:
-        plan = plan_batches(examples, config.batch_tokens, seed=seed, epoch=state.epoch)
-        while state.batch < len(plan):
-            chosen = plan[state.batch : state.batch + config.accumulate]
-            state.batch += len(chosen)
-            yield [make_batch(examples, rows) for rows in chosen]
-        state.epoch, state.batch = state.epoch + 1, 0
+        begun, epoch = time.perf_counter(), after.epoch
+        chosen: list[Batch] = []
+        while len(chosen) < config.accumulate and after.epoch == epoch:  # the last update of an epoch may be smaller
+            batch, after = next(coming)
+            chosen.append(batch)
+        yield chosen, after, time.perf_counter() - begun
 
 
-def _update(
-    model: Transformer,
-    optimiser: Optimizer,
-    batches: Sequence[Batch],
-    config: TrainingConfig,
-    state: TrainingState,
-    started: float,
-) -> StepReport:
-    """Change the weights once, by the mean gradient over all target tokens of the batches."""
-    begun = time.perf_counter()
-    state.step += 1
-    rate = _learning_rate(model, config, state)
-    for group in optimiser.param_groups:
-        group["lr"] = rate
-    tokens, loss = sum(batch.target_tokens for batch in batches), 0.0
-    for batch in batches:
-        with _precision(config, model.output.weight):
-            mean = batch_loss(model, batch, config.label_smoothing).smoothed / tokens
-        mean.backward()
-        loss += float(mean.detach())
-    norm = float(clip_grad_norm_(model.parameters(), config.clip_norm or math.inf))
-    if not math.isfinite(norm):
-        raise ConfigError(_diverged(state, loss, rate))
-    optimiser.step()
-    optimiser.zero_grad()
-    now = time.perf_counter()
-    state.seconds = now - started
-    left = state.seconds * (1 / max(_progress(config, state), 1e-9) - 1)
-    return StepReport(
-        step=state.step,
-        epoch=state.epoch + 1,
-        loss=loss,
-        learning_rate=rate,
-        gradient_norm=norm,
-        target_tokens=tokens,
-        tokens_per_second=tokens / (now - begun),
-        seconds=state.seconds,
-        seconds_left=max(left, 0.0),
-    )
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """A training on its way: what an update and a validation change."""
+
+    model: Transformer
+    optimiser: Optimizer
+    config: TrainingConfig
+    state: TrainingState
+    average: MovingAverage | None
+    gradients: Gradients
+    started: float
+    """The moment at which it would have begun had it never been stopped, on the clock of `time.perf_counter`."""
+
+    @property
+    def watch(self) -> LossWatch:
+        """What notices that the loss climbs back."""
+        return self.state.watch
+
+    def update(self, batches: Sequence[Batch], after: Position, waited: float) -> StepReport:
+        """Change the weights once, by the mean gradient over all target tokens of the batches."""
+        begun, state, epoch = time.perf_counter() - waited, self.state, self.state.epoch
+        state.step += 1
+        state.epoch, state.window, state.batch = after.epoch, after.window, after.batch
+        rate = _learning_rate(self.model, self.config, state)
+        tokens = sum(batch.target_tokens for batch in batches)
+        loss = self.gradients(batches, tokens)
+        norm = float(clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf))
+        self._check(loss, norm, rate)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        if self.average:
+            self.average.update(self.model, state.step)
+        now = self._tick()
+        left = state.seconds * (1 / max(_progress(self.config, state), 1e-9) - 1)
+        return StepReport(
+            step=state.step,
+            epoch=epoch + 1,
+            loss=loss,
+            learning_rate=rate,
+            gradient_norm=norm,
+            target_tokens=tokens,
+            tokens_per_second=tokens / (now - begun),
+            waited=waited,
+            padding=_padding(batches),
+            seconds=state.seconds,
+            seconds_left=max(left, 0.0),
+        )
+
+    def validate(self, valid: Examples, metric: Callable[[Transformer], Measured] | None) -> ValidationReport:
+        """Look at the validation set, and remember whether the weights are the best so far."""
+        state = self.state
+        loss = validation_loss(self.model, valid, self.config.batch_tokens)
+        measured = _measure(self.model, metric) if metric else None
+        now = badness(loss, measured, self.config)
+        best = state.best is None or now < state.best
+        if best:
+            state.best, state.best_step = now, state.step
+        state.since_best = 0 if best else state.since_best + 1
+        state.validated = state.step
+        self._tick()
+        perplexity = math.exp(min(loss, 700))
+        return ValidationReport(step=state.step, loss=loss, perplexity=perplexity, metric=measured, best=best)
+
+    def checkpoint(self, checkpoints: Checkpoints, ending: Ending | None) -> Iterator[CheckpointReport]:
+        """Begin a checkpoint where one is due; yield those that have come to the disk, at the end all of them."""
+        due = _due(self.state.step, self.config.checkpoint_every) and not self.watch.suspicious
+        if due or ending:
+            yield from _written(checkpoints.wait())  # the new one may drop it
+            passing = ending == "stopped" and not due
+            checkpoints.begin(self.model, self.optimiser, self.state, self.average, passing=passing)
+        yield from _written(checkpoints.wait() if ending else checkpoints.finished())
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Return a context in which the model has the averaged weights, if there is an average."""
+        return self.average.applied(self.model) if self.average else nullcontext()
+
+    def _check(self, loss: float, norm: float, rate: float) -> None:
+        """Stop a training that goes wrong, before its weights are spoilt."""
+        self.watch.see(loss)
+        if not math.isfinite(norm):
+            raise DivergenceError(_advice(f"the gradient is no longer a number at step {self.state.step}", loss, rate))
+        if self.watch.diverged:
+            what = f"the loss was down to {self.watch.lowest:.3g} and has climbed back by step {self.state.step}"
+            raise DivergenceError(_advice(what, loss, rate))
+
+    def _tick(self) -> float:
+        now = time.perf_counter()
+        self.state.seconds = now - self.started
+        return now
 
 
-def _validate(
-    model: Transformer,
-    valid: Examples,
-    metric: Callable[[Transformer], Measured] | None,
-    config: TrainingConfig,
-    state: TrainingState,
-) -> ValidationReport:
-    loss = validation_loss(model, valid, config.batch_tokens)
-    measured = _measure(model, metric) if metric else None
-    now = badness(loss, measured, config)
-    best = state.best is None or now < state.best
-    state.best = now if best else state.best
-    state.since_best = 0 if best else state.since_best + 1
-    return ValidationReport(step=state.step, loss=loss, perplexity=math.exp(min(loss, 700)), metric=measured, best=best)
+def _written(paths: Sequence[Path]) -> Iterator[CheckpointReport]:
+    for path in paths:
+        yield CheckpointReport(step=step_of(path), path=path)
 
 
 def _measure(model: Transformer, metric: Callable[[Transformer], Measured]) -> Measured:
@@ -270,9 +348,7 @@ def _progress(config: TrainingConfig, state: TrainingState) -> float:
     return max(state.step / config.last_step, by_time)
 
 
-def _ending(
-    config: TrainingConfig, state: TrainingState, stop: Callable[[], bool]
-) -> Literal["steps", "minutes", "patience", "stopped"] | None:
+def _ending(config: TrainingConfig, state: TrainingState, stop: Callable[[], bool]) -> Ending | None:
     if state.step >= config.last_step:
         return "steps"
     if config.minutes and state.seconds >= 60 * config.minutes:
@@ -286,13 +362,15 @@ def _due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _precision(config: TrainingConfig, weight: Tensor) -> AbstractContextManager[object]:
-    """Return the context in which the forward pass runs: bf16 products where the configuration asks for them."""
-    return torch.autocast(weight.device.type, torch.bfloat16) if config.precision == "bf16" else nullcontext()
+def _padding(batches: Sequence[Batch]) -> float:
+    """Return the share of padding in all of the batches."""
+    tokens = sum(batch.source_tokens + batch.target_tokens for batch in batches)
+    return 1 - tokens / sum(batch.places for batch in batches)
 
 
-def _diverged(state: TrainingState, loss: float, rate: float) -> str:
+def _advice(what: str, loss: float, rate: float) -> str:
     return (
-        f"training has diverged at step {state.step} (loss {loss:.3g}, learning rate {rate:.3g}): lower "
-        "training.learning_rate, raise training.warmup, or set training.clip_norm = 1; its checkpoints are kept"
+        f"training has diverged: {what} (loss {loss:.3g}, learning rate {rate:.3g}). Lower training.learning_rate, "
+        'raise training.warmup, set training.clip_norm = 1 or model.norm = "pre"; the checkpoints from before and the '
+        "best weights are kept"
     )

@@ -3,7 +3,7 @@
 The logits of a whole batch, (tokens, vocabulary), are by far the largest tensor of a training step. They are never
 kept: the loss and its gradient are worked out together, some rows at a time, over the real target positions only.
 
-Axes: N target positions (padding left out) · D d_model · V vocabulary.
+Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary.
 """
 
 from typing import Any, NamedTuple
@@ -14,11 +14,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from glassformer.errors import ConfigError
+from glassformer.model.linear import linear
 
 __all__ = ["Loss", "smoothed_cross_entropy"]
 
-ROWS = 256
-"""Rows of logits that exist at a time: small enough to stay in a core's cache, large enough for a fast product."""
+ROWS = 512
+"""Rows of logits that exist at a time: few enough for memory, enough for fast products."""
 
 
 class Loss(NamedTuple):
@@ -29,13 +30,21 @@ class Loss(NamedTuple):
 
 
 def smoothed_cross_entropy(
-    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], target: Int[Tensor, "N"], smoothing: float
+    hidden: Float[Tensor, "R D"],
+    weight: Float[Tensor, "V D"],
+    target: Int[Tensor, "N"],
+    smoothing: float,
+    r_drop: float = 0.0,
 ) -> Loss:
     """Return the loss of logits = hidden · weightᵀ, summed over positions.
 
     The smoothed target puts 1 − ε on the reference and spreads ε/V over all V entries, as
     `torch.nn.functional.cross_entropy` does. The products are computed in the dtype of autocast where that is on;
     softmax and sums in float32 or better.
+
+    With R = 2N, `hidden` holds what two passes with different dropout make of the same positions, one after the other:
+    the loss is the mean of both, and α/2 = `r_drop`/2 times the mean of their divergences from each other is added to
+    what is minimised (Wu et al. 2021, R-Drop, equation 4, divided by 2).
 
     Raises:
         ConfigError: smoothing is not in [0, 1).
@@ -44,7 +53,7 @@ def smoothed_cross_entropy(
     """
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing = {smoothing!r}: expected a number in [0, 1)")
-    arguments = hidden, weight, target, smoothing, _product_dtype(hidden)
+    arguments = hidden, weight, target, smoothing, r_drop, _product_dtype(hidden)
     # torch has no annotations for apply.
     return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
@@ -54,38 +63,67 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, dtype: torch.dtype
+        ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, r_drop: float, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        rows, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
+        passes = 2 if r_drop else 1
+        rows = hidden.detach().to(dtype).view(passes, len(target), hidden.shape[1])
+        matrix = weight.detach().to(dtype)
         precise = torch.promote_types(hidden.dtype, torch.float32)
         wanted = any(ctx.needs_input_grad)
         hidden_grad = torch.empty_like(rows) if wanted else None
         weight_grad = torch.zeros_like(weight, dtype=precise) if wanted else None
         smoothed = torch.zeros((), dtype=precise, device=hidden.device)
         plain = torch.zeros_like(smoothed)
-        for part in range(0, len(rows), ROWS):
-            chunk, reference = rows[part : part + ROWS], target[part : part + ROWS, None]
-            log_probs = (chunk @ matrix.t()).to(precise).log_softmax(-1)  # (rows, V)
-            correct = log_probs.gather(1, reference).sum()
-            plain -= correct
-            smoothed -= (1 - smoothing) * correct + smoothing * log_probs.mean(-1).sum()
+        for part in range(0, len(target), ROWS):
+            chunk = rows[:, part : part + ROWS]  # (passes, rows, D)
+            reference = target[part : part + ROWS, None].expand(passes, -1, -1)
+            logits = linear(chunk, matrix).to(precise)  # (passes, rows, V)
+            correct, mean = logits.gather(-1, reference).sum(), logits.mean(-1).sum()
+            ratio = logits[0] - logits[1] if r_drop else None
+            probs, log_total = _softmax_(logits)
+            plain += (log_total.sum() - correct) / passes
+            smoothed += (log_total.sum() - (1 - smoothing) * correct - smoothing * mean) / passes
+            apart = None
+            if ratio is not None:
+                divergence, apart = _divergence(probs, ratio.sub_(log_total[0] - log_total[1]))
+                smoothed += r_drop / 4 * divergence
             if hidden_grad is not None and weight_grad is not None:
-                grad = log_probs.exp_().sub_(smoothing / weight.shape[0])
-                grad.scatter_add_(1, reference, torch.full_like(reference, smoothing - 1, dtype=precise))
+                grad = probs.sub_(smoothing / weight.shape[0])
+                grad.scatter_add_(-1, reference, torch.full_like(reference, smoothing - 1, dtype=precise))
+                if apart is not None:
+                    grad.div_(passes).add_(apart, alpha=r_drop / 4)
                 grad = grad.to(dtype)
-                hidden_grad[part : part + ROWS] = grad @ matrix
-                weight_grad += grad.t() @ chunk
-        ctx.save_for_backward(hidden_grad, weight_grad)
+                hidden_grad[:, part : part + ROWS] = linear(grad, matrix.t())
+                weight_grad += linear(grad.flatten(0, 1).t(), chunk.flatten(0, 1).t())
+        ctx.save_for_backward(None if hidden_grad is None else hidden_grad.flatten(0, 1), weight_grad)
         ctx.dtypes = hidden.dtype, weight.dtype
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         hidden_grad, weight_grad = ctx.saved_tensors
         hidden_dtype, weight_dtype = ctx.dtypes
-        return (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype), None, None, None
+        return (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype), None, None, None, None
+
+
+def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the softmax of each row, (…, V), in the memory of the logits z, and log Σ exp z, (…, 1)."""
+    top = logits.amax(-1, keepdim=True)
+    probs = logits.sub_(top).exp_()
+    total = probs.sum(-1, keepdim=True)
+    return probs.div_(total), total.log().add_(top)
+
+
+def _divergence(probs: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
+    """Return KL(p‖q) + KL(q‖p) of p and q, the two rows of `probs` (2, rows, V), summed, and its gradient by logits.
+
+    `ratio` is log(p/q), (rows, V).
+    """
+    ratios = torch.stack([ratio, -ratio])
+    divergence = (probs * ratios).sum(-1, keepdim=True)  # (2, rows, 1), of each from the other
+    return divergence.sum(), probs * (ratios - divergence) + probs - probs.flip(0)
 
 
 def _product_dtype(hidden: Tensor) -> torch.dtype:

@@ -11,9 +11,13 @@ from pathlib import Path
 
 from torch import nn
 
-from glassformer.bundle import write_safely, write_tensors
+from glassformer.bundle import write_tensors
+from glassformer.text.storage import write_safely
 
-__all__ = ["Snapshots"]
+__all__ = ["SNAPSHOTS", "Snapshots"]
+
+SNAPSHOTS = "snapshots"
+"""Their folder in a run."""
 
 FIRST = 8
 """The first step that is worth a snapshot."""

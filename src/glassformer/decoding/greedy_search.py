@@ -7,17 +7,19 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.decoding.active import Active
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis
 from glassformer.decoding.step import State, Step
 
 __all__ = ["Choose", "follow", "greedy"]
 
-Choose = Callable[[Float[Tensor, "B V"], Int[Tensor, "B"], int], Int[Tensor, "B"]]
-"""(log probabilities, which sentence each row is, position) → the token that each row goes on with."""
+Choose = Callable[[Float[Tensor, "B V"], Int[Tensor, "B"], Int[Tensor, "B"]], Int[Tensor, "B"]]
+"""(log probabilities, which sentence each row is, at which position) → the token that each row goes on with."""
 
 
 def greedy(
@@ -44,23 +46,20 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha
     B, longest = constraints.forced.shape
     tokens = torch.full_like(constraints.forced, step.pad_id)
     token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
-    sentences = torch.arange(B, device=step.device)
-    newest = torch.full((B,), step.bos_id, device=step.device)
-    state = step.start()
-    for position in range(longest):
-        log_probs, state = step.advance(newest, state)
-        constraints.apply_(log_probs, sentences, position)
-        newest = choose(log_probs, sentences, position)
+    active = Active(step, B)
+    newest = torch.full((active.admit(),), step.bos_id, device=step.device)
+    while len(newest):
+        log_probs = active.advance(newest)
+        sentences, positions = active.sentences, active.positions
+        constraints.apply_(log_probs, sentences, positions)
+        newest = choose(log_probs, sentences, positions)
         newest_log_probs = log_probs.gather(1, newest[:, None]).squeeze(1)
-        tokens[sentences, position] = newest
-        token_log_probs[sentences, position] = newest_log_probs.double()
+        tokens[sentences, positions] = newest
+        token_log_probs[sentences, positions] = newest_log_probs.double()
 
-        going = (newest != step.eos_id).nonzero().squeeze(1)
-        if len(going) == 0:
-            break
-        if len(going) < len(sentences):
-            sentences, newest = sentences[going], newest[going]
-            state = step.select(state, rows=going, sentences=going)
+        going = ((newest != step.eos_id) & (positions < longest - 1)).nonzero().squeeze(1)
+        active.keep(rows=going, places=going)
+        newest = F.pad(newest[going], (0, active.admit()), value=step.bos_id)
 
     for sentence, log_prob in enumerate(token_log_probs.sum(1).tolist()):
         if not log_prob > -math.inf:

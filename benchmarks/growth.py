@@ -1,0 +1,230 @@
+"""How time and memory grow, ours and Hugging Face's: `python -m benchmarks.growth [AXIS ...]`. It needs no data.
+
+    length      sentences of 32 … 1 024 tokens on both sides, 2 048 target tokens an update
+    batch       512 … 8 192 target tokens an update
+    vocabulary  8 000 … 64 000 entries
+    width       d_model 128 … 1 024
+    decoding    sources of 32 … 1 000 tokens, 8 at a time, greedy; an output ends 50 tokens behind its source's length
+    corpus      `glassformer prepare` and 20 updates on 10 000 … 1 000 000 generated pairs (ours alone)
+
+The models are random, the sentences too; whoever is compared takes turns. For decoding, `<eos>` is made improbable, so
+that all write as much as they may.
+
+Writes results/growth.json and .png; axes that are not named keep the figures that are there.
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.doctor import generate
+from benchmarks.peers.ours import RUN, model_config
+from benchmarks.peers.task import EOS, TOKENIZER, Task, write_task, write_weights
+from benchmarks.prepare import configuration, measured
+from benchmarks.processes import Entry, take_turns
+from benchmarks.results import OURS, RESULTS, described, failures, figure, machine, read, save, spread, table, write
+from benchmarks.work import WORK, synthetic, write_examples
+from glassformer.bundle import Bundle
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.toml import from_dict
+from glassformer.text.subwords import SentencePieceTokenizer
+
+NAME = "growth"
+TOKENS = 2048
+"""Target tokens of an update, unless the batch is what grows."""
+SHORT = 32
+"""Tokens of a sentence, unless the length is what grows."""
+LENGTHS, BATCHES, VOCABULARIES = (32, 64, 128, 256, 512, 1024), (512, 1024, 2048, 4096, 8192), (8, 16, 32, 64)
+WIDTHS, SOURCES, PAIRS = (128, 256, 512, 1024), (32, 128, 512, 1000), (10_000, 100_000, 1_000_000)
+HEAD = 64
+"""Width of a head; the feed-forward network is four times as wide as the model."""
+ROWS = 8
+"""Sentences that are decoded side by side."""
+UPDATES = 20
+"""Updates of each training on a generated corpus."""
+
+Case = tuple[Task, int, int]
+"""A task, rows of a batch, and tokens of each sentence."""
+
+
+def cases() -> dict[str, dict[int, Case]]:
+    """Return what is trained on each axis, by the value that grows."""
+    task = Task()
+    return {
+        "length": {length: (task, TOKENS // length, length) for length in LENGTHS},
+        "batch": {tokens: (task, tokens // SHORT, SHORT) for tokens in BATCHES},
+        "vocabulary": {
+            1000 * size: (replace(task, vocabulary=1000 * size), TOKENS // SHORT, SHORT) for size in VOCABULARIES
+        },
+        "width": {
+            width: (replace(task, d_model=width, heads=width // HEAD, d_ff=4 * width), TOKENS // SHORT, SHORT)
+            for width in WIDTHS
+        },
+    }
+
+
+def trainers(axis: str) -> list[Entry]:
+    """Return whose training is compared: with growing sentences also Hugging Face's without the fused attention."""
+    theirs = {"smoothing": False}
+    found = [Entry(peer="ours"), Entry(peer="hugging_face", keeping=True, options=theirs)]
+    if axis == "length":
+        found.append(Entry(peer="hugging_face", keeping=True, options={**theirs, "attention": "eager"}))
+    return found
+
+
+def train(folder: Path, case: Case, chosen: Sequence[Entry], updates: int) -> dict[str, Any]:
+    """Return the figures of some updates on random sentences of one shape."""
+    task, rows, length = case
+    task = replace(task, batch_tokens=rows * length, max_length=max(task.max_length, length))
+    write_task(task, folder)
+    write_examples(folder, task, *synthetic(rows, length, length, updates + 1, task.vocabulary))
+    turns = take_turns(chosen, folder, [{"do": "update", "batch": place} for place in range(updates + 1)], warm=1)
+    return {"tokens": rows * length, **asdict(turns)}
+
+
+def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> dict[str, Any]:
+    """Return the figures of some translations of random sources of about this length."""
+    tokenizer = SentencePieceTokenizer("unigram", (folder / TOKENIZER).read_bytes())
+    source, _ = synthetic(ROWS, length, 2, 1, len(tokenizer))
+    # Text of random pieces is cut into other, and more, pieces.
+    cut = [tokenizer.encode(tokenizer.decode(ids.tolist()))[: length - 1] for ids in source]
+    texts = [tokenizer.decode(ids) for ids in cut]
+    question = {"do": "translate", "texts": texts, "batch_size": ROWS, "beam_size": 1}
+    turns = take_turns(chosen, folder, [{**question, "texts": texts[:1]}, *[question] * rounds], warm=1)
+    for answer in (answer for answers in turns.answers.values() for answer in answers):
+        answer.pop("texts")
+    return {"tokens": ROWS * (length + 50), **asdict(turns)}
+
+
+def make_decoding_work(folder: Path) -> None:
+    """Write a random model of ours that never wants to end, with a tokenizer of generated text."""
+    with tempfile.TemporaryDirectory() as name:
+        files = generate(Path(name), 20_000)
+        text = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    tokenizer = SentencePieceTokenizer.train("unigram", text, Task().vocabulary)
+    task = replace(Task(), vocabulary=len(tokenizer))
+    sizes = {"d_model": task.d_model, "heads": task.heads, "d_ff": task.d_ff, "positions": "halves"}
+    sizes |= {"encoder_layers": task.encoder_layers, "decoder_layers": task.decoder_layers}
+    settings = from_dict({"data": {"source": "a.tsv"}, "tokenizer": {"kind": "unigram"}, "model": sizes})
+    torch.manual_seed(task.seed)
+    model = Transformer(model_config(task))
+    with torch.no_grad():
+        model.output.weight[EOS] = 0.0  # its logit is 0, and the largest of the others is above that
+    Bundle(
+        folder=folder / RUN,
+        configuration=settings,
+        model_config=model.config,
+        source_tokenizer=tokenizer,
+        target_tokenizer=tokenizer,
+    ).save(model)
+    write_task(task, folder)
+    write_weights({name: weight.detach().numpy() for name, weight in model.named_parameters()}, folder)
+    tokenizer.save(folder / TOKENIZER)
+
+
+def prepare(folder: Path, pairs: int) -> dict[str, Any]:
+    """Return time and memory of preparing a generated corpus, and of a short training on it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    generate(folder, pairs)
+    configuration(folder)
+    options = [str(folder / "unigram.toml"), "--data", str(folder), "--set", f"run.directory={folder / 'run'}"]
+    options += ["--set", f"training.steps={UPDATES}", "--set", f"training.checkpoint_every={UPDATES}"]
+    found = {"prepare": measured("prepare", *options), f"{UPDATES} updates": measured("train", *options)}
+    shutil.rmtree(folder)
+    return found
+
+
+def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[float, float]]]:
+    """Return for each name tokens per second and peak memory in bytes, by the value that grows."""
+    rows: dict[str, dict[int, tuple[float, float]]] = {}
+    for value, one in found.items():
+        if axis == "corpus":
+            for name, took in one.items():
+                rows.setdefault(name, {})[int(value)] = (took["seconds"], took["peak"])
+            continue
+        for name, answers in one["answers"].items():
+            speed = spread([one["tokens"] / answer["seconds"] for answer in answers]).median
+            rows.setdefault(name, {})[int(value)] = (speed, one["peaks"][name])
+    return rows
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the tables, one an axis."""
+    parts = [f"## Growth\n\n`{figures['command']}`, {figures['day']}; medians."]
+    for axis, found in figures["axes"].items():
+        rows = rows_of(axis, found)
+        unit = "s" if axis == "corpus" else "tokens/s"
+        lines = [[name, *(_cell(values.get(int(value)), unit) for value in found)] for name, values in rows.items()]
+        failed = {
+            f"{name} at {value}": why for value, one in found.items() for name, why in one.get("failed", {}).items()
+        }
+        parts.append(f"### {axis}\n\n{table([axis, *found], lines)}{failures(failed)}")
+    return "\n\n".join([*parts, f"{described(figures['machine'])}.\n"])
+
+
+def _cell(value: tuple[float, float] | None, unit: str) -> str:
+    return "" if value is None else f"{value[0]:,.0f} {unit} · {value[1] / 1e9:.2f} GB".replace(",", " ")
+
+
+def plot(figures: dict[str, Any]) -> Path:
+    """Draw memory against what grows, a chart for each axis."""
+    axes = figures["axes"]
+    made, charts = figure(4.0 * len(axes), 3.4, columns=len(axes))
+    for chart, (axis, found) in zip(charts, axes.items(), strict=True):
+        others = iter(("tab:orange", "tab:red", "tab:gray"))
+        for name, values in rows_of(axis, found).items():
+            colour = OURS if name.startswith("ours") else next(others)
+            chart.plot(list(values), [peak / 1e9 for _, peak in values.values()], marker=".", color=colour, label=name)
+        chart.set_xscale("log", base=2)
+        chart.set_ylim(bottom=0)
+        chart.set_xlabel(axis)
+        chart.set_ylabel("peak memory, GB")
+        chart.legend(frameon=False, fontsize="x-small")
+    return save(made, NAME)
+
+
+def measure(axis: str, work: Path, updates: int) -> dict[str, Any]:
+    """Return the figures of an axis, by the value that grows."""
+    found: dict[str, Any] = {}
+    if axis == "decoding":
+        make_decoding_work(work / axis)
+    values: Sequence[int] = {"decoding": SOURCES, "corpus": PAIRS}.get(axis) or tuple(cases()[axis])
+    for value in values:
+        print(f"{axis} {value}", flush=True)
+        if axis == "corpus":
+            found[str(value)] = prepare(work / axis, value)
+        elif axis == "decoding":
+            decoders = [Entry(peer="ours"), Entry(peer="hugging_face", keeping=True)]
+            found[str(value)] = decode(work / axis, value, decoders, rounds=3)
+        else:
+            found[str(value)] = train(work / axis / str(value), cases()[axis][value], trainers(axis), updates)
+    return found
+
+
+def main() -> None:
+    everything = [*cases(), "decoding", "corpus"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("axes", nargs="*", metavar="AXIS", help=f"{', '.join(everything)}; all unless given")
+    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
+    parser.add_argument("--updates", type=int, default=7)
+    given = parser.parse_args()
+    if unknown := set(given.axes) - set(everything):
+        parser.error(f"{', '.join(unknown)}: expected some of {', '.join(everything)}")
+    of = machine()
+    kept = read(NAME)["axes"] if given.axes and (RESULTS / f"{NAME}.json").exists() else {}
+    for axis in given.axes or everything:
+        kept[axis] = measure(axis, given.work / NAME, given.updates)
+        write(NAME, {"axes": kept}, of)  # what has been measured is kept, whatever comes
+    plot(read(NAME))
+    print(markdown(read(NAME)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The page of all results, docs/benchmarks.md, from the JSON that was measured: `python -m benchmarks.page`.
+
+Nothing is measured, and nothing on the page is written by hand.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.results import RESULTS, read
+
+NAMES = ("training", "decoding", "quality", "precision", "growth", "startup")
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+HEAD = (
+    "# Benchmarks\n\nMeasured by `benchmarks/`, which says how; `python -m benchmarks.page` writes this page from "
+    "`benchmarks/results`. Absolute figures differ between machines, even between hours of one: trust ratios of one "
+    "run. Where a peer is ahead, the tables say so.\n"
+)
+
+
+def page() -> str:
+    """Return the page: a table and, where there is one, a picture of everything that has been measured."""
+    parts = [HEAD]
+    for name in NAMES:
+        if (RESULTS / f"{name}.json").exists():
+            parts.append(import_module(f"benchmarks.{name}").markdown(read(name)))
+            if (RESULTS / f"{name}.png").exists():
+                parts.append(f"![{name}](../benchmarks/results/{name}.png)\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
+
+
+if __name__ == "__main__":
+    main()

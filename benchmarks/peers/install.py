@@ -1,0 +1,73 @@
+"""Give each peer an environment of its own: `python -m benchmarks.peers.install [PEER ...]`, or all of them.
+
+They come into the folder that the environment variable PEERS names (`.peers` unless given), from
+`requirements/PEER.txt`, which pins what is measured. PyTorch comes first and by its exact version: a wide requirement
+could draw gigabytes of CUDA packages, or another release than the one that all are measured with.
+
+JoeyNMT 2.3 and OpenNMT-py 3.5 ask for an older PyTorch. They are installed without what they ask for
+(`requirements/PEER-alone.txt`), and then with what they need; so all peers are measured on the same PyTorch, and both
+work on it. The Annotated Transformer is one file, not a package: `training.py --annotated PATH` names it, and it shares
+the environment of torch.nn.Transformer.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+TORCH = "torch==2.13.0"
+WITHOUT_TORCH = ("ctranslate2",)
+SHARED = ("numpy==2.4.6", "sentencepiece==0.2.3")
+"""What the worker needs in each of them."""
+REQUIREMENTS = Path(__file__).parent / "requirements"
+ENVIRONMENTS = ("hugging_face", "torch_nn", "ctranslate2", "joeynmt", "x_transformers", "opennmt")
+"""Each is a folder, named as the adapter that works in it; the rival that matters most comes first."""
+
+
+def folder() -> Path:
+    """Return the folder of the peers' environments."""
+    return Path(os.environ.get("PEERS", ".peers")).absolute()
+
+
+def python_of(environment: str) -> Path:
+    """Return the interpreter of a peer's environment, which may not be there."""
+    return folder() / environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def install(environment: str) -> None:
+    """Make the environment of a peer, or complete it."""
+    place = folder() / environment
+    if not python_of(environment).exists():
+        venv.create(place, with_pip=True)
+    _pip(environment, *SHARED, *(() if environment in WITHOUT_TORCH else (TORCH,)))
+    alone = REQUIREMENTS / f"{environment}-alone.txt"
+    if alone.exists():
+        _pip(environment, "--no-deps", "--requirement", str(alone))
+    _pip(environment, "--requirement", str(REQUIREMENTS / f"{environment}.txt"))
+
+
+def _pip(environment: str, *arguments: str) -> None:
+    command = [str(python_of(environment)), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*command, *arguments], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("peers", nargs="*", choices=[*ENVIRONMENTS, []], default=[], metavar="PEER")
+    failed = []
+    for environment in parser.parse_args().peers or ENVIRONMENTS:
+        print(f"{environment}: {folder() / environment} …", flush=True)
+        try:
+            install(environment)
+        except subprocess.CalledProcessError as error:
+            print(f"{environment} could not be installed: {error}", file=sys.stderr)
+            failed.append(environment)
+    if failed:
+        sys.exit(f"not installed: {', '.join(failed)}; the others are in {folder()}")
+    print(f"all peers are in {folder()}")
+
+
+if __name__ == "__main__":
+    main()

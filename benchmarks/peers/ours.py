@@ -1,0 +1,101 @@
+"""glassformer, exactly as its commands work: `glassformer train`'s loop, and `glassformer translate`'s translator.
+
+The others are given the list of batches that this loop makes of the task's sentences. It is not given that list, but
+makes its batches as always; each update is checked to be the one that the list has there.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.peers.task import EXAMPLES, Batch, Task, read_sentences, read_task
+from glassformer.decoding.engine import Quantization
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.text.batching import Examples
+from glassformer.training.allocator import keep_memory
+from glassformer.training.loop import StepReport, steps
+from glassformer.translator import Translator
+
+RUN = "run"
+"""The folder of the trained run that is translated with."""
+QUANTIZATIONS: dict[str, Quantization] = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
+"""How `glassformer translate --quantization` calls each precision."""
+
+
+class Ours:
+    """Trains the task's model from its sentences, or translates with the run that lies beside them."""
+
+    def __init__(self, folder: Path, precision: str, workers: int) -> None:
+        self.folder, self.precision = folder, precision
+        if (folder / RUN).exists():
+            self.translator = Translator.load(folder / RUN, quantization=QUANTIZATIONS[precision])
+            return
+        keep_memory()  # as `glassformer.run.training` does first
+        task = read_task(folder)
+        torch.manual_seed(task.seed)
+        source, target = read_sentences(folder / EXAMPLES)
+        self.updates = 0
+        self.reports = steps(
+            Transformer(model_config(task)),
+            Examples(source=source, target=target),
+            training_config(task, precision, workers),
+            seed=task.seed,
+        )
+
+    def update(self, batch: Batch, number: int, rate: float | None) -> float:
+        """Take the loop's next step, which has to be this batch of the list."""
+        if number != self.updates or rate is not None:
+            raise ValueError(f"the loop is at batch {self.updates}, and chooses its rate itself: asked for {number}")
+        report = next(self.reports)
+        if not isinstance(report, StepReport) or report.target_tokens != batch.target_tokens:
+            raise ValueError(f"batch {number} is another: {report}, expected {batch.target_tokens} target tokens")
+        self.updates += 1
+        return report.loss
+
+    def translate_texts(self, texts: Sequence[str], beam_size: int, batch_size: int) -> list[str]:
+        """Translate as `glassformer translate` does, or one text at a time; it cuts batches itself."""
+        if batch_size > 1:
+            return [one.text for one in self.translator.translate(texts, beam_size=beam_size)]
+        return [self.translator.translate([text], beam_size=beam_size)[0].text for text in texts]
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of Python, PyTorch and glassformer."""
+        return {"python": sys.version.split()[0], **{name: version(name) for name in ("torch", "glassformer")}}
+
+
+def make(folder: Path, precision: str, *, workers: int = 1) -> Ours:
+    return Ours(folder, precision, workers)
+
+
+def model_config(task: Task) -> ModelConfig:
+    """Return the reference model; positions in halves, so that its weights fit the peers that have these."""
+    return ModelConfig(
+        vocab_size=task.vocabulary,
+        d_model=task.d_model,
+        heads=task.heads,
+        d_ff=task.d_ff,
+        encoder_layers=task.encoder_layers,
+        decoder_layers=task.decoder_layers,
+        dropout=task.dropout,
+        positions="halves",
+    )
+
+
+def training_config(task: Task, precision: Any, workers: int = 1) -> TrainingConfig:
+    """Return how the reference work is trained."""
+    return TrainingConfig(
+        batch_tokens=task.batch_tokens,
+        learning_rate=task.learning_rate,
+        schedule="constant",
+        warmup=1,
+        label_smoothing=task.smoothing,
+        precision=precision,
+        workers=workers,
+        validate_every=0,
+    )

@@ -1,0 +1,106 @@
+"""What the peers that are written in PyTorch share: an update, and decoding batch by batch."""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.peers.task import PAD, Batch, Task, read_task
+
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The mean loss of source (B, S), target input (B, T), and target output (B, T)."""
+Decode = Callable[[Tensor, int], list[list[int]]]
+"""The ids that are found for source (B, S) by a beam of this size, special ones cut off."""
+
+
+class TorchPeer:
+    """A model, its optimiser, its loss, and how it decodes."""
+
+    def __init__(
+        self,
+        precision: str,
+        model: torch.nn.Module,
+        optimiser: torch.optim.Optimizer,
+        loss: Loss,
+        decode: Decode,
+        packages: Sequence[str] = (),
+    ) -> None:
+        self.model, self.optimiser, self.loss, self.decode = model.train(), optimiser, loss, decode
+        self.bf16, self.packages = precision == "bf16", packages
+
+    def update(self, batch: Batch, number: int, rate: float | None) -> float:  # noqa: ARG002
+        """Change the weights once, as any training loop of PyTorch does; in bf16 under its autocast."""
+        self.model.train()
+        if rate is not None:
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            loss = self.loss(*map(torch.from_numpy, batch))
+        loss.backward()
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
+        """Decode the longest sentences first, as many at a time as a batch has."""
+        self.model.eval()
+        found: list[list[int]] = [[] for _ in sources]
+        places = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
+        with torch.inference_mode():
+            for begin in range(0, len(places), batch_size):
+                batch = places[begin : begin + batch_size]
+                for place, ids in zip(
+                    batch, self.decode(padded([sources[place] for place in batch]), beam_size), strict=True
+                ):
+                    found[place] = ids
+        return found
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of Python, PyTorch and the peer itself."""
+        packages = {name: version(name) for name in ("torch", *self.packages)}
+        return {"python": sys.version.split()[0], **packages}
+
+
+def begin(folder: Path) -> Task:
+    """Return the task, with the random numbers set to its seed."""
+    task = read_task(folder)
+    torch.manual_seed(task.seed)
+    return task
+
+
+def adam(model: torch.nn.Module, task: Task) -> torch.optim.Adam:
+    """Return the paper's Adam as PyTorch makes it unless told otherwise."""
+    return torch.optim.Adam(model.parameters(), lr=task.learning_rate, betas=(0.9, 0.98), eps=1e-9)
+
+
+def cross_entropy(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return PyTorch's own loss of logits (B, T, V) and target output (B, T)."""
+    loss = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=task.smoothing)
+    return lambda logits, output: loss(logits.flatten(0, 1), output.flatten())
+
+
+def padded(sentences: Sequence[Sequence[int]]) -> Tensor:
+    """Return (B, S) ids with padding at the end of the shorter ones."""
+    rows = [torch.tensor(ids) for ids in sentences]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+
+def until(ids: Sequence[int], eos: int) -> list[int]:
+    """Return the ids before the first `<eos>`."""
+    found = list(ids)
+    return found[: found.index(eos)] if eos in found else found
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Return the paper's positions in halves, sines before cosines, (length, width)."""
+    angles = torch.arange(length)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def longest_output(source: Any) -> int:
+    """Return how many tokens an output may have: 50 more than its source, as the paper has it (6.1)."""
+    return int(source.shape[1]) + 50

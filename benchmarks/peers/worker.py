@@ -1,0 +1,130 @@
+"""The process of one peer: `python -m benchmarks.peers.worker PEER FOLDER`, run by the interpreter of its environment.
+
+It makes the peer for the task in FOLDER, says that it is ready, and then answers each line of JSON on its standard
+input by one on its standard output:
+
+    {"do": "update", "batch": 3}                                one update of the weights on that batch of the list
+    {"do": "read", "file": "…"}                                 another list of batches from now on
+    {"do": "translate", "texts": […], "beam_size": 5, "batch_size": 64}
+    {"do": "quit"}
+
+Whatever goes wrong is an answer too: {"error": "…"}. Times are those of the work alone.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.peers.task import BATCHES, EOS, TOKENIZER, UNK, read_batches
+
+
+class Peer(Protocol):
+    """What an adapter's `make(folder, precision, **options)` returns; a peer that only decodes has no `update`."""
+
+    def update(self, batch: Any, number: int, rate: float | None) -> float:
+        """Change the weights once by this batch, which has this number in its list; return the loss per token.
+
+        `rate` is the learning rate, the task's own unless given.
+        """
+
+    def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
+        """Return the ids of each translation, special ones left out, of sources that end with `<eos>`.
+
+        At most `batch_size` sentences are decoded side by side.
+        """
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of each package that decides the speed."""
+
+
+class Desk:
+    """Answers what is asked of a peer."""
+
+    def __init__(self, peer: Any, folder: Path) -> None:
+        self.peer, self.folder = peer, folder
+        self.batches = read_batches(folder / BATCHES) if (folder / BATCHES).exists() else []
+        self.tokenizer: Any = None
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question; what goes wrong is one too."""
+        handlers: dict[str, Callable[..., dict[str, Any]]] = {
+            "update": self.update,
+            "read": self.read,
+            "translate": self.translate,
+        }
+        try:
+            return handlers[question.pop("do")](**question)
+        except Exception as error:
+            traceback.print_exc()
+            return {"error": f"{type(error).__name__}: {error}"[:500]}
+
+    def update(self, batch: int, rate: float | None = None) -> dict[str, Any]:
+        begun = time.perf_counter()
+        loss = self.peer.update(self.batches[batch], batch, rate)
+        return {"seconds": time.perf_counter() - begun, "loss": loss}
+
+    def read(self, file: str) -> dict[str, Any]:
+        self.batches = read_batches(Path(file))
+        return {"batches": len(self.batches)}
+
+    def translate(self, texts: list[str], beam_size: int, batch_size: int) -> dict[str, Any]:
+        begun = time.perf_counter()
+        if hasattr(self.peer, "translate_texts"):  # ours, which has its tokenizer with it
+            found = self.peer.translate_texts(texts, beam_size, batch_size)
+        else:
+            sources = [[*ids, EOS] for ids in self.pieces.encode(texts)]
+            outputs = self.peer.translate(sources, beam_size, batch_size)
+            found = self.pieces.decode([[id for id in output if id >= UNK] for output in outputs])
+        return {"seconds": time.perf_counter() - begun, "texts": found}
+
+    @property
+    def pieces(self) -> Any:
+        """The tokenizer that all share."""
+        if self.tokenizer is None:
+            from sentencepiece import SentencePieceProcessor
+
+            self.tokenizer = SentencePieceProcessor(model_file=str(self.folder / TOKENIZER))
+        return self.tokenizer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("peer")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--options", type=json.loads, default={}, help="further arguments of the adapter, as JSON")
+    given = parser.parse_args()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a peer prints shall not come between the answers
+
+    def say(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    begun = time.perf_counter()
+    try:
+        peer = importlib.import_module(f"benchmarks.peers.{given.peer}").make(
+            given.folder, given.precision, **given.options
+        )
+    except Exception as error:
+        traceback.print_exc()
+        say({"error": f"{type(error).__name__}: {error}"[:500]})
+        sys.exit(1)
+    desk = Desk(peer, given.folder)
+    say({"ready": True, "seconds": time.perf_counter() - begun, "versions": peer.versions()})
+    for line in sys.stdin:
+        question = json.loads(line)
+        if question["do"] == "quit":
+            break
+        say(desk.answer(question))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""How fast a corpus is cut into tokens, beside sentencepiece alone: run it as `python -m benchmarks.prepare`.
+
+"sentencepiece" encodes the lines of each side, given as one list, or as many lists of 2 048, which suits it better;
+"prepare" reads the files, leaves out what is not kept, normalises, encodes, and writes shards to the disk. They take
+turns. On one core the time is the processor's, so that other programs count little; on all cores it is the clock's.
+
+--pairs N shows instead what a large corpus takes: N generated pairs are prepared, then a model is trained for 100
+steps, and the resident memory of all processes together is looked at ten times a second.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import psutil
+
+from benchmarks.doctor import generate
+from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.toml import load
+from glassformer.run.corpus import Prepared, prepare
+from glassformer.text.subwords import SentencePieceTokenizer
+
+ROUNDS = 5
+PAIRS = {1: 200_000, 0: 1_000_000}
+"""Pairs that are timed on one core, and on all."""
+CONFIG = """
+[data]
+source = "source"
+target = "target"
+valid_lines = 1000
+[cleaning]
+duplicates = "keep"
+[tokenizer]
+kind = "{kind}"
+vocab_size = 16000
+[model]
+preset = "small"
+[training]
+steps = 100
+batch_tokens = 1500
+validate_every = 0
+checkpoint_every = 100
+"""
+
+
+def configuration(folder: Path, *overrides: str, kind: str = "unigram") -> Configuration:
+    (folder / f"{kind}.toml").write_text(CONFIG.format(kind=kind))
+    return load(folder / f"{kind}.toml", [f"run.directory={folder / f'run-{kind}'}", *overrides], data=folder)
+
+
+def without_shards(prepared: Prepared) -> None:
+    for path in prepared.folder.glob("train-*"):
+        path.unlink()
+
+
+def compare(folder: Path, kind: str, workers: int) -> None:
+    """Print pairs per second of all three, with this kind of subwords, on one core or on all (0)."""
+    settings = configuration(folder, f"cleaning.workers={workers}", kind=kind)
+    prepared = prepare(settings)
+    tokenizer = prepared.source_tokenizer
+    assert isinstance(tokenizer, SentencePieceTokenizer)
+    processor = tokenizer._processor
+    sides = [(folder / name).read_text(encoding="utf-8").split("\n")[:-1] for name in ("source", "target")]
+    clock = time.process_time if workers else time.perf_counter
+    pairs, cores = len(sides[0]), "one core" if workers else f"{os.cpu_count()} cores"
+
+    def encode(size: int) -> None:
+        for side in sides:
+            for begin in range(0, pairs, size):
+                processor.encode(side[begin : begin + size], num_threads=workers or os.cpu_count())
+
+    ways: dict[str, Callable[[], object]] = {
+        "one list": lambda: encode(pairs),
+        "lists of 2 048": lambda: encode(2048),
+        "prepare": lambda: prepare(settings),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        without_shards(prepared)
+        for name, way in ways.items():
+            began = clock()
+            way()
+            times[name].append(clock() - began)
+    ours = median(times["prepare"])
+    shown = (f"{name} {pairs / median(some):,.0f} ({100 * median(some) / ours:.0f} %)" for name, some in times.items())
+    print(f"{kind}, {cores}, pairs/s (prepare in % of it): {', '.join(shown)}", flush=True)
+
+
+class Memory(threading.Thread):
+    """Looks at the resident memory of a process and all below it until it ends."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.process, self.peak = psutil.Process(pid), 0
+
+    def run(self) -> None:
+        while self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE:
+            total = 0
+            try:
+                for process in (self.process, *self.process.children(recursive=True)):
+                    total += process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue
+            self.peak = max(self.peak, total)
+            time.sleep(0.1)
+
+
+def measured(*arguments: str) -> dict[str, float]:
+    """Run a command; return how long it took, the most memory that it had, and its exit status."""
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "glassformer", *arguments])
+    memory = Memory(process.pid)
+    memory.start()
+    process.wait()
+    memory.join()
+    return {"seconds": time.perf_counter() - began, "peak": memory.peak, "status": process.returncode}
+
+
+def tell(name: str, found: dict[str, float]) -> None:
+    """Print what `measured` returned."""
+    took, peak, status = found["seconds"], found["peak"] / 1e9, found["status"]
+    print(f"{name}: {took:,.0f} s, {peak:.2f} GB at most, status {status}", flush=True)
+
+
+def large(folder: Path, pairs: int) -> None:
+    began = time.perf_counter()
+    generate(folder, pairs)
+    size = sum((folder / name).stat().st_size for name in ("source", "target"))
+    print(f"{pairs:,} pairs, {size / 1e9:.2f} GB, generated in {time.perf_counter() - began:,.0f} s", flush=True)
+    configuration(folder)
+    arguments = (str(folder / "unigram.toml"), "--data", str(folder), "--set", f"run.directory={folder / 'run'}")
+    for name, command in (("prepare", "prepare"), ("prepare again", "prepare"), ("100 steps", "train")):
+        tell(name, measured(command, *arguments))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, help="prepare and train on so many generated pairs instead")
+    parser.add_argument("--folder", type=Path, help="where the files are made: elsewhere than in the temporary folder")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=options.folder))
+    try:
+        if options.pairs:
+            large(folder, options.pairs)
+            return
+        for workers, pairs in PAIRS.items():
+            here = folder / str(workers)
+            here.mkdir()
+            generate(here, pairs)
+            for kind in ("unigram", "bpe"):
+                compare(here, kind, workers)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""How many minutes of training a BLEU takes: `python -m benchmarks.quality --data DIR` (Multi30k's files).
+
+English to German, beam 5, sacrebleu on test_2016. Each is trained anew for each of some budgets of minutes, for a rate
+that falls at the end of a long training shows less at the beginning than one that falls early; the least time over all
+of them counts. Ours is trained by `glassformer train`, the others by their own model and optimiser on batches of the
+same sentences, cut by the same tokenizer, with a rate that rises, stays, and falls linearly over the last 60 % of the
+budget. One trains at a time, with all cores. What is measured is training alone: decoding the test set is not counted.
+
+The test set is looked at to draw the curve, not to choose anything.
+
+Writes results/quality.json and .png.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.task import EXAMPLES, TASK, Batch, Task, read_sentences, read_task, write_batches
+from benchmarks.processes import Entry, PeerError, Process
+from benchmarks.results import OURS, described, failures, figure, machine, read, save, table, write
+from benchmarks.work import TEST, WORK, bleu, epoch, make_work
+from glassformer.bundle import WEIGHTS
+from glassformer.run.log import METRICS, read_log
+from glassformer.text.batching import Examples
+from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, step_of, use_weights
+from glassformer.translator import Translator
+
+NAME = "quality"
+SOURCE, TARGET = "en", "de"
+RECIPE = f"multi30k-{SOURCE}-{TARGET}"
+TARGETS = (34.0, 37.5)
+"""BLEU whose minutes are asked for."""
+PEAK_RATE, WARMUP, FALLING, LEAST = 1.5e-3, 300, 0.6, 0.02
+"""The peers' learning rate: its peak, updates until then, the share of the budget in which it falls, and to what."""
+BEAM, SIDE_BY_SIDE = 5, 64
+
+
+def peers() -> list[Entry]:
+    """Return whom ours is compared with: each with the allocator setting, which is their best form."""
+    return [
+        Entry(peer="hugging_face", keeping=True),
+        Entry(peer="hugging_face", precision="bf16", keeping=True),
+        Entry(peer="joeynmt", keeping=True),
+    ]
+
+
+def rate(step: int, share: float) -> float:
+    """Return the peers' learning rate of an update (from 1), when this share of the budget is spent."""
+    return PEAK_RATE * min(1.0, step / WARMUP) * min(1.0, max(LEAST, (1 - share) / FALLING))
+
+
+def train_peer(entry: Entry, work: Path, minutes: float, points: int) -> Iterator[dict[str, float]]:
+    """Train a peer for so many minutes, and yield its BLEU at as many points of time.
+
+    Raises:
+        PeerError: it could not go on.
+    """
+    test, spent, step, due = json.loads((work / TEST).read_text()), 0.0, 0, 1
+    with Process(entry, work) as process:
+        for number in _batches(process, work):
+            step += 1
+            asked = {"batch": number, "rate": rate(step, spent / (60 * minutes))}
+            answer = process.ask("update", **asked)
+            spent += answer["seconds"]
+            if spent >= due * 60 * minutes / points:
+                due += 1
+                found = process.ask("translate", texts=test["texts"], beam_size=BEAM, batch_size=SIDE_BY_SIDE)
+                score = bleu(found["texts"], test["references"])
+                yield {"minutes": spent / 60, "step": step, "loss": answer["loss"], "bleu": score}
+            if spent >= 60 * minutes:
+                return
+
+
+def _batches(process: Process, work: Path) -> Iterator[int]:
+    """Yield the numbers of the batches of each epoch without end; the process has been given their list."""
+    task, count = read_task(work), 0
+    source, target = read_sentences(work / EXAMPLES)
+    while True:
+        made: list[Batch] = epoch(Examples(source=source, target=target), task.batch_tokens, task.seed, count)
+        write_batches(made, work / "epoch.npz")
+        process.ask("read", file=str(work / "epoch.npz"))
+        yield from range(len(made))
+        count += 1
+
+
+def train_ours(
+    config: str, work: Path, data: Path, minutes: float, every: int, settings: Sequence[str]
+) -> Iterator[dict[str, float]]:
+    """Train ours by its command, and yield the BLEU of each checkpoint, at the time of its last update."""
+    run = work / f"run-{minutes:g}"
+    shutil.rmtree(run, ignore_errors=True)
+    fixed = [f"run.directory={run}", f"training.minutes={minutes}", "training.validate_every=0"]
+    fixed += [f"training.checkpoint_every={every}", "training.keep_checkpoints=1000", "training.log_every=1"]
+    fixed += ["training.metric=none", "training.best_by=loss", "training.average=0", "training.patience=0"]
+    options = [word for setting in [*settings, *fixed] for word in ("--set", setting)]
+    command = [sys.executable, "-m", "glassformer", "train", config, "--data", str(data), *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
+    subprocess.run(command, check=True, env=environment)
+    test = json.loads((work / TEST).read_text())
+    times = {line["step"]: line for line in read_log(run / METRICS) if line["type"] == "step"}
+    for checkpoint in Checkpoints(run / CHECKPOINTS, 1).paths():
+        use_weights(checkpoint, run / WEIGHTS)
+        outputs = [one.text for one in Translator.load(run).translate(test["texts"], beam_size=BEAM)]
+        line = times[step_of(checkpoint)]
+        score = bleu(outputs, test["references"])
+        yield {"minutes": line["seconds"] / 60, "step": line["step"], "loss": line["loss"], "bleu": score}
+
+
+def time_to(target: float, curves: Sequence[Sequence[dict[str, float]]]) -> float | None:
+    """Return the least minutes after which a point of any of the curves has this BLEU; None when none has."""
+    return min((point["minutes"] for curve in curves for point in curve if point["bleu"] >= target), default=None)
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the table: minutes to each BLEU, the best BLEU, and how much sooner ours is."""
+    curves = {name: list(budgets.values()) for name, budgets in figures["curves"].items()}
+    head = ["", *(f"minutes to {target:g} BLEU" for target in TARGETS), "best BLEU", "after minutes"]
+    rows = []
+    for name, several in curves.items():
+        best = max((point for curve in several for point in curve), key=lambda point: point["bleu"], default=None)
+        times = [time_to(target, several) for target in TARGETS]
+        shown = ["not reached" if minutes is None else f"{minutes:.1f}" for minutes in times]
+        rows.append([name, *shown, *((f"{best['bleu']:.1f}", f"{best['minutes']:.1f}") if best else ("", ""))])
+    sooner = []
+    for target in TARGETS:
+        mine = time_to(target, curves.get("ours", []))
+        theirs = [found for name in curves if name != "ours" if (found := time_to(target, curves[name])) is not None]
+        if mine and theirs:
+            sooner.append(f"{target:g} BLEU {min(theirs) / mine:.2f} times as soon as the soonest peer")
+    verdict = "Neither was reached by ours and by a peer, so there is no ratio."
+    if sooner:
+        verdict = f"Ours reaches {'; '.join(sooner)}."
+    budgets = ", ".join(f"{minutes:g}" for minutes in figures["budgets"])
+    return (
+        f"## Time to quality\n\n`{figures['command']}`, {figures['day']}: English to German, test_2016, beam {BEAM}, "
+        f"budgets of {budgets} minutes, one seed. Ours: `{figures['ours']}`.\n\n{table(head, rows)}"
+        f"{failures(figures['failed'])}\n{verdict}\n\n"
+        f"{described(figures['machine'])}.\n"
+    )
+
+
+def plot(figures: dict[str, Any]) -> Path:
+    """Draw BLEU over minutes, a line for each budget."""
+    made, [axis] = figure()
+    others = iter(("tab:orange", "tab:red", "tab:green", "tab:gray"))
+    for name, budgets in figures["curves"].items():
+        colour = OURS if name == "ours" else next(others, "black")
+        for place, curve in enumerate(budgets.values()):
+            minutes, scores = [point["minutes"] for point in curve], [point["bleu"] for point in curve]
+            axis.plot(minutes, scores, marker=".", color=colour, label=None if place else name)
+    for target in TARGETS:
+        axis.axhline(target, color="lightgray", zorder=0)
+    axis.set_xlabel("minutes of training")
+    axis.set_ylabel("BLEU, test_2016, beam 5")
+    axis.legend(frameon=False)
+    return save(made, NAME)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
+    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
+    parser.add_argument("--minutes", type=float, nargs="+", default=[6.0, 12.0, 20.0], help="budgets, each a training")
+    parser.add_argument("--points", type=int, default=10, help="of each peer's curve")
+    parser.add_argument("--every", type=int, default=250, help="updates between points of our curve")
+    parser.add_argument("--batch-tokens", type=int, default=1500, help="of the peers' batches")
+    parser.add_argument("--config", default=RECIPE, help="recipe or TOML file that ours is trained by")
+    parser.add_argument("--set", action="append", default=[], help="a setting of ours, such as training.workers=2")
+    parser.add_argument("--only", nargs="+", help="names of who is trained; the curves of the others are kept")
+    given = parser.parse_args()
+    of, work = machine(), given.work / NAME
+    if not (work / TASK).exists():
+        make_work(work, given.data, replace(Task(), batch_tokens=given.batch_tokens), SOURCE, TARGET)
+    settings = given.set or ["training.precision=bf16"]
+    figures: dict[str, Any] = {
+        "ours": " ".join([given.config, *(f"--set {setting}" for setting in settings)]),
+        "budgets": given.minutes,
+        "curves": {},
+        "failed": {},
+    }
+    if given.only:
+        figures["curves"] = read(NAME)["curves"]
+    for minutes in given.minutes:
+        trainings: dict[str, Iterator[dict[str, float]]] = {
+            "ours": train_ours(given.config, work, given.data, minutes, given.every, settings)
+        }
+        trainings |= {entry.name: train_peer(entry, work, minutes, given.points) for entry in peers()}
+        for name, training in trainings.items():
+            if given.only and name not in given.only:
+                continue
+            curve = figures["curves"].setdefault(name, {})[f"{minutes:g}"] = []
+            try:
+                for point in training:
+                    curve.append(point)
+                    print(f"{name}, {minutes:g} minutes: {point}", flush=True)
+            except (PeerError, subprocess.CalledProcessError) as error:
+                figures["failed"][name] = str(error)
+            write(NAME, figures, of)  # what has been measured is kept, whatever comes
+    plot(read(NAME))
+    print(markdown(read(NAME)))
+
+
+if __name__ == "__main__":
+    main()

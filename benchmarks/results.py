@@ -1,0 +1,162 @@
+"""Figures on their way to a table: the machine they are of, medians with spread, JSON, Markdown, a picture."""
+
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("torch", "ctranslate2", "numpy", "sentencepiece", "sacrebleu", "glassformer")
+FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+"""What of a processor decides how fast it multiplies matrices."""
+OURS, THEIRS = "tab:blue", "tab:gray"
+FOLDERS = re.compile(r"(?<![\w.:/])/(?:[\w.+-]+/)+")
+"""Folders of this machine, which nobody else has: they are left out of what is written."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median and the quartiles around it."""
+
+    median: float
+    low: float
+    high: float
+
+    def text(self, digits: int = 0) -> str:
+        """Return it as "1 234 (1 200–1 260)"."""
+        values = (f"{value:,.{digits}f}".replace(",", " ") for value in (self.median, self.low, self.high))
+        return "{} ({}–{})".format(*values)
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the median and the quartiles of some values."""
+    if len(values) < 2:
+        return Spread(values[0], values[0], values[0])
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return Spread(median(values), low, high)
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on: processor, memory, system, and the versions of the packages here."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = ""
+    return {
+        "processor": _processor("model name") or platform.processor(),
+        "cores": os.cpu_count(),
+        "flags": [flag for flag in FLAGS if flag in (_processor("flags") or "").split()],
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "system": platform.platform(terse=True),
+        "busy_before": psutil.cpu_percent(0.5) / 100,
+        "versions": versions,
+    }
+
+
+def described(found: dict[str, Any]) -> str:
+    """Return one line that says which machine it was."""
+    flags = ", ".join(flag.upper() for flag in found["flags"])
+    versions = ", ".join(f"{name} {value}" for name, value in found["versions"].items() if value)
+    busy = found["busy_before"]
+    note = f"; **other programs used {100 * busy:.0f} % of it when this began**" if busy > 0.1 else ""
+    return (
+        f"{found['processor']} ({flags}), {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}; "
+        f"{versions}{note}"
+    )
+
+
+def write(name: str, figures: dict[str, Any], of: dict[str, Any]) -> Path:
+    """Write figures as JSON, with the machine as it was before (`of`), the command and the day; return the path."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    whole = {"command": command(), "day": time.strftime("%Y-%m-%d"), "machine": of, **figures}
+    text = json.dumps(whole, indent=1, ensure_ascii=False, default=_plain)
+    path.write_text(FOLDERS.sub("…/", text) + "\n", encoding="utf-8")
+    return path
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return the figures that `write` wrote."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def command() -> str:
+    """Return the command that runs."""
+    module = getattr(sys.modules["__main__"].__spec__, "name", Path(sys.argv[0]).stem)
+    return " ".join(["python -m", module, *sys.argv[1:]])
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; all columns but the first are numbers."""
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in (head, *rows)]
+    cells.insert(1, ["---", *["---:"] * (len(head) - 1)])
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
+
+
+def failures(failed: dict[str, str]) -> str:
+    """Return a line for each that could not be measured, so that none is missing without a word."""
+    return "".join(f"\nNot measured: {name}: {why.splitlines()[-1]}\n" for name, why in failed.items())
+
+
+def figure(width: float = 8.0, height: float = 4.5, columns: int = 1) -> "tuple[Figure, list[Axes]]":
+    """Return an empty picture with so many charts beside each other."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    made, axes = pyplot.subplots(1, columns, figsize=(width, height), layout="constrained", squeeze=False)
+    for axis in axes[0]:
+        axis.spines[["top", "right"]].set_visible(False)
+    return made, list(axes[0])
+
+
+def save(made: "Figure", name: str) -> Path:
+    """Write a picture beside the figures that it shows."""
+    from matplotlib import pyplot
+
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.png"
+    made.savefig(path, dpi=110)
+    pyplot.close(made)
+    return path
+
+
+def bars(axis: "Axes", values: dict[str, Spread], label: str) -> None:
+    """Draw a bar for each name, longest at the top, with its quartiles; ours stand out."""
+    names = sorted(values, key=lambda name: values[name].median)
+    medians = [values[name].median for name in names]
+    errors = [[max(values[name].median - values[name].low, 0.0) for name in names]]
+    errors += [[max(values[name].high - values[name].median, 0.0) for name in names]]
+    colours = [OURS if name.startswith("ours") else THEIRS for name in names]
+    axis.barh(names, medians, xerr=errors, color=colours, error_kw={"linewidth": 1})
+    axis.set_xlabel(label)
+
+
+def _processor(field: str) -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith(field)), "")
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)

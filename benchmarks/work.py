@@ -1,0 +1,90 @@
+"""The reference work: Multi30k, a joint vocabulary, one list of batches, one test set; written once, read by all.
+
+What a peer reads is in `peers/task.py`; here is how it comes about.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.peers.task import (
+    BATCHES,
+    EXAMPLES,
+    TOKENIZER,
+    Batch,
+    Ids,
+    Task,
+    write_batches,
+    write_sentences,
+    write_task,
+)
+from glassformer.text.batching import Examples, Position, plan_batches, stream
+from glassformer.text.files import opened
+from glassformer.text.normalisation import normalise
+from glassformer.text.subwords import SentencePieceTokenizer
+
+WORK = Path("benchmarks/work")
+"""Where the work is written unless --work says otherwise."""
+TEST = "test.json"
+PIECES = 127
+"""Longer sentences are cut, `<eos>` apart: no peer shall have to leave one out."""
+
+
+def lines(data: Path, name: str) -> list[str]:
+    """Return the lines of a file of the corpus, packed or not, as all models read them."""
+    path = next((path for path in (data / name, data / f"{name}.gz") if path.exists()), None)
+    if path is None:
+        raise SystemExit(f"{data} has neither {name} nor {name}.gz: --data names the folder of Multi30k's files")
+    with opened(str(path)) as file:
+        return [normalise(line) for line in file.read().decode("utf-8").split("\n")[:-1]]
+
+
+def make_work(folder: Path, data: Path, task: Task, source: str = "de", target: str = "en") -> Task:
+    """Write task, tokenizer, sentences, batches and test set into a folder; return the task as it is there."""
+    sides = [lines(data, f"train.{language}") for language in (source, target)]
+    tokenizer = SentencePieceTokenizer.train("unigram", [*sides[0], *sides[1]], task.vocabulary)
+    task = replace(task, vocabulary=len(tokenizer))
+    write_task(task, folder)
+    tokenizer.save(folder / TOKENIZER)
+    sources, targets = (
+        [np.array([*ids[:PIECES], tokenizer.eos_id]) for ids in tokenizer.encode_all(side)] for side in sides
+    )
+    write_examples(folder, task, sources, targets)
+    test = {name: lines(data, f"test_2016_flickr.{name}") for name in (source, target)}
+    (folder / TEST).write_text(json.dumps({"texts": test[source], "references": test[target]}, ensure_ascii=False))
+    return task
+
+
+def write_examples(folder: Path, task: Task, source: Sequence[Ids], target: Sequence[Ids]) -> None:
+    """Write sentences, and the batches of their first epoch as our training loop makes them."""
+    write_sentences(source, target, folder / EXAMPLES)
+    write_batches(epoch(Examples(source=source, target=target), task.batch_tokens, task.seed), folder / BATCHES)
+
+
+def epoch(examples: Examples, batch_tokens: int, seed: int, number: int = 0) -> list[Batch]:
+    """Return the batches of an epoch, in the order in which a training with this seed takes them."""
+    count = len(plan_batches(examples, batch_tokens, seed=seed, epoch=number))
+    coming = stream(examples, batch_tokens, seed=seed, start=Position(epoch=number))
+    return [Batch(batch.source, batch.target_input, batch.target_output) for batch, _ in islice(coming, count)]
+
+
+def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """Return sacrebleu's BLEU of some translations."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    return float(BLEU().corpus_score(list(outputs), [list(references)]).score)
+
+
+def synthetic(rows: int, source: int, target: int, count: int, vocabulary: int) -> tuple[list[Ids], list[Ids]]:
+    """Return random sentences of these lengths, enough for so many batches of so many rows."""
+    random = np.random.default_rng(1)
+    sides = []
+    for length in (source, target):
+        ids = random.integers(4, vocabulary, (rows * count, length))
+        ids[:, -1] = 2
+        sides.append(list(ids))
+    return sides[0], sides[1]

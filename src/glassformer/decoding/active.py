@@ -1,0 +1,50 @@
+"""Which sentences a search is at work on: those that are done leave, and waiting ones enter.
+
+Axis letters: B sentences at work · R rows.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.decoding.queued_step import QueuedStep
+from glassformer.decoding.step import Step
+
+__all__ = ["Active"]
+
+
+class Active:
+    """The sentences at work, each at a position of its own, and the state that the step has of them."""
+
+    def __init__(self, step: Step[Any], total: int) -> None:
+        self._step, self._total, self._entered = step, total, 0
+        self.sentences = torch.arange(0, device=step.device)
+        self.positions = self.sentences
+        """Which of its tokens each sentence is to get next, from 0."""
+        self._state: Any = None
+
+    def advance(self, tokens: Int[Tensor, "R"]) -> Tensor:
+        """Return the log probabilities (R, V) of each row's next token."""
+        log_probs, self._state = self._step.advance(tokens, self._state)
+        return log_probs
+
+    def keep(self, rows: Int[Tensor, "R2"], places: Int[Tensor, "B2"]) -> None:
+        """Go on with these rows of the sentences at these places, each a token longer; the others are done."""
+        self.sentences, self.positions = self.sentences[places], self.positions[places] + 1
+        self._state = self._step.select(self._state, rows=rows, sentences=places) if len(places) else None
+
+    def admit(self) -> int:
+        """Let waiting sentences enter, behind the others, where there is room; return how many did."""
+        if self._entered == self._total:
+            return 0
+        if isinstance(self._step, QueuedStep):
+            self._state, count = self._step.admit(self._state, self.sentences, self._entered)
+        else:
+            self._state, count = self._step.start(), self._total
+        newcomers = torch.arange(self._entered, self._entered + count, device=self.sentences.device)
+        self.sentences = torch.cat([self.sentences, newcomers])
+        self.positions = torch.cat([self.positions, torch.zeros_like(newcomers)])
+        self._entered += count
+        return count

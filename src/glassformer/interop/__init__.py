@@ -1,0 +1,1 @@
+"""Other programs' formats: every foreign convention ends here."""

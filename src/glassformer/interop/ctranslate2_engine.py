@@ -1,0 +1,181 @@
+"""CTranslate2 as an engine: its own arithmetic on CPUs, one worker for each core; our searches, lengths and scores.
+
+docs/decisions/engines.md says where its beam search differs from ours.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.engine import Ids, Job, Search, Sources, batches, check_room, check_sizes, longest
+from glassformer.decoding.hypothesis import Hypothesis, length_penalty
+from glassformer.errors import CheckpointError, ConfigError
+from glassformer.interop.ctranslate2_model import import_ctranslate2
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from glassformer.text.workers import cores
+
+__all__ = ["CTranslate2Engine"]
+
+BATCH_SENTENCES = 64
+BATCH_TOKENS = 6000
+"""Source positions, padding and beams included, that a worker decodes side by side: bounds memory."""
+SCORED_TOKENS = 1000
+"""Target positions, padding included, that are scored side by side: each has logits for the whole vocabulary."""
+NEARLY_NONE = 1e-9
+"""An exponent of its length penalty that changes no score; with 0 itself CTranslate2 ends a search early."""
+
+
+class CTranslate2Engine:
+    """The model of an exported folder.
+
+    Raises:
+        CheckpointError: the folder is damaged.
+        MissingDependencyError: CTranslate2 is not installed.
+    """
+
+    name = "ctranslate2"
+    reads_ahead = True
+
+    def __init__(self, folder: Path, bundle: Bundle, *, positions: int) -> None:
+        self.longest = positions
+        self._source_tokens, self._target_tokens = (
+            tokenizer.tokens(range(len(tokenizer))) for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer)
+        )
+        self._ids = {token: id for id, token in enumerate(self._target_tokens)}
+        # One thread for each sentence: several would cost more than they give with matrices as small as these.
+        module, threads = import_ctranslate2(), {"inter_threads": cores(), "intra_threads": 1}
+        try:
+            self._translator = module.Translator(str(folder), device="cpu", max_queued_batches=-1, **threads)
+        except (RuntimeError, ValueError) as error:
+            raise CheckpointError(f"CTranslate2 cannot read {folder} ({error}): export the run again") from error
+
+    @property
+    def workers(self) -> int:
+        """How many batches are decoded side by side."""
+        return int(self._translator.num_translators)
+
+    @property
+    def quantization(self) -> str:
+        """How the matrices are held: as exported, or as this processor can do it."""
+        return str(self._translator.compute_type)
+
+    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
+        """Return the hypotheses of each job, in order, best first; the workers begin at once.
+
+        Raises:
+            ConfigError: tokens are to be drawn.
+            DecodingError: an option is out of its range, or a prefix does not fit.
+        """
+        _check(jobs, search)
+        most = min(BATCH_SENTENCES, math.ceil(len(jobs) / cores())) or 1
+        waiting: list[tuple[int, Any]] = []
+        for places in batches(range(len(jobs)), lambda place: jobs[place].size * search.rows, BATCH_TOKENS, most):
+            waiting += zip(places, self._start([jobs[place] for place in places], search), strict=True)
+        return self._finish(jobs, dict(waiting), search)
+
+    def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
+        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, `<eos>` included."""
+        waiting: dict[int, Any] = {}
+        for places in batches(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
+            sources = [self._source(pairs[place][0]) for place in places]
+            targets = [self._target(pairs[place][1][:-1]) for place in places]
+            results = self._translator.score_batch(sources, targets, max_input_length=0, asynchronous=True)
+            waiting.update(zip(places, results, strict=True))
+        return [tuple(waiting[place].result().log_probs) for place in range(len(pairs))]
+
+    def _source(self, sources: Sources) -> list[str]:
+        """Return the source's tokens; CTranslate2 adds `<eos>`."""
+        return [self._source_tokens[id] for id in sources[0][:-1]]
+
+    def _target(self, ids: Sequence[int]) -> list[str]:
+        return [self._target_tokens[id] for id in ids]
+
+    def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
+        """Return what will hold the hypotheses of each job once a worker has found them."""
+        results: list[Any] = self._translator.translate_batch(
+            [self._source(job.sources) for job in batch],
+            [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
+            asynchronous=True,
+            beam_size=search.beam_size,
+            num_hypotheses=search.beam_size,
+            length_penalty=_exponent(search),
+            max_input_length=0,
+            # The last token is <eos>, whatever the model says: `_ended` writes it.
+            max_decoding_length=max(1, *(job.max_length - 1 for job in batch)),
+            min_decoding_length=0,
+            return_end_token=True,
+            return_scores=search.beam_size > 1,
+            **options,
+        )
+        return results
+
+    def _finish(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> Iterator[list[Hypothesis]]:
+        found = [self._found(job, waiting.pop(place), search) for place, job in enumerate(jobs)]
+        if search.beam_size > 1:
+            found = self._ranked(jobs, found, search)
+        if not search.log_probs:
+            for several in found:
+                yield [Hypothesis(tokens=ids, token_log_probs=(), log_prob=math.nan, score=math.nan) for ids in several]
+            return
+        pairs = [(job.sources, ids) for job, several in zip(jobs, found, strict=True) for ids in several]
+        scores, alpha = iter(self.score(pairs)), search.length_penalty
+        for several in found:
+            scored = [Hypothesis.ending_with(EOS_ID, ids, next(scores), alpha) for ids in several]
+            yield sorted(scored, key=lambda hypothesis: hypothesis.score, reverse=True)
+
+    def _found(self, job: Job, waiting: Any, search: Search) -> dict[Ids, float]:
+        """Return the different outputs of a job, each with its log probability where the search has found it out."""
+        result = waiting.result()
+        written = self._written(result)
+        # Others of its batch may be longer than this output can be. A beam would have ended otherwise, alone.
+        beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length > 1
+        if beyond or any(PAD_ID in ids or BOS_ID in ids for ids in written):
+            [again] = self._start([job], search, suppress_sequences=[self._target([PAD_ID]), self._target([BOS_ID])])
+            result = again.result()
+            written = self._written(result)
+        sums = [
+            math.nan if job.prefix or ids[-1:] != (EOS_ID,) else score * len(ids) ** _exponent(search)
+            for ids, score in zip(written, result.scores or [math.nan] * len(written), strict=True)
+        ]
+        ended = (_ended(ids, job.max_length) for ids in written)
+        return dict(zip(ended, sums, strict=True))
+
+    def _written(self, result: Any) -> list[Ids]:
+        return [tuple(map(self._ids.__getitem__, tokens)) for tokens in result.hypotheses]
+
+    def _ranked(self, jobs: Sequence[Job], found: Sequence[dict[Ids, float]], search: Search) -> list[dict[Ids, float]]:
+        """Return the best outputs of each job by our score, best first."""
+        unknown = [
+            (place, ids) for place, several in enumerate(found) for ids, one in several.items() if math.isnan(one)
+        ]
+        scores = self.score([(jobs[place].sources, ids) for place, ids in unknown])
+        for (place, ids), log_probs in zip(unknown, scores, strict=True):
+            found[place][ids] = math.fsum(log_probs)
+        alpha = search.length_penalty
+        ranked = (
+            sorted(several.items(), key=lambda one: one[1] / length_penalty(len(one[0]), alpha), reverse=True)
+            for several in found
+        )
+        return [dict(several[: search.n_best]) for several in ranked]
+
+
+def _check(jobs: Sequence[Job], search: Search) -> None:
+    if search.sampling:
+        raise ConfigError("CTranslate2 cannot draw by a seed for each text: leave sampling out, or use engine torch")
+    check_sizes(search.beam_size, search.n_best)
+    length_penalty(1, search.length_penalty)
+    for sentence, job in enumerate(jobs):
+        check_room(sentence, job.max_length, len(job.prefix))
+
+
+def _exponent(search: Search) -> float:
+    """Return the exponent of CTranslate2's own length penalty, by which it keeps the best when more have ended."""
+    return min(max(search.length_penalty, NEARLY_NONE), 2.0)
+
+
+def _ended(ids: Ids, max_length: int) -> Ids:
+    """Return an output that ends with `<eos>`, within its maximal length."""
+    ended = len(ids) <= max_length and ids[-1:] == (EOS_ID,)
+    return ids if ended else (*ids[: max_length - 1], EOS_ID)

@@ -1,0 +1,190 @@
+"""A model as CTranslate2 has it: the same matrices under its names. Conversion needs no PyTorch of ours.
+
+Axes: L positions · D d_model.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.engine import Quantization
+from glassformer.errors import ConfigError, MissingDependencyError
+from glassformer.model.config import ModelConfig
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, SPECIALS, UNK_ID
+
+if TYPE_CHECKING:
+    import numpy as np
+    from ctranslate2.specs import TransformerSpec
+    from numpy.typing import NDArray
+
+__all__ = ["check_convertible", "import_ctranslate2", "position_table", "positions_of", "specification"]
+
+POSITIONS = 2048
+"""Positions that are written of patterns that have no end: more than the longest source by default and its output."""
+EPSILON = 1e-5
+"""Of the layer norms."""
+
+Weights = Mapping[str, "NDArray[np.float32]"]
+
+
+def import_ctranslate2() -> Any:
+    """Return the module `ctranslate2`, which an extra installs.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise MissingDependencyError(
+            "this needs CTranslate2, which is not installed: pip install 'glassformer[ctranslate2]'"
+        ) from error
+    return ctranslate2
+
+
+def check_convertible(config: ModelConfig) -> None:
+    """Refuse a model that CTranslate2 cannot express.
+
+    Raises:
+        ConfigError: heads do not divide the width evenly, or the special tokens have ids of their own.
+    """
+    width = config.d_model / config.heads
+    if config.d_k != width or config.d_v != width:
+        raise ConfigError(
+            f"model.d_k = {config.d_k}, d_v = {config.d_v}: CTranslate2 has heads of width d_model / heads only, which "
+            f"is {width:g} here: use the engine torch"
+        )
+    ids = (config.pad_id, config.bos_id, config.eos_id)
+    if ids != (0, BOS_ID, EOS_ID):
+        raise ConfigError(f"model.pad_id, bos_id, eos_id = {ids}: only 0, 1, 2 can be converted")
+
+
+def positions_of(config: ModelConfig) -> int:
+    """Return how many positions are written: those of a learned table, or `POSITIONS`."""
+    return config.max_length if config.positions == "learned" else POSITIONS
+
+
+def specification(bundle: Bundle, weights: Weights, quantization: Quantization) -> "TransformerSpec":
+    """Return CTranslate2's specification of a model, ready to be saved.
+
+    Raises:
+        ConfigError: CTranslate2 cannot express the model.
+        MissingDependencyError: CTranslate2 is not installed.
+    """
+    config = bundle.model_config
+    check_convertible(config)
+    specs = import_ctranslate2().specs
+    activation = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}[config.activation]
+    spec = specs.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation=specs.Activation[activation],
+    )
+    _encoder(spec.encoder, weights, config)
+    _decoder(spec.decoder, weights, config)
+    spec.config.add_attribute("layer_norm_epsilon", EPSILON)
+    for name, value in _SPECIAL_TOKENS.items():
+        setattr(spec.config, name, value)
+    spec.register_source_vocabulary(_tokens(bundle.source_tokenizer))
+    spec.register_target_vocabulary(_tokens(bundle.target_tokenizer))
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    return spec
+
+
+_SPECIAL_TOKENS: Mapping[str, str | bool] = {
+    "bos_token": SPECIALS[BOS_ID],
+    "eos_token": SPECIALS[EOS_ID],
+    "unk_token": SPECIALS[UNK_ID],
+    "decoder_start_token": SPECIALS[BOS_ID],
+    "add_source_bos": False,
+    "add_source_eos": True,
+}
+"""What CTranslate2 adds by itself, so that its user gives the tokens of the text alone."""
+
+
+def position_table(kind: Literal["interleaved", "halves", "none"], length: int, d_model: int) -> "NDArray[np.float32]":
+    """Return the patterns (L, D) of the first positions, as `glassformer.model.positions` computes them."""
+    import numpy as np
+
+    if kind == "none":
+        return np.zeros((length, d_model), np.float32)
+    exponent = np.arange(0, d_model, 2) / d_model  # 2i/d_model
+    angles = np.arange(length)[:, None] * np.power(10000.0, -exponent)
+    both = [np.sin(angles), np.cos(angles)]
+    if kind == "interleaved":
+        table = np.stack(both, axis=-1).reshape(length, -1)[:, :d_model]
+    else:
+        table = np.concatenate(both, axis=-1)[:, :d_model]
+    return np.ascontiguousarray(table, np.float32)
+
+
+def _encoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
+    _embedding(spec, spec.embeddings[0], weights, config, "source")
+    for number, layer in enumerate(spec.layer):
+        name = f"encoder.layers.{number}"
+        _self_attention(layer.self_attention, weights, f"{name}.self_attention")
+        _feed_forward(layer.ffn, weights, f"{name}.feed_forward")
+    if config.norm == "pre":
+        _norm(spec.layer_norm, weights, "encoder.norm")
+
+
+def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
+    _embedding(spec, spec.embeddings, weights, config, "target")
+    for number, layer in enumerate(spec.layer):
+        name = f"decoder.layers.{number}"
+        _self_attention(layer.self_attention, weights, f"{name}.self_attention")
+        _cross_attention(layer.attention, weights, f"{name}.cross_attention", config.heads * config.d_k)
+        _feed_forward(layer.ffn, weights, f"{name}.feed_forward")
+    if config.norm == "pre":
+        _norm(spec.layer_norm, weights, "decoder.norm")
+    spec.projection.weight = _first(weights, "output.weight", "target.tokens.weight", "source.tokens.weight")
+
+
+def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:
+    # A matrix that is tied lies in the file once, under the name that comes first in the model.
+    embedding.weight = _first(weights, f"{side}.tokens.weight", "source.tokens.weight")
+    spec.scale_embeddings = True
+    spec.position_encodings.encodings = (
+        weights[f"{side}.positions.table"]
+        if config.positions == "learned"
+        else position_table(config.positions, positions_of(config), config.d_model)
+    )
+
+
+def _self_attention(spec: Any, weights: Weights, name: str) -> None:
+    _norm(spec.layer_norm, weights, f"{name}_residual.norm")
+    _linear(spec.linear[0], weights, f"{name}.input_projection")  # queries, keys and values, as we have them
+    _linear(spec.linear[1], weights, f"{name}.output_projection")
+
+
+def _cross_attention(spec: Any, weights: Weights, name: str, queries: int) -> None:
+    _norm(spec.layer_norm, weights, f"{name}_residual.norm")
+    weight, bias = (weights[f"{name}.input_projection.{part}"] for part in ("weight", "bias"))
+    for linear, part in zip(spec.linear, (slice(queries), slice(queries, None)), strict=False):
+        linear.weight, linear.bias = weight[part], bias[part]
+    _linear(spec.linear[2], weights, f"{name}.output_projection")
+
+
+def _feed_forward(spec: Any, weights: Weights, name: str) -> None:
+    _norm(spec.layer_norm, weights, f"{name}_residual.norm")
+    _linear(spec.linear_0, weights, f"{name}.expand")
+    _linear(spec.linear_1, weights, f"{name}.contract")
+
+
+def _linear(spec: Any, weights: Weights, name: str) -> None:
+    spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def _norm(spec: Any, weights: Weights, name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def _first(weights: Weights, *names: str) -> "NDArray[np.float32]":
+    return next(weights[name] for name in names if name in weights)
+
+
+def _tokens(tokenizer: Tokenizer) -> list[str]:
+    return tokenizer.tokens(range(len(tokenizer)))

@@ -1,0 +1,172 @@
+"""The pictures of a report, each with what it shows in words."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.pictures import BLUE, GREY, ORANGE, Picture, attention_lines, canvas, curves, heat_map, picture
+from glassformer.report.content import Lengths
+from glassformer.report.history import History, Series
+from glassformer.report.outputs import Outputs
+from glassformer.translator import Explanation
+
+__all__ = ["Chart", "attention", "errors_by_length", "lengths", "training_curves"]
+
+WIDTH, HEIGHT = 5.0, 2.5
+"""In inches: the page stretches them to half its width, and shrinks them for a phone, so that they can be read on both.
+"""
+POINTS = 600
+"""Points of a curve: more would only make the page larger."""
+MOST_BARS = 24
+MOST_ROWS = 30
+"""Tokens of an output whose attention is drawn: a model that cannot end yet may write hundreds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture with its caption."""
+
+    title: str
+    picture: Picture
+    caption: str = ""
+
+
+def training_curves(history: History) -> Iterator[Chart]:
+    """Yield the curves of a training: loss and metric first, then what tells whether it is healthy."""
+    if history.steps or history.validations:
+        yield _loss(history)
+    if history.metric and history.validations:
+        yield _metric(history)
+    single = (
+        ("Learning rate", "learning rate", history.series("learning_rate"), ""),
+        ("Gradient norm", "norm", history.series("gradient_norm"), "Before clipping."),
+        ("Speed", "target tokens per second", history.series("tokens_per_second"), "Padding is not counted."),
+        ("Waiting for data", "% of the time", history.waited(), "How long updates waited for their batches."),
+        ("Padding", "% of the places", history.padding(), "Places of the batches, both sides, that hold no token."),
+    )
+    for title, label, series, caption in single:
+        if series[0]:
+            yield Chart(title, _curves({label: series}, _told(title, series), label, from_zero=True), caption)
+
+
+def _loss(history: History) -> Chart:
+    training, validation = history.loss(), history.validation_loss()
+    series = {name: one for name, one in (("training", training), ("validation", validation)) if one[0]}
+    best = history.best
+    mark = (float(best["step"]), float(best["loss"]), f"kept: {best['loss']:.3f}") if best else None
+    told = "; ".join(_told(f"{name} loss", one) for name, one in series.items())
+    if best:
+        told += f"; the weights that are kept have {best['loss']:.3f}, of step {best['step']:,}"
+    caption = "Training: with label smoothing and dropout, a moving average. Validation: without."
+    return Chart("Loss per target token", _curves(series, told, "loss, nats", mark=mark), caption)
+
+
+def _metric(history: History) -> Chart:
+    name, series, best = history.metric, history.validation_metric(), history.best
+    measured = best and best["metric"]
+    mark = (float(best["step"]), float(measured[1]), f"kept: {measured[1]:.1f}") if best and measured else None
+    caption = "Greedy translations of validation sentences."
+    return Chart(name, _curves({name: series}, _told(f"validation {name}", series), name, mark=mark), caption)
+
+
+def _told(name: str, series: Series) -> str:
+    steps, values = series
+    if len(steps) == 1:
+        return f"{name}: {values[0]:.3g} at step {steps[0]:,.0f}"
+    between = f"between {min(values):.3g} and {max(values):.3g}"
+    return (
+        f"{name} from {values[0]:.3g} at step {steps[0]:,.0f} to {values[-1]:.3g} at step {steps[-1]:,.0f}, {between}"
+    )
+
+
+def _curves(series: dict[str, Series], told: str, label: str, **more: Any) -> Picture:
+    drawn = {name: _thinned(one) for name, one in series.items()}
+    return curves(drawn, alt=told, x_label="step", y_label=label, width=WIDTH, height=HEIGHT, **more)
+
+
+def _thinned(series: Series) -> Series:
+    """Return every n-th point, and the last."""
+    steps, values = series
+    every = max(len(steps) // POINTS, 1)
+    places = sorted({*range(0, len(steps), every), len(steps) - 1})
+    return [steps[place] for place in places], [values[place] for place in places]
+
+
+def lengths(both: Lengths, what: str) -> Chart:
+    """Return how long sources and targets are, in tokens."""
+    figure, axes = canvas(WIDTH, HEIGHT)
+    longest = int(max(side.max() for side in both))
+    # Few are very long: what is beyond goes into the last bar.
+    shown = min(longest, max(int(np.percentile(np.concatenate(both), 99.5)), 5))
+    width = max(-(-shown // MOST_BARS), 1)
+    edges = np.arange(0.5, shown + width + 0.5, width)
+    for side, name, colour in zip(both, ("source", "target"), (BLUE, ORANGE), strict=True):
+        counts, _ = np.histogram(np.minimum(side, edges[-1] - 0.5), edges)
+        axes.stairs(counts, edges, color=colour, fill=True, alpha=0.25)
+        axes.stairs(counts, edges, color=colour, linewidth=1.6, linestyle="-" if name == "source" else "--", label=name)
+    axes.set(xlabel="tokens, <eos> included", ylabel=what)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+    axes.legend(frameon=False, fontsize=9)
+    means = [float(side.mean()) for side in both]
+    caption = f"On average {means[0]:.1f} tokens in the source, {means[1]:.1f} in the target, {longest} at most."
+    more = f" The last bars are those of {edges[-2] + 0.5:.0f} and more." if longest >= edges[-1] else ""
+    return Chart("How long the sentences are", picture(figure, f"{what} by length. {caption}"), caption + more)
+
+
+def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
+    """Return how good the translations are by the length of the source, in tokens."""
+    sizes, values, right = np.array(tokens), np.array(outputs.values), np.array(outputs.right, dtype=float)
+    bins = list(_bins(sizes))
+    names = [f"{low}" if low == high else f"{low}–{high}" for low, high, _ in bins]
+    means = [float(values[rows].mean()) for *_, rows in bins]
+    exact = [float(100 * right[rows].mean()) for *_, rows in bins]
+    figure, axes = canvas(WIDTH, HEIGHT + 0.3)
+    places = np.arange(len(bins))
+    axes.bar(places - 0.19, means, 0.38, color=BLUE, alpha=0.75, label=outputs.measure)
+    axes.bar(places + 0.19, exact, 0.38, color=ORANGE, alpha=0.75, label="exactly right, %")
+    for place, both in enumerate(zip(means, exact, strict=True)):
+        for aside, value in zip((-0.19, 0.19), both, strict=True):
+            axes.text(place + aside, value, f"{value:.0f}", ha="center", va="bottom", fontsize=8)
+    axes.set_xticks(places, [f"{name}\n({rows.sum()})" for name, (*_, rows) in zip(names, bins, strict=True)])
+    axes.set(xlabel="tokens of the source (and how many sentences)", ylim=(0, 1.12 * max(*means, *exact, 1)))
+    figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=9)
+    told = zip(names, means, exact, strict=True)
+    alt = f"{outputs.measure} and share of exact outputs by source length: " + ", ".join(
+        f"{name} tokens {mean:.0f} and {share:.0f} %" for name, mean, share in told
+    )
+    kind = "higher is better" if outputs.higher_is_better else "lower is better"
+    return Chart("Quality by length", picture(figure, alt), f"Means over sentences; {outputs.measure}: {kind}.")
+
+
+def _bins(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+    """Yield up to six ranges of lengths that hold about as many sentences each, and which those are."""
+    edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 7), method="nearest"))
+    for low, high in pairwise(edges):
+        last = high == edges[-1]
+        rows = (sizes >= low) & ((sizes <= high) if last else (sizes < high))
+        yield int(low), int(high if last else high - 1), rows
+    if len(edges) == 1:
+        yield int(edges[0]), int(edges[0]), np.ones(len(sizes), bool)
+
+
+def attention(explanation: Explanation) -> Iterator[Chart]:
+    """Yield where the last cross-attention looked while it wrote a translation: as colours, and as lines."""
+    weights, source = explanation.attention[:MOST_ROWS], explanation.source
+    target = explanation.translation.tokens[:MOST_ROWS]
+    told = ", ".join(
+        f"{word} looks at {source[max(range(len(row)), key=row.__getitem__)]}"
+        for word, row in zip(target, weights, strict=True)
+    )
+    layer = explanation.attention_layer.replace("decoder.layers.", "decoder layer ").replace(".", ", ")
+    alt = f"Attention of {layer.replace('_', '-')}: {told}"
+    all_of_it = len(target) == len(explanation.translation.tokens)
+    cut = "" if all_of_it else f" The first {MOST_ROWS} of {len(explanation.translation.tokens)} tokens."
+    grid = heat_map(weights, target, source, alt=alt, numbers="", width=min(WIDTH, 1.6 + 0.42 * len(source)))
+    caption = "Rows: what is written. Columns: what is read. The stronger the colour, the more."
+    yield Chart("Attention as colours", grid, caption + cut)
+    lines = attention_lines(weights, target, source, alt=alt)
+    yield Chart("The same as lines", lines, f"Above: what is written. Below: what is read.{cut}")

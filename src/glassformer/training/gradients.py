@@ -1,0 +1,222 @@
+"""The gradient of an update: by this process alone, or by several that share its batches.
+
+On a CPU, two processes of one thread each do more work than two threads of one process: there, each product, however
+small, waits until all threads are done with it.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from glassformer.errors import ConfigError
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.text.batching import Batch
+from glassformer.text.workers import Worker, cores
+from glassformer.training.allocator import keep_memory
+from glassformer.training.objective import Loss, smoothed_cross_entropy
+
+__all__ = ["Gradients", "add_gradients", "batch_loss", "gradients", "processes"]
+
+SHARE = 1024
+"""Tokens that a process should have to itself at least: with fewer, handing them out costs more than it gains."""
+
+MEMORY = "/dev/shm"
+"""A folder of files that never come to a disk, where there is one (Linux)."""
+
+Gradients = Callable[[Sequence[Batch], int], float]
+"""Adds the gradient of the batches' loss per target token, of which there are so many in all, to a model's; returns the
+loss."""
+
+
+@contextmanager
+def gradients(model: Transformer, config: TrainingConfig) -> Iterator[Gradients]:
+    """Give what works out gradients, by `config.workers` processes.
+
+    Raises:
+        ConfigError: there shall be several, and the model is not on the CPU.
+    """
+    count, device = processes(config), model.output.weight.device
+    if count == 1 or (config.workers == 0 and device.type != "cpu"):
+        yield partial(add_gradients, model, config)
+        return
+    if device.type != "cpu":
+        raise ConfigError(f"training.workers = {config.workers} is for CPUs, and the model is on {device}: set it to 1")
+    with _Team(model, config, count) as team:
+        yield team.add_gradients
+
+
+def processes(config: TrainingConfig) -> int:
+    """Return how many processes share an update, this one included."""
+    return config.workers or max(1, min(cores(), config.batch_tokens * config.accumulate // SHARE))
+
+
+def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: int) -> float:
+    """Add the gradient of the batches' loss, divided by `tokens`, to the model's; return that loss."""
+    loss = 0.0
+    for batch in batches:
+        with _precision(config, model.output.weight):
+            mean = batch_loss(model, batch, config.label_smoothing, config.r_drop).smoothed / tokens
+        mean.backward()
+        loss += float(mean.detach())
+    return loss
+
+
+def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Loss:
+    """Return the loss of a batch, summed over its real target tokens; with `r_drop`, of two passes over it."""
+    device = model.output.weight.device
+    source, target_input, target_output = (
+        torch.from_numpy(ids).to(device) for ids in (batch.source, batch.target_input, batch.target_output)
+    )
+    real = target_output != model.config.pad_id
+    if r_drop:  # both passes at once, as a batch of twice the rows: dropout draws for each row
+        source, target_input = source.repeat(2, 1), target_input.repeat(2, 1)
+    hidden = model.hidden(target_input, model.encode(source), source)
+    positions = real.repeat(2, 1) if r_drop else real
+    return smoothed_cross_entropy(hidden[positions], model.output.weight, target_output[real], smoothing, r_drop)
+
+
+def _precision(config: TrainingConfig, weight: Tensor) -> AbstractContextManager[object]:
+    """Return the context in which the forward pass runs: bf16 products where the configuration asks for them."""
+    return torch.autocast(weight.device.type, torch.bfloat16) if config.precision == "bf16" else nullcontext()
+
+
+# Several processes
+
+
+class _Team:
+    """This process and others, of one thread each. All see the same weights; each has a gradient of its own.
+
+    Weights and gradients lie in files that are mapped into memory, which have no name any more once all have them.
+    """
+
+    def __init__(self, model: Transformer, config: TrainingConfig, count: int) -> None:
+        self.model, self.config, self.count = model, config, count
+
+    def __enter__(self) -> "_Team":
+        with ExitStack() as stack:
+            folder = Path(tempfile.mkdtemp(prefix="glassformer-", dir=MEMORY if Path(MEMORY).is_dir() else None))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            parameters = list(self.model.parameters())
+            stack.callback(_take_back, parameters)
+            _use(parameters, _mapped(folder / "weights", parameters))
+            replicas = [self._replica(folder / f"gradient-{number}") for number in range(1, self.count)]
+            self._gradients = [_mapped(replica.gradient, parameters) for replica in replicas]
+            doing, without = "shares in a training's updates", "training.workers = 1"
+            self._workers = [stack.enter_context(Worker(replica, doing, without)) for replica in replicas]
+            self._pool = stack.enter_context(ThreadPoolExecutor(self.count))
+            for ready in [self._pool.submit(worker.ask, [], 1, 0) for worker in self._workers]:
+                ready.result()
+            shutil.rmtree(folder, ignore_errors=True)  # whatever has mapped them keeps them
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add_gradients(self, batches: Sequence[Batch], tokens: int) -> float:
+        """Do what the function of this name does, each of the processes for its share of each batch."""
+        shares = [
+            [batch.share(number, self.count) for batch in batches if len(batch.rows) > number]
+            for number in range(self.count)
+        ]
+        # Drawn here, so that whoever goes on from a checkpoint draws the same.
+        seeds = torch.randint(2**62, (len(self._workers),)).tolist()
+        asked = [
+            self._pool.submit(worker.ask, share, tokens, seed)
+            for worker, share, seed in zip(self._workers, shares[1:], seeds, strict=True)
+        ]
+        with _threads(1):
+            loss = add_gradients(self.model, self.config, shares[0], tokens)
+        for answer, gradient in zip(asked, self._gradients, strict=True):
+            loss += answer.result()
+            for parameter, part in zip(self.model.parameters(), gradient, strict=True):
+                if parameter.grad is not None:
+                    parameter.grad += part
+        return loss
+
+    def _replica(self, gradient: Path) -> "_Replica":
+        weight = self.model.output.weight
+        trainable = tuple(parameter.requires_grad for parameter in self.model.parameters())
+        return _Replica(
+            self.model.config, self.config, gradient.with_name("weights"), gradient, weight.dtype, trainable
+        )
+
+
+@dataclass(slots=True)
+class _Replica:
+    """What another process does: it looks at the weights, and writes its gradient where this one finds it."""
+
+    model_config: ModelConfig
+    config: TrainingConfig
+    weights: Path
+    gradient: Path
+    dtype: torch.dtype
+    trainable: tuple[bool, ...]
+    _model: Transformer | None = field(default=None, init=False)
+
+    def __call__(self, batches: Sequence[Batch], tokens: int, seed: int) -> float:
+        """Put the gradient of these batches where the other process finds it, and return their loss."""
+        self._model = model = self._model or self._made()
+        torch.manual_seed(seed)
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.grad.zero_()
+        return add_gradients(model, self.config, batches, tokens)
+
+    def _made(self) -> Transformer:
+        keep_memory()
+        torch.set_num_threads(1)
+        torch.set_default_dtype(self.dtype)
+        model = Transformer(self.model_config).train()
+        parameters = list(model.parameters())
+        _use(parameters, _mapped(self.weights, parameters), copy=False)
+        for parameter, part, trainable in zip(
+            parameters, _mapped(self.gradient, parameters), self.trainable, strict=True
+        ):
+            parameter.requires_grad_(trainable)
+            parameter.grad = part if trainable else None
+        return model
+
+
+def _mapped(path: Path, parameters: Sequence[Parameter]) -> list[Tensor]:
+    """Return a tensor for each of the parameters, in memory that is shared with whoever maps the same file."""
+    sizes, dtype = [parameter.numel() for parameter in parameters], parameters[0].dtype
+    whole = torch.from_file(os.fspath(path), shared=True, size=sum(sizes), dtype=dtype)
+    return [part.view_as(parameter) for part, parameter in zip(whole.split(sizes), parameters, strict=True)]
+
+
+def _use(parameters: Sequence[Parameter], parts: Sequence[Tensor], *, copy: bool = True) -> None:
+    """Let the parameters lie in these tensors, with their values or, without a copy, with those that are there."""
+    for parameter, part in zip(parameters, parts, strict=True):
+        if copy:
+            part.copy_(parameter.detach())
+        parameter.data = part
+
+
+def _take_back(parameters: Sequence[Parameter]) -> None:
+    """Give the parameters memory of their own again."""
+    for parameter in parameters:
+        parameter.data = parameter.detach().clone()
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Let torch have so many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,293 @@
+"""A training of some seconds in a process of its own, so that its memory is its own: what `estimate` starts.
+
+python -m glassformer.training.measure FOLDER    FOLDER/job.json, examples.npz → FOLDER/measurement.json
+"""
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import psutil
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from glassformer.decoding.greedy_search import greedy
+from glassformer.decoding.transformer_step import TransformerStep, padded
+from glassformer.model.config import ModelConfig
+from glassformer.model.linear import linear
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.text.batching import Examples, plan_batches
+from glassformer.training.allocator import keep_memory
+from glassformer.training.gradients import processes
+from glassformer.training.loop import Report, StepReport, steps, validation_loss
+from glassformer.training.moving_average import MovingAverage
+from glassformer.training.optimiser import make_optimiser
+from glassformer.training.work import profiled, shares
+
+__all__ = [
+    "DECODED_POSITIONS",
+    "FEWEST",
+    "WARM_UP",
+    "Job",
+    "Measurement",
+    "matrix_speed",
+    "measure",
+    "read_measurement",
+    "write_job",
+]
+
+PROFILED = 4
+"""Updates of which it is measured where their time goes."""
+FEWEST, WARM_UP = 2, 2
+"""Updates that are timed at least, and those before, on the longest sentences."""
+MATRIX_SECONDS = 0.5
+DECODED_POSITIONS = 6000
+"""Source positions that are decoded side by side, as `Translator` does."""
+
+_JOB, _EXAMPLES, _MEASUREMENT = "job.json", "examples.npz", "measurement.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is to be measured."""
+
+    model: ModelConfig
+    training: TrainingConfig
+    examples: Examples
+    longest: Examples
+    seconds: float
+    """Time for updates; as much again goes to validation and translation, where they are measured."""
+    threads: int
+    """Threads of torch."""
+    validate: bool
+    """Whether validation and translation are measured, too."""
+    profile: bool = False
+    """Whether some more updates are made to see where their time goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What came out."""
+
+    batch_tokens: int
+    base_bytes: int
+    """Resident memory before the model is made: Python, PyTorch and the rest."""
+    peak_bytes: int
+    """The most resident memory during the updates, of all processes that share them."""
+    updates: int
+    """How many were timed."""
+    seconds: float
+    """What they took."""
+    target_tokens: int
+    """Real target tokens in them."""
+    matrix_flops_per_second: float
+    """What the machine does in large matrix products of the training's precision, measured in the same process by as
+    many threads as all its processes have."""
+    validation_seconds_per_pair: float
+    """Of the validation loss; 0 where it was not measured."""
+    translation_seconds_per_line: float
+    """Of translating greedily; 0 where it was not measured."""
+    padding: float = 0.0
+    """Mean share of padding in the batches, in [0, 1)."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """The share of each kind of work in the time of some updates of this process, see `work.shares`; empty where that
+    was not measured."""
+
+
+def matrix_speed(
+    seconds: float = MATRIX_SECONDS, precision: Literal["fp32", "bf16"] = "fp32", threads: int | None = None
+) -> float:
+    """Return this machine's floating-point operations per second in a large matrix product: the best it did in so long.
+
+    Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts.
+    """
+    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    left, weight = torch.randn(2048, 1024, dtype=dtype), torch.randn(2048, 1024, dtype=dtype)
+    flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    with torch.no_grad():
+        products: list[Callable[[], Tensor]] = [lambda: F.linear(left, weight)]
+        if precision == "fp32":
+            products.append(lambda: linear(left, weight))
+        shortest = min(_shortest(product, seconds / len(products)) for product in products)
+    torch.set_num_threads(before)
+    return flops / shortest
+
+
+def _shortest(work: Callable[[], object], seconds: float) -> float:
+    """Return the shortest time that some work took, of as many as there was time for; the first does not count."""
+    work()
+    times, ends = list[float](), time.perf_counter() + seconds
+    while not times or time.perf_counter() < ends:
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def measure(job: Job) -> Measurement:
+    """Train for some seconds and return what that took; it should be all that the process has done so far."""
+    keep_memory()
+    base = psutil.Process().memory_info().rss
+    threads = max(torch.get_num_threads(), processes(job.training))
+    speed = matrix_speed(precision=job.training.precision, threads=threads)
+    model = Transformer(job.model)
+    optimiser = make_optimiser(model, job.training)
+    average = MovingAverage(model, job.training.ema) if job.training.ema else None
+    # Nothing is to be learnt: a rate at which nothing can go wrong.
+    training = replace(job.training, minutes=0.0, steps=2**62, learning_rate=1e-6, validate_every=0, patience=0)
+    updates = partial(steps, model, optimiser=optimiser, average=average)
+    deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
+    reports, others = [], 0
+    for report in _for_seconds(updates(job.examples, training), job.seconds):
+        reports.append(report)
+        others = max(others, sum(child.memory_info().rss for child in psutil.Process().children()))
+    peak = _peak_memory() + others
+    work = _work(model, updates(job.examples, training)) if job.profile else {}
+    validation, translation = _validated(model, job) if job.validate else (0.0, 0.0)
+    return Measurement(
+        batch_tokens=training.batch_tokens,
+        base_bytes=base,
+        peak_bytes=peak,
+        updates=len(reports),
+        seconds=sum(report.target_tokens / report.tokens_per_second for report in reports),
+        target_tokens=sum(report.target_tokens for report in reports),
+        matrix_flops_per_second=speed,
+        validation_seconds_per_pair=validation,
+        translation_seconds_per_line=translation,
+        padding=sum(report.padding for report in reports) / len(reports),
+        work=work,
+    )
+
+
+def _batch_of_longest(job: Job) -> Examples:
+    """Return as many of the longest pairs as one batch holds, again and again if there are too few."""
+    longest = max(len(job.longest.source[0]), len(job.longest.target[0]))
+    rows = [row % len(job.longest) for row in range(max(job.training.batch_tokens // longest, 1))]
+    return _chosen(job.longest, rows)
+
+
+def _for_seconds(reports: Iterable[Report], seconds: float) -> Iterator[StepReport]:
+    for count, report in enumerate(reports, start=1):
+        assert isinstance(report, StepReport)
+        yield report
+        if report.seconds > seconds and count >= FEWEST:
+            return
+
+
+def _work(model: Transformer, updates: Iterator[Report]) -> dict[str, float]:
+    """Return the share of each kind of work in the time of some updates, after one that is not counted."""
+    next(updates)
+    reports: list[StepReport] = []
+
+    def some() -> None:
+        reports.extend(report for report in islice(updates, PROFILED) if isinstance(report, StepReport))
+
+    seconds = profiled(model, some)
+    whole = sum(report.target_tokens / report.tokens_per_second for report in reports)
+    return shares(seconds, whole, sum(report.waited for report in reports))
+
+
+def _validated(model: Transformer, job: Job) -> tuple[float, float]:
+    """Return the seconds of the loss of a validation pair, and of a line's translation."""
+    model.eval()
+    size = job.training.batch_tokens
+    loss = _seconds_each(lambda some: validation_loss(model, some, size), _parts(job.examples, size, job.seconds / 2))
+    return loss, _seconds_each(
+        lambda some: _translate(model, some), _parts(job.examples, DECODED_POSITIONS, job.seconds / 2)
+    )
+
+
+def _parts(examples: Examples, positions: int, seconds: float) -> Iterator[Examples]:
+    """Yield batches of so many positions, as long as the time lasts."""
+    ends = time.perf_counter() + seconds
+    for rows in plan_batches(examples, positions, seed=1, epoch=0):
+        yield _chosen(examples, rows.tolist())
+        if time.perf_counter() > ends:
+            return
+
+
+def _chosen(examples: Examples, rows: Sequence[int]) -> Examples:
+    return Examples(source=[examples.source[row] for row in rows], target=[examples.target[row] for row in rows])
+
+
+def _translate(model: Transformer, examples: Examples) -> None:
+    """Translate greedily, as long as the references are: an untrained model would not find an end."""
+    source = padded(model, [ids.tolist() for ids in examples.source])
+    greedy(TransformerStep(model, source), max_lengths=[len(ids) for ids in examples.target])
+
+
+def _seconds_each(work: Callable[[Examples], object], parts: Iterable[Examples]) -> float:
+    """Return the seconds of work for each example."""
+    spent, count = 0.0, 0
+    for part in parts:
+        begun = time.perf_counter()
+        work(part)
+        spent, count = spent + time.perf_counter() - begun, count + len(part)
+    return spent / count
+
+
+def _peak_memory() -> int:
+    """Return the most memory that was resident since the process began, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux's ru_maxrss begins with that of the process that started this one
+        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+    import resource  # which Windows has not
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def write_job(job: Job, folder: Path) -> None:
+    """Write a job into a folder, for a process to find it there."""
+    values = {field.name: getattr(job, field.name) for field in fields(job)}
+    examples = {name: values.pop(name) for name in ("examples", "longest")}
+    values |= {"model": job.model.to_dict(), "training": asdict(job.training)}
+    (folder / _JOB).write_text(json.dumps(values), encoding="utf-8")
+    arrays: dict[str, Any] = {
+        f"{name}_{side}_{part}": array
+        for name, some in examples.items()
+        for side, sentences in (("source", some.source), ("target", some.target))
+        for part, array in (("ids", np.concatenate(sentences)), ("ends", np.cumsum([len(ids) for ids in sentences])))
+    }
+    np.savez(folder / _EXAMPLES, **arrays)
+
+
+def read_measurement(folder: Path) -> Measurement:
+    """Return what the process has measured."""
+    return Measurement(**json.loads((folder / _MEASUREMENT).read_text(encoding="utf-8")))
+
+
+def _read_job(folder: Path) -> Job:
+    values: dict[str, Any] = json.loads((folder / _JOB).read_text(encoding="utf-8"))
+    with np.load(folder / _EXAMPLES) as arrays:
+        for name in ("examples", "longest"):
+            sides = {
+                side: np.split(arrays[f"{name}_{side}_ids"], arrays[f"{name}_{side}_ends"][:-1])
+                for side in ("source", "target")
+            }
+            values[name] = Examples(**sides)
+    values["model"] = ModelConfig(**values["model"])
+    values["training"] = TrainingConfig(**values["training"])
+    return Job(**values)
+
+
+def _main(folder: Path) -> None:
+    job = _read_job(folder)
+    torch.set_num_threads(job.threads)
+    torch.manual_seed(1)
+    (folder / _MEASUREMENT).write_text(json.dumps(asdict(measure(job))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

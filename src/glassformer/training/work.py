@@ -1,0 +1,163 @@
+"""Where the time goes: the operations that torch's profiler saw, grouped by the kind of work that they do."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from torch.autograd.profiler import profile, record_function
+
+from glassformer.model.attention import MultiHeadAttention
+from glassformer.model.dropout import Dropout
+
+__all__ = ["KINDS", "OVERHEAD", "WAITING", "Work", "kind_of", "profiled", "shares", "table"]
+
+OPERATIONS: Mapping[str, tuple[str, ...]] = {
+    "matrix products": ("mm", "addmm", "_addmm_activation", "_linear_pointwise", "mkldnn_linear", "_int_mm"),
+    "attention": (
+        *("bmm", "baddbmm", "_softmax", "_softmax_backward_data"),
+        *("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward"),
+        *("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention"),
+    ),
+    "dropout": ("random_", "bernoulli_", "native_dropout", "native_dropout_backward"),
+    "norms": ("native_layer_norm", "native_layer_norm_backward"),
+    "optimiser": ("linalg_vector_norm", "_fused_adam_", "_fused_adamw_"),
+    "copies and fills": ("copy_", "fill_", "zero_", "cat", "_to_copy", "clone", "index_select", "constant_pad_nd"),
+}
+"""What an operation does, by its name alone."""
+
+LIBRARIES = ("aten::", "mkldnn::", "mkl::")
+"""Operations that do something; the rest of what a profiler sees is Python and the autograd engine between them."""
+_SCOPE = "glassformer/"
+_OWNERS: Mapping[type[nn.Module], str] = {Dropout: "dropout", nn.LayerNorm: "norms", MultiHeadAttention: "attention"}
+_OWNING_NAMES = {"_SmoothedCrossEntropy": "loss", "Optimizer.": "optimiser"}
+"""Beginnings of names that torch itself gives to what encloses operations."""
+_BEFORE_COPIES = ("dropout", "loss", "optimiser", "norms")
+"""Within these, a copy or a fill is a part of them; within attention it is a copy."""
+
+ELSE, WAITING, OVERHEAD = "sums and activations", "waiting for data", "Python and overhead"
+KINDS = ("matrix products", "attention", "loss", "dropout", "norms", "optimiser", ELSE, "copies and fills")
+"""The kinds of work of operations; beside them there are `WAITING` and `OVERHEAD`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A kind of work, and what it takes."""
+
+    kind: str
+    """One of `KINDS`, `WAITING` or `OVERHEAD`."""
+    seconds: float
+    """Of an update, or of a translated sentence."""
+    share: float
+    """Of the whole time, in [0, 1]."""
+
+
+def table(shares: Mapping[str, float], seconds: float) -> tuple[Work, ...]:
+    """Return the kinds of work of something that takes so many seconds, the largest share first."""
+    ranked = sorted(shares.items(), key=lambda one: -one[1])
+    return tuple(Work(kind=kind, seconds=share * seconds, share=share) for kind, share in ranked)
+
+
+def shares(seconds: Mapping[str, float], whole: float, waited: float = 0.0) -> dict[str, float]:
+    """Return the share of each kind of work in a time of which so much was waited for data; the rest is `OVERHEAD`.
+
+    The profiler's own work is in the overhead, which is the smaller without it.
+    """
+    spent = {**seconds, WAITING: waited} if waited else dict(seconds)
+    rest = max(whole - sum(spent.values()), 0.0)
+    total = sum(spent.values()) + rest
+    return {kind: one / total for kind, one in {**spent, OVERHEAD: rest}.items()}
+
+
+def kind_of(name: str, owner: str | None) -> str | None:
+    """Return which of `KINDS` an operation is, by its name and by what encloses it; None = it is only overhead.
+
+    >>> kind_of("aten::mm", "loss"), kind_of("aten::add", "loss"), kind_of("aten::add", None)
+    ('matrix products', 'loss', 'sums and activations')
+    """
+    if not name.startswith(LIBRARIES):
+        return None
+    operation = name.partition("::")[2]
+    by_name = next((kind for kind, names in OPERATIONS.items() if operation in names), None)
+    if by_name is None and operation.startswith("_foreach_"):
+        by_name = "optimiser"
+    if by_name in ("matrix products", "dropout", "norms") or (by_name == "attention" and owner != "loss"):
+        return by_name
+    if owner in _BEFORE_COPIES:
+        return owner
+    return by_name or owner or ELSE
+
+
+def profiled(model: nn.Module, work: Callable[[], object]) -> dict[str, float]:
+    """Do some work with a model, once, and return the seconds of each of `KINDS` that was a part of it."""
+    with _scopes(model), profile() as found:
+        work()
+    return _by_kind(found.function_events or [])
+
+
+def _by_kind(events: Sequence[Any]) -> dict[str, float]:
+    """Return the seconds of events by their kind; of gradients, who owns them is said by what they are gradients of."""
+    owners: dict[int, str] = {}  # of forward operations, by the number that their gradient has, too
+    for event in events:
+        owner = _enclosing(event)
+        if owner and event.sequence_nr >= 0:
+            owners[event.sequence_nr] = owner
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for event in events:
+        kind = kind_of(event.name, _enclosing(event) or _of_gradient(event, owners))
+        if kind:
+            seconds[kind] += event.self_cpu_time_total / 1e6
+    return dict(seconds)
+
+
+def _line(event: Any) -> Iterator[Any]:
+    """Yield an event and what encloses it, from the inside out."""
+    while event is not None:
+        yield event
+        event = event.cpu_parent
+
+
+def _enclosing(event: Any) -> str | None:
+    """Return the innermost owner of an operation."""
+    for one in _line(event):
+        if one.name.startswith(_SCOPE):
+            return str(one.name.removeprefix(_SCOPE))
+        for beginning, owner in _OWNING_NAMES.items():
+            if one.name.startswith(beginning):
+                return owner
+    return None
+
+
+def _of_gradient(event: Any, owners: Mapping[int, str]) -> str | None:
+    return next((owners[one.sequence_nr] for one in _line(event) if one.sequence_nr in owners), None)
+
+
+@contextmanager
+def _scopes(model: nn.Module) -> Iterator[None]:
+    """Let the profiler see in which of a model's parts an operation is called."""
+    with ExitStack() as hooks:
+        for module in model.modules():
+            owner = next((name for kind, name in _OWNERS.items() if isinstance(module, kind)), None)
+            if owner:
+                open_scopes: list[record_function] = []
+                before, after = _entering(owner, open_scopes), _leaving(open_scopes)
+                hooks.callback(module.register_forward_pre_hook(before).remove)
+                hooks.callback(module.register_forward_hook(after).remove)
+        yield
+
+
+def _entering(owner: str, opened: list[record_function]) -> Callable[..., None]:
+    def enter(*_: object) -> None:
+        opened.append(record_function(_SCOPE + owner))
+        opened[-1].__enter__()
+
+    return enter
+
+
+def _leaving(opened: list[record_function]) -> Callable[..., None]:
+    def leave(*_: object) -> None:
+        opened.pop().__exit__(None, None, None)
+
+    return leave

@@ -1,0 +1,244 @@
+"""What decoding, quality, precision, growth and startup conclude, and that they run, on toys."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from benchmarks.peers.ours import RUN, model_config
+from benchmarks.peers.task import EXAMPLES, TASK, Task, read_batches, read_task, read_weights
+from benchmarks.processes import Entry, take_turns
+
+from benchmarks import decoding, growth, precision, quality, results, startup
+from glassformer.bundle import Bundle, save_weights
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.toml import from_dict
+from glassformer.text.tokenizer import train_tokenizers
+
+TEXTS = ["ein Hund läuft", "zwei Hunde laufen", "der Hund", "ein Hund läuft"]
+
+
+def point(minutes, bleu):
+    return {"minutes": minutes, "bleu": bleu, "step": 1, "loss": 1.0}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a folder with a random model of ours."""
+    settings = from_dict(
+        {
+            "data": {"source": "a.tsv"},
+            "tokenizer": {"kind": "unigram", "vocab_size": 30},
+            "model": {"d_model": 16, "heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2}
+            | {"positions": "halves"},
+        }
+    )
+    source, target = train_tokenizers(TEXTS, TEXTS, settings.tokenizer)
+    task = Task(vocabulary=len(source), d_model=16, heads=2, d_ff=24, encoder_layers=1, decoder_layers=2)
+    torch.manual_seed(5)
+    model = Transformer(model_config(task))
+    bundle = Bundle(
+        folder=tmp_path / "run",
+        configuration=settings,
+        model_config=model.config,
+        source_tokenizer=source,
+        target_tokenizer=target,
+    )
+    bundle.save(model)
+    return bundle.folder
+
+
+def data_of(folder):
+    for language in ("de", "en"):
+        (folder / f"test_2016_flickr.{language}").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return folder
+
+
+def test_decoding_gives_all_the_weights_and_the_test_set_of_one_run(run, tmp_path):
+    work = tmp_path / "work"
+    decoding.make_work(work, run, data_of(tmp_path))
+    task, weights = read_task(work), read_weights(work)
+    model = Bundle.load(run).model()
+    assert (task.d_model, task.decoder_layers, task.vocabulary) == (16, 2, model.config.target_vocab_size)
+    assert all((weights[name] == weight.detach().numpy()).all() for name, weight in model.named_parameters())
+    assert (work / RUN / "model.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_with(run, tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    decoding.make_work(work, run, data_of(tmp_path))
+    chosen = [Entry(peer="ours", precision=one, threads=1) for one in ("fp32", "bf16", "int8")]
+    found = decoding.measure(work, chosen, 2, dict.fromkeys(decoding.CELLS, 3))
+    figures = {"command": "c", "day": "d", "machine": decoding.machine(), **found}
+    for cell in found["cells"].values():
+        assert cell["failed"] == {}
+        assert cell["scores"]["ours, fp32"]["equal"] == 100
+        assert [len(answers) for answers in cell["answers"].values()] == [2, 2, 2]
+    assert "| ours, int8 |" in decoding.markdown(figures)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert decoding.plot(figures).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_that_no_peer_could_load_is_refused(run, tmp_path):
+    other = tmp_path / "other"
+    bundle = Bundle.load(run)
+    text = (run / "config.toml").read_text().replace('positions = "halves"', 'positions = "interleaved"')
+    bundle.save_configuration()
+    other.mkdir()
+    (run / "config.toml").write_text(text)
+    save_weights(Transformer(Bundle.load(run).model_config), run / "model.safetensors")
+    with pytest.raises(SystemExit, match=r"model\.positions = 'interleaved'"):
+        decoding.make_work(other, run, data_of(tmp_path))
+
+
+def test_equal_texts_are_counted_against_the_first_one():
+    outputs = {"a": ["x y z w v", "u"], "b": ["x y z w v", "t"]}
+    found = decoding.compared(outputs, ["x y z w v", "u"])
+    assert (found["a"]["equal"], found["b"]["equal"]) == (100, 50)
+    assert found["a"]["bleu"] > found["b"]["bleu"]
+
+
+def test_the_rate_rises_stays_and_falls_to_a_fiftieth():
+    assert quality.rate(quality.WARMUP // 2, 0.0) == pytest.approx(quality.PEAK_RATE / 2)
+    assert quality.rate(quality.WARMUP, 0.4) == pytest.approx(quality.PEAK_RATE)
+    assert quality.rate(10_000, 0.7) == pytest.approx(quality.PEAK_RATE / 2)
+    assert quality.rate(10_000, 1.0) == pytest.approx(quality.PEAK_RATE / 50)
+
+
+def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_not_reached():
+    curves = [[point(1, 10), point(6, 35)], [point(2, 20), point(4, 34), point(9, 36)]]
+    assert quality.time_to(34, curves) == 4
+    assert quality.time_to(36.5, curves) is None
+    assert quality.time_to(1, []) is None
+
+
+def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monkeypatch, tmp_path):
+    figures = {
+        "command": "c",
+        "day": "d",
+        "machine": quality.machine(),
+        "ours": "a recipe",
+        "budgets": [5.0, 10.0],
+        "curves": {"ours": {"5": [point(2, 34.5)], "10": [point(3, 38)]}, "them": {"5": [], "10": [point(5, 34)]}},
+        "failed": {"another": "it died"},
+    }
+    text = quality.markdown(figures)
+    assert "| ours | 2.0 | 3.0 | 38.0 | 3.0 |" in text
+    assert "| them | 5.0 | not reached | 34.0 | 5.0 |" in text
+    assert "34 BLEU 2.50 times as soon as the soonest peer." in text
+    assert "Not measured: another: it died" in text
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert quality.plot(figures).read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_epoch_the_peer_is_given_other_batches_of_all_sentences(work, tmp_path):
+    class Reader:
+        """A process that reads each list of batches that it is given."""
+
+        def __init__(self):
+            self.lists = []
+
+        def ask(self, do, file):
+            self.lists.append(read_batches(Path(file)))
+
+    for name in (TASK, EXAMPLES):
+        shutil.copy(work / name, tmp_path / name)
+    reader = Reader()
+    numbers = quality._batches(reader, tmp_path)
+    first = next(numbers)
+    count = len(reader.lists[0])
+    assert [first, *(next(numbers) for _ in range(count))] == [*range(count), 0]
+    tokens = [sum(batch.target_tokens for batch in batches) for batches in reader.lists]
+    assert len(tokens) == 2
+    assert tokens[0] == tokens[1]
+    assert any(
+        (a.source != b.source).any() for a, b in zip(*reader.lists, strict=False) if a.source.shape == b.source.shape
+    )
+
+
+def test_the_verdict_on_precision_is_the_difference_of_means_beside_the_spread_of_seeds():
+    found = precision.verdict({"fp32": [1.0, 2.0, 3.0], "bf16": [2.0, 3.0, 4.0]})
+    assert found["difference"] == pytest.approx(1.0)
+    assert found["seeds"] == pytest.approx(1.0)
+    assert found["error"] == pytest.approx((2 / 3) ** 0.5)
+
+
+@pytest.mark.parametrize("shift", [0.001, 1.0], ids=["within", "beyond"])
+def test_precision_is_within_the_noise_of_seeds_or_it_is_not(shift):
+    def curves(losses):
+        return {str(seed): [{"step": 9, "loss": loss}] for seed, loss in enumerate(losses)}
+
+    losses = [1.0, 1.1, 1.2]
+    figures = {
+        "command": "c",
+        "day": "d",
+        "machine": precision.machine(),
+        "config": "x",
+        "steps": 9,
+        "seeds": [0, 1, 2],
+    }
+    figures["curves"] = {"fp32": curves(losses), "bf16": curves([loss + shift for loss in losses])}
+    assert ("not within the noise" in precision.markdown(figures)) is (shift == 1.0)
+
+
+@pytest.mark.slow
+def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path, monkeypatch):
+    task = Task(vocabulary=41, d_model=12, heads=3, d_ff=20, encoder_layers=1, decoder_layers=1)
+    found = growth.train(tmp_path, (task, 3, 17), [Entry(peer="torch_nn", threads=1), Entry(peer="ours", threads=1)], 2)
+    assert found["tokens"] == 51
+    assert found["failed"] == {}
+    assert {name: len(answers) for name, answers in found["answers"].items()} == {"torch_nn, fp32": 2, "ours, fp32": 2}
+    figures = {"command": "c", "day": "d", "machine": growth.machine(), "axes": {"length": {"17": found}}}
+    assert "| ours, fp32 |" in growth.markdown(figures)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert growth.plot(figures).read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_axis_changes_one_thing_and_keeps_the_tokens():
+    cases = growth.cases()
+    for axis in ("length", "vocabulary", "width"):
+        assert {rows * length for _, rows, length in cases[axis].values()} == {growth.TOKENS}
+    assert [rows * length for _, rows, length in cases["batch"].values()] == list(growth.BATCHES)
+    assert [task.vocabulary for task, _, _ in cases["vocabulary"].values()] == [8000, 16000, 32000, 64000]
+    assert all(task.d_model % task.heads == 0 for task, _, _ in cases["width"].values())
+
+
+@pytest.mark.slow
+def test_a_model_that_never_wants_to_end_writes_as_much_as_it_may(tmp_path):
+    growth.make_decoding_work(tmp_path)
+    found = growth.decode(tmp_path, 9, [Entry(peer="ours", threads=1)], 1)
+    assert found["failed"] == {}
+    [answer] = take_turns(
+        [Entry(peer="ours", threads=1)],
+        tmp_path,
+        [{"do": "translate", "texts": ["abc def"], "beam_size": 1, "batch_size": 8}],
+    ).answers["ours, fp32"]
+    tokenizer = Bundle.load(tmp_path / RUN).source_tokenizer
+    assert len(tokenizer.encode(answer["texts"][0])) > 40
+
+
+def test_startup_times_each_in_turn_and_shows_what_is_added():
+    timed = {
+        "empty interpreter": ([sys.executable, "-c", "pass"], ""),
+        "import json": ([sys.executable, "-c", "import json"], ""),
+    }
+    taken = startup.measure(timed, 2)
+    assert {name: len(some) for name, some in taken.items()} == {"empty interpreter": 2, "import json": 2}
+    text = startup.markdown({"command": "c", "day": "d", "machine": startup.machine(), "seconds": taken})
+    assert "| empty interpreter |" in text
+    assert "+0 ms" in text
+
+
+def test_a_command_that_fails_is_no_figure():
+    with pytest.raises(startup.subprocess.CalledProcessError):
+        startup.seconds([sys.executable, "-c", "raise SystemExit(3)"], "")
+
+
+def test_every_timed_command_exists(tmp_path):
+    from glassformer.cli import app
+
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert set(startup.SUBCOMMANDS) <= names
+    assert "echo LINE | glassformer translate RUN" in startup.commands(tmp_path)

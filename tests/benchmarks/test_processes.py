@@ -1,0 +1,111 @@
+import os
+import signal
+
+import psutil
+import pytest
+from benchmarks.processes import KEEPING, Entry, PeerError, Process, peak_memory, rotated, sittings, take_turns
+
+OURS, TORCH = Entry(peer="ours", threads=1), Entry(peer="torch_nn", threads=1)
+UPDATES = [{"do": "update", "batch": number} for number in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def no_peers(tmp_path, monkeypatch):
+    """Let no peer be installed: torch.nn.Transformer then runs in the tests' own environment."""
+    monkeypatch.setenv("PEERS", str(tmp_path / "peers"))
+
+
+def test_each_round_begins_with_another_one_and_all_have_their_turn():
+    names = ["a", "b", "c"]
+    assert [rotated(names, number) for number in range(4)] == [
+        ["a", "b", "c"],
+        ["b", "c", "a"],
+        ["c", "a", "b"],
+        ["a", "b", "c"],
+    ]
+    assert rotated([], 1) == []
+
+
+def test_the_first_entry_sits_in_each_sitting_and_every_other_one_in_one():
+    entries = [Entry(peer=f"peer{number}") for number in range(6)]
+    groups = sittings(entries, 3)
+    assert all(group[0] == entries[0] and len(group) <= 3 for group in groups)
+    assert [entry for group in groups for entry in group[1:]] == entries[1:]
+    assert sittings(entries[:1], 3) == [[entries[0]]]
+
+
+def test_entries_are_named_by_all_that_makes_them_differ():
+    assert Entry(peer="ours", precision="bf16", options={"workers": 2}).name == "ours, bf16, workers=2"
+    assert Entry(peer="joeynmt", keeping=True).name == "joeynmt, fp32, allocator kept"
+    assert Entry(peer="annotated", options={"path": "/somewhere"}).name == "annotated, fp32"
+
+
+def test_two_peers_take_turns_on_the_same_batches(work):
+    rounds = []
+    turns = take_turns([OURS, TORCH], work, UPDATES, warm=1, on_round=rounds.append)
+    assert turns.failed == {}
+    assert rounds == [0, 1, 2, 3]
+    for name in (OURS.name, TORCH.name):
+        assert [answer["seconds"] > 0 for answer in turns.answers[name]] == [True] * 3  # the first one warmed up
+        assert all(2 < answer["loss"] < 8 for answer in turns.answers[name])  # about log 61 = 4.1
+        assert turns.peaks[name] > 10e6
+        assert {"python", "torch"} <= turns.ready[name]["versions"].keys()
+
+
+@pytest.mark.slow
+def test_one_that_dies_is_reported_and_the_others_go_on(work):
+    def kill(number):
+        if number == 2:
+            [victim] = [child for child in psutil.Process().children() if "torch_nn" in child.cmdline()]
+            os.kill(victim.pid, signal.SIGKILL)
+
+    turns = take_turns([OURS, TORCH], work, UPDATES, on_round=kill)
+    assert list(turns.answers) == [OURS.name]
+    assert len(turns.answers[OURS.name]) == 4
+    assert "status -9" in turns.failed[TORCH.name]
+
+
+@pytest.mark.slow
+def test_one_that_cannot_do_what_is_asked_is_reported_with_the_reason(work):
+    turns = take_turns([OURS, TORCH], work, [*UPDATES, {"do": "update", "batch": 999}])
+    assert turns.answers == {}
+    assert "IndexError" in turns.failed[TORCH.name]
+
+
+@pytest.mark.slow
+def test_one_that_is_not_installed_is_reported_with_what_to_do(work):
+    turns = take_turns([TORCH, Entry(peer="x_transformers")], work, UPDATES[:1])
+    assert list(turns.answers) == [TORCH.name]
+    assert "make bench-peers" in turns.failed["x_transformers, fp32"]
+
+
+def test_one_that_cannot_begin_says_why(tmp_path):
+    with pytest.raises(PeerError, match="FileNotFoundError"), Process(TORCH, tmp_path):
+        pass
+
+
+@pytest.mark.slow
+def test_no_process_is_left_behind(work):
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    take_turns([TORCH, Entry(peer="ours", threads=1, options={"workers": 2})], work, UPDATES[:2])
+    after = {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
+    assert after <= before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keeping", [False, True], ids=["as it comes", "kept"])
+def test_the_allocator_setting_reaches_the_process(work, keeping):
+    with Process(Entry(peer="torch_nn", threads=1, keeping=keeping), work) as process:
+        environment = psutil.Process(process.process.pid).environ()
+        assert ({**environment, **KEEPING} == environment) is keeping
+        assert environment["OMP_NUM_THREADS"] == "1"
+
+
+@pytest.mark.slow
+def test_peak_memory_counts_the_processes_below(work):
+    with Process(Entry(peer="ours", threads=1, options={"workers": 2}), work) as process:
+        process.ask("update", batch=0)
+        pid = process.process.pid
+        assert psutil.Process(pid).children()
+        assert peak_memory(pid) > psutil.Process(pid).memory_info().rss
+    assert peak_memory(pid) == 0

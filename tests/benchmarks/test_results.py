@@ -1,0 +1,69 @@
+import json
+import sys
+
+import pytest
+from benchmarks.results import Spread, described, failures, machine, read, spread, table, write
+
+from benchmarks import page, results
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+
+
+def test_a_spread_is_the_median_with_its_quartiles():
+    assert spread([5.0, 1.0, 3.0, 2.0, 4.0]) == Spread(3.0, 2.0, 4.0)
+    assert spread([7.0]) == Spread(7.0, 7.0, 7.0)
+    assert Spread(12345.6, 1.0, 2.0).text() == "12 346 (1–2)"
+    assert Spread(1.256, 1.2, 1.3).text(2) == "1.26 (1.20–1.30)"
+
+
+def test_a_table_is_markdown_with_numbers_at_the_right():
+    assert table(["", "speed"], [["a", "1"]]) == "|  | speed |\n| --- | ---: |\n| a | 1 |\n"
+    assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe is no cell's end
+
+
+def test_what_was_written_is_read_with_machine_command_and_day():
+    of = machine()
+    write("one", {"values": [1, 2], "spread": spread([1.0])}, of)
+    found = read("one")
+    assert found["values"] == [1, 2]
+    assert found["spread"] == {"median": 1.0, "low": 1.0, "high": 1.0}
+    assert found["machine"]["cores"] == of["cores"]
+    assert found["machine"]["versions"]["torch"]
+    assert found["command"].startswith("python -m ")
+    assert len(found["day"]) == 10
+
+
+def test_no_folder_of_this_machine_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["x", "--data", str(tmp_path / "multi30k"), "--rounds", "3"])
+    path = write("one", {}, machine())
+    assert json.loads(path.read_text())["command"].endswith("--data …/multi30k --rounds 3")
+    assert str(tmp_path) not in path.read_text()
+
+
+@pytest.mark.parametrize("text", ["12 tokens/s", "https://example.org/a/b", "docs/decisions/x.md", "1/2"], ids=str)
+def test_what_is_no_folder_of_this_machine_stays(text):
+    assert results.FOLDERS.sub("…/", text) == text
+
+
+def test_a_busy_machine_is_said_beside_its_figures():
+    of = {"processor": "a", "cores": 2, "flags": ["avx2"], "memory_gib": 3, "system": "b", "versions": {"torch": "2"}}
+    assert described({**of, "busy_before": 0.02}) == "a (AVX2), 2 cores, 3 GiB, b; torch 2"
+    assert "other programs used 50 %" in described({**of, "busy_before": 0.5})
+
+
+def test_what_failed_is_named_with_its_last_line():
+    assert failures({"a": "Traceback\nKeyError: b"}) == "\nNot measured: a: KeyError: b\n"
+    assert failures({}) == ""
+
+
+def test_the_page_has_what_was_measured_and_nothing_else():
+    assert "Start-up" not in page.page()
+    write("startup", {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}, machine())
+    found = page.page()
+    assert found.startswith("# Benchmarks")
+    assert "| import glassformer | 35 (32–38) ms | +20 ms |" in found
+    assert "## Training" not in found

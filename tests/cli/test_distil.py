@@ -1,0 +1,39 @@
+"""`glassformer distil`."""
+
+import json
+
+
+def test_a_corpus_is_translated_and_a_student_trained(glassformer, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = glassformer("distil", trained, "--output", "d")
+    assert made.status == 0
+    assert made.out.startswith("188 lines: 188 translations")
+    assert "--student CONFIG" in made.out
+    student = ["--student", trained.parent / "small.toml", "--set", "model.decoder_layers=1", "--set"]
+    again = glassformer("distil", trained, "--output", "d", *student, "training.steps=4")
+    assert again.status == 0, again.err
+    assert again.out.startswith("188 lines, 0 of them now: ")
+    assert "4 steps" in again.out
+    assert glassformer("translate", "d/student", stdin=b"the cat\n").status == 0
+
+
+def test_a_dictionary_stays_one(glassformer, trained, tmp_path):
+    """The held-out pairs of a file with both sides are in one file again: lines with one source are one item."""
+    glassformer("distil", trained, "--output", tmp_path / "d")
+    pairs = [json.loads(line) for line in (tmp_path / "d" / "valid.jsonl").read_text().splitlines()]
+    assert len(pairs) == 12
+    assert {"source", "target"} == set(pairs[0])
+
+
+def test_settings_of_a_student_need_one(glassformer, trained, tmp_path):
+    result = glassformer("distil", trained, "--output", tmp_path / "d", "--set", "model.d_model=8")
+    assert result.status == 1
+    assert "--set is for the student" in result.err
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_folder_that_is_no_run_is_an_error(glassformer, tmp_path):
+    result = glassformer("distil", tmp_path / "nothing", "--output", tmp_path / "d")
+    assert result.status == 1
+    assert "no run in" in result.err
+    assert not (tmp_path / "d").exists()

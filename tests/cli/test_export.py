@@ -1,0 +1,92 @@
+"""`glassformer export`, and translating with what it wrote."""
+
+import json
+import shutil
+
+import pytest
+
+LINES = b"the cat sees a dog\n\na big dog and the cat\n"
+
+
+def test_an_export_translates_as_the_run_does(glassformer, trained, tmp_path):
+    result = glassformer("export", trained, tmp_path / "out", "--to", "ctranslate2", "--quantization", "float32")
+    assert result.status == 0
+    texts = len((trained / "prepared" / "valid.jsonl").read_text().splitlines())
+    assert f"verified: {texts} of {texts} outputs are the run's own" in result.err
+    assert f"glassformer translate {tmp_path / 'out'}" in result.out
+    expected = glassformer("translate", trained, "--engine", "torch", stdin=LINES)
+    assert glassformer("translate", tmp_path / "out", stdin=LINES) == expected
+    assert "1 of 3 lines have no translation: 1 blank" in expected.err
+
+
+def test_without_validation_texts_an_export_is_verified_by_random_tokens(glassformer, trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("prepared", "ctranslate2"))
+    result = glassformer("export", tmp_path / "run", "--quantization", "float32")
+    assert "verified: 32 of 32 outputs are the run's own" in result.err
+    asked = glassformer("export", tmp_path / "run", "--probe", 5)
+    assert (asked.status, "holds no validation texts: give --probe a file of texts" in asked.err) == (1, True)
+
+
+def test_an_export_is_verified_by_the_texts_that_are_given(glassformer, trained, tmp_path):
+    (tmp_path / "probe.txt").write_text("the cat\na dog\n")
+    texts = len((trained / "prepared" / "valid.jsonl").read_text().splitlines())
+    for probe, outputs in ((tmp_path / "probe.txt", 2), (5, 5), (99, texts)):
+        result = glassformer("export", trained, tmp_path / "out", "--probe", probe, "--json")
+        found = json.loads(result.out)
+        assert (found["outputs"], found["quantization"], found["folder"]) == (outputs, "int8", str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["marian", "onnx", "argos"])
+def test_formats_that_are_only_planned_are_said_to_be_so(glassformer, trained, tmp_path, name):
+    result = glassformer("export", trained, tmp_path / "out", "--to", name)
+    assert (result.status, result.out) == (1, "")
+    assert f"--to {name} is planned, but does not exist yet: choose ctranslate2" in result.err
+    assert "is no format that is known" in glassformer("export", trained, "--to", "tensorflow").err
+
+
+def test_a_probe_that_is_not_there_is_a_clear_error(glassformer, trained, tmp_path):
+    result = glassformer("export", trained, tmp_path / "out", "--probe", tmp_path / "nothing.txt")
+    assert result.status == 1
+    assert "nothing.txt" in result.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--beam-size", 1], ["--n-best", 2], ["--beam-size", 2, "--n-best", 2]], ids=str
+)
+def test_the_engines_give_the_same(glassformer, trained, options):
+    ours = glassformer("translate", trained, *options, "--engine", "torch", stdin=LINES)
+    theirs = glassformer("translate", trained, *options, "--engine", "ctranslate2", stdin=LINES)
+    for one, other in zip(ours.out.splitlines(), theirs.out.splitlines(), strict=True):
+        *numbers, text = one.split("\t")
+        *others, text_ = other.split("\t")
+        assert text == text_
+        assert [*map(float, numbers)] == pytest.approx([*map(float, others)], abs=2e-4)
+
+
+def test_verbose_says_which_engine_translates(glassformer, trained):
+    assert "engine ctranslate2 (float32)" in glassformer("translate", trained, "--verbose", stdin=LINES).err
+    assert "engine" not in glassformer("translate", trained, stdin=LINES).err
+
+
+@pytest.mark.parametrize("options", [["--sample"], ["--explain"], ["--prefix", "le"]], ids=str)
+def test_what_only_pytorch_does_is_left_to_it(glassformer, trained, options):
+    result = glassformer("translate", trained, *options, stdin=LINES)
+    assert result.status == 0
+    assert result == glassformer("translate", trained, *options, "--engine", "torch", stdin=LINES)
+
+
+def test_an_evaluation_has_its_engine(glassformer, trained, tmp_path):
+    (tmp_path / "test.en").write_text("the cat\na dog sees\n")
+    (tmp_path / "test.fr").write_text("le chat\nun chien voit\n")
+    files = (tmp_path / "test.en", tmp_path / "test.fr")
+    scores = {
+        engine: glassformer("evaluate", trained, *files, "--engine", engine).out for engine in ("torch", "ctranslate2")
+    }
+    assert scores["torch"] == scores["ctranslate2"]
+    assert "BLEU" in scores["torch"]
+
+
+@pytest.mark.parametrize("option", [["--engine", "tensorflow"], ["--quantization", "int3"]], ids=str)
+def test_what_does_not_exist_is_a_usage_error(glassformer, trained, option):
+    assert glassformer("translate", trained, *option, stdin=LINES).status == 2

@@ -1,0 +1,106 @@
+"""What Ctrl-C means: before training has begun, in it, and once more."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import typer
+
+from glassformer.cli.progress import TrainingProgress, stop_on_signal
+from glassformer.run.reports import PreparedReport, ProgressReport
+
+PREPARED = PreparedReport(
+    folder=Path("runs/some"),
+    train_pairs=19,
+    valid_pairs=3,
+    dropped={},
+    source_vocabulary=7,
+    target_vocabulary=11,
+    parameters=13,
+    chosen="",
+    resumed_step=0,
+)
+CHECKING = ProgressReport(stage="checking the corpus", done=0, total=17, unit="bytes")
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+ENDED = "stopped: what is done is kept, the same command goes on\n"
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Put back what signals did: a command that ends leaves them as they are to end it."""
+    before = {number: signal.getsignal(number) for number in NUMBERS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def ends(report: PreparedReport | ProgressReport, *numbers: signal.Signals) -> int:
+    """Send these signals to a command that has reported this; return with which status it ends."""
+    with TrainingProgress() as show:
+        try:
+            with stop_on_signal(show):
+                show(report)
+                for number in numbers:
+                    signal.raise_signal(number)
+        except typer.Exit as end:
+            return end.exit_code
+    return pytest.fail("it went on")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_before_training_the_command_ends_at_once(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ends(CHECKING, number) == 130
+    assert capsys.readouterr().err == f"checking the corpus\n{ENDED}"
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_in_training_a_step_ends_in_peace(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(number)
+    with TrainingProgress() as show, stop_on_signal(show) as stop:
+        show(PREPARED)
+        assert not stop.is_set()
+        signal.raise_signal(number)
+        assert stop.is_set()
+    assert "stopping after this step, with a checkpoint" in capsys.readouterr().err
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_one_ends_the_command_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ends(PREPARED, signal.SIGTERM, signal.SIGINT) == 130
+    assert capsys.readouterr().err.endswith(ENDED)
+
+
+@pytest.mark.parametrize("report", [CHECKING, PREPARED], ids=["before", "in"])
+def test_more_of_them_do_not_disturb_the_end(
+    report: PreparedReport | ProgressReport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TrainingProgress() as show, pytest.raises(typer.Exit), stop_on_signal(show):
+        end_in_disorder(show, report)
+    assert capsys.readouterr().err.endswith(ENDED)
+    assert [signal.getsignal(number) for number in NUMBERS] == [signal.SIG_DFL, signal.SIG_DFL]
+
+
+def end_in_disorder(show: TrainingProgress, report: PreparedReport | ProgressReport) -> None:
+    """Report, be interrupted, and again while what was begun is ended."""
+    try:
+        show(report)
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        for number in NUMBERS:
+            signal.raise_signal(number)
+
+
+def test_one_that_is_lost_is_heard_at_the_next_report(capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainingProgress() as show, pytest.raises(typer.Exit), stop_on_signal(show):
+        lose_one(show)
+    assert capsys.readouterr().err == ENDED
+
+
+def lose_one(show: TrainingProgress) -> None:
+    """Be interrupted where nobody hears it, as where Python clears an object away, and report."""
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    show(CHECKING)

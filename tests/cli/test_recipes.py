@@ -1,0 +1,36 @@
+"""`glassformer recipes`: a list that one can read, and a file to begin with."""
+
+import tomllib
+
+import pytest
+
+from glassformer.cli.recipes import GROUPS
+from glassformer.recipes.toml import recipes
+
+
+def test_every_recipe_is_listed_once_under_its_group(glassformer):
+    lines = glassformer("recipes").out.splitlines()
+    assert [line.removesuffix(":") for line in lines if line.removesuffix(":") in GROUPS] == list(GROUPS)
+    assert sorted(line.split()[0] for line in lines if line.split() and line.split()[0] in recipes()) == list(recipes())
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("name", ["cmudict", "translation", "wmt14-big-en-fr"])
+def test_a_recipe_is_printed_as_it_is(glassformer, name):
+    result = glassformer("recipes", name)
+    assert result.out == recipes()[name].read_text(encoding="utf-8")
+    assert "training" in tomllib.loads(result.out)
+
+
+def test_what_is_printed_is_a_configuration_to_begin_with(glassformer, corpus):
+    (corpus / "mine.toml").write_text(glassformer("recipes", "translation").out, encoding="utf-8")
+    values = ["data.source=train.tsv", "training.steps=2", "training.minutes=0", "model.d_model=16", "model.heads=2"]
+    result = glassformer("train", "mine.toml", *(f"--set={value}" for value in values))
+    assert result.status == 0, result.err
+    assert (corpus / "runs/mine/model.safetensors").is_file()
+
+
+def test_an_unknown_recipe_is_named_with_the_nearest(glassformer):
+    result = glassformer("recipes", "cmudct")
+    assert result.status == 1
+    assert result.err == "error: no recipe named 'cmudct' (did you mean 'cmudict'?); `glassformer recipes` lists them\n"

@@ -1,0 +1,93 @@
+"""Matrices of fewer bits: what they change, and what they do not."""
+
+import pytest
+import torch
+
+from glassformer.decoding.greedy_search import greedy
+from glassformer.decoding.quantisation import IntegerLinear, RoundedLinear, quantise
+from glassformer.decoding.transformer_step import TransformerStep, padded
+from glassformer.errors import ConfigError
+from glassformer.model.linear import Linear
+
+SHAPES = [(1,), (61,), (7, 11)]
+
+
+@pytest.fixture
+def single(make_model):
+    """Return a function that makes a model in float32, without dropout."""
+    return lambda **settings: make_model(**settings).float()
+
+
+@pytest.mark.parametrize(("kind", "error"), [(RoundedLinear, 2**-7), (IntegerLinear, 2**-5)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", SHAPES, ids=str)
+def test_products_are_those_of_float32_but_for_rounding(seed, kind, error, bias, rows):
+    linear, x = Linear(31, 17, bias=bias), torch.randn(*rows, 31)
+    expected = linear(x)
+    narrow = kind(linear)
+    assert narrow(x).dtype == torch.float32
+    assert narrow(x).shape == expected.shape
+    # Rounding to 8 bits is off by up to 2^-9 (bf16: relative) or 2^-8 of the largest of a row (int8).
+    assert (narrow(x) - expected).norm() < error * expected.norm()
+    if bias:
+        torch.testing.assert_close(narrow.part(x, slice(3, 7)), narrow(x)[..., 3:7])
+
+
+def test_int8_is_exact_where_nothing_is_to_be_rounded(seed):
+    linear = Linear(31, 17)
+    with torch.no_grad():
+        linear.weight.copy_(torch.randint(-127, 128, (17, 31)))
+        linear.weight[:, 0] = 127
+        x = torch.randint(-127, 128, (61, 31)).float()
+        x[:, 0] = -127
+        expected = linear(x)
+    torch.testing.assert_close(IntegerLinear(linear)(x), expected, rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [RoundedLinear, IntegerLinear])
+def test_a_row_of_zeros_is_no_trouble(seed, kind):
+    linear = Linear(31, 17)
+    with torch.no_grad():
+        linear.weight[5] = 0
+    result = kind(linear)(torch.zeros(3, 31))
+    torch.testing.assert_close(result, linear.bias.detach().expand(3, 17), rtol=2**-8, atol=0)
+
+
+def test_int8_gives_a_row_the_same_result_in_whatever_batch(seed):
+    linear, x = Linear(31, 17), torch.randn(61, 31)
+    narrow = IntegerLinear(linear)
+    for rows in (1, 2, 7, 32):
+        assert torch.equal(narrow(x[:rows]), narrow(x)[:rows])
+
+
+@pytest.mark.parametrize("quantization", ["bfloat16", "int8"])
+def test_all_matrices_of_a_model_are_replaced_and_it_decodes(single, quantization):
+    model = single(encoder_layers=2, decoder_layers=1)
+    sources = padded(model, [[5, 6, 7, 2], [8, 2]])
+    with torch.no_grad():
+        expected = model(sources, sources)
+        embeddings = model.source.tokens.weight.clone()
+        assert quantise(model, quantization) is model
+        assert not any(isinstance(module, Linear) for module in model.modules())
+        assert torch.equal(model.source.tokens.weight, embeddings)
+        assert (model(sources, sources) - expected).norm() < 0.1 * expected.norm()
+        found = greedy(TransformerStep(model, sources), max_lengths=[9, 9])
+    assert all(hypothesis.tokens[-1] == model.config.eos_id for hypothesis in found)
+
+
+def test_float32_changes_nothing(single):
+    model = single()
+    before = dict(model.named_modules())
+    assert dict(quantise(model, "float32").named_modules()) == before
+
+
+def test_a_model_that_is_no_float32_is_refused(make_model):
+    with pytest.raises(
+        ConfigError, match=r"quantization = 'int8' is for models on the CPU in float32, .*cpu in torch\.float64"
+    ):
+        quantise(make_model(), "int8")
+
+
+def test_a_kind_that_pytorch_does_not_have_here_is_refused(single):
+    with pytest.raises(ConfigError, match="quantization = 'int16': PyTorch has float32, bfloat16 and int8 here"):
+        quantise(single(), "int16")

@@ -1,0 +1,115 @@
+"""Runs that older versions stored still open, say what they said, and train on."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from glassformer.bundle import Bundle
+from glassformer.cli import main
+from glassformer.inspection.check import check
+from glassformer.recipes.toml import load
+from glassformer.run import average, evaluate, train
+from glassformer.translator import Translator
+
+RUNS = sorted(Path(__file__).parent.glob("format-*"))
+WORDS = {"le": "the", "chat": "cat", "voit": "sees", "un": "a", "grand": "big", "chien": "dog", "et": "and"}
+WORDS |= {"vieux": "old", "homme": "man", "petit": "small", "rouge": "red", "maison": "house"}
+CLEANING = {"format-1": ("keep", 0), "format-2": ("drop", 9)}
+
+pytestmark = pytest.mark.parametrize("stored", RUNS, ids=lambda run: run.name)
+
+
+def expected(run: Path) -> list[dict[str, object]]:
+    """Return the translations that were stored with a run."""
+    return json.loads((run / "translations.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def run(stored: Path, tmp_path: Path) -> Path:
+    """Return a copy of the run, with a corpus of its words: its own was not kept."""
+    chosen = random.Random(11)
+    lines = (chosen.choices(list(WORDS), k=chosen.randint(2, 7)) for _ in range(330))
+    pairs = ("\t".join((" ".join(WORDS[word] for word in line), " ".join(line))) for line in lines)
+    (tmp_path / "train.tsv").write_text("".join(f"{pair}\n" for pair in pairs), encoding="utf-8")
+    return shutil.copytree(stored, tmp_path / "run")
+
+
+def test_it_says_what_it_said(stored):
+    translator = Translator.load(stored)
+    for line in expected(stored):
+        [found] = translator.translate([line["text"]], beam_size=line["beam_size"])
+        assert found.text == line["translation"]
+        assert found.log_prob == pytest.approx(line["log_prob"], abs=1e-4)  # float32 differs from machine to machine
+
+
+def test_its_own_log_probabilities_are_found_again_by_scoring(stored):
+    lines = [line for line in expected(stored) if line["beam_size"] == 4]
+    pairs = [(line["text"], line["translation"]) for line in lines]
+    scored = Translator.load(stored).score(pairs)
+    assert [one.log_prob for one in scored] == pytest.approx([line["log_prob"] for line in lines], abs=1e-4)
+
+
+def test_its_configuration_is_complete_and_means_what_it_meant(stored):
+    configuration = load(stored / "config.toml")
+    assert configuration.data.source == "train.tsv"
+    assert configuration.training.ema == 0
+    assert configuration.tokenizer.sampling == 0
+    assert (configuration.cleaning.duplicates, configuration.cleaning.max_ratio) == CLEANING[stored.name]
+
+
+def test_opening_it_writes_nothing_into_it(stored):
+    before = {path: path.stat().st_mtime_ns for path in stored.rglob("*")}
+    Translator.load(stored).translate(["the cat"])
+    assert {path: path.stat().st_mtime_ns for path in stored.rglob("*")} == before
+
+
+def test_it_passes_the_self_test(stored):
+    assert check(stored).failures == ()
+
+
+def test_its_checkpoints_can_be_averaged(run):
+    """The last validation was the best: the mean of the last checkpoint is the model that was kept."""
+    translator = Translator.load(average(run, last=1))
+    for line in expected(run):
+        [found] = translator.translate([line["text"]], beam_size=line["beam_size"])
+        assert (found.text, found.log_prob) == (line["translation"], pytest.approx(line["log_prob"], abs=1e-4))
+
+
+def test_it_can_be_evaluated(run):
+    translator = Translator.load(run)
+    lines = expected(run)[-4:]
+    scores, _ = evaluate(
+        translator, [line["text"] for line in lines], [line["translation"] for line in lines], ["exact"]
+    )
+    assert scores[0].value == 100
+
+
+def test_its_training_goes_on_from_its_checkpoint(run, tmp_path):
+    """The configuration is the run's own: what its format did not know keeps the old behaviour."""
+    options = [f"run.directory={run}", "training.steps=410", "training.keep_checkpoints=2", "training.log_every=1"]
+    summary = train(run / "config.toml", overrides=options, data=tmp_path)
+    assert summary.steps == 410
+    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in steps if line["type"] == "step" and line["step"] > 400] == list(range(401, 411))
+    assert Bundle.load(run).configuration.training.steps == 410
+    assert (run / "checkpoints/step-00000410").is_dir()
+    assert Translator.load(run).translate(["the old man"])[0].text
+
+
+@pytest.mark.parametrize("command", [["check"], ["translate"], ["trace"], ["evaluate"]], ids=lambda words: words[0])
+def test_each_command_takes_it(run, tmp_path, capsys, command):
+    (tmp_path / "source").write_text("the old man\n")
+    (tmp_path / "reference").write_text("le vieux homme\n")
+    more = {
+        "translate": [tmp_path / "source"],
+        "trace": ["the old man"],
+        "evaluate": [tmp_path / "source", tmp_path / "reference"],
+    }
+    with pytest.raises(SystemExit) as end:
+        main([*command, str(run), *map(str, more.get(command[0], []))])
+    captured = capsys.readouterr()
+    assert not end.value.code, captured.err
+    assert captured.out

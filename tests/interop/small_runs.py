@@ -1,0 +1,76 @@
+"""Small runs of every kind that have learned a little: word by word, and the length of the output."""
+
+import random
+from pathlib import Path
+
+import torch
+
+import glassformer as gf
+from glassformer.bundle import Bundle
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.text.batching import Examples
+from glassformer.text.tokenizer import train_tokenizers
+from glassformer.training import steps
+
+WORDS = {
+    "the": "le",
+    "cat": "chat",
+    "dog": "chien",
+    "sees": "voit",
+    "a": "un",
+    "big": "grand",
+    "black": "noir",
+    "house": "maison",
+    "and": "et",
+    "river": "fleuve",
+    "sleeps": "dort",
+}
+SIZES = {"d_model": 24, "heads": 3, "d_ff": 37, "encoder_layers": 2, "decoder_layers": 1, "dropout": 0.0}
+KINDS = {
+    "the paper's": {},
+    "pre-norm": {"norm": "pre", "decoder_layers": 3},
+    "halves, gelu": {"positions": "halves", "activation": "gelu"},
+    "learned, silu": {"positions": "learned", "max_length": 61, "activation": "silu"},
+    "no positions": {"positions": "none", "norm": "pre"},
+    "nothing tied": {"tie_output": False},
+    "joint": {"joint": True},
+    "joint, nothing tied": {"joint": True, "tie_embeddings": False, "tie_output": False},
+    "one head": {"heads": 1},
+}
+"""What CTranslate2 has to express."""
+
+
+def some(count: int, seed: int = 1) -> list[str]:
+    """Return so many texts of different lengths."""
+    chance = random.Random(seed)
+    return [" ".join(chance.choices(list(WORDS), k=chance.randint(1, 13))) for _ in range(count)]
+
+
+def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model: object) -> Bundle:
+    """Write a run of a small model with these settings."""
+    values = {
+        "data": {"source": "a.tsv", "max_length": min(61, model.get("max_length", 61))},
+        "tokenizer": {"kind": kind, "joint": joint, "vocab_size": 60},
+        "model": {**SIZES, **model},
+        "decoding": {"beam_size": 3, "length_penalty": 0.8},
+    }
+    configuration = from_dict(values)
+    pairs = [(text, " ".join(WORDS[word] for word in text.split())) for text in some(500, seed=2)]
+    source, target = train_tokenizers(*map(list, zip(*pairs, strict=True)), configuration.tokenizer)
+    bundle = Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, len(source), len(target)),
+        source_tokenizer=source,
+        target_tokenizer=target,
+    )
+    examples, _ = Examples.encode(pairs, source, target, max_length=configuration.data.max_length)
+    training = TrainingConfig(steps=100, batch_tokens=300, learning_rate=0.01, warmup=20)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        network = gf.Transformer(bundle.model_config)
+        for _ in steps(network, examples, training):
+            pass
+    bundle.save(network)
+    return bundle

@@ -1,0 +1,89 @@
+"""The fastest engine that gives the same answers, or the one that was asked for."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from glassformer.errors import ConfigError, MissingDependencyError
+from glassformer.interop.choice import load_engine
+from glassformer.interop.export import converted, export_ctranslate2
+from glassformer.translator import Translator
+from interop.small_runs import some
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    """Take CTranslate2 away."""
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+
+
+def test_a_run_is_translated_by_what_is_asked_for(run):
+    assert Translator.load(run.folder).engine.name == "torch"
+    for engine in ("auto", "ctranslate2"):
+        assert load_engine(run, engine).name == "ctranslate2"
+    assert load_engine(run, "auto").quantization == "float32"
+    assert load_engine(run, "auto", "int8").quantization == "int8_float32"
+
+
+@pytest.mark.parametrize("quantization", ["bfloat16", "int8"])
+def test_the_torch_engine_holds_its_matrices_as_asked_for(run, quantization):
+    ours = Translator.load(run.folder, quantization=quantization)
+    kinds = {type(module).__name__ for module in ours.model.modules()}
+    assert {"bfloat16": "RoundedLinear", "int8": "IntegerLinear"}[quantization] in kinds
+    assert ours.translate(["the cat"])[0].tokens
+
+
+def test_without_ctranslate2_pytorch_translates(run, absent, caplog):
+    caplog.set_level(logging.INFO)
+    assert load_engine(run, "auto").name == "torch"
+    assert "engine torch: CTranslate2 is not installed" in caplog.text
+    with pytest.raises(MissingDependencyError, match=r"pip install 'glassformer\[ctranslate2\]'"):
+        load_engine(run, "ctranslate2")
+
+
+def test_what_ctranslate2_cannot_express_is_left_to_pytorch(make_run, caplog):
+    caplog.set_level(logging.INFO)
+    bundle = make_run(d_k=5)
+    assert load_engine(bundle, "auto").name == "torch"
+    assert "engine torch: model.d_k = 5" in caplog.text
+    with pytest.raises(ConfigError, match="CTranslate2 has heads of width"):
+        load_engine(bundle, "ctranslate2")
+
+
+def test_what_does_not_give_the_same_answers_is_left_to_pytorch(make_run, caplog, monkeypatch):
+    monkeypatch.setattr("glassformer.interop.verification.EXACT", 0.0)
+    assert load_engine(make_run(), "auto").name == "torch"
+    assert "engine torch, because CTranslate2 cannot take its place" in caplog.text
+
+
+def test_an_ensemble_is_translated_by_pytorch(run):
+    assert Translator.load(run.folder, run.folder, engine="auto").engine.name == "torch"
+
+
+def test_an_export_is_what_it_is(run, tmp_path):
+    export_ctranslate2(run, tmp_path / "out", "int8")
+    with pytest.raises(ConfigError, match="has no weights for the engine torch"):
+        Translator.load(tmp_path / "out")
+    with pytest.raises(ConfigError, match="was exported with int8, not float32"):
+        Translator.load(tmp_path / "out", engine="auto", quantization="float32")
+
+
+@pytest.mark.parametrize("exported", [True, False], ids=["export", "run"])
+def test_a_process_that_translates_with_ctranslate2_never_imports_torch(run, tmp_path, exported):
+    folder = tmp_path / "out" if exported else run.folder
+    if exported:
+        export_ctranslate2(run, folder, "float32")
+    else:
+        converted(run, "float32")
+    script = (
+        f"import sys\nfrom glassformer.cli import main\ntry: main(['translate', {str(folder)!r}])\n"
+        "except SystemExit as end: assert not end.code\nprint(*sys.modules, file=sys.stderr)"
+    )
+    text = "\n".join(some(3)) + "\n"
+    done = subprocess.run([sys.executable, "-c", script], input=text, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [one.text for one in Translator.load(run.folder).translate(some(3))]
+    loaded = set(done.stderr.split())
+    assert "ctranslate2" in loaded
+    assert not loaded & {"torch", "numpy", "jaxtyping", "rich", "safetensors", "fsspec", "sentencepiece", "sacrebleu"}

@@ -1,0 +1,230 @@
+"""CTranslate2 gives the answers of the searches in PyTorch: their outputs, their log probabilities, their statuses."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from glassformer.decoding import hypothesis
+from glassformer.decoding.engine import Engine, Job, Search
+from glassformer.errors import CheckpointError, ConfigError, DecodingError
+from glassformer.interop import ctranslate2_engine
+from glassformer.interop.choice import load_engine
+from glassformer.interop.export import converted
+from glassformer.translator import Sampling, Translator
+from interop.small_runs import KINDS, WORDS, some
+
+# float32: the same sums in another order, over a few layers of width 24.
+CLOSE = 1e-4
+
+
+def both(bundle):
+    """Return a run's translators by PyTorch and by CTranslate2."""
+    return Translator.load(bundle.folder), Translator.load(bundle.folder, engine="ctranslate2")
+
+
+def assert_same(ours, theirs):
+    assert (ours.text, ours.tokens, ours.status) == (theirs.text, theirs.tokens, theirs.status)
+    assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=CLOSE * len(ours.tokens))
+    assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=CLOSE)
+
+
+def assert_all_same(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        assert_same(one, other)
+
+
+@pytest.fixture(scope="module")
+def translators(run):
+    return both(run)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_search_and_scores_are_those_of_pytorch(make_run, kind):
+    ours, theirs = both(make_run(**KINDS[kind]))
+    expected = ours.translate(some(23), beam_size=1)
+    assert len({len(one.tokens) for one in expected}) > 2
+    assert_all_same(theirs.translate(some(23), beam_size=1), expected)
+    pairs = [(text, " ".join(reversed(WORDS.values()))) for text in some(7)]
+    assert_all_same(theirs.score(pairs), ours.score(pairs))
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "unigram"])
+@pytest.mark.parametrize("joint", [True, False], ids=["joint", "separate"])
+def test_every_vocabulary_travels(make_run, kind, joint):
+    ours, theirs = both(make_run(kind=kind, joint=joint))
+    texts = [*some(7), "the zebra 日本 <eos> ▁cat"]
+    assert_all_same(theirs.translate(texts, beam_size=1), ours.translate(texts, beam_size=1))
+
+
+@pytest.mark.parametrize("beam_size", [2, 5])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.3])
+def test_a_beam_finds_what_ours_does_unless_ours_goes_on(translators, beam_size, alpha):
+    ours, theirs = translators
+    texts, options = some(41), {"beam_size": beam_size, "length_penalty": alpha, "n_best": beam_size}
+    found, expected = theirs.translate(texts, **options), ours.translate(texts, **options)
+    for one, other in zip(found, expected, strict=True):
+        several = [one, *one.alternatives]
+        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
+        assert len({each.tokens for each in several}) == len(several) == beam_size
+        # Ours ends later and has met all that was found here: nothing can be better than its best. (Outputs that are
+        # cut repeat themselves: beams as long as these come to a tie, which rounding decides.)
+        assert one.status == "max_length" or one.score <= other.score + CLOSE * len(one.tokens)
+        if one.tokens == other.tokens:
+            assert_same(replace(one, alternatives=()), replace(other, alternatives=()))
+    # A model that has learned as little as this one is unsure, and the longer output is often near the best.
+    assert sum(one.text == other.text for one, other in zip(found, expected, strict=True)) > 0.5 * len(texts)
+
+
+def test_an_output_has_the_log_probabilities_that_pytorch_gives_it(translators):
+    ours, theirs = translators
+    pairs = [(text, one.text) for text, one in zip(some(11), theirs.translate(some(11)), strict=True) if one.text]
+    found = theirs.translate([text for text, _ in pairs])
+    whole = [one.status == "ok" for one in found]
+    for keep, one, other in zip(whole, found, ours.score(pairs), strict=True):
+        if keep:
+            assert_same(one, other)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_without_log_probabilities_the_texts_are_the_same(translators, beam_size):
+    _, theirs = translators
+    whole = theirs.translate(some(23), beam_size=beam_size, n_best=beam_size)
+    bare = theirs.translate(some(23), beam_size=beam_size, n_best=beam_size, log_probs=False)
+    for one, other in zip(bare, whole, strict=True):
+        assert (one.text, one.tokens, one.status) == (other.text, other.tokens, other.status)
+        assert [each.text for each in one.alternatives] == [each.text for each in other.alternatives]
+        assert math.isnan(one.log_prob)
+        assert math.isnan(one.score)
+        assert one.token_log_probs == ()
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_text_has_the_same_translation_whatever_stands_beside_it(translators, monkeypatch, beam_size):
+    _, theirs = translators
+    together = theirs.translate(some(23), beam_size=beam_size)
+    for text, one in zip(some(23), together, strict=True):
+        assert_same(theirs.translate([text], beam_size=beam_size)[0], one)
+    monkeypatch.setattr(ctranslate2_engine, "BATCH_TOKENS", 40)
+    assert_all_same(theirs.translate(some(23), beam_size=beam_size), together)
+
+
+def test_there_are_as_many_results_as_texts(translators):
+    ours, theirs = translators
+    texts = ["the cat", "", "a dog", " \t", "the \udcff cat", "cat " * 1024, "the cat", "zebra 日本"]
+    results = theirs.translate(texts, beam_size=1)
+    assert [one.status for one in results] == [one.status for one in ours.translate(texts, beam_size=1)]
+    assert [bool(one.tokens) for one in results] == [True, False, True, False, False, False, True, True]
+    assert results[0] == results[6]
+    assert theirs.translate([]) == theirs.score([]) == []
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+def test_a_stream_reads_ahead_and_gives_the_same(translators, window):
+    _, theirs = translators
+    texts, asked = [*some(11), "", "\udcff"], []
+    results = theirs.stream((asked.append(text) or text for text in texts), window=window)
+    first = next(results)
+    assert len(asked) == (1 if window == 1 else min(2 * window, len(texts)))
+    assert_all_same([first, *results], theirs.translate(texts))
+
+
+# Lengths and prefixes
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("extra", [0, 3])
+def test_an_output_is_cut_as_ours_is(translators, monkeypatch, beam_size, extra):
+    monkeypatch.setattr(hypothesis, "EXTRA_LENGTH", extra)
+    ours, theirs = translators
+    found, expected = (each.translate(some(23), beam_size=beam_size) for each in (theirs, ours))
+    assert "max_length" in {one.status for one in expected}
+    assert all(len(one.tokens) <= len(text.split()) + 1 + extra for text, one in zip(some(23), found, strict=True))
+    for one, other in zip(found, expected, strict=True):
+        if beam_size == 1 or one.tokens == other.tokens:
+            assert_same(one, other)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_an_output_of_one_token_is_the_end(run, beam_size):
+    engines: list[Engine] = [load_engine(run, "torch"), load_engine(run, "ctranslate2")]
+    jobs = [Job(((5, 6, 2),), (), 1), Job(((7, 2),), (), 2)]
+    search = Search(beam_size=beam_size, n_best=beam_size, length_penalty=0.6)
+    expected, found = (list(engine.decode(jobs, search)) for engine in engines)
+    assert [one.tokens for one in found[0]] == [one.tokens for one in expected[0]] == [(2,)]
+    assert {one.tokens[-1] for one in found[1]} == {2}
+    assert max(len(one.tokens) for one in found[1]) <= 2
+
+
+def test_a_prefix_begins_the_output_and_counts(translators):
+    ours, theirs = translators
+    texts, prefixes = some(4), ["le chat", "", "zebra", "un"]
+    expected = ours.translate(texts, prefix=prefixes, beam_size=1)
+    assert_all_same(theirs.translate(texts, prefix=prefixes, beam_size=1), expected)
+    for one in theirs.translate(texts, prefix="un chien", beam_size=3, n_best=2):
+        assert one.tokens[:2] == ("un", "chien")
+        assert one.score > one.alternatives[0].score
+
+
+def test_learned_positions_end_where_the_table_ends(make_run):
+    ours, theirs = both(make_run(positions="learned", max_length=11))
+    texts = ["cat " * 10, "cat " * 11, "a dog"]
+    assert_all_same(theirs.translate(texts, beam_size=1), ours.translate(texts, beam_size=1))
+    assert [one.status for one in theirs.translate(texts, beam_size=1)][1] == "too_long"
+
+
+def test_the_table_of_sinusoids_ends_somewhere(translators):
+    _, theirs = translators
+    statuses = [one.status for one in theirs.translate(["cat " * 2047, "cat " * 2048], max_source=5000, beam_size=1)]
+    assert statuses[1] == "too_long" != statuses[0]
+
+
+def test_what_may_not_be_written_is_not_written(make_run):
+    bundle = make_run()
+    network = bundle.model()
+    network.output.weight.data[:2] = 5 * network.output.weight.data.mean(0)  # <pad> and <bos> would often be best
+    network.output.weight.data[0, ::2] += 1
+    bundle.save(network)
+    ours, theirs = both(bundle)
+    unchecked = theirs.engine._translator.translate_batch([text.split() for text in some(11)], beam_size=1)
+    assert any({"<pad>", "<bos>"} & set(one.hypotheses[0]) for one in unchecked)
+    assert_all_same(theirs.translate(some(11), beam_size=1), ours.translate(some(11), beam_size=1))
+    for one in theirs.translate(some(11), beam_size=3, n_best=3):
+        assert not any({"<pad>", "<bos>"} & {*each.tokens} for each in (one, *one.alternatives))
+
+
+# What it cannot do
+
+
+def test_what_it_cannot_do_is_said(translators, run):
+    ours, theirs = translators
+    with pytest.raises(ConfigError, match="CTranslate2 cannot draw"):
+        theirs.translate(["cat"], sampling=Sampling())
+    with pytest.raises(ConfigError, match="the engine ctranslate2 does not show what it computes"):
+        theirs.explain("cat")
+    with pytest.raises(ConfigError, match="CTranslate2 has no ensembles"):
+        Translator.load(run.folder, run.folder, engine="ctranslate2")
+    with pytest.raises(ConfigError, match="only models on the engine torch can translate together"):
+        Translator(ours.bundle, ours.engine, theirs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1"),
+        ({"beam_size": 2, "n_best": 3}, "n_best must be from 1 to beam_size"),
+        ({"length_penalty": math.nan}, "length_penalty must be from"),
+        ({"prefix": "chat " * 60}, "leaves no room for <eos>"),
+    ],
+)
+def test_options_out_of_their_range_are_refused_as_ours_are(translators, options, message):
+    for translator in translators:
+        with pytest.raises(DecodingError, match=message):
+            translator.translate(["the cat"], **options)
+
+
+def test_a_damaged_folder_is_said_to_be_one(run, tmp_path):
+    folder = converted(run, "float32")
+    (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:999])
+    with pytest.raises(CheckpointError, match="CTranslate2 cannot read"):
+        ctranslate2_engine.CTranslate2Engine(tmp_path, run, positions=61)

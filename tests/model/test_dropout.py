@@ -1,0 +1,72 @@
+"""What dropout drops, how much grows, and what the gradient sees of it."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from glassformer.model.dropout import Dropout, dropout
+
+
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.3, 0.5, 0.9])
+def test_the_share_that_is_dropped_and_the_mean_are_right(p):
+    """Within five standard deviations of 1 000 003 draws."""
+    number = 1_000_003
+    torch.manual_seed(7)
+    dropped = dropout(torch.ones(number, dtype=torch.float64), p)
+    deviation = (p * (1 - p) / number) ** 0.5
+    assert abs(float((dropped == 0).double().mean()) - p) < 5 * deviation
+    assert abs(float(dropped.mean()) - 1) < 5 * deviation / (1 - p)
+    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / (1 - p)], rel=2**-17 / (1 - p) + 1e-12)
+
+
+@pytest.mark.parametrize("apart", [1, 2, 3, 4, 17])
+def test_neighbours_are_dropped_independently_of_each_other(apart):
+    """Four values share one random number: nothing of that is seen, within five standard deviations."""
+    p, number = 0.3, 1_000_003
+    torch.manual_seed(11)
+    dropped = (dropout(torch.ones(number), p) == 0).double()
+    for start in range(4):  # each place within the shared number
+        both = dropped[start:-apart:4] * dropped[start + apart :: 4][: len(dropped[start:-apart:4])]
+        deviation = (p**2 * (1 - p**2) / len(both)) ** 0.5
+        assert abs(float(both.mean()) - p**2) < 5 * deviation
+
+
+@given(
+    shape=st.lists(st.integers(0, 7), min_size=0, max_size=4),
+    p=st.floats(0, 0.99),
+    dtype=st.sampled_from([torch.float64, torch.float32, torch.bfloat16]),
+)
+def test_shape_dtype_and_values_for_any_input(shape, p, dtype):
+    x = torch.randn(shape, dtype=torch.float64).to(dtype)
+    dropped = dropout(x, p)
+    assert (dropped.shape, dropped.dtype) == (x.shape, x.dtype)
+    # bfloat16 has 8 bits, and p is met to within 2^-16 (a factor of at most 1 ± 2^-9 for p = 0.99).
+    tolerance = 2**-6 if dtype == torch.bfloat16 else 2**-9
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], (x / (1 - p))[kept], rtol=tolerance, atol=0)
+
+
+def test_the_gradient_is_dropped_where_the_value_was():
+    x = torch.randn(13, 17, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(3)
+    dropped = dropout(x, 0.4)
+    dropped.sum().backward()
+    torch.testing.assert_close(x.grad, (dropped / x).detach(), rtol=1e-12, atol=0)
+
+
+def test_a_seed_repeats_it():
+    x = torch.ones(7, 5)
+    torch.manual_seed(5)
+    first = dropout(x, 0.5)
+    torch.manual_seed(5)
+    assert torch.equal(dropout(x, 0.5), first)
+    assert not torch.equal(dropout(x, 0.5), first)
+
+
+def test_the_module_drops_in_training_only():
+    module, x = Dropout(0.5), torch.ones(1_000)
+    assert bool((module(x) == 0).any())
+    assert module.eval()(x) is x
+    assert torch.equal(dropout(x, 0.0), F.dropout(x, 0.0))

@@ -1,0 +1,93 @@
+"""The product with a learned matrix, against torch's own."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from glassformer.model import linear as module
+from glassformer.model.linear import Linear, linear
+
+SHAPES = [(1,), (61,), (7, 11), (2, 3, 5)]
+
+
+@pytest.fixture(autouse=True, params=[0, module.SMALL], ids=["onednn", "torch"])
+def small(monkeypatch, request):
+    """Every test with products by oneDNN, where there is one, and with products that are too small for it."""
+    monkeypatch.setattr(module, "SMALL", request.param)
+
+
+@pytest.fixture
+def make_inputs(seed):
+    """Return a function that makes x (*rows, 13), weight (17, 13) and bias (17) or None."""
+
+    def make(rows, *, bias=True, dtype=torch.float32):
+        options = {"dtype": dtype, "requires_grad": True}
+        return (
+            torch.randn(*rows, 13, **options),
+            torch.randn(17, 13, **options),
+            torch.randn(17, **options) if bias else None,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", SHAPES, ids=str)
+def test_value_and_gradients_are_those_of_torch(make_inputs, rows, bias, dtype):
+    inputs = [x for x in make_inputs(rows, bias=bias, dtype=dtype) if x is not None]
+    grad = torch.randn(*rows, 17, dtype=dtype)
+    ours, theirs = linear(*inputs), F.linear(*inputs)
+    # Sums of up to 61 products of numbers near 1, each rounded once: some 2^-20 apart.
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    found, expected = (torch.autograd.grad(y, inputs, grad) for y in (ours, theirs))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_in_float64_nothing_is_rounded_to_less(make_inputs):
+    inputs = make_inputs((61,), dtype=torch.float64)
+    assert torch.equal(linear(*inputs), F.linear(*inputs))
+
+
+def test_inputs_may_be_views(make_inputs):
+    x, weight, bias = make_inputs((10, 11))
+    for view in (x.transpose(0, 1), x[:, ::2], x[1:, 3:]):
+        torch.testing.assert_close(linear(view, weight, bias), F.linear(view, weight, bias), rtol=1e-5, atol=1e-5)
+        loss, expected = (f(view, weight[3:8], bias[3:8]).square().sum() for f in (linear, F.linear))
+        found, wanted = (torch.autograd.grad(y, (x, weight, bias), retain_graph=True) for y in (loss, expected))
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_are_worked_out_only_for_what_learns(make_inputs):
+    x, weight, bias = make_inputs((61,))
+    weight.requires_grad_(False)
+    linear(x.detach(), weight, bias).sum().backward()
+    assert weight.grad is None
+    torch.testing.assert_close(bias.grad, torch.full((17,), 61.0))
+
+
+def test_without_gradients_the_result_has_none(make_inputs):
+    with torch.no_grad():
+        assert not linear(*make_inputs((61,))).requires_grad
+
+
+def test_in_mixed_precision_it_is_torchs(make_inputs):
+    inputs = make_inputs((61,))
+    with torch.autocast("cpu", torch.bfloat16):
+        result = linear(*inputs)
+        assert result.dtype == torch.bfloat16
+        assert torch.equal(result, F.linear(*inputs))
+
+
+def test_where_the_width_of_avx_512_is_missing_it_is_torchs(make_inputs, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    monkeypatch.setattr(module, "_product", None)
+    inputs = make_inputs((61,))
+    assert torch.equal(linear(*inputs), F.linear(*inputs))
+
+
+def test_a_layer_is_torchs_with_the_same_weights(seed):
+    ours, theirs = Linear(13, 17), torch.nn.Linear(13, 17)
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(61, 13)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-5, atol=1e-5)

@@ -1,0 +1,143 @@
+"""The built-in recipes: what each says, and that those of the paper have the paper's numbers."""
+
+import pytest
+
+from glassformer.cli.recipes import GROUPS
+from glassformer.recipes.toml import load, model_config, recipes
+from glassformer.text.files import files_of, format_of
+
+FILES = sorted(set(recipes()) - {"copy", "demo", "translation"})
+WORDS = {name for name in FILES if name.startswith(("cmudict", "sigmorphon", "wikipron", "netrans", "ar2en"))}
+PAPER = ("wmt14-base", "wmt14-base-en-fr", "wmt14-big", "wmt14-big-en-fr")
+
+
+def test_there_is_a_recipe_for_each_corpus():
+    corpora = {"multi30k-de-en", "multi30k-en-de", "multi30k-en-fr", "tatoeba-de-en", "cmudict", "sigmorphon2021-eng"}
+    corpora |= {"wikipron-kat", "wikipron-ita", "wikipron-isl", "netrans-en-ru", "ar2en", "iwslt14", *PAPER}
+    assert set(recipes()) == {"copy", "demo", "translation", *corpora}
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_the_first_line_of_a_recipe_says_its_group_and_what_it_is_for(name):
+    first = recipes()[name].read_text(encoding="utf-8").splitlines()[0]
+    group, colon, text = first.removeprefix("# ").partition(": ")
+    assert group in GROUPS
+    assert colon
+    assert text.endswith(".")
+    assert len(name) + len(text) < 118  # one line of the list
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_recipe_says_where_its_files_come_from_and_what_to_expect(name):
+    lines = recipes()[name].read_text(encoding="utf-8").splitlines()
+    comments = " ".join(lines[: next(i for i, line in enumerate(lines) if not line.startswith("#"))])
+    assert "Data: " in comments
+    assert "benchmarks/README.md" in comments or "report" in comments.lower()
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_recipe_trains_on_is_not_what_it_is_tested_with(name):
+    data = load(name).data
+    train, valid, test = (
+        {*files_of(getattr(data, f"{part}source")), *files_of(getattr(data, f"{part}target"))} - {""}
+        for part in ("", "valid_", "test_")
+    )
+    assert train
+    assert valid
+    assert not (train & valid) | (train & test) | (valid & test)
+    assert bool(test) == (name not in {"cmudict", "sigmorphon2021-eng", "netrans-en-ru"})
+
+
+@pytest.mark.parametrize("name", sorted(WORDS))
+def test_words_are_read_letter_by_letter_with_two_vocabularies(name):
+    configuration = load(name)
+    assert not configuration.tokenizer.joint
+    assert configuration.tokenizer.kinds == ("characters", "characters" if name == "ar2en" else "words")
+    assert format_of(str(configuration.data.source)) == "tsv"
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - WORDS))
+def test_the_files_of_a_pair_of_languages_are_named_alike(name):
+    data = load(name).data
+    for part in ("", "valid_", "test_"):
+        source, target = files_of(getattr(data, f"{part}source")), files_of(getattr(data, f"{part}target"))
+        assert len(source) == len(target)
+        assert all(one != other for one, other in zip(source, target, strict=True))
+
+
+TABLE_3 = {
+    # name: d_model, d_ff, heads, dropout, steps, checkpoints averaged, vocabulary, parameters
+    "wmt14-base": (512, 2048, 8, 0.1, 100_000, 5, 37_000, 63_082_496),
+    "wmt14-base-en-fr": (512, 2048, 8, 0.1, 100_000, 5, 32_000, 63_082_496 - 5_000 * 512),
+    "wmt14-big": (1024, 4096, 16, 0.3, 300_000, 20, 37_000, 214_245_376),
+    "wmt14-big-en-fr": (1024, 4096, 16, 0.1, 300_000, 20, 32_000, 214_245_376 - 5_000 * 1024),
+}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_models_of_the_paper_are_those_of_its_table_3(name):
+    from glassformer.training.estimate import count_parameters
+
+    configuration = load(name)
+    size = configuration.tokenizer.vocab_size
+    model = model_config(configuration, size, size)
+    training = configuration.training
+    assert (
+        model.d_model,
+        model.d_ff,
+        model.heads,
+        model.dropout,
+        training.steps,
+        training.average,
+        size,
+        count_parameters(model),
+    ) == TABLE_3[name]
+    assert (model.encoder_layers, model.decoder_layers, model.d_k, model.d_v) == (6, 6, 64, 64)
+    assert (model.norm, model.activation, model.tie_embeddings, model.tie_output) == ("post", "relu", True, True)
+    assert (model.attention_dropout, model.activation_dropout) == (0, 0)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_trainings_of_the_paper_are_those_of_its_section_5(name):
+    configuration = load(name)
+    training, tokenizer, decoding = configuration.training, configuration.tokenizer, configuration.decoding
+    assert training.batch_tokens * training.accumulate == 25_000
+    assert (training.optimiser, training.beta1, training.beta2, training.epsilon) == ("adam", 0.9, 0.98, 1e-9)
+    assert (training.schedule, training.warmup, training.learning_rate) == ("paper", 4000, 0)
+    assert (training.label_smoothing, training.weight_decay, training.clip_norm) == (0.1, 0, 0)
+    assert (training.minutes, training.patience, training.ema) == (0, 0, 0)
+    seconds_a_step = 0.4 if "base" in name else 1.0
+    assert training.checkpoint_every * seconds_a_step == 10 * 60
+    assert training.keep_checkpoints == training.average
+    assert (tokenizer.kind, tokenizer.joint, tokenizer.sampling) == ("bpe", True, 0)
+    assert (decoding.beam_size, decoding.length_penalty) == (4, 0.6)
+
+
+def test_the_longest_translation_is_that_of_the_paper():
+    from glassformer.decoding.hypothesis import max_length
+
+    configuration = load("wmt14-base")
+    assert max_length(model_config(configuration, 37_000, 37_000), 17) - 17 == 50
+
+
+def test_the_rate_of_the_base_model_peaks_at_7e_4_and_halves_at_four_times_the_warmup():
+    from glassformer.training.schedule import learning_rate, paper_peak
+
+    training = load("wmt14-base").training
+    peak = paper_peak(512, training.warmup)
+    rates = [
+        learning_rate(training.schedule, step, peak=peak, warmup=training.warmup, progress=0)
+        for step in (1, 4000, 16_000)
+    ]
+    assert peak == pytest.approx(7.0e-4, abs=1e-5)
+    assert rates == pytest.approx([peak / 4000, peak, peak / 2])
+
+
+def test_iwslt_is_as_its_field_trains_it():
+    configuration = load("iwslt14")
+    model, training = model_config(configuration, 10_000, 10_000), configuration.training
+    assert (model.d_model, model.d_ff, model.heads, model.encoder_layers, model.dropout) == (512, 1024, 4, 6, 0.3)
+    assert (training.learning_rate, training.warmup, training.schedule) == (5e-4, 4000, "paper")
+    assert (training.batch_tokens * training.accumulate, training.weight_decay) == (4096, 1e-4)
+    assert configuration.decoding.beam_size == 5

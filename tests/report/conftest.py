@@ -1,0 +1,69 @@
+"""Runs to report of: one that was trained, and the parts of others."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import glassformer as gf
+
+CONFIG = """
+[data]
+source = "train.tsv"
+valid_lines = 13
+[tokenizer]
+kind = "words"
+joint = false
+[model]
+preset = "tiny"
+d_model = 32
+heads = 4
+d_ff = 48
+[training]
+steps = 60
+batch_tokens = 300
+learning_rate = 5e-3
+warmup = 10
+validate_every = 20
+checkpoint_every = 30
+log_every = 2
+metric = "bleu"
+"""
+
+WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "<script>": "</script>", "a": "un", "big": "grand"}
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that was trained on 200 pairs, two of which have a blank side."""
+    folder, chosen = tmp_path_factory.mktemp("report"), random.Random(7)
+    lines = ["\tle chat\n", "the cat\t \n"]
+    for _ in range(200):
+        words = chosen.choices(list(WORDS), k=chosen.randint(2, 7))
+        lines.append(f"{' '.join(words)}\t{' '.join(WORDS[word] for word in words)}\n")
+    (folder / "train.tsv").write_text("".join(lines), encoding="utf-8")
+    (folder / "small.toml").write_text(CONFIG, encoding="utf-8")
+    gf.train(folder / "small.toml", data=folder, overrides=[f"run.directory={folder / 'run'}"])
+    return folder / "run"
+
+
+@pytest.fixture
+def log() -> Callable[..., list[dict[str, Any]]]:
+    """Return a function that makes the lines of a log, as a training writes them."""
+
+    def make(steps: int, *, every: int = 5, end: str | None = "steps", **more: Any) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for step in range(every, steps + 1, every):
+            update = {"step": step, "epoch": 1 + step // 20, "loss": 9 / step, "learning_rate": 1e-3}
+            update |= {"gradient_norm": 1.0, "target_tokens": 100, "tokens_per_second": 50.0, "seconds": 2.0 * step}
+            lines.append({"type": "step", **update, "seconds_left": 0.0, **more})
+            if step % 20 == 0:
+                validated = {"loss": 5 / step, "perplexity": 2.0, "metric": ["BLEU", step / 2, True], "best": True}
+                lines.append({"type": "validation", "step": step, **validated})
+        if end:
+            lines.append({"type": "end", "step": steps, "reason": end, "seconds": 2.0 * steps})
+        return lines
+
+    return make

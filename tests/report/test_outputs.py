@@ -1,0 +1,96 @@
+"""Translations of validation sentences, ranked and compared with their references."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.evaluation.items import Items
+from glassformer.report import outputs
+from glassformer.report.outputs import Outputs, example, translated
+from glassformer.translator import Translation, Translator
+
+
+@pytest.fixture(scope="module")
+def translator(run):
+    return Translator.load(run)
+
+
+def made(values: list[float], higher_is_better: bool = True) -> Outputs:
+    names = [f"{'x' * place}" for place in range(1, len(values) + 1)]
+    return Outputs(
+        items=Items.of([(name, "right") for name in names], group=False),
+        texts=tuple("right" if value == 100 else "wrong" for value in values),
+        scores=(),
+        measure="chrF2" if higher_is_better else "CER",
+        higher_is_better=higher_is_better,
+        values=tuple(values),
+        right=tuple(value == 100 for value in values),
+    )
+
+
+def test_the_best_come_first_and_of_equal_ones_the_longest():
+    found = made([50.0, 100.0, 20.0, 100.0, 70.0, 60.0, 10.0])
+    assert [one.value for one in found.best()] == [100, 100, 70, 60, 50]
+    assert [len(one.source) for one in found.best()][:2] == [4, 2]
+
+
+def test_of_the_worst_none_is_right():
+    found = made([100.0, 50.0, 100.0, 20.0])
+    assert [one.value for one in found.worst()] == [20, 50]
+    assert made([100.0, 100.0]).worst() == []
+
+
+def test_an_error_rate_is_best_when_low():
+    assert [one.value for one in made([30.0, 5.0, 90.0], higher_is_better=False).best()] == [5, 30, 90]
+
+
+words = st.lists(st.sampled_from(["a", "b", "<b>", "ç", "你"]), max_size=9)
+
+
+@given(words, st.lists(words, min_size=1, max_size=3))
+def test_an_output_in_pieces_is_the_output(text, references):
+    pieces = outputs._compared(" ".join(text), [" ".join(reference) for reference in references], letters=False)
+    assert [word for piece, _ in pieces for word in piece.split()] == text
+    if text in references:
+        assert not any(differs for _, differs in pieces)
+
+
+def test_what_differs_from_the_nearest_reference_is_marked():
+    pieces = outputs._compared("a big cat sleeps", ["no such thing", "a small cat sleeps"], letters=False)
+    assert pieces == (("a", False), ("big", True), ("cat sleeps", False))
+    assert outputs._compared("cot", ["cat"], letters=True) == (("c", False), ("o", True), ("t", False))
+    assert outputs._compared("", ["cat"], letters=False) == ()
+
+
+def test_sentences_are_measured_by_chrf_and_words_by_their_edits(translator):
+    sentences = Items.of([("the cat sees", "le chat voit"), ("a dog", "un chien"), ("the", "le")], group=False)
+    found = translated(translator, sentences)
+    assert (found.measure, [score.name for score in found.scores]) == ("chrF2", ["BLEU", "chrF2", "exact"])
+    assert [text == several[0] for text, several in zip(found.texts, sentences.references, strict=True)] == [
+        *found.right
+    ]
+    phones = Items.of([("cat", "k ae t"), ("dog", "d ao g")], group=True)
+    assert translated(translator, phones).measure == "PER"
+
+
+def test_no_more_than_300_sentences_are_translated(translator):
+    items = Items.of([("the cat", "le chat")] * 310, group=False)
+    found = translated(translator, items)
+    assert len(found.texts) == len(found.values) == len(found.items.sources) == 300
+
+
+def test_a_slow_model_translates_fewer(translator, monkeypatch):
+    monkeypatch.setattr(outputs, "SECONDS", 0.0)
+    items = Items.of([("the cat", "le chat")] * 310, group=False)
+    assert len(translated(translator, items).texts) == outputs.TOGETHER
+
+
+def test_the_example_is_a_sentence_of_readable_length(translator):
+    texts = ["the", "the big dog sees the big cat", "a " * 40]
+    found = translated(translator, Items.of([(text, "le chien") for text in texts], group=False))
+    explanation = example(translator, found)
+    assert explanation.text == texts[1]
+    assert isinstance(explanation.translation, Translation)
+    assert len(explanation.attention) == len(explanation.translation.tokens)
+    short = translated(translator, Items.of([("the cat", "le chat"), ("the", "le")], group=False))
+    assert example(translator, short).text == "the"

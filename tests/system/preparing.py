@@ -1,0 +1,107 @@
+"""Preparations that start in no time: one process imports what they need, and each preparation is a fork of it.
+
+A request is a line of JSON on its standard input; see `obey`. Started as `python -m system.preparing`.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from system.zygote import Ended, answer, at_touch, full
+
+SHARD, PART = 40, 10
+
+
+class Preparing:
+    """The process that forks, seen from a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "system.preparing"],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        self._read()
+
+    def run(self, prepared: Path, **options: Any) -> tuple[Ended, int]:
+        """Prepare small.toml in a folder; return how that ended, and how many pairs were cut into tokens."""
+        said = self.folder / "said.txt"
+        said.write_text("")
+        request = {"prepared": str(prepared), "said": str(said), **options}
+        self.process.stdin.write(f"{json.dumps(request)}\n")
+        self.process.stdin.flush()
+        status = self._read()["status"]
+        lines = said.read_text().splitlines()
+        pairs = max((int(line.removeprefix("pairs ")) for line in lines if line.startswith("pairs ")), default=0)
+        return Ended(status, "\n".join(line for line in lines if not line.startswith("pairs "))), pairs
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def _read(self) -> dict[str, int]:
+        return json.loads(self.process.stdout.readline())
+
+
+def main() -> None:
+    import sentencepiece  # noqa: F401
+
+    import glassformer.run.corpus
+    from glassformer.text import encoding
+
+    # Four shards of four parts each, of a corpus that is small enough to be prepared hundreds of times.
+    glassformer.run.corpus.SHARD = SHARD
+    glassformer.run.corpus.PART = encoding.PART = PART
+    answer(pid=os.getpid())
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            obey(**json.loads(line))
+        _, status = os.waitpid(pid, 0)
+        answer(status=os.waitstatus_to_exitcode(status))
+
+
+def obey(prepared: str, said: str, fail: int | None = None, kill: int | None = None, workers: int = 1) -> None:
+    """Prepare small.toml; fail for lack of room, or be killed, at the n-th touch of the folder."""
+    import glassformer.run.corpus
+    from glassformer.errors import GlassformerError
+    from glassformer.recipes.toml import load
+    from glassformer.run.reports import ProgressReport
+
+    glassformer.run.corpus.POOL_PAIRS = 1 if workers > 1 else 10**9
+    output = os.open(said, os.O_WRONLY | os.O_APPEND)
+    os.dup2(output, 2)
+    happened: list[str] = []
+    if fail is not None:
+        at_touch(prepared, fail, lambda: full(happened))
+    if kill is not None:
+        at_touch(prepared, kill, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+    def on_report(report: object) -> None:
+        if isinstance(report, ProgressReport) and report.unit == "pairs":
+            os.write(output, f"pairs {report.done}\n".encode())
+
+    status = 0
+    try:
+        overrides = [f"data.prepared={json.dumps(prepared)}", f"cleaning.workers={workers}"]
+        glassformer.run.corpus.prepare(load("small.toml", overrides), on_report)
+    except GlassformerError as error:
+        os.write(output, f"error: {error}\n".encode())
+        status = 1
+    if fail is not None and not happened:
+        os.write(output, b"there was no such touch\n")
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

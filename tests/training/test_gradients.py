@@ -1,0 +1,171 @@
+"""The gradient of an update, alone and shared by several processes."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.text.batching import Position, make_batch, stream
+from glassformer.training.gradients import MEMORY, add_gradients, batch_loss, gradients, processes
+from glassformer.training.loop import StepReport, steps
+
+CONFIG = TrainingConfig(batch_tokens=60, workers=3, steps=4, learning_rate=1e-3, validate_every=0)
+LENGTHS = (3, 5, 5, 6, 7, 7, 7, 8, 9, 11, 11, 13)
+
+
+def gradient_of(model, config, batches):
+    tokens = sum(batch.target_tokens for batch in batches)
+    with gradients(model, config) as add:
+        losses = [add(batches, tokens) for _ in range(2)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+        found = {name: weight.grad.clone() / 2 for name, weight in model.named_parameters()}
+    return losses[0], found
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_shares_add_up_to_the_whole(make_model, make_examples, workers):
+    """Also where a share has no pair: the last batch has only two."""
+    examples = make_examples(LENGTHS)
+    batches = [make_batch(examples, np.array(rows)) for rows in ([0, 4, 7], [1, 2, 3, 5, 6], [8, 9])]
+    model = make_model(dropout=0.0)
+    loss, whole = gradient_of(model, replace(CONFIG, workers=1), batches)
+    for weight in model.parameters():
+        weight.grad = None
+    shared_loss, shared = gradient_of(model, replace(CONFIG, workers=workers), batches)
+    assert shared_loss == pytest.approx(loss, rel=1e-12)
+    torch.testing.assert_close(shared, whole, rtol=1e-9, atol=1e-12)
+
+
+def test_others_see_each_change_of_the_weights(make_model, make_examples):
+    """Four updates by three processes are four updates by one, but for rounding."""
+    examples, results = make_examples(LENGTHS), []
+    for workers in (1, 3):
+        torch.manual_seed(7)
+        model = make_model(dropout=0.0)
+        # With Adam's own ε, a weight whose gradient is 0 but for rounding moves by rounding · 10⁹.
+        *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3))
+        results.append(([report.loss for report in reports], dict(model.named_parameters())))
+    assert results[1][0] == pytest.approx(results[0][0], rel=1e-9)
+    torch.testing.assert_close(results[1][1], results[0][1], rtol=1e-9, atol=1e-10)
+
+
+def test_processes_drop_different_values_and_a_seed_repeats_them(make_model, make_examples):
+    examples, results = make_examples((7,) * 12), []
+    for seed in (7, 7, 11):
+        torch.manual_seed(5)
+        model = make_model(dropout=0.3)
+        torch.manual_seed(seed)
+        results.append([report.loss for report in steps(model, examples, CONFIG) if isinstance(report, StepReport)])
+    assert results[0] == results[1] != results[2]
+
+
+def test_without_dropout_r_drop_changes_nothing(make_model, make_examples):
+    batch, _ = next(stream(make_examples(LENGTHS), 60, seed=1, start=Position()))
+    model, found = make_model(dropout=0.0), []
+    for r_drop in (0.0, 5.0):
+        model.zero_grad()
+        found.append(gradient_of(model, replace(CONFIG, workers=1, r_drop=r_drop), [batch]))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
+
+
+def test_with_dropout_r_drop_weighs_how_far_two_passes_are_apart(make_model, make_examples):
+    batch, _ = next(stream(make_examples(LENGTHS), 60, seed=1, start=Position()))
+    model, losses = make_model(dropout=0.3).train(), []
+    for r_drop in (1e-12, 2.0, 4.0):
+        torch.manual_seed(7)
+        losses.append(float(batch_loss(model, batch, 0.1, r_drop).smoothed.detach()))
+    assert losses[0] < losses[1]
+    assert losses[2] - losses[0] == pytest.approx(2 * (losses[1] - losses[0]), rel=1e-9)
+
+
+def test_a_frozen_weight_stays_as_it_is(make_model, make_examples):
+    model = make_model(tie_output=False)
+    model.source.tokens.weight.requires_grad_(False)
+    before = model.source.tokens.weight.clone()
+    list(steps(model, make_examples(LENGTHS), CONFIG))
+    assert model.source.tokens.weight.grad is None
+    assert torch.equal(model.source.tokens.weight, before)
+
+
+def test_afterwards_the_weights_are_the_models_own_and_no_file_is_left(make_model, make_examples):
+    before = set(Path(MEMORY).glob("glassformer-*"))
+    model = make_model()
+    list(steps(model, make_examples(LENGTHS), CONFIG))
+    assert set(Path(MEMORY).glob("glassformer-*")) <= before
+    storages = [weight.untyped_storage() for weight in model.parameters()]
+    assert all(storage.nbytes() == weight.nbytes for storage, weight in zip(storages, model.parameters(), strict=True))
+    assert not any(storage.is_shared() for storage in storages)
+
+
+def test_a_training_that_is_dropped_ends_its_processes(make_model, make_examples):
+    known = set(psutil.Process().children())
+    training = steps(make_model(), make_examples(LENGTHS), CONFIG)
+    next(training)
+    children = set(psutil.Process().children()) - known
+    assert children
+    training.close()
+    assert not any(child.is_running() for child in children)
+
+
+def test_a_process_that_is_killed_is_an_error_that_says_what_to_do(make_model, make_examples):
+    known = set(psutil.Process().children())
+    training = steps(make_model(), make_examples(LENGTHS), CONFIG)
+    next(training)
+    next(iter(set(psutil.Process().children()) - known)).kill()
+    with pytest.raises(DataError, match=r"shares in a training's updates was killed.*training\.workers = 1"):
+        list(training)
+
+
+@pytest.mark.parametrize(("cores", "tokens", "expected"), [(1, 4096, 1), (2, 4096, 2), (64, 4096, 4), (8, 900, 1)])
+def test_0_is_one_for_each_core_that_has_enough_to_do(monkeypatch, cores, tokens, expected):
+    monkeypatch.setattr("glassformer.training.gradients.cores", lambda: cores)
+    assert processes(TrainingConfig(batch_tokens=tokens, workers=0)) == expected
+    assert processes(TrainingConfig(batch_tokens=tokens, workers=3)) == 3
+
+
+def test_several_are_for_cpus(make_model):
+    with (
+        pytest.raises(ConfigError, match=r"training\.workers = 3 is for CPUs, and the model is on meta: set it to 1"),
+        gradients(make_model().to("meta"), CONFIG),
+    ):
+        pass
+
+
+def test_a_process_for_each_core_is_one_on_other_devices(make_model, monkeypatch):
+    monkeypatch.setattr("glassformer.training.gradients.cores", lambda: 4)
+    config = TrainingConfig(batch_tokens=4096, workers=0)
+    assert processes(config) == 4
+    with gradients(make_model().to("meta"), config) as add:
+        assert add.func is add_gradients
+
+
+def test_every_pair_of_a_batch_is_in_one_share(make_examples):
+    batch, _ = next(stream(make_examples(LENGTHS), 60, seed=1, start=Position()))
+    shares = [batch.share(number, 3) for number in range(3)]
+    assert sorted(row for share in shares for row in share.rows.tolist()) == sorted(batch.rows.tolist())
+    assert sum(share.target_tokens for share in shares) == batch.target_tokens
+
+
+SCRIPT = """
+import numpy as np, glassformer as gf
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.text.batching import Examples
+from glassformer.training.loop import steps
+ids = [np.array([4, 5, 6, 2]), np.array([7, 8, 2])]
+model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
+print([report.step for report in steps(model, Examples(source=ids, target=ids), TrainingConfig(steps=2, workers=2))])
+"""
+
+
+def test_a_script_needs_no_guard(tmp_path):
+    """Unlike with `multiprocessing`, there is no `if __name__ == "__main__"` to forget."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1, 2, 2]\n"
