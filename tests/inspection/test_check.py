@@ -124,10 +124,10 @@ def test_wrong_methods_are_named(model, monkeypatch):
 
 
 def test_a_doubled_exponent_in_the_table_is_named(model, monkeypatch):
-    def table(length, d_model, layout):
+    def table(length, d_model, layout, dtype, device):
         i = torch.arange(d_model, dtype=torch.float64)
         angles = torch.arange(length)[:, None] / 10000 ** (2 * i / d_model)
-        return torch.where(i % 2 == 0, angles.sin(), angles.cos())
+        return torch.where(i % 2 == 0, angles.sin(), angles.cos()).to(dtype).to(device)
 
     monkeypatch.setattr(positions, "_sinusoid_table", table)
     assert failed(gf.check(model))["reference"].likely == ("exponent of the positions doubled",)
