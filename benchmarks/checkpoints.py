@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 import glassformer as gf
+from glassformer.model.machine import keep_memory
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, Position, stream
-from glassformer.training.allocator import keep_memory
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.gradients import batch_loss
 from glassformer.training.optimiser import make_optimiser

@@ -36,14 +36,18 @@ CELLS = {
     "1, beam 5": {"batch_size": 1, "beam_size": 5},
 }
 """Sentences side by side, and the search."""
-WARM = 8
-"""Sentences that are translated before a measurement."""
+WARM = {64: 1000, 1: 8}
+"""Sentences that are translated before a measurement, by how many stand side by side."""
 RIVAL = Entry(peer="hugging_face")
 
 
 def entries() -> list[Entry]:
-    """Return ours in every precision, Hugging Face's Marian, and CTranslate2 with one and with two workers."""
-    ours = [Entry(peer="ours", precision=precision) for precision in ("fp32", "bf16", "int8")]
+    """Return ours in every precision with one process and several, Hugging Face's Marian, and CTranslate2 likewise."""
+    ours = [
+        Entry(peer="ours", precision=precision, options={"workers": workers})
+        for precision in ("fp32", "bf16", "int8")
+        for workers in (1, cores())
+    ]
     shapes = ({"inter": 1, "intra": cores()}, {"inter": cores(), "intra": 1})
     return [
         *ours,
@@ -106,7 +110,7 @@ def measure(work: Path, chosen: Sequence[Entry], rounds: int, sentences: Mapping
     for cell, how in CELLS.items():
         texts = test["texts"][: sentences[cell]]
         print(f"{cell}: {len(texts)} sentences, {rounds} rounds", flush=True)
-        questions = [{"do": "translate", "texts": texts[:WARM], **how}]
+        questions = [{"do": "translate", "texts": texts[: WARM[how["batch_size"]]], **how}]
         questions += [{"do": "translate", "texts": texts, **how}] * rounds
         turns = take_turns(chosen, work, questions, warm=1)
         for name, why in turns.failed.items():

@@ -15,10 +15,10 @@ import torch
 from benchmarks.peers.task import EXAMPLES, Batch, Task, read_sentences, read_task
 from glassformer.decoding.engine import Quantization
 from glassformer.model.config import ModelConfig
+from glassformer.model.machine import keep_memory
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples
-from glassformer.training.allocator import keep_memory
 from glassformer.training.loop import StepReport, steps
 from glassformer.translator import Translator
 
@@ -34,7 +34,8 @@ class Ours:
     def __init__(self, folder: Path, precision: str, workers: int) -> None:
         self.folder, self.precision = folder, precision
         if (folder / RUN).exists():
-            self.translator = Translator.load(folder / RUN, quantization=QUANTIZATIONS[precision])
+            quantization = QUANTIZATIONS[precision]
+            self.translator = Translator.load(folder / RUN, quantization=quantization, workers=workers)
             return
         keep_memory()  # as `glassformer.run.training` does first
         task = read_task(folder)

@@ -102,6 +102,7 @@ class Translator:
         *others: str | Path,
         engine: EngineName = "torch",
         quantization: Quantization | None = None,
+        workers: int = 0,
     ) -> "Translator":
         """Return the translator of a run directory or an exported folder, or of several: their ensemble.
 
@@ -113,6 +114,9 @@ class Translator:
             others: of the ensemble's other models.
             engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same answers.
             quantization: how the matrices are held; as trained, or as they were exported, unless given.
+            workers: how many batches are decoded side by side. Each needs a core; with the engine torch each but the
+                first is a process with a copy of the models, which starts once there is enough to translate. Unless
+                given, CTranslate2 has one for each core, and torch has one.
 
         Raises:
             CheckpointError: something is missing or damaged there.
@@ -124,7 +128,7 @@ class Translator:
         if others and engine == "ctranslate2":
             raise ConfigError("CTranslate2 has no ensembles: leave out all models but one, or choose the engine torch")
         bundle = Bundle.load(folder)
-        found = load_engine(bundle, "torch" if others else engine, quantization)
+        found = load_engine(bundle, "torch" if others else engine, quantization, workers)
         return cls(bundle, found, *(cls.load(other, quantization=quantization) for other in others))
 
     @property
@@ -415,7 +419,7 @@ def _engine(model: "Transformer | Engine", *others: Engine) -> Engine:
     members = [one for one in (first, *others) if isinstance(one, TorchEngine)]
     if len(members) <= len(others):
         raise ConfigError("only models on the engine torch can translate together")
-    return TorchEngine(*(model for member in members for model in member.models))
+    return TorchEngine(*(model for member in members for model in member.models), workers=members[0].workers)
 
 
 def _with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:

@@ -20,6 +20,7 @@ from glassformer.cli.arguments import (
     RunFolder,
     TestReference,
     TestSource,
+    Workers,
 )
 from glassformer.errors import ConfigError
 
@@ -46,6 +47,7 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
+    workers: Workers = None,
     bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Give each score its 95 % interval.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", help="Write the translations here, one for each line of SRC.")
@@ -57,9 +59,11 @@ def evaluate(
     Without SRC, a run is scored on the test (or validation) files of its configuration, or the splits of its task.
     """
     from glassformer.run import evaluate as run_evaluation
+    from glassformer.text.workers import cores
     from glassformer.translator import Translator
 
-    translator = Translator.load(run, *ensemble or [], engine=engine, quantization=quantization)
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": workers or cores()}
+    translator = Translator.load(run, *ensemble or [], **how)
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if source is None and translator.bundle.configuration.data.task:
         given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}

@@ -20,6 +20,7 @@ from glassformer.cli.arguments import (
     MaxSource,
     QuantizationChoice,
     RunFolder,
+    Workers,
 )
 from glassformer.errors import ConfigError
 
@@ -47,12 +48,14 @@ def translate(
     max_source: MaxSource = 1024,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
+    workers: Workers = None,
     status: Annotated[Path | None, typer.Option("--status", help="Write each line's status here, as JSONL.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show confidence, cross-attention and the beam of each line.")
     ] = False,
 ) -> None:
     """Translate text: as many lines out as in. A line that cannot be translated gives an empty one."""
+    from glassformer.text.workers import cores
     from glassformer.translator import WINDOW, Translator
 
     options: dict[str, Any] = {
@@ -70,7 +73,8 @@ def translate(
         sys.stdout.reconfigure(encoding="utf-8")
     if engine == "auto" and (sample or explain or prefix):  # which CTranslate2 has not, or not quite as we have them
         engine = "torch"
-    translator = Translator.load(run, *ensemble or [], engine=engine, quantization=quantization)
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": workers or cores()}
+    translator = Translator.load(run, *ensemble or [], **how)
     lines = _lines(file)
     if explain:
         results = _explanations(translator, lines, options)

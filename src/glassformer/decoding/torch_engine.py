@@ -13,6 +13,7 @@ from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import QueuedStep
 from glassformer.decoding.sampling import sample
 from glassformer.decoding.step import JoinableStep
+from glassformer.decoding.team import Team
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
 from glassformer.model.transformer import Transformer
 
@@ -25,13 +26,16 @@ SCORED_TOKENS = 1000
 
 
 class TorchEngine:
-    """One model, or the ensemble of several, each of which reads its own ids of a source."""
+    """One model, or the ensemble of several, each of which reads its own ids of a source; on CPUs by several processes,
+    if wanted.
+    """
 
     name = "torch"
     reads_ahead = False
 
-    def __init__(self, *models: Transformer) -> None:
-        self.models = models
+    def __init__(self, *models: Transformer, workers: int = 1) -> None:
+        self.models, self.workers = models, workers
+        self._team = Team(TorchEngine(*models)._decode, workers) if workers > 1 else None
 
     @property
     def longest(self) -> int:
@@ -42,12 +46,14 @@ class TorchEngine:
         """Return the hypotheses of each job, in order, best first.
 
         Raises:
+            DataError: a process that helps was killed.
             DecodingError: an option is out of its range, or a prefix does not fit.
         """
         if not jobs:
             return
         places = sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True)
-        found = dict(zip(places, self._decode([jobs[place] for place in places], search), strict=True))
+        decode = self._team.decode if self._team else self._decode
+        found = dict(zip(places, decode([jobs[place] for place in places], search), strict=True))
         yield from (found[place] for place in range(len(jobs)))
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:

@@ -15,8 +15,10 @@ __all__ = ["load_engine"]
 _log = logging.getLogger(__name__)
 
 
-def load_engine(bundle: Bundle, engine: EngineName, quantization: Quantization | None = None) -> Engine:
-    """Return the engine of a run, or of an export.
+def load_engine(
+    bundle: Bundle, engine: EngineName, quantization: Quantization | None = None, workers: int = 0
+) -> Engine:
+    """Return the engine of a run, or of an export; with 0 workers, it has as many as need no further process.
 
     Raises:
         CheckpointError: the folder is damaged, or its model cannot be verified.
@@ -24,20 +26,20 @@ def load_engine(bundle: Bundle, engine: EngineName, quantization: Quantization |
         MissingDependencyError: CTranslate2 is asked for and not installed.
     """
     if is_export(bundle.folder):
-        return _exported(bundle, engine, quantization)
+        return _exported(bundle, engine, quantization, workers)
     if engine == "ctranslate2":
-        return _converted(bundle, quantization or "float32")
+        return _converted(bundle, quantization or "float32", workers)
     if engine == "auto" and (reason := _why_not(bundle, quantization)):
         _log.info("engine torch: %s", reason)
     elif engine == "auto":
         try:
-            return _converted(bundle, quantization or "float32")
+            return _converted(bundle, quantization or "float32", workers)
         except GlassformerError as error:
             _log.warning("engine torch, because CTranslate2 cannot take its place: %s", error)
-    return _torch(bundle, quantization)
+    return _torch(bundle, quantization, workers)
 
 
-def _exported(bundle: Bundle, engine: EngineName, quantization: Quantization | None) -> Engine:
+def _exported(bundle: Bundle, engine: EngineName, quantization: Quantization | None, workers: int) -> Engine:
     export = read_export(bundle.folder)
     if engine == "torch":
         raise ConfigError(
@@ -49,26 +51,26 @@ def _exported(bundle: Bundle, engine: EngineName, quantization: Quantization | N
             f"{bundle.folder} was exported with {export.quantization}, not {quantization}: leave --quantization out, "
             "or export the run again"
         )
-    return _engine(bundle, bundle.folder)
+    return _engine(bundle, bundle.folder, workers)
 
 
-def _converted(bundle: Bundle, quantization: Quantization) -> Engine:
-    return _engine(bundle, converted(bundle, quantization))
+def _converted(bundle: Bundle, quantization: Quantization, workers: int) -> Engine:
+    return _engine(bundle, converted(bundle, quantization), workers)
 
 
-def _engine(bundle: Bundle, folder: Path) -> Engine:
+def _engine(bundle: Bundle, folder: Path, workers: int) -> Engine:
     from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 
-    engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions)
+    engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions, workers=workers)
     _log.info("engine ctranslate2 (%s), %d workers", engine.quantization, engine.workers)
     return engine
 
 
-def _torch(bundle: Bundle, quantization: Quantization | None) -> Engine:
+def _torch(bundle: Bundle, quantization: Quantization | None, workers: int) -> Engine:
     from glassformer.decoding.quantisation import quantise
     from glassformer.decoding.torch_engine import TorchEngine
 
-    return TorchEngine(quantise(bundle.model(), quantization or "float32"))
+    return TorchEngine(quantise(bundle.model(), quantization or "float32"), workers=workers or 1)
 
 
 def _why_not(bundle: Bundle, quantization: Quantization | None) -> str:

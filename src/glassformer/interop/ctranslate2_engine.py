@@ -38,14 +38,14 @@ class CTranslate2Engine:
     name = "ctranslate2"
     reads_ahead = True
 
-    def __init__(self, folder: Path, bundle: Bundle, *, positions: int) -> None:
+    def __init__(self, folder: Path, bundle: Bundle, *, positions: int, workers: int = 0) -> None:
         self.longest = positions
         self._source_tokens, self._target_tokens = (
             tokenizer.tokens(range(len(tokenizer))) for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer)
         )
         self._ids = {token: id for id, token in enumerate(self._target_tokens)}
         # One thread for each sentence: several would cost more than they give with matrices as small as these.
-        module, threads = import_ctranslate2(), {"inter_threads": cores(), "intra_threads": 1}
+        module, threads = import_ctranslate2(), {"inter_threads": workers or cores(), "intra_threads": 1}
         try:
             self._translator = module.Translator(str(folder), device="cpu", max_queued_batches=-1, **threads)
         except (RuntimeError, ValueError) as error:
@@ -69,7 +69,7 @@ class CTranslate2Engine:
             DecodingError: an option is out of its range, or a prefix does not fit.
         """
         _check(jobs, search)
-        most = min(BATCH_SENTENCES, math.ceil(len(jobs) / cores())) or 1
+        most = min(BATCH_SENTENCES, math.ceil(len(jobs) / self.workers)) or 1
         waiting: list[tuple[int, Any]] = []
         for places in batches(range(len(jobs)), lambda place: jobs[place].size * search.rows, BATCH_TOKENS, most):
             waiting += zip(places, self._start([jobs[place] for place in places], search), strict=True)

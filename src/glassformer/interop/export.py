@@ -5,6 +5,7 @@ model.bin, config.json, *_vocabulary.json    CTranslate2's own
 export.json                which weights these are, how they are held, and how many positions there are
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from glassformer.interop.verification import Verification, verify
 from glassformer.text.storage import hash_of_file, read_json, remove, write_json
 
 __all__ = ["EXPORT", "Export", "converted", "export_ctranslate2", "is_export", "read_export"]
+
+_log = logging.getLogger(__name__)
 
 EXPORT = "export.json"
 CACHE = "ctranslate2"
@@ -75,6 +78,7 @@ def export_ctranslate2(
         raise ConfigError(f"{folder} holds something else than an export: choose another folder, or remove it")
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         _write(bundle, temporary, quantization)
         verification = verify(bundle, temporary, quantization, probes)
         remove(folder)
@@ -96,7 +100,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
     """
     folder = bundle.folder / CACHE / quantization
     if not (is_export(folder) and read_export(folder).weights == _hash(bundle)):
-        folder.parent.mkdir(exist_ok=True)
+        _log.warning("converting %s for CTranslate2 and verifying it, once: this takes a moment", bundle.folder)
         export_ctranslate2(bundle, folder, quantization)
     return folder
 

@@ -37,6 +37,7 @@ from glassformer.text.corpus import Corpus, PairReader
 from glassformer.text.files import format_of
 from glassformer.text.storage import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.text.tokenizer import save_tokenizers
+from glassformer.text.workers import cores
 from glassformer.translator import Translation, Translator
 
 __all__ = ["DISTILLATION", "DistilledCorpus", "Search", "distil", "prepare_student"]
@@ -178,7 +179,7 @@ class _Distillation:
     @cached_property
     def translator(self) -> Translator:
         """The teachers, loaded once there is something to translate."""
-        return Translator.load(*self.teachers)
+        return Translator.load(*self.teachers, workers=cores())
 
     def run(self, data: str | Path | None, source: str, target: str) -> DistilledCorpus:
         corpus = self._given_corpus(source, target) if source else None

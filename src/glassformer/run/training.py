@@ -11,6 +11,7 @@ import torch
 from glassformer.bundle import CONFIG, WEIGHTS, Bundle, save_weights
 from glassformer.errors import ConfigError
 from glassformer.evaluation.metrics import METRICS as SCORES
+from glassformer.model.machine import keep_memory
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config
@@ -24,7 +25,6 @@ from glassformer.text.batching import Examples
 from glassformer.text.resampling import Resampler
 from glassformer.text.storage import clear_temporaries
 from glassformer.text.vectors import read_vectors
-from glassformer.training.allocator import keep_memory
 from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, use_weights
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, Report, StepReport, ValidationReport, steps
 from glassformer.training.moving_average import MovingAverage

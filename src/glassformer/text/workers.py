@@ -31,13 +31,13 @@ def cores() -> int:
 class Worker(Generic[P, A]):
     """A context with a process that calls one function, which can be pickled, again and again."""
 
-    def __init__(self, function: Callable[P, A], doing: str, without: str = "") -> None:
+    def __init__(self, function: Callable[P, A], doing: str, without: str = "", *, resumes: bool = True) -> None:
         """Start the process.
 
-        For errors, `doing` says what it does, such as "cuts texts into tokens", and `without` which setting does
-        without it, such as "cleaning.workers = 1".
+        For errors, `doing` says what it does, such as "cuts texts into tokens", `without` which setting does
+        without it, such as "cleaning.workers = 1", and `resumes` whether the command goes on where it was.
         """
-        self._doing, self._without = doing, without
+        self._doing, self._without, self._resumes = doing, without, resumes
         # In a session of its own it is not reached by a terminal's Ctrl-C, not even before it could ignore it.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
@@ -71,8 +71,9 @@ class Worker(Generic[P, A]):
             answer: A | Exception = pickle.load(_pipe(self._process.stdout))
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             raise DataError(
-                f"a process that {self._doing} was killed (is there too little memory?): run the same command again, "
-                f"it goes on where it was{f'; {self._without} does without other processes' if self._without else ''}"
+                f"a process that {self._doing} was killed (is there too little memory?): run the same command again"
+                f"{', it goes on where it was' if self._resumes else ''}"
+                f"{f'; {self._without} does without other processes' if self._without else ''}"
             ) from error
         if isinstance(answer, Exception):
             raise answer

@@ -20,11 +20,11 @@ from torch.nn import Parameter
 
 from glassformer.errors import ConfigError
 from glassformer.model.config import ModelConfig
+from glassformer.model.machine import keep_memory, using_threads
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Batch
 from glassformer.text.workers import Worker, cores
-from glassformer.training.allocator import keep_memory
 from glassformer.training.objective import Loss, smoothed_cross_entropy
 
 __all__ = ["Gradients", "add_gradients", "batch_loss", "gradients", "processes"]
@@ -137,7 +137,7 @@ class _Team:
             self._pool.submit(worker.ask, share, tokens, seed)
             for worker, share, seed in zip(self._workers, shares[1:], seeds, strict=True)
         ]
-        with _threads(1):
+        with using_threads(1):
             loss = add_gradients(self.model, self.config, shares[0], tokens)
         for answer, gradient in zip(asked, self._gradients, strict=True):
             loss += answer.result()
@@ -209,14 +209,3 @@ def _take_back(parameters: Sequence[Parameter]) -> None:
     """Give the parameters memory of their own again."""
     for parameter in parameters:
         parameter.data = parameter.detach().clone()
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Let torch have so many threads for a while."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

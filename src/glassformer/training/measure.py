@@ -24,10 +24,10 @@ from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.model.config import ModelConfig
 from glassformer.model.linear import linear
+from glassformer.model.machine import keep_memory, using_threads
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, plan_batches
-from glassformer.training.allocator import keep_memory
 from glassformer.training.gradients import processes
 from glassformer.training.loop import Report, StepReport, steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
@@ -114,14 +114,11 @@ def matrix_speed(
     dtype = torch.float32 if precision == "fp32" else torch.bfloat16
     left, weight = torch.randn(2048, 1024, dtype=dtype), torch.randn(2048, 1024, dtype=dtype)
     flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    with torch.no_grad():
+    with torch.no_grad(), using_threads(threads or torch.get_num_threads()):
         products: list[Callable[[], Tensor]] = [lambda: F.linear(left, weight)]
         if precision == "fp32":
             products.append(lambda: linear(left, weight))
         shortest = min(_shortest(product, seconds / len(products)) for product in products)
-    torch.set_num_threads(before)
     return flops / shortest
 
 

@@ -149,7 +149,7 @@ def _cut(configuration: Configuration, pairs: Pairs, count: int, valid_pairs: in
         pairs=round(count * (1 - len(too_long) / len(chosen))),
         valid_pairs=valid_pairs,
         too_long=len(too_long) / len(chosen),
-        origin=f"{len(chosen):,} of {'' if whole else 'about '}{count:,} pairs, cut by {origin}",
+        origin=f"{min(len(chosen), count):,} of {'' if whole else 'about '}{count:,} pairs, cut by {origin}",
     )
 
 

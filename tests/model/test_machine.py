@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from glassformer.training.allocator import keep_memory
+from glassformer.model.machine import keep_memory
 
 
 def test_other_systems_are_left_alone(monkeypatch):
@@ -40,7 +40,7 @@ import numpy as np, psutil, torch
 import glassformer as gf
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples
-from glassformer.training.allocator import keep_memory
+from glassformer.model.machine import keep_memory
 from glassformer.training.loop import steps
 
 keep_memory()

@@ -1,0 +1,106 @@
+"""Several processes that decode side by side, one thread each.
+
+On a CPU they do more work than the threads of one process: there, each of decoding's small products waits until all
+threads are done with it, and all of them wait for Python.
+"""
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from glassformer.decoding.engine import Job, Search
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.model.machine import using_threads
+from glassformer.text.workers import Worker
+
+__all__ = ["Decode", "Team"]
+
+LEAST = 64
+"""Sentences that are handed out at a time, at least: fewer would be decoded slowly."""
+TURNS = 4
+"""How often each process is handed some, where there are enough: all end at about the same time."""
+
+T = TypeVar("T")
+
+Found = list[list[Hypothesis]]
+Decode = Callable[[Sequence[Job], Search], Found]
+"""Returns the hypotheses of each job, best first."""
+
+
+class Team:
+    """This process and others, each with its own copy of `decode`, which can be pickled.
+
+    The others start when there is enough to do for the first time, and end with this object.
+    """
+
+    def __init__(self, decode: Decode, count: int) -> None:
+        self._decode, self._count = decode, count
+        self._workers: dict[int, Worker[[Sequence[Job], Search], Found]] = {}
+        weakref.finalize(self, _end, self._workers)
+
+    def decode(self, jobs: Sequence[Job], search: Search) -> Found:
+        """Return the hypotheses of each job, whoever decoded it.
+
+        Raises:
+            DataError: one of the processes was killed.
+        """
+        size = max(LEAST, -(-len(jobs) // (TURNS * self._count)))
+        parcels = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+        if self._count == 1 or len(parcels) < 2:
+            return self._decode(jobs, search)
+        waiting, found = deque(enumerate(parcels)), dict[int, Found]()
+
+        def work(decode: Decode) -> None:
+            for number, parcel in _taken(waiting):
+                found[number] = decode(parcel, search)
+
+        def help_out(number: int) -> None:
+            work(self._worker(number).ask)
+
+        with using_threads(1), ThreadPoolExecutor(self._count - 1) as pool:
+            try:
+                helping = [pool.submit(help_out, number) for number in range(1, self._count)]
+                work(self._decode)
+                for helper in helping:
+                    helper.result()
+            except BaseException:
+                waiting.clear()
+                _end(self._workers)
+                raise
+        return [hypotheses for number in range(len(parcels)) for hypotheses in found[number]]
+
+    def _worker(self, number: int) -> Worker[[Sequence[Job], Search], Found]:
+        if number not in self._workers:
+            alone = _Alone(self._decode)
+            self._workers[number] = Worker(alone, "translates", "--workers 1 (workers=1)", resumes=False)
+        return self._workers[number]
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """What another process does."""
+
+    decode: Decode
+
+    def __call__(self, jobs: Sequence[Job], search: Search) -> Found:
+        torch.set_num_threads(1)
+        return self.decode(jobs, search)
+
+
+def _taken(waiting: deque[T]) -> Iterator[T]:
+    """Yield what waits, until others have taken the rest."""
+    with suppress(IndexError):
+        while True:
+            yield waiting.popleft()
+
+
+def _end(workers: dict[int, Worker[[Sequence[Job], Search], Found]]) -> None:
+    """End the processes, whatever they are doing."""
+    while workers:
+        workers.popitem()[1].__exit__()

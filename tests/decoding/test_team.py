@@ -1,0 +1,99 @@
+"""Several processes find what one finds."""
+
+import gc
+import os
+import random
+import signal
+import time
+
+import psutil
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.decoding import team
+from glassformer.decoding.engine import Job, Sampling, Search
+from glassformer.decoding.torch_engine import TorchEngine
+from glassformer.errors import DataError, DecodingError
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(5)
+    return gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=19)).eval()
+
+
+@pytest.fixture
+def engine(model):
+    return TorchEngine(model, workers=3)
+
+
+def some(count, seed=1, **options):
+    draw = random.Random(seed)
+    lengths = [draw.randint(1, 9) for _ in range(count)]
+    return [
+        Job(((*draw.choices(range(4, 19), k=length), 2),), max_length=length + 4, seed=number, **options)
+        for number, length in enumerate(lengths)
+    ]
+
+
+def others():
+    """Return the processes that this one has started and that have not ended."""
+    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def assert_same(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
+        for mine, yours in zip(one, other, strict=True):
+            # Sums over other rows of the same batch: as far apart as float32 rounds, over some ten tokens.
+            assert mine.token_log_probs == pytest.approx(yours.token_log_probs, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "search", [Search(), Search(beam_size=3, n_best=2, length_penalty=0.6), Search(sampling=Sampling())]
+)
+def test_several_processes_find_what_one_finds(model, engine, search):
+    jobs = some(300)
+    assert_same(engine.decode(jobs, search), TorchEngine(model).decode(jobs, search))
+    assert len(others()) == 2
+    assert_same(engine.decode(jobs[:150], search), TorchEngine(model).decode(jobs[:150], search))
+
+
+def test_few_sentences_start_no_process(engine):
+    before = others()
+    assert len(list(engine.decode(some(team.LEAST), Search()))) == team.LEAST
+    assert others() == before
+
+
+def test_torch_has_its_threads_again(engine):
+    before = torch.get_num_threads()
+    list(engine.decode(some(200), Search()))
+    assert torch.get_num_threads() == before
+
+
+def test_the_processes_end_with_the_engine(model):
+    before = others()
+    engine = TorchEngine(model, workers=2)
+    list(engine.decode(some(200), Search()))
+    [process] = set(others()) - set(before)
+    del engine
+    gc.collect()
+    assert not process.is_running()
+
+
+def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(model, engine):
+    list(engine.decode(some(200), Search()))
+    os.kill(others()[0].pid, signal.SIGKILL)
+    time.sleep(0.1)
+    with pytest.raises(
+        DataError, match=r"a process that translates was killed.*: run the same command again; --workers 1"
+    ):
+        list(engine.decode(some(200), Search()))
+    assert others() == []
+    assert_same(engine.decode(some(200), Search()), TorchEngine(model).decode(some(200), Search()))
+
+
+def test_what_goes_wrong_there_is_raised_here(engine):
+    with pytest.raises(DecodingError, match="the prefix of sentence"):
+        list(engine.decode(some(300, prefix=tuple(range(4, 19))), Search()))
