@@ -1,6 +1,6 @@
 """How long a checkpoint holds up training: run it as `python -m benchmarks.checkpoints`.
 
-The model of the Multi30k recipes (7.6 million parameters) takes the same steps without checkpoints, with checkpoints
+A model of the preset "small" (7.6 million parameters) takes the same steps without checkpoints, with checkpoints
 that are written while training waits, and with checkpoints that are written beside it. They take turns, so that the
 machine's noise hits all alike.
 """

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from glassformer.cli.bench import _bar
+from glassformer.text.workers import cores
 
 
 @pytest.mark.slow
@@ -42,7 +43,9 @@ def test_a_translation_is_measured(glassformer, trained, tmp_path):
     assert all(pace["lines_per_second"] > 0 < pace["tokens_per_second"] for pace in made["paces"])
     assert sum(work["share"] for work in made["work"]) == pytest.approx(1)
     assert {"matrix products", "attention"} <= {work["kind"] for work in made["work"]}
-    assert made["trials"][0]["change"] == "--beam-size 1"
+    changes = [trial["change"] for trial in made["trials"]]
+    assert changes[0] == "--beam-size 1"
+    assert (f"--workers {cores()}" in changes) == (cores() > 1)
 
 
 def test_a_translation_reads_as_a_table(glassformer, trained, tmp_path):

@@ -14,6 +14,7 @@ from glassformer.errors import ConfigError, DataError
 from glassformer.model.machine import keep_memory
 from glassformer.run.evaluation import held_out
 from glassformer.text.corpus import read_lines
+from glassformer.text.workers import cores
 from glassformer.training.estimate import forward_flops
 from glassformer.training.measure import matrix_speed
 from glassformer.training.speed import Trial, advice_of_trials
@@ -110,7 +111,7 @@ def translation_speed(
     work = _work(translator, lines[: first.lines], size)
     ceiling = matrix_speed(seconds=min(each, 1.0))
     flops = _flops(bundle, measured.translations, size) / first.seconds
-    trials = [_greedy(first, paces), *_trials(bundle, measured, first, size, on_progress)]
+    trials = [_greedy(first, paces), *_trials(bundle, measured, first, on_progress)]
     tried = tuple(trial for trial in trials if trial is not None)
     return TranslationSpeed(
         origin=origin,
@@ -213,17 +214,9 @@ def _greedy(first: Pace, paces: Sequence[Pace]) -> Trial | None:
     return _trial("--beam-size 1", greedy, first, remark)
 
 
-def _trials(
-    bundle: Bundle, measured: _Measured, first: Pace, beam_size: int, on_progress: Callable[[str], object]
-) -> list[Trial]:
-    """Return what fewer threads, another engine and matrices of fewer bits gain over the first pace."""
-    trials, threads = [], torch.get_num_threads()
-    if threads > 1:
-        on_progress("trying one thread")
-        torch.set_num_threads(1)
-        pace = measured.pace(beam_size, together=True, lines=first.lines)
-        torch.set_num_threads(threads)
-        trials.append(_trial("one thread (OMP_NUM_THREADS=1)", pace, first, "other programs have the other cores"))
+def _trials(bundle: Bundle, measured: _Measured, first: Pace, on_progress: Callable[[str], object]) -> list[Trial]:
+    """Return what several processes, another engine and matrices of fewer bits gain over the first pace."""
+    trials = []
     for change, translator in _others(bundle):
         on_progress(f"trying {change}")
         trials.append(_other(change, translator, measured, first))
@@ -232,6 +225,8 @@ def _trials(
 
 def _others(bundle: Bundle) -> Iterator[tuple[str, Translator]]:
     """Yield what else could translate with the same model, by the options that choose it."""
+    if cores() > 1:
+        yield f"--workers {cores()}", Translator.load(bundle.folder, workers=cores())
     ways: list[tuple[EngineName, Quantization]] = [("torch", "bfloat16"), ("torch", "int8")]
     if find_spec("ctranslate2"):
         ways += [("ctranslate2", "float32"), ("ctranslate2", "int8")]
@@ -244,13 +239,14 @@ def _others(bundle: Bundle) -> Iterator[tuple[str, Translator]]:
 
 
 def _other(change: str, translator: Translator, measured: _Measured, first: Pace) -> Trial:
-    pace = measured.pace(first.beam_size, together=True, lines=first.lines, translator=translator)
     lines = [line for line, _ in measured.translations]
     _, results = _timed(translator, _together_calls(lines), first.beam_size)
     differing = sum(
         result.text != before.text for result, (_, before) in zip(results, measured.translations, strict=True)
     )
     remark = f"{differing} of {len(lines)} translations differ"
+    # Only now: its processes have started.
+    pace = measured.pace(first.beam_size, together=True, lines=first.lines, translator=translator)
     return _trial(change, pace, first, remark)
 
 
