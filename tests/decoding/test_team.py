@@ -37,9 +37,16 @@ def some(count, seed=1, **options):
     ]
 
 
+def children():
+    """Return the processes that this one has started and that have not ended: of other tests, too."""
+    return {child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.fixture
 def others():
-    """Return the processes that this one has started and that have not ended."""
-    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    """Return what returns the processes that were started since the test began."""
+    before = children()
+    return lambda: children() - before
 
 
 def assert_same(ours, theirs):
@@ -53,17 +60,16 @@ def assert_same(ours, theirs):
 @pytest.mark.parametrize(
     "search", [Search(), Search(beam_size=3, n_best=2, length_penalty=0.6), Search(sampling=Sampling())]
 )
-def test_several_processes_find_what_one_finds(model, engine, search):
+def test_several_processes_find_what_one_finds(model, engine, others, search):
     jobs = some(300)
     assert_same(engine.decode(jobs, search), TorchEngine(model).decode(jobs, search))
     assert len(others()) == 2
     assert_same(engine.decode(jobs[:150], search), TorchEngine(model).decode(jobs[:150], search))
 
 
-def test_few_sentences_start_no_process(engine):
-    before = others()
+def test_few_sentences_start_no_process(engine, others):
     assert len(list(engine.decode(some(team.LEAST), Search()))) == team.LEAST
-    assert others() == before
+    assert not others()
 
 
 def test_torch_has_its_threads_again(engine):
@@ -72,25 +78,24 @@ def test_torch_has_its_threads_again(engine):
     assert torch.get_num_threads() == before
 
 
-def test_the_processes_end_with_the_engine(model):
-    before = others()
+def test_the_processes_end_with_the_engine(model, others):
     engine = TorchEngine(model, workers=2)
     list(engine.decode(some(200), Search()))
-    [process] = set(others()) - set(before)
+    [process] = others()
     del engine
     gc.collect()
     assert not process.is_running()
 
 
-def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(model, engine):
+def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(model, engine, others):
     list(engine.decode(some(200), Search()))
-    os.kill(others()[0].pid, signal.SIGKILL)
+    os.kill(others().pop().pid, signal.SIGKILL)
     time.sleep(0.1)
     with pytest.raises(
         DataError, match=r"a process that translates was killed.*: run the same command again; --workers 1"
     ):
         list(engine.decode(some(200), Search()))
-    assert others() == []
+    assert not others()
     assert_same(engine.decode(some(200), Search()), TorchEngine(model).decode(some(200), Search()))
 
 
