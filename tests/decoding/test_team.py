@@ -92,7 +92,7 @@ def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(mod
     os.kill(others().pop().pid, signal.SIGKILL)
     time.sleep(0.1)
     with pytest.raises(
-        DataError, match=r"a process that translates was killed.*: run the same command again; --workers 1"
+        DataError, match=r"a process that translates was killed.*: run the same command again; workers=1"
     ):
         list(engine.decode(some(200), Search()))
     assert not others()

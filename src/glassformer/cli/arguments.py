@@ -23,7 +23,6 @@ __all__ = [
     "RunFolder",
     "TestReference",
     "TestSource",
-    "Workers",
 ]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, such as runs/demo.")]
@@ -56,10 +55,6 @@ EngineChoice = Annotated[
 QuantizationChoice = Annotated[
     Quantization | None,
     typer.Option("--quantization", help="Hold the matrices in fewer bits.  [default: as trained, or as exported]"),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, help="Batches that are decoded side by side.  [default: one for each core]"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Ensemble = Annotated[

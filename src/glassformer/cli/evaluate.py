@@ -20,7 +20,6 @@ from glassformer.cli.arguments import (
     RunFolder,
     TestReference,
     TestSource,
-    Workers,
 )
 from glassformer.errors import ConfigError
 
@@ -47,7 +46,6 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
-    workers: Workers = None,
     bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Give each score its 95 % interval.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", help="Write the translations here, one for each line of SRC.")
@@ -62,7 +60,7 @@ def evaluate(
     from glassformer.text.workers import cores
     from glassformer.translator import Translator
 
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": workers or cores()}
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores()}
     translator = Translator.load(run, *ensemble or [], **how)
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if source is None and translator.bundle.configuration.data.task:

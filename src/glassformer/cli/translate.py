@@ -20,7 +20,6 @@ from glassformer.cli.arguments import (
     MaxSource,
     QuantizationChoice,
     RunFolder,
-    Workers,
 )
 from glassformer.errors import ConfigError
 
@@ -48,7 +47,6 @@ def translate(
     max_source: MaxSource = 1024,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
-    workers: Workers = None,
     status: Annotated[Path | None, typer.Option("--status", help="Write each line's status here, as JSONL.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show confidence, cross-attention and the beam of each line.")
@@ -73,7 +71,7 @@ def translate(
         sys.stdout.reconfigure(encoding="utf-8")
     if engine == "auto" and (sample or explain or prefix):  # which CTranslate2 has not, or not quite as we have them
         engine = "torch"
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": workers or cores()}
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores()}
     translator = Translator.load(run, *ensemble or [], **how)
     lines = _lines(file)
     if explain:

@@ -78,7 +78,9 @@ class Team:
     def _worker(self, number: int) -> Worker[[Sequence[Job], Search], Found]:
         if number not in self._workers:
             alone = _Alone(self._decode)
-            self._workers[number] = Worker(alone, "translates", "--workers 1 (workers=1)", resumes=False)
+            self._workers[number] = Worker(
+                alone, "translates", "workers=1 (in a command, run it with `taskset -c 0`)", resumes=False
+            )
         return self._workers[number]
 
 

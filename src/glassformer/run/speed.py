@@ -226,7 +226,7 @@ def _trials(bundle: Bundle, measured: _Measured, first: Pace, on_progress: Calla
 def _others(bundle: Bundle) -> Iterator[tuple[str, Translator]]:
     """Yield what else could translate with the same model, by the options that choose it."""
     if cores() > 1:
-        yield f"--workers {cores()}", Translator.load(bundle.folder, workers=cores())
+        yield f"workers={cores()} (as `translate` does)", Translator.load(bundle.folder, workers=cores())
     ways: list[tuple[EngineName, Quantization]] = [("torch", "bfloat16"), ("torch", "int8")]
     if find_spec("ctranslate2"):
         ways += [("ctranslate2", "float32"), ("ctranslate2", "int8")]
