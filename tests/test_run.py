@@ -3,7 +3,6 @@
 import gzip
 import json
 import math
-import random
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import glassformer as gf
+import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import CheckpointError, ConfigError, DataError
 from glassformer.evaluation.metrics import bleu, exact_match
@@ -23,7 +23,6 @@ from glassformer.training.checkpoint import Checkpoints, average_weights
 from glassformer.training.loop import StepReport
 from glassformer.translator import Translator
 
-WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 CONFIG = """
 [data]
 source = "train.tsv"
@@ -56,7 +55,7 @@ WHEN = ("seconds", "seconds_left", "tokens_per_second", "waited", "path")
 def corpus(tmp_path):
     """Write a corpus and a configuration; return their folder."""
     pairs = made_up(200)
-    (tmp_path / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    (tmp_path / "train.tsv").write_text(word_by_word.tsv(pairs))
     (tmp_path / "small.toml").write_text(CONFIG)
     return tmp_path
 
@@ -72,9 +71,7 @@ def make_configuration(corpus):
 
 
 def made_up(count, seed=1):
-    chance = random.Random(seed)
-    sources = [" ".join(chance.choices(list(WORDS), k=chance.randint(1, 7))) for _ in range(count)]
-    return [(source, " ".join(WORDS[word] for word in source.split())) for source in sources]
+    return word_by_word.pairs(count, seed, 1, 7)
 
 
 def metrics(folder):
@@ -166,7 +163,7 @@ def test_what_is_left_out_is_counted(make_configuration, corpus):
 
 def test_pairs_that_are_held_out_are_not_trained_on(make_configuration, corpus):
     pairs = [(f"the cat {number}", f"le chat {number}") for number in range(200)]
-    (corpus / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    (corpus / "train.tsv").write_text(word_by_word.tsv(pairs))
     bundle_words = []
     for seed in (1, 1, 2):
         prepared = next(training_run(make_configuration(f"run{len(bundle_words)}", f"run.seed={seed}")))
@@ -185,7 +182,7 @@ def test_never_more_than_a_tenth_is_held_out(make_configuration, corpus):
 
 def test_of_a_source_with_several_targets_all_are_held_out_or_none(make_configuration, corpus):
     pairs = [(f"word {number // 3}", f"mot {number}") for number in range(300)]
-    (corpus / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    (corpus / "train.tsv").write_text(word_by_word.tsv(pairs))
     prepared = prepare(make_configuration("run", "data.valid_lines=20"))
     sources = {source for source, _ in prepared.valid_pairs}
     assert len(prepared.valid_pairs) == 3 * len(sources) == 18

@@ -1,7 +1,6 @@
 """A small trained run, and the command line called in this process."""
 
 import io
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,24 +8,17 @@ from pathlib import Path
 
 import pytest
 
+import word_by_word
 from glassformer.cli import main
 
-CONFIG = """
+CONFIG = f"""
 [data]
 source = "train.tsv"
 valid_lines = 13
 [cleaning]
 duplicates = "keep"
 max_ratio = 0
-[tokenizer]
-kind = "words"
-joint = false
-[model]
-preset = "tiny"
-d_model = 32
-heads = 4
-d_ff = 48
-[training]
+{word_by_word.MODEL}[training]
 steps = 60
 batch_tokens = 500
 learning_rate = 5e-3
@@ -36,8 +28,6 @@ checkpoint_every = 20
 [decoding]
 beam_size = 3
 """
-
-WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 
 
 @dataclass(frozen=True)
@@ -66,12 +56,7 @@ def glassformer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 def write_corpus(folder: Path, pairs: int = 200) -> None:
     """Write a corpus in which each word has one translation."""
-    chosen = random.Random(7)
-    lines = []
-    for _ in range(pairs):
-        words = chosen.choices(list(WORDS), k=chosen.randint(2, 6))
-        lines.append(" ".join(words) + "\t" + " ".join(WORDS[word] for word in words) + "\n")
-    (folder / "train.tsv").write_text("".join(lines), encoding="utf-8")
+    (folder / "train.tsv").write_text(word_by_word.tsv(word_by_word.pairs(pairs, 7)), encoding="utf-8")
     (folder / "small.toml").write_text(CONFIG, encoding="utf-8")
 
 

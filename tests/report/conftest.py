@@ -1,6 +1,5 @@
 """Runs to report of: one that was trained, and the parts of others."""
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,20 +7,13 @@ from typing import Any
 import pytest
 
 import glassformer as gf
+import word_by_word
 
-CONFIG = """
+CONFIG = f"""
 [data]
 source = "train.tsv"
 valid_lines = 13
-[tokenizer]
-kind = "words"
-joint = false
-[model]
-preset = "tiny"
-d_model = 32
-heads = 4
-d_ff = 48
-[training]
+{word_by_word.MODEL}[training]
 steps = 60
 batch_tokens = 300
 learning_rate = 5e-3
@@ -32,18 +24,15 @@ log_every = 2
 metric = "bleu"
 """
 
-WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "<script>": "</script>", "a": "un", "big": "grand"}
+WORDS = {word: french for word, french in word_by_word.WORDS.items() if word != "and"} | {"<script>": "</script>"}
 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run that was trained on 200 pairs, two of which have a blank side."""
-    folder, chosen = tmp_path_factory.mktemp("report"), random.Random(7)
-    lines = ["\tle chat\n", "the cat\t \n"]
-    for _ in range(200):
-        words = chosen.choices(list(WORDS), k=chosen.randint(2, 7))
-        lines.append(f"{' '.join(words)}\t{' '.join(WORDS[word] for word in words)}\n")
-    (folder / "train.tsv").write_text("".join(lines), encoding="utf-8")
+    folder = tmp_path_factory.mktemp("report")
+    lines = [("", "le chat"), ("the cat", " "), *word_by_word.pairs(200, 7, 2, 7, WORDS)]
+    (folder / "train.tsv").write_text(word_by_word.tsv(lines), encoding="utf-8")
     (folder / "small.toml").write_text(CONFIG, encoding="utf-8")
     gf.train(folder / "small.toml", data=folder, overrides=[f"run.directory={folder / 'run'}"])
     return folder / "run"

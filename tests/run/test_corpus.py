@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import random
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import word_by_word
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, DataError
 from glassformer.recipes.toml import load
 from glassformer.run import corpus as module
@@ -21,7 +21,6 @@ from glassformer.text.batching import Examples
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import load_tokenizers, save_tokenizers, train_tokenizers
 
-WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 CONFIG = """
 [data]
 source = "train.tsv"
@@ -46,9 +45,7 @@ PARTS = ("source", "target", "ends")
 
 def made_up(count: int, seed: int = 1) -> list[tuple[str, str]]:
     """Return pairs with different sources, but for a few that come again with another target."""
-    chance = random.Random(seed)
-    sources = [" ".join(chance.choices(list(WORDS), k=chance.randint(3, 11))) for _ in range(count)]
-    pairs = [(source, " ".join(WORDS[word] for word in source.split())) for source in sources]
+    pairs = word_by_word.pairs(count, seed, 3, 11)
     return [*pairs, *((source, f"{target} !") for source, target in pairs[::17])]
 
 
@@ -56,7 +53,7 @@ def made_up(count: int, seed: int = 1) -> list[tuple[str, str]]:
 def folder(tmp_path: Path) -> Path:
     """Return a folder with a corpus in one file and in two, and configurations of both."""
     pairs = made_up(200)
-    (tmp_path / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    (tmp_path / "train.tsv").write_text(word_by_word.tsv(pairs))
     write_sides(tmp_path, "train", pairs)
     write_sides(tmp_path, "valid", made_up(11, seed=2))
     (tmp_path / "small.toml").write_text(CONFIG)
@@ -367,7 +364,7 @@ def test_without_a_folder_it_says_so(folder: Path) -> None:
 def test_tokenizers_learn_from_some_of_many_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TOKENIZER_PAIRS", 3)
     first, again = (prepare(settings_of(folder, run=run)) for run in ("one", "other"))
-    assert 4 < len(first.source_tokenizer) <= 4 + len(WORDS)
+    assert 4 < len(first.source_tokenizer) <= 4 + len(word_by_word.WORDS)
     assert contents(first.folder / "tokenizer") == contents(again.folder / "tokenizer")
 
 

@@ -1,7 +1,6 @@
 """A distilled corpus has a record for each line, is made once, and teaches with the teacher's words."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 import glassformer as gf
+import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
 from glassformer.recipes.toml import load
@@ -20,8 +20,7 @@ from glassformer.run.corpus import prepare, read_texts, read_valid_pairs
 from glassformer.run.distillation import DISTILLATION, Search, distil, prepare_student
 from glassformer.run.reports import ProgressReport
 
-WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
-CONFIG = """
+CONFIG = f"""
 [data]
 source = "train.en"
 target = "train.fr"
@@ -31,15 +30,7 @@ valid_lines = 13
 [cleaning]
 duplicates = "keep"
 max_ratio = 0
-[tokenizer]
-kind = "words"
-joint = false
-[model]
-preset = "tiny"
-d_model = 32
-heads = 4
-d_ff = 48
-[training]
+{word_by_word.MODEL}[training]
 steps = 80
 batch_tokens = 500
 learning_rate = 5e-3
@@ -55,18 +46,12 @@ def write_sides(folder: Path, name: str, pairs) -> None:
         (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
 
 
-def made_up(count: int, seed: int) -> list[tuple[str, str]]:
-    chance = random.Random(seed)
-    sources = [" ".join(chance.choices(list(WORDS), k=chance.randint(2, 6))) for _ in range(count)]
-    return [(source, " ".join(WORDS[word] for word in source.split())) for source in sources]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Return a folder with a corpus, its configuration, and a run that was trained on it."""
     folder = tmp_path_factory.mktemp("teacher")
-    write_sides(folder, "train", made_up(200, 1))
-    write_sides(folder, "test", made_up(11, 2))
+    write_sides(folder, "train", word_by_word.pairs(200, 1))
+    write_sides(folder, "test", word_by_word.pairs(11, 2))
     (folder / "small.toml").write_text(CONFIG)
     gf.train(folder / "small.toml", data=folder, overrides=[f"run.directory={folder / 'run'}"])
     return folder
@@ -269,7 +254,7 @@ def test_the_students_tokenizer_is_the_teachers_unless_it_is_to_be_new(folder, t
 
 @pytest.mark.slow
 def test_a_distillation_that_is_killed_goes_on_where_it_was(folder, tmp_path):
-    write_sides(tmp_path, "many", made_up(6000, 3))
+    write_sides(tmp_path, "many", word_by_word.pairs(6000, 3))
     command = [sys.executable, "-m", "glassformer", "distil", str(folder / "run"), "--output", str(tmp_path / "d")]
     command += ["--source", str(tmp_path / "many.en")]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:

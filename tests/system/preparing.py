@@ -6,51 +6,30 @@ A request is a line of JSON on its standard input; see `obey`. Started as `pytho
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from system.zygote import Ended, answer, at_touch, full
+from system.zygote import Ended, Forking, answer, at_touch, full
 
 SHARD, PART = 40, 10
 
 
-class Preparing:
-    """The process that forks, seen from a test."""
+class Preparing(Forking):
+    """The process that forks preparations."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "system.preparing"],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        self._read()
+        super().__init__(folder, [sys.executable, "-m", "system.preparing"])
 
     def run(self, prepared: Path, **options: Any) -> tuple[Ended, int]:
         """Prepare small.toml in a folder; return how that ended, and how many pairs were cut into tokens."""
         said = self.folder / "said.txt"
         said.write_text("")
-        request = {"prepared": str(prepared), "said": str(said), **options}
-        self.process.stdin.write(f"{json.dumps(request)}\n")
-        self.process.stdin.flush()
+        self._ask(prepared=str(prepared), said=str(said), **options)
         status = self._read()["status"]
         lines = said.read_text().splitlines()
         pairs = max((int(line.removeprefix("pairs ")) for line in lines if line.startswith("pairs ")), default=0)
         return Ended(status, "\n".join(line for line in lines if not line.startswith("pairs "))), pairs
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
-
-    def _read(self) -> dict[str, int]:
-        return json.loads(self.process.stdout.readline())
 
 
 def main() -> None:

@@ -31,23 +31,40 @@ class Ended:
     said: str
 
 
-class Zygote:
-    """The process that forks, seen from a test."""
+class Forking:
+    """A process that is asked by lines of JSON, and forks for each: seen from a test."""
 
-    def __init__(self, folder: Path, prefix: Iterable[str] = ()) -> None:
-        self.folder, self._said = folder, folder / f"said-{next(_NUMBERS)}.txt"
-        command = [*prefix, sys.executable, str(Path(__file__).resolve())]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    def __init__(self, folder: Path, command: Iterable[str]) -> None:
+        self.folder = folder
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
         self.process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            list(command), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
         self.pid = self._read()["pid"]
 
-    def start(self, *settings: str, **options: Any) -> int:
-        """Train small.toml with these settings, and return the process's number; call `ended` before the next one."""
-        request = {"said": str(self._said), "settings": settings, **options}
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def _ask(self, **request: Any) -> None:
         self.process.stdin.write(f"{json.dumps(request)}\n")
         self.process.stdin.flush()
+
+    def _read(self) -> dict[str, int]:
+        return json.loads(self.process.stdout.readline())
+
+
+class Zygote(Forking):
+    """The process that forks trainings."""
+
+    def __init__(self, folder: Path, prefix: Iterable[str] = ()) -> None:
+        super().__init__(folder, [*prefix, sys.executable, str(Path(__file__).resolve())])
+        self._said = folder / f"said-{next(_NUMBERS)}.txt"
+
+    def start(self, *settings: str, **options: Any) -> int:
+        """Train small.toml with these settings, and return the process's number; call `ended` before the next one."""
+        self._ask(said=str(self._said), settings=settings, **options)
         return self._read()["pid"]
 
     def ended(self) -> Ended:
@@ -73,14 +90,6 @@ class Zygote:
         """Send a signal to a training, if it has not ended."""
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
-
-    def _read(self) -> dict[str, int]:
-        return json.loads(self.process.stdout.readline())
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import word_by_word
 from glassformer.errors import DataError
 from glassformer.text.cleaning import CleaningConfig
 from glassformer.text.corpus import Corpus, kept_pairs
@@ -16,7 +17,6 @@ from reference import doctor as reference
 
 SKIP = CleaningConfig(on_invalid="skip")
 
-WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 
 # Pieces of lines that confuse readers: what is no UTF-8, what looks like a line end, what cannot be seen.
 PIECES = [
@@ -282,9 +282,7 @@ def test_unequal_files_are_an_error_that_says_where_they_part(tmp_path: Path):
 @pytest.mark.parametrize("kind", ["sentences", "numbers"])
 def test_a_shift_is_a_warning_that_says_from_where_to_where(tmp_path: Path, kind: str):
     if kind == "sentences":
-        chosen = random.Random(3)
-        drawn = [chosen.choices(list(WORDS), k=chosen.randint(2, 12)) for _ in range(3000)]
-        corpus = [(" ".join(words), " ".join(WORDS[word] for word in words)) for words in drawn]
+        corpus = word_by_word.pairs(3000, 3, 2, 12)
     else:
         corpus = [(f"sentence number {number} of a book", f"Satz {number}") for number in range(3000)]
     source, target = ([pair[side] for pair in corpus] for side in (0, 1))

@@ -1,0 +1,32 @@
+"""A language whose sentences are translated word by word: what a small model learns in seconds."""
+
+import random
+from collections.abc import Mapping
+
+WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
+"""Each word and its translation."""
+MODEL = """
+[tokenizer]
+kind = "words"
+joint = false
+[model]
+preset = "tiny"
+d_model = 32
+heads = 4
+d_ff = 48
+"""
+"""The part of a configuration that says what learns it."""
+
+
+def pairs(
+    count: int, seed: int, shortest: int = 2, longest: int = 6, words: Mapping[str, str] = WORDS
+) -> list[tuple[str, str]]:
+    """Return so many sentences of random words, `shortest` to `longest` of them, with their translations."""
+    chance = random.Random(seed)
+    drawn = [chance.choices(list(words), k=chance.randint(shortest, longest)) for _ in range(count)]
+    return [(" ".join(sentence), " ".join(words[word] for word in sentence)) for sentence in drawn]
+
+
+def tsv(pairs: list[tuple[str, str]]) -> str:
+    """Return the pairs as the text of a TSV file."""
+    return "".join(f"{source}\t{target}\n" for source, target in pairs)
