@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import asdict, replace
 
 import psutil
@@ -14,8 +16,9 @@ import glassformer as gf
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, load
 from glassformer.training import estimate as module
+from glassformer.training import measure
 from glassformer.training.estimate import count_parameters, estimate, forward_flops
-from glassformer.training.measure import Measurement, matrix_speed
+from glassformer.training.measure import Job, Measurement, matrix_speed
 from glassformer.training.sample import read_sample
 
 COPY = ["model.d_model=32", "model.heads=4", "model.d_ff=48", "training.batch_tokens=500", "training.steps=7"]
@@ -206,6 +209,31 @@ def test_a_model_that_cannot_fit_is_refused_before_anything_is_tried(monkeypatch
     monkeypatch.setattr(module, "count_parameters", lambda config: 10**13)
     with pytest.raises(gf.ConfigError, match=r"need 160000\.0 GB in training"):
         estimate(load("copy", COPY), seconds=0.1)
+
+
+def test_a_training_that_the_system_ends_is_an_error_that_says_what_may_help():
+    before, sample = set(psutil.Process().children()), read_sample(load("copy", COPY))
+    job = Job(
+        model=gf.ModelConfig.preset("tiny", vocab_size=40),
+        training=sample.configuration.training,
+        examples=sample.examples,
+        longest=sample.longest,
+        seconds=3600.0,
+        threads=1,
+        validate=False,
+    )
+
+    def kill() -> None:
+        while not (others := set(psutil.Process().children()) - before):
+            time.sleep(0.01)
+        for other in others:
+            other.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(gf.ConfigError, match=r"500 tokens ended after some steps \(it was killed\).*lower training\.b"):
+        measure.measured(job)
+    killer.join()
 
 
 def test_the_speed_of_this_machine_is_a_number_of_operations():

@@ -1,11 +1,7 @@
 """What a training will take on this machine: measured in a training of some seconds, and worked out from there."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import psutil
@@ -26,12 +22,11 @@ from glassformer.training.measure import (
     Job,
     Measurement,
     matrix_speed,
-    read_measurement,
-    write_job,
+    measured,
 )
 from glassformer.training.sample import Sample, read_sample
 
-__all__ = ["Estimate", "check_memory", "count_parameters", "estimate", "forward_flops", "measured", "training_flops"]
+__all__ = ["Estimate", "check_memory", "count_parameters", "estimate", "forward_flops", "training_flops"]
 
 REPORTED = 50
 """Sentences that the report has translated together."""
@@ -197,26 +192,6 @@ def _sizes(config: ModelConfig, training: TrainingConfig, sample: Sample, second
     largest = int(min(training.batch_tokens, max(affordable, 4 * length), 0.5 * available / kept))
     sizes = sorted({max(int(largest * share), length) for share in _SIZES})
     return sizes if len(sizes) > 1 else [sizes[0], 2 * sizes[0]]
-
-
-def measured(job: Job) -> Measurement:
-    """Return what a training of some seconds, in a process of its own, takes.
-
-    Raises:
-        ConfigError: it ended before its time.
-    """
-    with TemporaryDirectory(prefix="glassformer-estimate-") as name:
-        folder = Path(name)
-        write_job(job, folder)
-        command = [sys.executable, "-m", "glassformer.training.measure", name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = (done.stderr.strip().splitlines() or [f"signal {-done.returncode}"])[-1]
-            raise ConfigError(
-                f"a training with batches of {job.training.batch_tokens:,} tokens ended after some steps ({said}): is "
-                "there enough memory? Choose a smaller model, or lower training.batch_tokens or data.max_length"
-            )
-        return read_measurement(folder)
 
 
 def _concluded(

@@ -1,20 +1,15 @@
-"""A training of some seconds in a process of its own, so that its memory is its own: what `estimate` starts.
+"""A training of some seconds in a process of its own, so that its memory is its own: what `estimate` starts."""
 
-python -m glassformer.training.measure FOLDER    FOLDER/job.json, examples.npz → FOLDER/measurement.json
-"""
-
-import json
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import psutil
 import torch
 from torch import Tensor
@@ -22,29 +17,21 @@ from torch.nn import functional as F
 
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
+from glassformer.errors import ConfigError, DataError
 from glassformer.model.config import ModelConfig
 from glassformer.model.linear import linear
 from glassformer.model.machine import keep_memory, using_threads
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, plan_batches
+from glassformer.text.workers import Worker
 from glassformer.training.gradients import processes
 from glassformer.training.loop import Report, StepReport, steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.work import profiled, shares
 
-__all__ = [
-    "DECODED_POSITIONS",
-    "FEWEST",
-    "WARM_UP",
-    "Job",
-    "Measurement",
-    "matrix_speed",
-    "measure",
-    "read_measurement",
-    "write_job",
-]
+__all__ = ["DECODED_POSITIONS", "FEWEST", "WARM_UP", "Job", "Measurement", "matrix_speed", "measured"]
 
 PROFILED = 4
 """Updates of which it is measured where their time goes."""
@@ -53,8 +40,6 @@ FEWEST, WARM_UP = 2, 2
 MATRIX_SECONDS = 0.5
 DECODED_POSITIONS = 6000
 """Source positions that are decoded side by side, as `Translator` does."""
-
-_JOB, _EXAMPLES, _MEASUREMENT = "job.json", "examples.npz", "measurement.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +118,27 @@ def _shortest(work: Callable[[], object], seconds: float) -> float:
     return min(times)
 
 
-def measure(job: Job) -> Measurement:
-    """Train for some seconds and return what that took; it should be all that the process has done so far."""
+def measured(job: Job) -> Measurement:
+    """Return what a training of some seconds, in a process of its own, takes.
+
+    Raises:
+        ConfigError: it ended before its time.
+    """
+    with Worker(_measure, "trains for some seconds") as worker:
+        try:
+            return worker.ask(job)
+        except (DataError, MemoryError, RuntimeError) as error:
+            said = "it was killed" if isinstance(error, DataError) else error
+            raise ConfigError(
+                f"a training with batches of {job.training.batch_tokens:,} tokens ended after some steps ({said}): is "
+                "there enough memory? Choose a smaller model, or lower training.batch_tokens or data.max_length"
+            ) from error
+
+
+def _measure(job: Job) -> Measurement:
+    """Train for some seconds and return what that took; it is all that the process has done so far."""
+    torch.set_num_threads(job.threads)
+    torch.manual_seed(1)
     keep_memory()
     base = psutil.Process().memory_info().rss
     threads = max(torch.get_num_threads(), processes(job.training))
@@ -243,48 +247,3 @@ def _peak_memory() -> int:
     import resource  # which Windows has not
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def write_job(job: Job, folder: Path) -> None:
-    """Write a job into a folder, for a process to find it there."""
-    values = {field.name: getattr(job, field.name) for field in fields(job)}
-    examples = {name: values.pop(name) for name in ("examples", "longest")}
-    values |= {"model": job.model.to_dict(), "training": asdict(job.training)}
-    (folder / _JOB).write_text(json.dumps(values), encoding="utf-8")
-    arrays: dict[str, Any] = {
-        f"{name}_{side}_{part}": array
-        for name, some in examples.items()
-        for side, sentences in (("source", some.source), ("target", some.target))
-        for part, array in (("ids", np.concatenate(sentences)), ("ends", np.cumsum([len(ids) for ids in sentences])))
-    }
-    np.savez(folder / _EXAMPLES, **arrays)
-
-
-def read_measurement(folder: Path) -> Measurement:
-    """Return what the process has measured."""
-    return Measurement(**json.loads((folder / _MEASUREMENT).read_text(encoding="utf-8")))
-
-
-def _read_job(folder: Path) -> Job:
-    values: dict[str, Any] = json.loads((folder / _JOB).read_text(encoding="utf-8"))
-    with np.load(folder / _EXAMPLES) as arrays:
-        for name in ("examples", "longest"):
-            sides = {
-                side: np.split(arrays[f"{name}_{side}_ids"], arrays[f"{name}_{side}_ends"][:-1])
-                for side in ("source", "target")
-            }
-            values[name] = Examples(**sides)
-    values["model"] = ModelConfig(**values["model"])
-    values["training"] = TrainingConfig(**values["training"])
-    return Job(**values)
-
-
-def _main(folder: Path) -> None:
-    job = _read_job(folder)
-    torch.set_num_threads(job.threads)
-    torch.manual_seed(1)
-    (folder / _MEASUREMENT).write_text(json.dumps(asdict(measure(job))), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _main(Path(sys.argv[1]))

@@ -12,9 +12,9 @@ from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration, TrainingConfig
 from glassformer.recipes.toml import model_config
 from glassformer.text.workers import cores
-from glassformer.training.estimate import BUSY, check_memory, count_parameters, measured, training_flops
+from glassformer.training.estimate import BUSY, check_memory, count_parameters, training_flops
 from glassformer.training.gradients import processes
-from glassformer.training.measure import Job, Measurement
+from glassformer.training.measure import Job, Measurement, measured
 from glassformer.training.sample import Sample, read_sample
 from glassformer.training.work import WAITING, Work, table
 
