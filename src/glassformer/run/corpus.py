@@ -98,8 +98,8 @@ class Prepared:
 class CorpusTexts:
     """A job's corpus as text, checked and split as its training sees it."""
 
-    train: Iterable[Texts]
-    """The training pairs in blocks of source and target lines, read from the files as they are needed."""
+    train: Iterator[tuple[str, str]]
+    """The training pairs, read from the files as they are needed."""
     pairs: int
     """How many training pairs there are."""
     valid: list[tuple[str, str]]
@@ -187,7 +187,7 @@ class _Preparation:
     def corpus_texts(self) -> CorpusTexts:
         self._need_texts()
         return CorpusTexts(
-            train=self._training_texts(),
+            train=_flat(self._training_texts()),
             pairs=self.manifest.pairs,
             valid=_read_pairs(self.folder / _VALID),
             test=self._test_pairs(),

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +186,7 @@ class _Distillation:
         self._keep_settings(corpus)
         if corpus is None:
             texts = self._own_texts(data)
-            lines, pairs = texts.pairs, _flat(texts)
+            lines, pairs = texts.pairs, texts.train
             held_out = {"valid": texts.valid, "test": texts.test}
         else:
             lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
@@ -320,10 +320,6 @@ def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:
         sides = (text.decode(errors="surrogateescape").split("\n")[:-1] for text in (block.source, block.target))
         for source, target in zip(*sides, strict=True):
             yield source, target if references else ""
-
-
-def _flat(texts: CorpusTexts) -> Iterator[Pair]:
-    return chain.from_iterable(zip(source, target, strict=True) for source, target in texts.train)
 
 
 def _outputs(translation: Translation) -> list[str]:
