@@ -1,8 +1,9 @@
 """How fast a corpus is cut into tokens, beside sentencepiece alone: run it as `python -m benchmarks.prepare`.
 
-"sentencepiece" encodes the lines of each side, given as one list, or as many lists of 2 048, which suits it better;
-"prepare" reads the files, leaves out what is not kept, normalises, encodes, and writes shards to the disk. They take
-turns. On one core the time is the processor's, so that other programs count little; on all cores it is the clock's.
+"sentencepiece" encodes the lines of each side, given as one list, or in parts of 2 048, which suits it better;
+"encode_all" is our tokenizer on the same parts, "encode" that with the ids packed into arrays; "prepare" reads the
+files, leaves out what is not kept, normalises, encodes, and writes shards to the disk. They take turns. On one core the
+time is the processor's, so that other programs count little; on all cores it is the clock's.
 
 --pairs N shows instead what a large corpus takes: N generated pairs are prepared, then a model is trained for 100
 steps, and the resident memory of all processes together is looked at ten times a second.
@@ -17,8 +18,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import psutil
 
@@ -26,6 +30,7 @@ from benchmarks.doctor import generate
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
 from glassformer.run.corpus import Prepared, prepare
+from glassformer.text.encoding import PART, encode
 from glassformer.text.subwords import SentencePieceTokenizer
 
 ROUNDS = 5
@@ -62,26 +67,29 @@ def without_shards(prepared: Prepared) -> None:
 
 
 def compare(folder: Path, kind: str, workers: int) -> None:
-    """Print pairs per second of all three, with this kind of subwords, on one core or on all (0)."""
+    """Print pairs per second of each way, with this kind of subwords, on one core or on all (0)."""
     settings = configuration(folder, f"cleaning.workers={workers}", kind=kind)
     prepared = prepare(settings)
-    tokenizer = prepared.source_tokenizer
+    tokenizer, longest = prepared.source_tokenizer, settings.data.max_length
     assert isinstance(tokenizer, SentencePieceTokenizer)
-    processor = tokenizer._processor
     sides = [(folder / name).read_text(encoding="utf-8").split("\n")[:-1] for name in ("source", "target")]
     clock = time.process_time if workers else time.perf_counter
-    pairs, cores = len(sides[0]), "one core" if workers else f"{os.cpu_count()} cores"
+    pairs, threads = len(sides[0]), workers or os.cpu_count()
+    parts = [(sides[0][first : first + PART], sides[1][first : first + PART]) for first in range(0, pairs, PART)]
 
-    def encode(size: int) -> None:
-        for side in sides:
-            for begin in range(0, pairs, size):
-                processor.encode(side[begin : begin + size], num_threads=workers or os.cpu_count())
+    def each(work: Callable[[Any], object], *some: object) -> None:
+        for lines in some:
+            work(lines)
 
+    sentencepiece = partial(tokenizer._processor.encode, num_threads=threads)
     ways: dict[str, Callable[[], object]] = {
-        "one list": lambda: encode(pairs),
-        "lists of 2 048": lambda: encode(2048),
-        "prepare": lambda: prepare(settings),
+        "sentencepiece, one list": partial(each, sentencepiece, *sides),
+        "sentencepiece, parts": partial(each, sentencepiece, *chain.from_iterable(parts)),
     }
+    if workers:
+        ways["encode_all"] = partial(each, tokenizer.encode_all, *chain.from_iterable(parts))
+        ways["encode"] = partial(each, lambda part: encode(part, tokenizer, tokenizer, longest), *parts)
+    ways["prepare"] = partial(prepare, settings)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         without_shards(prepared)
@@ -89,9 +97,11 @@ def compare(folder: Path, kind: str, workers: int) -> None:
             began = clock()
             way()
             times[name].append(clock() - began)
-    ours = median(times["prepare"])
-    shown = (f"{name} {pairs / median(some):,.0f} ({100 * median(some) / ours:.0f} %)" for name, some in times.items())
-    print(f"{kind}, {cores}, pairs/s (prepare in % of it): {', '.join(shown)}", flush=True)
+    first = median(times["sentencepiece, one list"])
+    print(f"{kind}, {'one core' if workers else f'{os.cpu_count()} cores'}", flush=True)
+    for name, some in times.items():
+        took = median(some)
+        print(f"  {name:25}{pairs / took:>12,.0f} pairs/s {100 * first / took:>6.0f} %", flush=True)
 
 
 class Memory(threading.Thread):
