@@ -78,8 +78,8 @@ def compare(folder: Path, kind: str, workers: int) -> None:
     parts = [(sides[0][first : first + PART], sides[1][first : first + PART]) for first in range(0, pairs, PART)]
 
     def each(work: Callable[[Any], object], *some: object) -> None:
-        for lines in some:
-            work(lines)
+        for one in some:
+            work(one)
 
     sentencepiece = partial(tokenizer._processor.encode, num_threads=threads)
     ways: dict[str, Callable[[], object]] = {

@@ -1,6 +1,5 @@
 """Small runs of every kind that have learned a little: word by word, and the length of the output."""
 
-import random
 from pathlib import Path
 
 import torch
@@ -12,6 +11,7 @@ from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.batching import Examples
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training import steps
+from word_by_word import pairs
 
 WORDS = {
     "the": "le",
@@ -43,8 +43,7 @@ KINDS = {
 
 def some(count: int, seed: int = 1) -> list[str]:
     """Return so many texts of different lengths."""
-    chance = random.Random(seed)
-    return [" ".join(chance.choices(list(WORDS), k=chance.randint(1, 13))) for _ in range(count)]
+    return [source for source, _ in pairs(count, seed, 1, 13, WORDS)]
 
 
 def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model: object) -> Bundle:
@@ -56,8 +55,8 @@ def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model
         "decoding": {"beam_size": 3, "length_penalty": 0.8},
     }
     configuration = from_dict(values)
-    pairs = [(text, " ".join(WORDS[word] for word in text.split())) for text in some(500, seed=2)]
-    source, target = train_tokenizers(*map(list, zip(*pairs, strict=True)), configuration.tokenizer)
+    corpus = pairs(500, 2, 1, 13, WORDS)
+    source, target = train_tokenizers(*map(list, zip(*corpus, strict=True)), configuration.tokenizer)
     bundle = Bundle(
         folder=folder,
         configuration=configuration,
@@ -65,7 +64,7 @@ def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model
         source_tokenizer=source,
         target_tokenizer=target,
     )
-    examples, _ = Examples.encode(pairs, source, target, max_length=configuration.data.max_length)
+    examples, _ = Examples.encode(corpus, source, target, max_length=configuration.data.max_length)
     training = TrainingConfig(steps=100, batch_tokens=300, learning_rate=0.01, warmup=20)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)

@@ -17,7 +17,6 @@ from reference import doctor as reference
 
 SKIP = CleaningConfig(on_invalid="skip")
 
-
 # Pieces of lines that confuse readers: what is no UTF-8, what looks like a line end, what cannot be seen.
 PIECES = [
     *(

@@ -55,7 +55,7 @@ SENTENCES = (
 WORDS = (
     Sizes(3_000, 8_000, {**_SMALLEST, "d_ff": 512, "dropout": 0.3}, 1_500, 400, _MUON),
     Sizes(50_000, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.3}, 3_000, 400, _MUON),
-    Sizes(math.inf, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.2}, 4_096, 400, _MUON),
+    Sizes(math.inf, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.1}, 4_096, 400, _MUON),
 )
 """For single words and their pronunciations, or their spellings in other letters."""
 

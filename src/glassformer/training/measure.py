@@ -127,7 +127,7 @@ def measured(job: Job) -> Measurement:
     with Worker(_measure, "trains for some seconds") as worker:
         try:
             return worker.ask(job)
-        except (DataError, MemoryError, RuntimeError) as error:
+        except (DataError, MemoryError, OSError, RuntimeError) as error:
             said = "it was killed" if isinstance(error, DataError) else error
             raise ConfigError(
                 f"a training with batches of {job.training.batch_tokens:,} tokens ended after some steps ({said}): is "
