@@ -29,6 +29,12 @@ from glassformer.text.workers import cores
 
 NAME = "decoding"
 RECIPE = "multi30k-de-en"
+REFERENCE = (
+    *("model.d_model=256", "model.heads=4", "model.d_ff=1024", "model.encoder_layers=3", "model.decoder_layers=3"),
+    *("model.norm=post", "model.positions=halves", "model.dropout=0.1"),
+    *("training.optimiser=adam", "training.learning_rate=1.5e-3", "training.batch_tokens=1500"),
+)
+"""The reference model, instead of the recipe's: positions and norm as every peer has them."""
 CELLS = {
     "64, greedy": {"batch_size": 64, "beam_size": 1},
     "1, greedy": {"batch_size": 1, "beam_size": 1},
@@ -42,11 +48,18 @@ RIVAL = Entry(peer="hugging_face")
 
 
 def entries() -> list[Entry]:
-    """Return ours in every precision with one process and several, Hugging Face's Marian, and CTranslate2 likewise."""
+    """Return ours in every precision with one process and several, Hugging Face's Marian, and CTranslate2 likewise.
+
+    CTranslate2 is there twice: called directly, and as the engine of ours.
+    """
     ours = [
         Entry(peer="ours", precision=precision, options={"workers": workers})
         for precision in ("fp32", "bf16", "int8")
         for workers in (1, cores())
+    ]
+    ours += [
+        Entry(peer="ours", precision=precision, options={"workers": cores(), "engine": "ctranslate2"})
+        for precision in ("fp32", "int8")
     ]
     shapes = ({"inter": 1, "intra": cores()}, {"inter": cores(), "intra": 1})
     return [
@@ -98,8 +111,8 @@ def _check(config: ModelConfig, run: Path) -> None:
 
 def train(run: Path, data: Path, minutes: float) -> None:
     """Train the model that all decode with."""
-    settings = [f"run.directory={run}", f"training.minutes={minutes}", "model.positions=halves"]
-    options = [word for setting in [*settings, "training.precision=bf16"] for word in ("--set", setting)]
+    settings = (*REFERENCE, f"run.directory={run}", f"training.minutes={minutes}")
+    options = [word for setting in settings for word in ("--set", setting)]
     subprocess.run([sys.executable, "-m", "glassformer", "train", RECIPE, "--data", str(data), *options], check=True)
 
 

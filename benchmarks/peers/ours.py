@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.peers.task import EXAMPLES, Batch, Task, read_sentences, read_task
-from glassformer.decoding.engine import Quantization
+from glassformer.decoding.engine import EngineName, Quantization
 from glassformer.model.config import ModelConfig
 from glassformer.model.machine import keep_memory
 from glassformer.model.transformer import Transformer
@@ -31,11 +31,11 @@ QUANTIZATIONS: dict[str, Quantization] = {"fp32": "float32", "bf16": "bfloat16",
 class Ours:
     """Trains the task's model from its sentences, or translates with the run that lies beside them."""
 
-    def __init__(self, folder: Path, precision: str, workers: int) -> None:
+    def __init__(self, folder: Path, precision: str, workers: int, engine: EngineName) -> None:
         self.folder, self.precision = folder, precision
         if (folder / RUN).exists():
             quantization = QUANTIZATIONS[precision]
-            self.translator = Translator.load(folder / RUN, quantization=quantization, workers=workers)
+            self.translator = Translator.load(folder / RUN, engine=engine, quantization=quantization, workers=workers)
             return
         keep_memory()  # as `glassformer.run.training` does first
         task = read_task(folder)
@@ -70,8 +70,8 @@ class Ours:
         return {"python": sys.version.split()[0], **{name: version(name) for name in ("torch", "glassformer")}}
 
 
-def make(folder: Path, precision: str, *, workers: int = 1) -> Ours:
-    return Ours(folder, precision, workers)
+def make(folder: Path, precision: str, *, workers: int = 1, engine: EngineName = "torch") -> Ours:
+    return Ours(folder, precision, workers, engine)
 
 
 def model_config(task: Task) -> ModelConfig:

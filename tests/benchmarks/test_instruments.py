@@ -13,7 +13,8 @@ from benchmarks.processes import Entry, take_turns
 from benchmarks import decoding, growth, precision, quality, results, startup
 from glassformer.bundle import Bundle, save_weights
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.toml import from_dict
+from glassformer.recipes import toml
+from glassformer.recipes.toml import from_dict, load
 from glassformer.text.tokenizer import train_tokenizers
 
 TEXTS = ["ein Hund läuft", "zwei Hunde laufen", "der Hund", "ein Hund läuft"]
@@ -65,17 +66,23 @@ def test_decoding_gives_all_the_weights_and_the_test_set_of_one_run(run, tmp_pat
     assert (work / RUN / "model.safetensors").exists()
 
 
+def test_the_model_that_is_trained_for_decoding_is_one_that_every_peer_has(tmp_path):
+    configuration = load(decoding.RECIPE, decoding.REFERENCE, data=tmp_path)
+    decoding._check(toml.model_config(configuration, 8000, 8000), tmp_path)
+
+
 @pytest.mark.slow
 def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_with(run, tmp_path, monkeypatch):
     work = tmp_path / "work"
     decoding.make_work(work, run, data_of(tmp_path))
     chosen = [Entry(peer="ours", precision=one, threads=1) for one in ("fp32", "bf16", "int8")]
+    chosen.append(Entry(peer="ours", threads=1, options={"workers": 1, "engine": "ctranslate2"}))
     found = decoding.measure(work, chosen, 2, dict.fromkeys(decoding.CELLS, 3))
     figures = {"command": "c", "day": "d", "machine": decoding.machine(), **found}
     for cell in found["cells"].values():
         assert cell["failed"] == {}
         assert cell["scores"]["ours, fp32"]["equal"] == 100
-        assert [len(answers) for answers in cell["answers"].values()] == [2, 2, 2]
+        assert [len(answers) for answers in cell["answers"].values()] == [2, 2, 2, 2]
     assert "| ours, int8 |" in decoding.markdown(figures)
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     assert decoding.plot(figures).read_bytes().startswith(b"\x89PNG")
