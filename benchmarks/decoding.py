@@ -29,9 +29,11 @@ from glassformer.text.workers import cores
 
 NAME = "decoding"
 RECIPE = "multi30k-de-en"
+SIZES = ("d_model", "heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
+"""What a task and our model call alike."""
 REFERENCE = (
-    *("model.d_model=256", "model.heads=4", "model.d_ff=1024", "model.encoder_layers=3", "model.decoder_layers=3"),
-    *("model.norm=post", "model.positions=halves", "model.dropout=0.1"),
+    *(f"model.{name}={getattr(Task(), name)}" for name in SIZES),
+    *("model.norm=post", "model.positions=halves"),
     *("training.optimiser=adam", "training.learning_rate=1.5e-3", "training.batch_tokens=1500"),
 )
 """The reference model, instead of the recipe's: positions and norm as every peer has them."""
@@ -83,15 +85,7 @@ def make_work(folder: Path, run: Path, data: Path) -> None:
     bundle = Bundle.load(run)
     config = bundle.model_config
     _check(config, run)
-    task = Task(
-        vocabulary=config.target_vocab_size,
-        d_model=config.d_model,
-        heads=config.heads,
-        d_ff=config.d_ff,
-        encoder_layers=config.encoder_layers,
-        decoder_layers=config.decoder_layers,
-        dropout=config.dropout,
-    )
+    task = Task(vocabulary=config.target_vocab_size, **{name: getattr(config, name) for name in SIZES})
     write_task(task, folder)
     write_weights({name: weight.numpy() for name, weight in read_weights(run / WEIGHTS).items()}, folder)
     bundle.source_tokenizer.save(folder / TOKENIZER)

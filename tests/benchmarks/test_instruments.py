@@ -14,7 +14,6 @@ from benchmarks import decoding, growth, precision, quality, results, startup
 from glassformer.bundle import Bundle, save_weights
 from glassformer.model.transformer import Transformer
 from glassformer.recipes import toml
-from glassformer.recipes.toml import from_dict, load
 from glassformer.text.tokenizer import train_tokenizers
 
 TEXTS = ["ein Hund läuft", "zwei Hunde laufen", "der Hund", "ein Hund läuft"]
@@ -27,7 +26,7 @@ def point(minutes, bleu):
 @pytest.fixture
 def run(tmp_path):
     """Return a folder with a random model of ours."""
-    settings = from_dict(
+    settings = toml.from_dict(
         {
             "data": {"source": "a.tsv"},
             "tokenizer": {"kind": "unigram", "vocab_size": 30},
@@ -67,7 +66,7 @@ def test_decoding_gives_all_the_weights_and_the_test_set_of_one_run(run, tmp_pat
 
 
 def test_the_model_that_is_trained_for_decoding_is_one_that_every_peer_has(tmp_path):
-    configuration = load(decoding.RECIPE, decoding.REFERENCE, data=tmp_path)
+    configuration = toml.load(decoding.RECIPE, decoding.REFERENCE, data=tmp_path)
     decoding._check(toml.model_config(configuration, 8000, 8000), tmp_path)
 
 
