@@ -1,6 +1,7 @@
 """The other commands: evaluate, score, average, trace, recipes, and the command line as a whole."""
 
 import json
+import os
 
 import pytest
 import typer.main
@@ -149,3 +150,18 @@ def test_every_command_has_few_options_with_help():
         assert len(options) <= 15, name
         assert command.help, name
         assert all(option.help for option in options), name
+
+
+@pytest.mark.parametrize(
+    ("given", "spins"),
+    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    ids=["nothing", "how often", "the policy"],
+)
+def test_threads_that_wait_sleep_soon_unless_the_user_says_otherwise(glassformer, monkeypatch, given, spins):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")  # so that what the command sets is taken back
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    glassformer("recipes")
+    assert os.environ.get("GOMP_SPINCOUNT") == spins

@@ -32,7 +32,7 @@ def test_what_the_user_has_set_stays(monkeypatch):
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     keep_memory()
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
-    assert os.environ["LRU_CACHE_CAPACITY"] == "64"
+    assert os.environ["LRU_CACHE_CAPACITY"] == "16"
 
 
 TRAINING = """

@@ -124,6 +124,17 @@ def test_a_step_report_says_what_happened(make_model, make_examples):
     assert reports[-1].seconds_left == 0
 
 
+def test_what_is_left_is_told_from_the_last_updates(make_model, make_examples, monkeypatch):
+    """An hour that the machine was busy with something else, at the start, is soon forgotten."""
+    monkeypatch.setattr("glassformer.training.loop.RECENT", 3)
+    reports = steps(make_model(), make_examples(), TrainingConfig(**QUICK, steps=40))
+    clock = iter([0.0, *(3600.0 + second / 10 for second in range(10**6))])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    told = [report.seconds_left for report in reports if isinstance(report, StepReport)]
+    assert told[0] > 3600
+    assert max(told[5:]) < 60
+
+
 def test_nothing_happens_before_it_is_asked_for(make_model, make_examples):
     model = make_model()
     before = weights_of(model)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-__all__ = ["Linear", "linear"]
+__all__ = ["Linear", "linear", "transposed_product"]
 
 SMALL = 2**20
 """With fewer multiplications, as in decoding a single sentence, what a call of oneDNN costs is more than it gains."""
@@ -41,6 +41,16 @@ def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor 
         return _product(x, weight, bias)
     result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch has none for apply
     return result
+
+
+def transposed_product(a: Float[Tensor, "N O"], b: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
+    """Return aᵀ b, which is the gradient of a weight.
+
+    oneDNN copies what stands first, which is dear where it is transposed and wide: so the narrower stands there.
+    """
+    if not _onednn_is_faster(a, b.t()):
+        return a.t() @ b
+    return _product(a.t(), b.t()) if a.shape[1] <= b.shape[1] else _product(b.t(), a.t()).t()
 
 
 def _onednn_is_faster(x: Tensor, weight: Tensor) -> bool:
@@ -75,6 +85,6 @@ class _Linear(torch.autograd.Function):
         rows = grad.flatten(0, -2)  # (N, O)
         return (
             _product(grad, weight.t()) if wanted[0] else None,
-            _product(rows.t(), x.flatten(0, -2).t()) if wanted[1] else None,
+            transposed_product(rows, x.flatten(0, -2)) if wanted[1] else None,
             rows.sum(0) if wanted[2] else None,
         )

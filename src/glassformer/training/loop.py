@@ -5,6 +5,7 @@ Axes: B batch · S source positions · T target positions.
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ __all__ = [
     "validation_loss",
 ]
 
+
+RECENT = 200
+"""Updates whose speed says how long a training will still take."""
 
 Ending = Literal["steps", "minutes", "patience", "stopped"]
 """Why a training ends."""
@@ -160,6 +164,7 @@ def steps(
             average=average,
             gradients=add_gradients,
             started=time.perf_counter() - state.seconds,
+            recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),
         )
         updates = _updates(examples, config, seed, state, resample)
         try:
@@ -243,6 +248,8 @@ class _Job:
     gradients: Gradients
     started: float
     """The moment at which it would have begun had it never been stopped, on the clock of `time.perf_counter`."""
+    recent: deque[tuple[float, float]]
+    """Seconds and progress when this process began and after its updates; of the last ones only."""
 
     @property
     def watch(self) -> LossWatch:
@@ -266,7 +273,6 @@ class _Job:
         if self.average:
             self.average.update(self.model, state.step)
         now = self._tick()
-        left = state.seconds * (1 / max(_progress(self.config, state), 1e-9) - 1)
         return StepReport(
             step=state.step,
             epoch=epoch + 1,
@@ -278,7 +284,7 @@ class _Job:
             waited=waited,
             padding=_padding(batches),
             seconds=state.seconds,
-            seconds_left=max(left, 0.0),
+            seconds_left=self._left(),
         )
 
     def validate(self, valid: Examples, metric: Callable[[Transformer], Measured] | None) -> ValidationReport:
@@ -317,6 +323,12 @@ class _Job:
         if self.watch.diverged:
             what = f"the loss was down to {self.watch.lowest:.3g} and has climbed back by step {self.state.step}"
             raise DivergenceError(_advice(what, loss, rate))
+
+    def _left(self) -> float:
+        """Return the seconds that are left at the speed of the last updates; a machine that was busy is forgotten."""
+        (then, before), (seconds, progress) = self.recent[0], (self.state.seconds, _progress(self.config, self.state))
+        self.recent.append((seconds, progress))
+        return max((seconds - then) / max(progress - before, 1e-9) * (1 - progress), 0.0)
 
     def _tick(self) -> float:
         now = time.perf_counter()

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from glassformer.errors import ConfigError
-from glassformer.model.linear import linear
+from glassformer.model.linear import linear, transposed_product
 
 __all__ = ["Loss", "smoothed_cross_entropy"]
 
@@ -71,30 +71,34 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         precise = torch.promote_types(hidden.dtype, torch.float32)
         wanted = any(ctx.needs_input_grad)
         hidden_grad = torch.empty_like(rows) if wanted else None
-        weight_grad = torch.zeros_like(weight, dtype=precise) if wanted else None
+        weight_grad = None
+        mean_entry = matrix.mean(0, dtype=precise)  # (D,); its product with a row is the mean of the row's logits
         smoothed = torch.zeros((), dtype=precise, device=hidden.device)
         plain = torch.zeros_like(smoothed)
         for part in range(0, len(target), ROWS):
             chunk = rows[:, part : part + ROWS]  # (passes, rows, D)
             reference = target[part : part + ROWS, None].expand(passes, -1, -1)
-            logits = linear(chunk, matrix).to(precise)  # (passes, rows, V)
-            correct, mean = logits.gather(-1, reference).sum(), logits.mean(-1).sum()
-            ratio = logits[0] - logits[1] if r_drop else None
-            probs, log_total = _softmax_(logits)
+            logits = linear(chunk, matrix)  # (passes, rows, V)
+            correct, mean = logits.gather(-1, reference).sum(dtype=precise), (chunk.to(precise) @ mean_entry).sum()
+            probs, log_total = _softmax(logits, precise)
             plain += (log_total.sum() - correct) / passes
             smoothed += (log_total.sum() - (1 - smoothing) * correct - smoothing * mean) / passes
             apart = None
-            if ratio is not None:
-                divergence, apart = _divergence(probs, ratio.sub_(log_total[0] - log_total[1]))
+            if r_drop:
+                ratio = (logits[0].to(precise) - logits[1]).sub_(log_total[0] - log_total[1])
+                divergence, apart = _divergence(probs, ratio)
                 smoothed += r_drop / 4 * divergence
-            if hidden_grad is not None and weight_grad is not None:
+            if hidden_grad is not None:
                 grad = probs.sub_(smoothing / weight.shape[0])
                 grad.scatter_add_(-1, reference, torch.full_like(reference, smoothing - 1, dtype=precise))
                 if apart is not None:
                     grad.div_(passes).add_(apart, alpha=r_drop / 4)
-                grad = grad.to(dtype)
-                hidden_grad[:, part : part + ROWS] = linear(grad, matrix.t())
-                weight_grad += linear(grad.flatten(0, 1).t(), chunk.flatten(0, 1).t())
+                grad = grad.to(dtype).flatten(0, 1)  # (passes · rows, V)
+                hidden_grad[:, part : part + ROWS] = linear(grad, matrix.t()).view_as(chunk)
+                more = transposed_product(grad, chunk.flatten(0, 1))  # (V, D)
+                weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
+        if hidden_grad is not None and weight_grad is None:  # there are no rows
+            weight_grad = torch.zeros_like(weight, dtype=precise)
         ctx.save_for_backward(None if hidden_grad is None else hidden_grad.flatten(0, 1), weight_grad)
         ctx.dtypes = hidden.dtype, weight.dtype
         ctx.mark_non_differentiable(plain)
@@ -108,12 +112,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype), None, None, None, None
 
 
-def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the softmax of each row, (…, V), in the memory of the logits z, and log Σ exp z, (…, 1)."""
-    top = logits.amax(-1, keepdim=True)
-    probs = logits.sub_(top).exp_()
-    total = probs.sum(-1, keepdim=True)
-    return probs.div_(total), total.log().add_(top)
+def _softmax(logits: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return the softmax p of each row of logits z, (…, V), and log Σ exp z, (…, 1).
+
+    The latter is z − log p of any entry: here of the largest, whose p is no rounding error.
+    """
+    probs = logits.softmax(-1, dtype=dtype)
+    return probs, logits.amax(-1, keepdim=True) - probs.amax(-1, keepdim=True).log()
 
 
 def _divergence(probs: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
