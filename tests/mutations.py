@@ -498,8 +498,8 @@ MISTAKES = [
     Mistake(
         "only the last chunk reaches the output matrix",
         "training/objective.py",
-        "weight_grad += linear(grad.flatten(0, 1).t(), chunk.flatten(0, 1).t())",
-        "weight_grad.copy_(linear(grad.flatten(0, 1).t(), chunk.flatten(0, 1).t()))",
+        "weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)",
+        "weight_grad = more.to(precise)",
         "tests/training/test_objective.py",
     ),
     Mistake(
