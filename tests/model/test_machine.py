@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-from glassformer.model.machine import keep_memory
+from glassformer.errors import ConfigError
+from glassformer.model.machine import device_of, keep_memory
 
 
 def test_other_systems_are_left_alone(monkeypatch):
@@ -35,12 +37,30 @@ def test_what_the_user_has_set_stays(monkeypatch):
     assert os.environ["LRU_CACHE_CAPACITY"] == "16"
 
 
+def test_auto_is_a_gpu_where_there_is_one():
+    assert device_of("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("name", ["cpu", "cpu:0"])
+def test_a_device_is_taken_by_its_name(name):
+    assert device_of(name) == torch.device(name)
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "cuda:99", "meta"])
+def test_a_device_that_is_not_here_is_refused_in_one_line(name):
+    with pytest.raises(ConfigError, match=r'expected "auto", "cpu", "cuda"') as refused:
+        device_of(name)
+    assert "\n" not in str(refused.value)
+    assert f"training.device = {name!r}" in str(refused.value)
+
+
 TRAINING = """
 import numpy as np, psutil, torch
 import glassformer as gf
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples
-from glassformer.model.machine import keep_memory
+from glassformer.errors import ConfigError
+from glassformer.model.machine import device_of, keep_memory
 from glassformer.training.loop import steps
 
 keep_memory()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import deque
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from glassformer.training.loop import (
     validation_loss,
 )
 from glassformer.training.moving_average import MovingAverage
+from glassformer.training.optimiser import make_optimiser
 
 QUICK = {"warmup": 1, "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 40}
 
@@ -251,19 +253,84 @@ def test_frozen_embeddings_stay(make_model, make_examples):
     assert {name for name in before if torch.equal(before[name], after[name])} == {"target.tokens.weight"}
 
 
-def test_bf16_trains_almost_as_fp32_does(make_model, make_examples):
-    def losses(precision):
-        torch.manual_seed(7)
-        model = make_model(dropout=0.0).float()
-        config = TrainingConfig(**{**QUICK, "learning_rate": 0.003}, steps=5, precision=precision)
-        reports = [report for report in steps(model, make_examples(), config) if isinstance(report, StepReport)]
-        assert all(weight.dtype == torch.float32 for weight in model.parameters())
-        return [report.loss for report in reports]
+def float_losses(make_model, make_examples, precision, **settings):
+    """Return the losses of some updates of a model in float32, its weights, and the state at the end."""
+    torch.manual_seed(7)
+    model, state = make_model(dropout=0.0).float(), TrainingState(**settings)
+    config = TrainingConfig(**{**QUICK, "learning_rate": 0.003}, steps=5, precision=precision)
+    reports = [
+        report for report in steps(model, make_examples(), config, state=state) if isinstance(report, StepReport)
+    ]
+    assert all(weight.dtype == torch.float32 for weight in model.parameters())
+    return [report.loss for report in reports], weights_of(model), state
 
-    # bf16 keeps 8 bits: a few layers of products, each off by 2^-9, leave the loss within a few per cent.
-    exact, rough = losses("fp32"), losses("bf16")
-    assert rough == pytest.approx(exact, rel=0.05)
+
+# bf16 keeps 8 bits, fp16 11: a few layers of products, each off by 2^-9 or 2^-12, leave the loss within a few per cent.
+@pytest.mark.parametrize(("precision", "tolerance"), [("bf16", 0.05), ("fp16", 0.006)])
+def test_half_precision_trains_almost_as_fp32_does(make_model, make_examples, precision, tolerance):
+    exact, _, _ = float_losses(make_model, make_examples, "fp32")
+    rough, _, _ = float_losses(make_model, make_examples, precision)
+    assert rough == pytest.approx(exact, rel=tolerance)
     assert rough != exact
+
+
+def test_gradients_beyond_fp16_change_nothing_but_the_scale_of_the_loss(make_model, make_examples):
+    torch.manual_seed(7)
+    start = weights_of(make_model(dropout=0.0).float())
+    losses, weights, state = float_losses(make_model, make_examples, "fp16", loss_scale=2.0**60)
+    assert all(torch.equal(weights[name], weight) for name, weight in start.items())
+    assert state.loss_scale == 2.0**55
+    assert all(map(math.isfinite, losses))
+
+
+def test_the_scale_of_the_loss_grows_after_updates_in_range_and_leaves_gradients_as_they_are(
+    make_model, make_examples, monkeypatch
+):
+    monkeypatch.setattr("glassformer.training.loop.SCALE_UP_AFTER", 2)
+    exact, _, _ = float_losses(make_model, make_examples, "fp32")
+    rough, _, state = float_losses(make_model, make_examples, "fp16", loss_scale=4.0)
+    assert (state.loss_scale, state.unscaled) == (16.0, 1)
+    assert rough == pytest.approx(exact, rel=0.006)
+
+
+def test_what_is_no_number_without_any_scale_is_a_divergence_in_fp16_too(make_model, make_examples):
+    model = make_model(dropout=0.0).float()
+    with torch.no_grad():
+        model.output.weight[5, 0] = math.nan
+    config = TrainingConfig(**QUICK, steps=50, precision="fp16")
+    state = TrainingState()
+    with pytest.raises(DivergenceError, match="no longer a number"):
+        list(steps(model, make_examples(), config, state=state))
+    assert state.loss_scale == 1.0
+    assert all(not weight.isnan().any() for name, weight in weights_of(model).items() if "source" in name)
+
+
+def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path, monkeypatch):
+    """The scale of the loss is part of the state: here it changes at nearly every update."""
+    monkeypatch.setattr("glassformer.training.loop.SCALE_UP_AFTER", 2)
+
+    def trained(folder, ends):
+        for end in ends:
+            torch.manual_seed(7)
+            model = make_model(dropout=0.2).float()
+            config = TrainingConfig(**QUICK, steps=9, precision="fp16")
+            optimiser, checkpoints = make_optimiser(model, config), Checkpoints(folder, 3)
+            state = checkpoints.restore(model, optimiser) or TrainingState(loss_scale=2.0**40)
+            reports = steps(
+                model,
+                make_examples(),
+                config,
+                optimiser=optimiser,
+                state=state,
+                checkpoints=checkpoints,
+                stop=lambda state=state, end=end: state.step >= end,
+            )
+            deque(reports, maxlen=0)
+        return weights_of(model), state
+
+    (weights, state), (again, other) = trained(tmp_path / "one", [9]), trained(tmp_path / "two", [2, 5, 9])
+    assert (state.loss_scale, state.unscaled) == (other.loss_scale, other.unscaled)
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
 
 
 # Validation and the end

@@ -1,4 +1,4 @@
-"""How torch, and the libraries below it, use the machine: its threads and its memory."""
+"""How torch, and the libraries below it, use the machine: its devices, its threads and its memory."""
 
 import ctypes
 import os
@@ -8,10 +8,32 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["keep_memory", "using_threads"]
+from glassformer.errors import ConfigError
+
+__all__ = ["device_of", "keep_memory", "using_threads"]
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 _CACHES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
+
+
+def device_of(name: str) -> torch.device:
+    """Return the device of this name; "auto" is a GPU where PyTorch can use one, and the CPU elsewhere.
+
+    Raises:
+        ConfigError: it is not here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (AssertionError, NotImplementedError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        raise ConfigError(
+            f'training.device = {name!r} cannot be used here ({reason}): expected "auto", "cpu", "cuda" or another '
+            "that the installed PyTorch has"
+        ) from error
+    return device
 
 
 def keep_memory() -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "DataConfig",
     "DecodingConfig",
     "EmbeddingsConfig",
+    "Precision",
     "RunConfig",
     "TrainingConfig",
 ]
@@ -26,6 +27,7 @@ _SIDES = ("source", "valid_source", "test_source")
 
 Metric = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
 Optimiser = Literal["auto", "adam", "adamw", "muon"]
+Precision = Literal["fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +171,11 @@ class TrainingConfig:
     """Decay of matrices by AdamW and Muon; biases, norms and embeddings have none."""
     clip_norm: float = 0.0
     """Gradients are scaled down to this norm when theirs is larger; 0 = never."""
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """Arithmetic of matrix products; bf16 keeps weights, norms, softmax and loss in fp32."""
+    precision: Precision = "fp32"
+    """Arithmetic of matrix products; weights, norms, softmax and loss stay in fp32. fp16, for GPUs without bf16, scales
+    the loss so that no gradient gets too small for it."""
+    device: str = "auto"
+    """Where the model is trained: "cpu", "cuda" or another of PyTorch's; "auto" = a GPU where there is one."""
     validate_every: int = 1000
     """Steps between validations; 0 = only at the end."""
     metric: Metric = "none"

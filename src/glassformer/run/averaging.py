@@ -9,6 +9,7 @@ import torch
 
 from glassformer.bundle import WEIGHTS, Bundle, put_weights, save_weights
 from glassformer.errors import ConfigError
+from glassformer.model.machine import device_of
 from glassformer.model.transformer import Transformer
 from glassformer.run.reports import AverageReport
 from glassformer.text.batching import Examples
@@ -50,7 +51,8 @@ def average_if_better(
     """Validate the mean of the last checkpoints beside the best weights, and keep it in their place if it is better."""
     settings = bundle.configuration.training
     paths = checkpoints.paths()[-settings.average :]
-    best, mean = bundle.model(), Transformer(bundle.model_config).eval()
+    device = device_of(settings.device)
+    best, mean = bundle.model().to(device), Transformer(bundle.model_config).eval().to(device)
     put_weights(mean, average_weights(paths), f"the mean of {len(paths)} checkpoints")
 
     def validated(model: Transformer) -> tuple[float, Measured | None]:

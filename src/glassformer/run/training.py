@@ -11,7 +11,7 @@ import torch
 from glassformer.bundle import CONFIG, WEIGHTS, Bundle, save_weights
 from glassformer.errors import ConfigError
 from glassformer.evaluation.metrics import METRICS as SCORES
-from glassformer.model.machine import keep_memory
+from glassformer.model.machine import device_of, keep_memory
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config
@@ -100,11 +100,13 @@ def _training_run(prepared: Prepared, folder: Path, stop: Callable[[], bool], ch
     bundle = _bundle(prepared, folder)
     _check_validation(settings, prepared.valid)
 
+    device = device_of(settings.device)
     torch.manual_seed(configuration.run.seed)
     model = Transformer(bundle.model_config)
     if settings.init_std:
         _initialise(model, settings.init_std)
     _load_embeddings(model, bundle)
+    model.to(device)  # drawn on the CPU, so that it starts alike everywhere
     _keep(bundle)
     optimiser = make_optimiser(model, settings)
     average = MovingAverage(model, settings.ema) if settings.ema else None

@@ -62,6 +62,10 @@ class TrainingState:
     """Validations since then."""
     validated: int = 0
     """The step of the last validation."""
+    loss_scale: float = 2.0**16
+    """In fp16: what the loss is multiplied by, so that no gradient gets too small; halved when one gets too large."""
+    unscaled: int = 0
+    """Updates since it was last changed."""
     watch: LossWatch = field(default_factory=LossWatch)
     """What is remembered of the losses, to notice that they climb back."""
 
@@ -344,6 +348,7 @@ def _read_state(path: Path) -> TrainingState:
             )
         if "format_version" not in values:
             values = {"window": 0, "best_step": 0, "validated": values["step"], "watch": {}, **values}
+        values = {"loss_scale": TrainingState().loss_scale, "unscaled": 0, **values}  # not in those before fp16
         values["watch"] = LossWatch(**values["watch"])
         return TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch.nn import Parameter
 
@@ -35,9 +37,9 @@ SHARE = 1024
 MEMORY = "/dev/shm"
 """A folder of files that never come to a disk, where there is one (Linux)."""
 
-Gradients = Callable[[Sequence[Batch], int], float]
-"""Adds the gradient of the batches' loss per target token, of which there are so many in all, to a model's; returns the
-loss."""
+Gradients = Callable[[Sequence[Batch], float], float]
+"""Adds the gradient of the batches' loss, divided by a number, to a model's, and returns that loss; the number is that
+of all their target tokens, over the scale of the loss if it has one."""
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def processes(config: TrainingConfig) -> int:
     return config.workers or max(1, min(cores(), config.batch_tokens * config.accumulate // SHARE))
 
 
-def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: int) -> float:
+def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:
     """Add the gradient of the batches' loss, divided by `tokens`, to the model's; return that loss."""
     loss = 0.0
     for batch in batches:
@@ -77,7 +79,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
     """Return the loss of a batch, summed over its real target tokens; with `r_drop`, of two passes over it."""
     device = model.output.weight.device
     source, target_input, target_output = (
-        torch.from_numpy(ids).to(device) for ids in (batch.source, batch.target_input, batch.target_output)
+        _placed(ids, device) for ids in (batch.source, batch.target_input, batch.target_output)
     )
     real = target_output != model.config.pad_id
     if r_drop:  # both passes at once, as a batch of twice the rows: dropout draws for each row
@@ -87,9 +89,17 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
     return smoothed_cross_entropy(hidden[positions], model.output.weight, target_output[real], smoothing, r_drop)
 
 
+def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B T"]:
+    """Return ids on the device; a GPU fetches them itself, when it is done with what it is at."""
+    tensor = torch.from_numpy(ids)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 def _precision(config: TrainingConfig, weight: Tensor) -> AbstractContextManager[object]:
-    """Return the context in which the forward pass runs: bf16 products where the configuration asks for them."""
-    return torch.autocast(weight.device.type, torch.bfloat16) if config.precision == "bf16" else nullcontext()
+    """Return the context in which the forward pass runs: in it products are rounded as the configuration asks for."""
+    if config.precision == "fp32":
+        return nullcontext()
+    return torch.autocast(weight.device.type, torch.bfloat16 if config.precision == "bf16" else torch.float16)
 
 
 # Several processes
@@ -125,7 +135,7 @@ class _Team:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def add_gradients(self, batches: Sequence[Batch], tokens: int) -> float:
+    def add_gradients(self, batches: Sequence[Batch], tokens: float) -> float:
         """Do what the function of this name does, each of the processes for its share of each batch."""
         shares = [
             [batch.share(number, self.count) for batch in batches if len(batch.rows) > number]
@@ -166,7 +176,7 @@ class _Replica:
     trainable: tuple[bool, ...]
     _model: Transformer | None = field(default=None, init=False)
 
-    def __call__(self, batches: Sequence[Batch], tokens: int, seed: int) -> float:
+    def __call__(self, batches: Sequence[Batch], tokens: float, seed: int) -> float:
         """Put the gradient of these batches where the other process finds it, and return their loss."""
         self._model = model = self._model or self._made()
         torch.manual_seed(seed)

@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 
+SCALE_UP_AFTER = 2000
+"""Updates in fp16 after which the scale of the loss is tried twice as large."""
 RECENT = 200
 """Updates whose speed says how long a training will still take."""
 
@@ -263,12 +265,14 @@ class _Job:
         state.epoch, state.window, state.batch = after.epoch, after.window, after.batch
         rate = _learning_rate(self.model, self.config, state)
         tokens = sum(batch.target_tokens for batch in batches)
-        loss = self.gradients(batches, tokens)
-        norm = float(clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf))
-        self._check(loss, norm, rate)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        self.optimiser.step()
+        scale = state.loss_scale if self.config.precision == "fp16" else 1.0
+        loss = self.gradients(batches, tokens / scale) / scale
+        norm = self._clip(scale)
+        if self._in_range(norm, scale):
+            self._check(loss, norm, rate)
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate
+            self.optimiser.step()
         self.optimiser.zero_grad()
         if self.average:
             self.average.update(self.model, state.step)
@@ -314,6 +318,26 @@ class _Job:
     def averaged(self) -> AbstractContextManager[None]:
         """Return a context in which the model has the averaged weights, if there is an average."""
         return self.average.applied(self.model) if self.average else nullcontext()
+
+    def _clip(self, scale: float) -> float:
+        """Take the scale of the loss out of the gradients, and limit their norm; return what it was."""
+        if scale != 1.0:
+            torch._foreach_div_([weight.grad for weight in self.model.parameters() if weight.grad is not None], scale)
+        return float(clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf))
+
+    def _in_range(self, norm: float, scale: float) -> bool:
+        """Say whether fp16 could hold the gradients with this scale of the loss; where not, the next one is smaller.
+
+        It is halved then, and doubled after so many updates in which they were in range (Micikevicius et al. 2018,
+        Mixed precision training, §3.2). At 1 it is not the scale that is to blame.
+        """
+        state, fits = self.state, math.isfinite(norm)
+        if self.config.precision != "fp16" or (not fits and scale <= 1.0):
+            return True
+        state.unscaled += 1
+        if not fits or state.unscaled == SCALE_UP_AFTER:
+            state.loss_scale, state.unscaled = scale * (2.0 if fits else 0.5), 0
+        return fits
 
     def _check(self, loss: float, norm: float, rate: float) -> None:
         """Stop a training that goes wrong, before its weights are spoilt."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import psutil
 import torch
@@ -20,9 +19,9 @@ from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError, DataError
 from glassformer.model.config import ModelConfig
 from glassformer.model.linear import linear
-from glassformer.model.machine import keep_memory, using_threads
+from glassformer.model.machine import device_of, keep_memory, using_threads
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.configuration import TrainingConfig
+from glassformer.recipes.configuration import Precision, TrainingConfig
 from glassformer.text.batching import Examples, plan_batches
 from glassformer.text.workers import Worker
 from glassformer.training.gradients import processes
@@ -68,7 +67,7 @@ class Measurement:
     base_bytes: int
     """Resident memory before the model is made: Python, PyTorch and the rest."""
     peak_bytes: int
-    """The most resident memory during the updates, of all processes that share them."""
+    """The most resident memory during the updates, of all processes that share them, and of the GPU if there is one."""
     updates: int
     """How many were timed."""
     seconds: float
@@ -90,21 +89,31 @@ class Measurement:
 
 
 def matrix_speed(
-    seconds: float = MATRIX_SECONDS, precision: Literal["fp32", "bf16"] = "fp32", threads: int | None = None
+    seconds: float = MATRIX_SECONDS,
+    precision: Precision = "fp32",
+    threads: int | None = None,
+    device: torch.device | None = None,
 ) -> float:
     """Return this machine's floating-point operations per second in a large matrix product: the best it did in so long.
 
     Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts.
     """
-    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
-    left, weight = torch.randn(2048, 1024, dtype=dtype), torch.randn(2048, 1024, dtype=dtype)
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    left, weight = (torch.randn(2048, 1024, dtype=dtype, device=device) for _ in range(2))
     flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
     with torch.no_grad(), using_threads(threads or torch.get_num_threads()):
-        products: list[Callable[[], Tensor]] = [lambda: F.linear(left, weight)]
+        products: list[Callable[[], Tensor]] = [lambda: _ready(F.linear(left, weight))]
         if precision == "fp32":
-            products.append(lambda: linear(left, weight))
+            products.append(lambda: _ready(linear(left, weight)))
         shortest = min(_shortest(product, seconds / len(products)) for product in products)
     return flops / shortest
+
+
+def _ready(x: Tensor) -> Tensor:
+    """Return what a device has worked out, once it has: a GPU says that it is done before it is."""
+    if x.device.type == "cuda":
+        torch.cuda.synchronize(x.device)
+    return x
 
 
 def _shortest(work: Callable[[], object], seconds: float) -> float:
@@ -142,8 +151,9 @@ def _measure(job: Job) -> Measurement:
     keep_memory()
     base = psutil.Process().memory_info().rss
     threads = max(torch.get_num_threads(), processes(job.training))
-    speed = matrix_speed(precision=job.training.precision, threads=threads)
-    model = Transformer(job.model)
+    device = device_of(job.training.device)
+    speed = matrix_speed(precision=job.training.precision, threads=threads, device=device)
+    model = Transformer(job.model).to(device)
     optimiser = make_optimiser(model, job.training)
     average = MovingAverage(model, job.training.ema) if job.training.ema else None
     # Nothing is to be learnt: a rate at which nothing can go wrong.
@@ -154,7 +164,7 @@ def _measure(job: Job) -> Measurement:
     for report in _for_seconds(updates(job.examples, training), job.seconds):
         reports.append(report)
         others = max(others, sum(child.memory_info().rss for child in psutil.Process().children()))
-    peak = _peak_memory() + others
+    peak = _peak_memory() + others + (torch.cuda.max_memory_reserved(device) if device.type == "cuda" else 0)
     work = _work(model, updates(job.examples, training)) if job.profile else {}
     validation, translation = _validated(model, job) if job.validate else (0.0, 0.0)
     return Measurement(

@@ -9,7 +9,7 @@ import psutil
 import torch
 
 from glassformer.model.config import ModelConfig
-from glassformer.recipes.configuration import Configuration, TrainingConfig
+from glassformer.recipes.configuration import Configuration, Precision, TrainingConfig
 from glassformer.recipes.toml import model_config
 from glassformer.text.workers import cores
 from glassformer.training.estimate import BUSY, check_memory, count_parameters, training_flops
@@ -48,7 +48,7 @@ class TrainingSpeed:
 
     origin: str
     """What the lengths of sentences are taken from, in words."""
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
     threads: int
     """Of each process."""
     processes: int
