@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.peers.task import EXAMPLES, TASK, Batch, Task, read_sentences, read_task, write_batches
 from benchmarks.processes import Entry, PeerError, Process
-from benchmarks.results import OURS, described, failures, figure, machine, read, save, table, write
+from benchmarks.results import OURS, RESULTS, described, failures, figure, machine, read, save, table, write
 from benchmarks.work import TEST, WORK, bleu, epoch, make_work
 from glassformer.bundle import WEIGHTS
 from glassformer.run.log import METRICS, read_log
@@ -121,13 +121,14 @@ def time_to(target: float, curves: Sequence[Sequence[dict[str, float]]]) -> floa
 def markdown(figures: dict[str, Any]) -> str:
     """Return the table: minutes to each BLEU, the best BLEU, and how much sooner ours is."""
     curves = {name: list(budgets.values()) for name, budgets in figures["curves"].items()}
-    head = ["", *(f"minutes to {target:g} BLEU" for target in TARGETS), "best BLEU", "after minutes"]
+    head = ["", *(f"minutes to {target:g} BLEU" for target in TARGETS), "best BLEU", "after minutes", "budgets"]
     rows = []
     for name, several in curves.items():
         best = max((point for curve in several for point in curve), key=lambda point: point["bleu"], default=None)
         times = [time_to(target, several) for target in TARGETS]
         shown = ["not reached" if minutes is None else f"{minutes:.1f}" for minutes in times]
-        rows.append([name, *shown, *((f"{best['bleu']:.1f}", f"{best['minutes']:.1f}") if best else ("", ""))])
+        tried = ", ".join(sorted(figures["curves"][name], key=float))
+        rows.append([name, *shown, *((f"{best['bleu']:.1f}", f"{best['minutes']:.1f}") if best else ("", "")), tried])
     sooner = []
     for target in TARGETS:
         mine = time_to(target, curves.get("ours", []))
@@ -137,10 +138,9 @@ def markdown(figures: dict[str, Any]) -> str:
     verdict = "Neither was reached by ours and by a peer, so there is no ratio."
     if sooner:
         verdict = f"Ours reaches {'; '.join(sooner)}."
-    budgets = ", ".join(f"{minutes:g}" for minutes in figures["budgets"])
     return (
         f"## Time to quality\n\n`{figures['command']}`, {figures['day']}: English to German, test_2016, beam {BEAM}, "
-        f"budgets of {budgets} minutes, one seed. Ours: `{figures['ours']}`.\n\n{table(head, rows)}"
+        f"one seed; budgets are minutes, each a training of its own. Ours: `{figures['ours']}`.\n\n{table(head, rows)}"
         f"{failures(figures['failed'])}\n{verdict}\n\n"
         f"{described(figures['machine'])}.\n"
     )
@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--batch-tokens", type=int, default=1500, help="of the peers' batches")
     parser.add_argument("--config", default=RECIPE, help="recipe or TOML file that ours is trained by")
     parser.add_argument("--set", action="append", default=[], help="a setting of ours, such as training.workers=2")
-    parser.add_argument("--only", nargs="+", help="names of who is trained; the curves of the others are kept")
+    parser.add_argument("--only", nargs="+", help="names of who is trained; curves that there are, are kept")
     given = parser.parse_args()
     of, work = machine(), given.work / NAME
     if not (work / TASK).exists():
@@ -181,11 +181,10 @@ def main() -> None:
     settings = given.set or ["training.precision=bf16"]
     figures: dict[str, Any] = {
         "ours": " ".join([given.config, *(f"--set {setting}" for setting in settings)]),
-        "budgets": given.minutes,
         "curves": {},
         "failed": {},
     }
-    if given.only:
+    if given.only and (RESULTS / f"{NAME}.json").exists():
         figures["curves"] = read(NAME)["curves"]
     for minutes in given.minutes:
         trainings: dict[str, Iterator[dict[str, float]]] = {

@@ -126,7 +126,6 @@ def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monk
         "day": "d",
         "machine": quality.machine(),
         "ours": "a recipe",
-        "budgets": [5.0, 10.0],
         "curves": {"ours": {"5": [point(2, 34.5)], "10": [point(3, 38)]}, "them": {"5": [], "10": [point(5, 34)]}},
         "failed": {"another": "it died"},
     }
