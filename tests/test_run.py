@@ -343,7 +343,7 @@ def test_the_mean_of_the_last_checkpoints_is_a_model_of_its_own(make_configurati
 @pytest.mark.parametrize("last", [0, 5, -1])
 def test_more_checkpoints_than_there_are_have_no_mean(make_configuration, corpus, last):
     train(make_configuration())
-    with pytest.raises(ConfigError, match=f"--last {last}: the run has 4 checkpoints"):
+    with pytest.raises(ConfigError, match=f"--last {last}: of the run's checkpoints 4 can"):
         average(corpus / "run", last)
     with pytest.raises(CheckpointError, match="there is no such folder"):
         average(corpus / "elsewhere", 2)

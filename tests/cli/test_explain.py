@@ -74,7 +74,7 @@ def test_lines_without_a_translation_say_why(explain, tmp_path):
     assert [json.loads(line)["status"] for line in status.read_text().splitlines()] == [
         *("blank", "ok", "undecodable", "too_long")
     ]
-    assert "3 of 4 lines have no translation" in shown.err
+    assert "no translation of 3 of 4 lines" in shown.err
 
 
 def test_the_options_of_the_search_are_followed(explain):

@@ -16,7 +16,7 @@ def test_an_export_translates_as_the_run_does(glassformer, trained, tmp_path):
     assert f"glassformer translate {tmp_path / 'out'}" in result.out
     expected = glassformer("translate", trained, "--engine", "torch", stdin=LINES)
     assert glassformer("translate", tmp_path / "out", stdin=LINES) == expected
-    assert "1 of 3 lines have no translation: 1 blank" in expected.err
+    assert "no translation of 1 of 3 lines: 1 blank" in expected.err
 
 
 def test_without_validation_texts_an_export_is_verified_by_random_tokens(glassformer, trained, tmp_path):

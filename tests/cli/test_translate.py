@@ -29,7 +29,7 @@ def test_an_empty_line_and_one_of_spaces_give_empty_lines(glassformer, trained):
     result = glassformer("translate", trained, stdin=b"the cat\n\n   \n\xe3\x80\x80\na dog\n")
     lines = result.out.split("\n")
     assert [bool(line) for line in lines] == [True, False, False, False, True, False]
-    assert "3 of 5 lines have no translation: 3 blank" in result.err
+    assert "no translation of 3 of 5 lines: 3 blank" in result.err
     assert result.status == 0
 
 

@@ -152,7 +152,10 @@ def _warn_of_empty(translations: "Sequence[Translation]") -> None:
     reasons = Counter(one.status for one in translations if one.status not in ("ok", "max_length"))
     if reasons:
         listed = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in reasons.items())
-        typer.echo(f"{reasons.total()} sources have no translation ({listed}): an empty one is scored", err=True)
+        typer.echo(
+            f"no translation of {reasons.total()} of {len(translations)} sources ({listed}): an empty one is scored",
+            err=True,
+        )
 
 
 def _print(scores: "Sequence[Score]", items: "Items", as_json: bool) -> None:

@@ -158,7 +158,7 @@ def _summarise(counts: Counter[str]) -> None:
     empty = {status: count for status, count in counts.items() if status not in ("ok", "max_length")}
     if empty:
         reasons = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in empty.items())
-        typer.echo(f"{sum(empty.values())} of {counts.total()} lines have no translation: {reasons}", err=True)
+        typer.echo(f"no translation of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
     if counts["max_length"]:
         cut = "1 translation was" if counts["max_length"] == 1 else f"{counts['max_length']} translations were"
         typer.echo(f"{cut} cut at the maximal length (source + 50)", err=True)

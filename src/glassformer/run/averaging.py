@@ -33,7 +33,10 @@ def average(run: str | Path, last: int, output: str | Path | None = None) -> Pat
     bundle = Bundle.load(run)
     paths = Checkpoints(bundle.folder / CHECKPOINTS, last).paths()
     if not 1 <= last <= len(paths):
-        raise ConfigError(f"--last {last}: the run has {len(paths)} checkpoints; training.keep_checkpoints keeps more")
+        raise ConfigError(
+            f"--last {last}: of the run's checkpoints {len(paths)} can be averaged; more are kept with a larger "
+            "training.keep_checkpoints"
+        )
     averaged = replace(bundle, folder=Path(output) if output else bundle.folder / f"averaged-{last}")
     model = Transformer(bundle.model_config)
     put_weights(model, average_weights(paths[-last:]), f"the mean of {last} checkpoints")
