@@ -61,9 +61,9 @@ class Ours:
 
     def translate_texts(self, texts: Sequence[str], beam_size: int, batch_size: int) -> list[str]:
         """Translate as `glassformer translate` does, or one text at a time; it cuts batches itself."""
-        if batch_size > 1:
-            return [one.text for one in self.translator.translate(texts, beam_size=beam_size)]
-        return [self.translator.translate([text], beam_size=beam_size)[0].text for text in texts]
+        parcels = [texts] if batch_size > 1 else [[text] for text in texts]
+        translate = self.translator.translate
+        return [one.text for some in parcels for one in translate(some, beam_size=beam_size, log_probs=False)]
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Python, PyTorch and glassformer."""

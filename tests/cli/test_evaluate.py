@@ -78,7 +78,7 @@ def test_an_ensemble_of_a_run_and_itself_scores_as_the_run(glassformer, trained,
 def test_sources_without_a_translation_are_counted(glassformer, trained, readings):
     (readings / "src").write_text("the cat\n\nthe cat\n")
     err = glassformer("evaluate", trained, readings / "src", readings / "ref").err
-    assert "no translation of 1 of 2 sources (1 blank)" in err
+    assert "no translation of 1 of 3 sources (1 blank)" in err
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_translated(glassformer, trained, readings):

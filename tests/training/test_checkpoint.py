@@ -122,7 +122,7 @@ def test_the_state_goes_on(training, tmp_path):
     state = json.loads((tmp_path / "step-00000010" / "state.json").read_text())
     assert (state["step"], state["best"] > 0, state["seconds"] > 0) == (10, True, True)
     fields = {"step", "epoch", "window", "batch", "seconds", "best", "best_step", "since_best", "validated", "watch"}
-    assert set(state) == {"format_version", "passing", *fields}
+    assert set(state) == {"format_version", "passing", "loss_scale", "unscaled", *fields}
 
 
 def test_moments_follow_their_weights_to_an_optimiser_of_another_order(make_model, saved):
@@ -362,6 +362,8 @@ def test_all_of_the_state_goes_on(saved):
         best_step=3,
         since_best=1,
         validated=4,
+        loss_scale=2.0**9,
+        unscaled=7,
         watch=watch,
     )
     assert all(value != getattr(TrainingState(), name) for name, value in asdict(state).items())
