@@ -59,8 +59,7 @@ import numpy as np, psutil, torch
 import glassformer as gf
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples
-from glassformer.errors import ConfigError
-from glassformer.model.machine import device_of, keep_memory
+from glassformer.model.machine import keep_memory
 from glassformer.training.loop import steps
 
 keep_memory()
