@@ -10,6 +10,8 @@ from glassformer.errors import ConfigError
 from glassformer.model.linear import Linear
 
 SHAPES = [(1,), (61,), (7, 11)]
+WIDTHS = [31, 64]
+"""64 is a multiple of what the product for small matrices reads at once, 31 is not."""
 
 
 @pytest.fixture
@@ -20,9 +22,10 @@ def single(make_model):
 
 @pytest.mark.parametrize(("kind", "error"), [(RoundedLinear, 2**-7), (IntegerLinear, 2**-5)])
 @pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("rows", SHAPES, ids=str)
-def test_products_are_those_of_float32_but_for_rounding(seed, kind, error, bias, rows):
-    linear, x = Linear(31, 17, bias=bias), torch.randn(*rows, 31)
+def test_products_are_those_of_float32_but_for_rounding(seed, kind, error, bias, width, rows):
+    linear, x = Linear(width, 17, bias=bias), torch.randn(*rows, width)
     expected = linear(x)
     narrow = kind(linear)
     assert narrow(x).dtype == torch.float32
@@ -53,11 +56,20 @@ def test_a_row_of_zeros_is_no_trouble(seed, kind):
     torch.testing.assert_close(result, linear.bias.detach().expand(3, 17), rtol=2**-8, atol=0)
 
 
-def test_int8_gives_a_row_the_same_result_in_whatever_batch(seed):
-    linear, x = Linear(31, 17), torch.randn(61, 31)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_int8_gives_a_row_the_same_result_whatever_stands_beside_it(seed, width):
+    linear, x = Linear(width, 17), torch.randn(61, width)
     narrow = IntegerLinear(linear)
     for rows in (1, 2, 7, 32):
         assert torch.equal(narrow(x[:rows]), narrow(x)[:rows])
+
+
+def test_int8_in_small_products_and_in_large_ones_differs_less_than_it_is_off(seed):
+    linear, x = Linear(64, 17), torch.randn(61, 64)
+    one, other = IntegerLinear(linear), IntegerLinear(linear)
+    other.small = 0
+    assert not torch.equal(one(x), other(x)) or not one.small  # a processor without the product for small ones
+    assert (one(x) - other(x)).norm() < 2**-5 * linear(x).norm()
 
 
 @pytest.mark.parametrize("quantization", ["bfloat16", "int8"])

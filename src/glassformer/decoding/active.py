@@ -31,9 +31,18 @@ class Active:
         return log_probs
 
     def keep(self, rows: Int[Tensor, "R2"], places: Int[Tensor, "B2"]) -> None:
-        """Go on with these rows of the sentences at these places, each a token longer; the others are done."""
-        self.sentences, self.positions = self.sentences[places], self.positions[places] + 1
-        self._state = self._step.select(self._state, rows=rows, sentences=places) if len(places) else None
+        """Go on with these rows of the sentences at these places, each a token longer; the others are done.
+
+        Places rise. Where each sentence has one row only, rows are the places themselves.
+        """
+        all_stay = len(places) == len(self.sentences)
+        if not all_stay:
+            self.sentences, self.positions = self.sentences[places], self.positions[places]
+        self.positions = self.positions + 1
+        if not len(places):
+            self._state = None
+        elif rows is not places or not all_stay:
+            self._state = self._step.select(self._state, rows=rows, sentences=places)
 
     def admit(self) -> int:
         """Let waiting sentences enter, behind the others, where there is room; return how many did."""

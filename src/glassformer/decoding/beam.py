@@ -23,7 +23,7 @@ from glassformer.decoding.step import State, Step
 __all__ = ["beam_search", "search_tree"]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def beam_search(
     step: Step[State],
     *,

@@ -40,29 +40,34 @@ def greedy(
     return follow(step, lambda log_probs, *_: log_probs.argmax(-1), constraints, alpha=length_penalty)
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha: float) -> list[Hypothesis]:
     """Return for each sentence the one hypothesis that `choose` leads to."""
     B, longest = constraints.forced.shape
-    tokens = torch.full_like(constraints.forced, step.pad_id)
-    token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
+    if not B:
+        return []
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
+    written = []
     while len(newest):
         log_probs = active.advance(newest)
         sentences, positions = active.sentences, active.positions
         constraints.apply_(log_probs, sentences, positions)
         newest = choose(log_probs, sentences, positions)
-        newest_log_probs = log_probs.gather(1, newest[:, None]).squeeze(1)
-        tokens[sentences, positions] = newest
-        token_log_probs[sentences, positions] = newest_log_probs.double()
+        written.append((sentences, positions, newest, log_probs.gather(1, newest[:, None]).squeeze(1).double()))
 
         going = ((newest != step.eos_id) & (positions < longest - 1)).nonzero().squeeze(1)
         active.keep(rows=going, places=going)
-        newest = F.pad(newest[going], (0, active.admit()), value=step.bos_id)
+        newest = newest[going]
+        if count := active.admit():
+            newest = F.pad(newest, (0, count), value=step.bos_id)
 
+    sentences, positions, newest, newest_log_probs = (torch.cat(field) for field in zip(*written, strict=True))
+    tokens = torch.full_like(constraints.forced, step.pad_id)
+    token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
+    tokens[sentences, positions], token_log_probs[sentences, positions] = newest, newest_log_probs
     for sentence, log_prob in enumerate(token_log_probs.sum(1).tolist()):
         if not log_prob > -math.inf:
             raise no_output(sentence)
-    written = zip(tokens.tolist(), token_log_probs.tolist(), strict=True)
-    return [Hypothesis.ending_with(step.eos_id, *both, alpha) for both in written]
+    paths = zip(tokens.tolist(), token_log_probs.tolist(), strict=True)
+    return [Hypothesis.ending_with(step.eos_id, *both, alpha) for both in paths]

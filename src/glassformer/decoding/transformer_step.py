@@ -19,7 +19,7 @@ def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) ->
     """Return ids as the model takes them, on its device: all padded to the longest, and by `extra` positions more."""
     longest = max(map(len, rows)) + extra
     ids = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
-    return torch.tensor(ids, device=model.output.weight.device)
+    return torch.tensor(ids, device=model.source.tokens.weight.device)
 
 
 class TransformerStep:

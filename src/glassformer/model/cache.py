@@ -7,7 +7,7 @@ Axes: B sentences · R rows (hypotheses, sentence-major: R = B × hypotheses of 
 so far · S source positions · K, W width of a head's key, value.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -59,6 +59,8 @@ class Cache:
     length: int = 0
     entered: Int[Tensor, "B"] | None = None
     """At which of the positions each sentence began; None: all of them at the first."""
+    padded: bool = True
+    """Whether the source's mask may hide anything; one that hides nothing need not be looked at."""
 
     @property
     def start(self) -> "int | Int[Tensor, 'R 1']":
@@ -73,7 +75,7 @@ class Cache:
     def next(self, tokens: int) -> "Cache":
         """Return a cache that holds the same and may be extended by so many tokens; this one stays as it is."""
         layers = tuple(LayerCache(layer.memory, layer.past) for layer in self.layers)
-        return Cache(layers, self.memory_mask, self.length + tokens, self.entered)
+        return replace(self, layers=layers, length=self.length + tokens)
 
     def select(self, rows: Int[Tensor, "rows"], sentences: Int[Tensor, "sentences"]) -> "Cache":
         """Return the cache of these rows (of hypotheses) and these sentences, in this order."""
@@ -85,8 +87,10 @@ class Cache:
             )
             for layer in self.layers
         )
-        entered = self.entered if same or self.entered is None else self.entered[sentences]
-        return Cache(layers, self.memory_mask if same else self.memory_mask[sentences], self.length, entered)
+        if same:
+            return replace(self, layers=layers)
+        entered = None if self.entered is None else self.entered[sentences]
+        return replace(self, layers=layers, memory_mask=self.memory_mask[sentences], entered=entered)
 
     def join(self, others: "Cache") -> "Cache":
         """Return the cache in which sentences that have not begun stand behind these, each with as many rows.

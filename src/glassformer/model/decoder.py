@@ -42,7 +42,7 @@ class Decoder(nn.Module):
         x: Float[Tensor, "R T D"],
         mask: Bool[Tensor, "#R 1 T P"] | None,
         caches: tuple[LayerCache, ...],
-        memory_mask: Bool[Tensor, "B 1 1 S"],
+        memory_mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> Float[Tensor, "R T D"]:
         """Return the stream after all layers, and extend each layer's cache by these positions."""
         for layer, cache in zip(self.layers, caches, strict=True):
@@ -78,7 +78,7 @@ class DecoderLayer(nn.Module):
         x: Float[Tensor, "R T D"],
         mask: Bool[Tensor, "#R 1 T P"] | None,
         cache: LayerCache,
-        memory_mask: Bool[Tensor, "B 1 1 S"],
+        memory_mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> Float[Tensor, "R T D"]:
         """Return the stream after the three sub-layers. Queries come from x; the memory gives keys and values."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask, cache=cache))

@@ -70,7 +70,9 @@ class Positions(nn.Module):
             return like.new_zeros(length, self.d_model)
         end = length + (start if isinstance(start, int) else int(start.max()))
         table = self._learned(end) if self.kind == "learned" else self._sinusoids(end, like)
-        return table[start + torch.arange(length, device=like.device)]  # a copy: an intervention may write into it
+        if isinstance(start, int):
+            return table[start:end].clone()  # a copy: an intervention may write into it
+        return table[start + torch.arange(length, device=like.device)]
 
     def _sinusoids(self, end: int, like: Tensor) -> Tensor:
         return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)

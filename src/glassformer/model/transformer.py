@@ -104,7 +104,7 @@ class Transformer(nn.Module):
     def start(self, source: Int[Tensor, "B S"]) -> Cache:
         """Return the cache of a decoding that has not begun: the source is encoded, no token is fed, one row each."""
         memory_mask = padding_mask(source, self.config.pad_id)
-        return Cache(self.decoder.start(self.encode(source)), memory_mask)
+        return Cache(self.decoder.start(self.encode(source)), memory_mask, padded=not memory_mask.all())
 
     def advance(self, tokens: Int[Tensor, "R"], cache: Cache) -> tuple[Float[Tensor, "R V"], Cache]:
         """Return the logits after one more token in each row, and the cache that holds it.
@@ -114,7 +114,8 @@ class Transformer(nn.Module):
         """
         following = cache.next(1)
         x = self.target(tokens[:, None], start=cache.start)  # (R,) -> (R, 1, D)
-        hidden = self.decoder(x, following.target_mask, following.layers, cache.memory_mask)
+        memory_mask = cache.memory_mask if cache.padded else None
+        hidden = self.decoder(x, following.target_mask, following.layers, memory_mask)
         return self.logits(hidden[:, 0]), following
 
     if TYPE_CHECKING:

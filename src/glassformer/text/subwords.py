@@ -104,6 +104,8 @@ class SentencePieceTokenizer:
         Raises:
             DataError: a text holds half a surrogate pair, which is no character.
         """
+        if len(texts) == 1:  # sentencepiece starts a thread for a list, which takes longer than one text
+            return [self.encode(texts[0])]
         ids: list[list[int]] = self._processor.encode(_all_checked(texts), num_threads=1)
         return ids
 
@@ -144,6 +146,8 @@ class SentencePieceTokenizer:
         for ids in sentences:
             check_ids(ids, len(self))
         kept = [[id for id in ids if id >= UNK_ID] for ids in sentences]
+        if len(kept) == 1:
+            return [self._processor.decode(kept[0])]
         texts: list[str] = self._processor.decode(kept, num_threads=1) if kept else []
         return texts
 
