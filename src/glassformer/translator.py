@@ -154,11 +154,11 @@ class Translator:
     ) -> list[Translation]:
         """Return one translation for each text, in order.
 
-        With weights in float32 the same text gives the same translation whatever stands beside it. Unless given, beam size and length penalty
-        are those of the run's configuration; `prefix` is what each output (or, as a list, each single one) has to
-        begin with. A text that is blank, longer than `max_source` tokens (or than the model has positions) or not
-        valid Unicode has no translation; its status says so. Without `log_probs`, log probabilities and scores are
-        left out, which saves some engines a good part of the time.
+        With weights in float32 the same text gives the same translation whatever stands beside it. Unless given, beam
+        size and length penalty are those of the run's configuration; `prefix` is what each output (or, as a list, each
+        single one) has to begin with. A text that is blank, longer than `max_source` tokens (or than the model has
+        positions) or not valid Unicode has no translation; its status says so. Without `log_probs`, log probabilities
+        and scores are left out, which saves some engines a good part of the time.
 
         Raises:
             ShapeError: `texts` is one string, or there are not as many prefixes as texts.

@@ -83,6 +83,7 @@ class IntegerLinear(nn.Module):
         self.bias = None if linear.bias is None else linear.bias.detach()
         fits = self.weight.shape[1] % WIDE == 0 and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
         self.small = SMALL if fits else 0
+        self._parts: dict[tuple[int | None, int | None], tuple[Tensor, Tensor, Tensor, Tensor | None]] = {}
 
     def forward(self, x: Float[Tensor, "*N I"]) -> Float[Tensor, "*N O"]:
         """Return x Wᵀ + b, about."""
@@ -90,8 +91,11 @@ class IntegerLinear(nn.Module):
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
         """Return these outputs alone."""
-        bias = None if self.bias is None else self.bias[outputs]
-        return self._product(x, self.weight[outputs], self.ones[outputs], self.scale[:, outputs], bias)
+        where = outputs.start, outputs.stop
+        if where not in self._parts:
+            bias = None if self.bias is None else self.bias[outputs]
+            self._parts[where] = self.weight[outputs], self.ones[outputs], self.scale[:, outputs], bias
+        return self._product(x, *self._parts[where])
 
     def _product(self, x: Tensor, weight: Tensor, ones: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])  # (N, I)
