@@ -7,9 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.decoding.continuations import BLOCK, best_continuations
+from glassformer.decoding.continuations import BLOCKS, best_continuations
 
-SIZES = [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 7]
+BLOCK = BLOCKS[0]
+SIZES = [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 7, 5 * BLOCKS[-1], BLOCKS[2]]
 
 
 @settings(deadline=None)

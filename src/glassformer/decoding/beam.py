@@ -151,12 +151,13 @@ def _search(
         living = living.extended(lasting)
 
         # A sentence goes on while its best living hypothesis beats its N-th best finished one (−inf: there is none).
-        goes_on = living.ranks[:, :1] / penalty > finished.ranks[:, -1:]
-        going, done = (which.squeeze(1).nonzero().squeeze(1) for which in (goes_on, ~goes_on))
-        if len(done):
+        goes_on = (living.ranks[:, 0] / penalty[:, 0]) > finished.ranks[:, -1]
+        going, rows = goes_on.nonzero().squeeze(1), lasting.rows
+        if len(going) < len(goes_on):
+            done = (~goes_on).nonzero().squeeze(1)
             yield from _results(sentences[done], positions[done] + 1, finished.of(done), step.eos_id, alpha)
-            living, finished = living.of(going), finished.of(going)
-        active.keep(rows=lasting.rows[going].flatten(), places=going)
+            living, finished, rows = living.of(going), finished.of(going), rows[going]
+        active.keep(rows=rows.flatten(), places=going)
         newest = living.tokens[..., -1]
         if count := active.admit():
             living, finished = _joined(living, finished, count, columns=int(active.positions.max()))

@@ -12,7 +12,8 @@ from torch import Tensor
 
 __all__ = ["Continuations", "best_continuations"]
 
-BLOCK = 128
+BLOCKS = (128, 160, 192, 224, 256, 96, 64)
+"""How many tokens a block may have. A vocabulary that none of these divides is filled up to blocks of the first."""
 
 
 class Continuations(NamedTuple):
@@ -33,26 +34,23 @@ class Continuations(NamedTuple):
 def best_continuations(log_probs: Float[Tensor, "R V"], so_far: Float[Tensor, "B K"], count: int) -> Continuations:
     """Return each sentence's `count` continuations of highest log probability, or all K·V when there are fewer.
 
-    The best `count` tokens lie in the `count` blocks with the highest peaks. Only those blocks are searched, and the
-    rest of the vocabulary that fills no block: several times faster than `topk` over K·V. NaN counts as impossible.
+    The best `count` tokens lie in the `count` blocks with the highest peaks. Only those blocks are searched: several
+    times faster than `topk` over K·V. NaN counts as impossible.
     """
     (B, K), V = so_far.shape, log_probs.shape[1]
-    G = V // BLOCK
-    row = torch.arange(B * K, device=log_probs.device).view(B, K)
-    blocks = log_probs[:, : G * BLOCK].unflatten(1, (G, BLOCK))
-    rest = F.pad(log_probs[:, G * BLOCK :], (0, BLOCK - V % BLOCK), value=-torch.inf).view(B, K, BLOCK)
+    size = next((size for size in BLOCKS if V % size == 0), BLOCKS[0])
+    G = -(-V // size)
+    full = log_probs if V % size == 0 else F.pad(log_probs, (0, G * size - V), value=-torch.inf)
+    blocks = full.view(B * K * G, size)
 
     peaks = _nan_to_impossible(blocks.amax(-1).view(B, K, G) + so_far[..., None]).flatten(1)
-    highest = row[:, :1] * G + peaks.topk(min(count, K * G)).indices  # (B, C), counted over all rows: row · G + block
-    rows, block = highest // G, highest % G
-    searched = torch.cat([blocks[rows, block], rest], dim=1)  # (B, C + K, BLOCK)
-    rows = torch.cat([rows, row], dim=1)
-    starts = torch.cat([block * BLOCK, torch.full_like(row, G * BLOCK)], dim=1)
-
-    sums = _nan_to_impossible(searched + so_far.take(rows)[..., None]).flatten(1)
+    first = torch.arange(0, len(blocks), K * G, device=log_probs.device)[:, None]  # of each sentence
+    highest = first + peaks.topk(min(count, K * G)).indices  # (B, C), counted over all blocks: row · G + block
+    sums = _nan_to_impossible(blocks[highest] + so_far.take(highest // G)[..., None]).flatten(1)  # (B, C · size)
     best_sums, best = sums.topk(min(count, K * V))
-    rows, starts = (x.gather(1, best // BLOCK) for x in (rows, starts))
-    tokens = (starts + best % BLOCK).clamp(max=V - 1)  # beyond V is padding, which is impossible as any token
+    block = highest.gather(1, best // size)
+    rows = block // G
+    tokens = (block % G * size + best % size).clamp(max=V - 1)  # beyond V nothing is possible
     return Continuations(best_sums, rows, tokens, log_probs[rows, tokens])
 
 
