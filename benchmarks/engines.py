@@ -44,11 +44,15 @@ Way = Callable[[list[str]], list[str]]
 def joined(tokenizer: Any, hypotheses: list[list[str]]) -> list[str]:
     """Return the texts of tokens, as the user of another package would make them."""
     processor = getattr(tokenizer, "_processor", None)
+    if processor and len(hypotheses) == 1:  # for a list, even of one, sentencepiece starts a thread
+        return [processor.decode(hypotheses[0])]
     return processor.decode(hypotheses) if processor else [tokenizer.join(tokens) for tokens in hypotheses]
 
 
 def cut(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:
     processor = getattr(tokenizer, "_processor", None)
+    if processor and len(lines) == 1:
+        return [processor.encode(lines[0], out_type=str)]
     return processor.encode(lines, out_type=str) if processor else [tokenizer.split(line) for line in lines]
 
 
