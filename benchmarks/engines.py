@@ -34,7 +34,8 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.workers import cores
 from glassformer.translator import Translator
 
-LONGEST = 256
+BEYOND = 50
+"""Tokens that an output may have more than the longest source of its call, as in ours (paper, 6.1)."""
 SINGLE = 200
 """Lines that are translated one by one."""
 
@@ -63,7 +64,8 @@ def direct(folder: Path, beam_size: int, batch: int) -> Way:
 
     def translate(lines: list[str]) -> list[str]:
         tokens = cut(bundle.source_tokenizer, lines)
-        results = model.translate_batch(tokens, beam_size=beam_size, max_batch_size=batch, max_decoding_length=LONGEST)
+        longest = max(map(len, tokens)) + BEYOND
+        results = model.translate_batch(tokens, beam_size=beam_size, max_batch_size=batch, max_decoding_length=longest)
         return joined(bundle.target_tokenizer, [result.hypotheses[0] for result in results])
 
     return translate

@@ -28,7 +28,7 @@ from benchmarks.peers.ours import RUN, model_config
 from benchmarks.peers.task import EOS, TOKENIZER, Task, write_task, write_weights
 from benchmarks.prepare import configuration, measured
 from benchmarks.processes import Entry, take_turns
-from benchmarks.results import OURS, RESULTS, described, failures, figure, machine, read, save, spread, table, write
+from benchmarks.results import OURS, described, failures, figure, machine, read, save, spread, table, write
 from benchmarks.work import WORK, synthetic, write_examples
 from glassformer.bundle import Bundle
 from glassformer.model.transformer import Transformer
@@ -218,7 +218,7 @@ def main() -> None:
     if unknown := set(given.axes) - set(everything):
         parser.error(f"{', '.join(unknown)}: expected some of {', '.join(everything)}")
     of = machine()
-    kept = read(NAME)["axes"] if given.axes and (RESULTS / f"{NAME}.json").exists() else {}
+    kept = read(NAME).get("axes", {}) if given.axes else {}
     for axis in given.axes or everything:
         kept[axis] = measure(axis, given.work / NAME, given.updates)
         write(NAME, {"axes": kept}, of)  # what has been measured is kept, whatever comes

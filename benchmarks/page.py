@@ -21,8 +21,8 @@ def page() -> str:
     """Return the page: a table and, where there is one, a picture of everything that has been measured."""
     parts = [HEAD]
     for name in NAMES:
-        if (RESULTS / f"{name}.json").exists():
-            parts.append(import_module(f"benchmarks.{name}").markdown(read(name)))
+        if figures := read(name):
+            parts.append(import_module(f"benchmarks.{name}").markdown(figures))
             if (RESULTS / f"{name}.png").exists():
                 parts.append(f"![{name}](../benchmarks/results/{name}.png)\n")
     return "\n".join(parts)

@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.peers.task import EXAMPLES, TASK, Batch, Task, read_sentences, read_task, write_batches
 from benchmarks.processes import Entry, PeerError, Process
-from benchmarks.results import OURS, RESULTS, described, failures, figure, machine, read, save, table, write
+from benchmarks.results import OURS, described, failures, figure, machine, read, save, table, write
 from benchmarks.work import TEST, WORK, bleu, epoch, make_work
 from glassformer.bundle import WEIGHTS
 from glassformer.run.log import METRICS, read_log
@@ -181,11 +181,9 @@ def main() -> None:
     settings = given.set or ["training.precision=bf16"]
     figures: dict[str, Any] = {
         "ours": " ".join([given.config, *(f"--set {setting}" for setting in settings)]),
-        "curves": {},
+        "curves": read(NAME).get("curves", {}) if given.only else {},
         "failed": {},
     }
-    if given.only and (RESULTS / f"{NAME}.json").exists():
-        figures["curves"] = read(NAME)["curves"]
     for minutes in given.minutes:
         trainings: dict[str, Iterator[dict[str, float]]] = {
             "ours": train_ours(given.config, work, given.data, minutes, given.every, settings)

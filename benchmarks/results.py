@@ -92,8 +92,9 @@ def write(name: str, figures: dict[str, Any], of: dict[str, Any]) -> Path:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return the figures that `write` wrote."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    """Return the figures that `write` wrote, none if it never did."""
+    path = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
 
 

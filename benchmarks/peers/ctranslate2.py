@@ -33,7 +33,9 @@ class CTranslate2:
         )
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
-        """Hand over all sentences at once: it sorts them, and cuts the batches itself."""
+        """Hand over all sentences at once: it sorts them, and cuts the batches itself; or one when the last is done."""
+        if batch_size == 1 < len(sources):
+            return [ids for source in sources for ids in self.translate([source], beam_size, 1)]
         results = self.translator.translate_batch(
             [[self.pieces[id] for id in ids] for ids in sources],
             max_batch_size=batch_size,
