@@ -405,8 +405,8 @@ MISTAKES = [
     Mistake(
         "the mask of the memory stays when its sentence has left",
         "model/cache.py",
-        "self.memory_mask if same else self.memory_mask[sentences]",
-        "self.memory_mask",
+        "memory_mask=self.memory_mask[sentences]",
+        "memory_mask=self.memory_mask",
         "tests/model/test_cache.py",
     ),
     Mistake(
