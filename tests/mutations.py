@@ -410,6 +410,13 @@ MISTAKES = [
         "tests/model/test_cache.py",
     ),
     Mistake(
+        "a source's padding is looked at when its decoding goes on",
+        "model/transformer.py",
+        "padded=not memory_mask.all()",
+        "padded=False",
+        "tests/model/test_cache.py",
+    ),
+    Mistake(
         "sentences that change places are taken for the same ones",
         "model/cache.py",
         "same = torch.equal(sentences, torch.arange(self.memory_mask.shape[0], device=sentences.device))",

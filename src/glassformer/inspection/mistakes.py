@@ -270,7 +270,7 @@ def _target_padding_mask(model: Transformer) -> Planted:
 def _no_causal_mask(model: Transformer) -> AbstractContextManager[None]:
     right = model.decoder.forward
 
-    def forward(x: Tensor, mask: Tensor | None, caches: Any, memory_mask: Tensor) -> Tensor:
+    def forward(x: Tensor, mask: Tensor | None, caches: Any, memory_mask: Tensor | None) -> Tensor:
         return right(x, mask if mask is None else _padding_alone(mask).expand_as(mask), caches, memory_mask)
 
     return replaced(model.decoder, "forward", forward)
@@ -281,7 +281,7 @@ def _decoder_keys(model: Transformer) -> Planted:
     """Every query sees all of the decoder's own positions, the memory is not looked at."""
     right, padding = model.decoder.forward, _Padding()
 
-    def decode(x: Tensor, mask: Tensor | None, caches: Any, memory_mask: Tensor) -> Tensor:
+    def decode(x: Tensor, mask: Tensor | None, caches: Any, memory_mask: Tensor | None) -> Tensor:
         padding.mask = mask if mask is None else _padding_alone(mask)
         return right(x, mask, caches, memory_mask)
 
