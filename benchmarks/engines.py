@@ -28,14 +28,13 @@ import sacrebleu
 from benchmarks import results
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import EngineName, Quantization
+from glassformer.decoding.hypothesis import EXTRA_LENGTH
 from glassformer.interop.export import export_ctranslate2
 from glassformer.text.corpus import read_lines
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.workers import cores
 from glassformer.translator import Translator
 
-BEYOND = 50
-"""Tokens that an output may have more than the longest source of its call, as in ours (paper, 6.1)."""
 SINGLE = 200
 """Lines that are translated one by one."""
 
@@ -64,7 +63,7 @@ def direct(folder: Path, beam_size: int, batch: int) -> Way:
 
     def translate(lines: list[str]) -> list[str]:
         tokens = cut(bundle.source_tokenizer, lines)
-        longest = max(map(len, tokens)) + BEYOND
+        longest = max(map(len, tokens)) + EXTRA_LENGTH
         results = model.translate_batch(tokens, beam_size=beam_size, max_batch_size=batch, max_decoding_length=longest)
         return joined(bundle.target_tokenizer, [result.hypotheses[0] for result in results])
 

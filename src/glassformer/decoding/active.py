@@ -30,10 +30,10 @@ class Active:
         log_probs, self._state = self._step.advance(tokens, self._state)
         return log_probs
 
-    def keep(self, rows: Int[Tensor, "R2"], places: Int[Tensor, "B2"]) -> None:
-        """Go on with these rows of the sentences at these places, each a token longer; the others are done.
+    def keep(self, places: Int[Tensor, "B2"], rows: Int[Tensor, "R2"] | None = None) -> None:
+        """Go on with the sentences at these places, which rise, each a token longer; the others are done.
 
-        Places rise. Where each sentence has one row only, rows are the places themselves.
+        `rows` are those that follow; unless given, each sentence has one, which stays.
         """
         all_stay = len(places) == len(self.sentences)
         if not all_stay:
@@ -41,8 +41,8 @@ class Active:
         self.positions = self.positions + 1
         if not len(places):
             self._state = None
-        elif rows is not places or not all_stay:
-            self._state = self._step.select(self._state, rows=rows, sentences=places)
+        elif rows is not None or not all_stay:
+            self._state = self._step.select(self._state, rows=places if rows is None else rows, sentences=places)
 
     def admit(self) -> int:
         """Let waiting sentences enter, behind the others, where there is room; return how many did."""

@@ -157,7 +157,7 @@ def _search(
             done = (~goes_on).nonzero().squeeze(1)
             yield from _results(sentences[done], positions[done] + 1, finished.of(done), step.eos_id, alpha)
             living, finished, rows = living.of(going), finished.of(going), rows[going]
-        active.keep(rows=rows.flatten(), places=going)
+        active.keep(going, rows.flatten())
         newest = living.tokens[..., -1]
         if count := active.admit():
             living, finished = _joined(living, finished, count, columns=int(active.positions.max()))

@@ -57,7 +57,7 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha
         written.append((sentences, positions, newest, log_probs.gather(1, newest[:, None]).squeeze(1).double()))
 
         going = ((newest != step.eos_id) & (positions < longest - 1)).nonzero().squeeze(1)
-        active.keep(rows=going, places=going)
+        active.keep(going)
         newest = newest[going]
         if count := active.admit():
             newest = F.pad(newest, (0, count), value=step.bos_id)

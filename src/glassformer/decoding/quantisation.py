@@ -87,7 +87,7 @@ class IntegerLinear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*N I"]) -> Float[Tensor, "*N O"]:
         """Return x Wᵀ + b, about."""
-        return self._product(x, self.weight, self.ones, self.scale, self.bias)
+        return self.part(x, slice(None))
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
         """Return these outputs alone."""
@@ -95,9 +95,7 @@ class IntegerLinear(nn.Module):
         if where not in self._parts:
             bias = None if self.bias is None else self.bias[outputs]
             self._parts[where] = self.weight[outputs], self.ones[outputs], self.scale[:, outputs], bias
-        return self._product(x, *self._parts[where])
-
-    def _product(self, x: Tensor, weight: Tensor, ones: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
+        weight, ones, scale, bias = self._parts[where]
         rows = x.reshape(-1, x.shape[-1])  # (N, I)
         if rows.numel() * weight.shape[0] <= self.small:
             sums = torch._weight_int8pack_mm(rows.bfloat16(), weight, ones).float()
@@ -109,15 +107,6 @@ class IntegerLinear(nn.Module):
 
 
 KINDS = {"bfloat16": RoundedLinear, "int8": IntegerLinear}
-
-
-def _product(
-    x: Float[Tensor, "*N I"], columns: Int8[Tensor, "I O"], scale: Float[Tensor, "1 O"], bias: Tensor | None
-) -> Float[Tensor, "*N O"]:
-    rows, size = _integers(x.reshape(-1, x.shape[-1]))
-    sums = torch._int_mm(rows, columns) * size  # (N, O), whole numbers until here
-    result = sums.mul_(scale) if bias is None else torch.addcmul(bias, sums, scale)
-    return result.view(*x.shape[:-1], -1)
 
 
 def _integers(x: Float[Tensor, "N I"]) -> tuple[Int8[Tensor, "N I"], Float[Tensor, "N 1"]]:
