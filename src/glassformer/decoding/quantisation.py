@@ -93,8 +93,8 @@ class IntegerLinear(nn.Module):
         """Return these outputs alone."""
         where = outputs.start, outputs.stop
         if where not in self._parts:
-            bias = None if self.bias is None else self.bias[outputs]
-            self._parts[where] = self.weight[outputs], self.ones[outputs], self.scale[:, outputs], bias
+            own = None if self.bias is None else self.bias[outputs]
+            self._parts[where] = self.weight[outputs], self.ones[outputs], self.scale[:, outputs], own
         weight, ones, scale, bias = self._parts[where]
         rows = x.reshape(-1, x.shape[-1])  # (N, I)
         if rows.numel() * weight.shape[0] <= self.small:
