@@ -4,7 +4,7 @@ All take the same lines, cut by the same tokenizer, with the same exported model
 
 - direct: CTranslate2's own package, all lines in one call, tokens and text by the tokenizer's own library;
 - translator: `Translator.stream`, which is what the command calls;
-- command: `glassformer translate`, a process of its own, its start (a run of one line) taken off;
+- command: `glassformer translate`, a process of its own, its start (the median of some runs of one line) taken off;
 - torch: `Translator` on the engine torch, if asked for with --torch.
 
 They take turns, in another order each round, so that the machine's noise hits all alike. Prints a table in Markdown:
@@ -31,29 +31,34 @@ from glassformer.decoding.engine import EngineName, Quantization
 from glassformer.decoding.hypothesis import EXTRA_LENGTH
 from glassformer.interop.export import export_ctranslate2
 from glassformer.text.corpus import read_lines
-from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.workers import cores
 from glassformer.translator import Translator
 
 SINGLE = 200
 """Lines that are translated one by one."""
+STARTS = 5
+"""How often a round measures a command's start: one is as noisy as what it is taken off."""
 
 Way = Callable[[list[str]], list[str]]
 
 
+def cut(tokenizer: Any, lines: list[str]) -> list[list[str]]:
+    """Return the tokens of lines, as the user of another package would cut them."""
+    processor = getattr(tokenizer, "_processor", None)
+    if not processor:
+        return [tokenizer.split(line) for line in lines]
+    return _each(processor.encode, lines, out_type=str)
+
+
 def joined(tokenizer: Any, hypotheses: list[list[str]]) -> list[str]:
-    """Return the texts of tokens, as the user of another package would make them."""
+    """Return the texts of tokens."""
     processor = getattr(tokenizer, "_processor", None)
-    if processor and len(hypotheses) == 1:  # for a list, even of one, sentencepiece starts a thread
-        return [processor.decode(hypotheses[0])]
-    return processor.decode(hypotheses) if processor else [tokenizer.join(tokens) for tokens in hypotheses]
+    return _each(processor.decode, hypotheses) if processor else [tokenizer.join(tokens) for tokens in hypotheses]
 
 
-def cut(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:
-    processor = getattr(tokenizer, "_processor", None)
-    if processor and len(lines) == 1:
-        return [processor.encode(lines[0], out_type=str)]
-    return processor.encode(lines, out_type=str) if processor else [tokenizer.split(line) for line in lines]
+def _each(work: Callable[..., Any], inputs: list[Any], **options: Any) -> list[Any]:
+    """Return sentencepiece's work on each input; for a list, even of one, it starts a thread."""
+    return [work(inputs[0], **options)] if len(inputs) == 1 else work(inputs, **options)
 
 
 def direct(folder: Path, beam_size: int, batch: int) -> Way:
@@ -100,6 +105,10 @@ def seconds(way: Way, lines: list[str]) -> tuple[float, list[str]]:
     return time.perf_counter() - begun, texts
 
 
+def start_of(way: Way, lines: list[str]) -> float:
+    return median(seconds(way, lines[:1])[0] for _ in range(STARTS))
+
+
 def measure(ways: dict[str, Way], lines: list[str], references: list[str], rounds: int) -> dict[str, list[float]]:
     """Return the sentences per second of each way in each round; what a command needs to start is taken off."""
     names = list(ways)
@@ -110,7 +119,7 @@ def measure(ways: dict[str, Way], lines: list[str], references: list[str], round
         print(f"  {name} is ready", file=sys.stderr)
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            start = seconds(ways[name], lines[:1])[0] if name.startswith("command") else 0.0
+            start = start_of(ways[name], lines) if name == "command" else 0.0
             whole, outputs[name] = seconds(ways[name], lines)
             taken[name].append(len(outputs[name]) / (whole - start))
     compare(outputs, references)

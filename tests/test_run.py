@@ -241,6 +241,15 @@ def test_a_run_that_is_killed_goes_on_from_its_last_checkpoint(make_configuratio
     assert first == second
 
 
+@pytest.mark.parametrize("begun", ["fp32", "bf16"])
+def test_a_run_goes_on_in_the_precision_that_it_began_with(make_configuration, corpus, begun):
+    train(make_configuration("run", f"training.precision={begun}"), **stop_at(3))
+    train(make_configuration("run", "training.precision=auto"))
+    train(make_configuration("whole", f"training.precision={begun}"))
+    assert load(corpus / "run" / "config.toml").training.precision == begun
+    assert metrics(corpus / "run") == metrics(corpus / "whole")
+
+
 def test_a_finished_run_has_nothing_more_to_do(make_configuration, corpus):
     first = train(make_configuration())
     before = {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()}

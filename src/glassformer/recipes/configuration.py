@@ -27,7 +27,7 @@ _SIDES = ("source", "valid_source", "test_source")
 
 Metric = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
 Optimiser = Literal["auto", "adam", "adamw", "muon"]
-Precision = Literal["fp32", "bf16", "fp16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +172,8 @@ class TrainingConfig:
     clip_norm: float = 0.0
     """Gradients are scaled down to this norm when theirs is larger; 0 = never."""
     precision: Precision = "fp32"
-    """Arithmetic of matrix products; weights, norms, softmax and loss stay in fp32. fp16, for GPUs without bf16, scales
-    the loss so that no gradient gets too small for it."""
+    """Arithmetic of matrix products; weights, norms, softmax and loss stay in fp32. "auto" = bf16 where that is faster
+    than fp32. fp16, for GPUs without bf16, scales the loss so that no gradient gets too small for it."""
     device: str = "auto"
     """Where the model is trained: "cpu", "cuda" or another of PyTorch's; "auto" = a GPU where there is one."""
     validate_every: int = 1000

@@ -3,14 +3,18 @@
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import Configuration
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 __all__ = ["from_dict", "load", "model_config", "recipes", "set_values", "to_toml"]
 
@@ -141,12 +145,21 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
 
 def _parsed(kind: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
     """Return the dataclass that has these values, each of its field's type; names that it does not know are ignored."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(kind).validate_python(values)
+        parsed: T = _adapter(kind).validate_python(values)  # type: ignore[arg-type]  # mypy: a class could have no hash
+        return parsed
     except ValidationError as error:
         raise ConfigError(_describe(error, prefix)) from error
+
+
+@cache
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    """Return what checks this dataclass: made once, for that takes longer than to check."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _section(values: dict[str, Any], name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingSt
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, Report, StepReport, ValidationReport, steps
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import decided
 from glassformer.training.snapshots import SNAPSHOTS, Snapshots
 from glassformer.translator import Translator
 
@@ -96,11 +97,11 @@ def training_run(
 
 
 def _training_run(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
-    configuration, settings = prepared.configuration, prepared.configuration.training
-    bundle = _bundle(prepared, folder)
+    device = device_of(prepared.configuration.training.device)
+    bundle = _bundle(prepared, folder, device)
+    configuration, settings = bundle.configuration, bundle.configuration.training
     _check_validation(settings, prepared.valid)
 
-    device = device_of(settings.device)
     torch.manual_seed(configuration.run.seed)
     model = Transformer(bundle.model_config)
     if settings.init_std:
@@ -158,18 +159,23 @@ def _training_run(prepared: Prepared, folder: Path, stop: Callable[[], bool], ch
             yield report
 
 
-def _bundle(prepared: Prepared, folder: Path) -> Bundle:
+def _bundle(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
     """Return the run's bundle, not yet written; of a folder that holds a run, only if it is the same run."""
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    there = Bundle.load(folder) if (folder / CONFIG).exists() else None
+    settings = prepared.configuration.training
+    if there and settings.precision == "auto":  # it goes on in the one that it began with, so that it is the same run
+        settings = replace(settings, precision=there.configuration.training.precision)
+    configuration = replace(prepared.configuration, training=decided(settings, device))
     bundle = Bundle(
         folder=folder,
-        configuration=prepared.configuration,
-        model_config=model_config(prepared.configuration, len(source), len(target)),
+        configuration=configuration,
+        model_config=model_config(configuration, len(source), len(target)),
         source_tokenizer=source,
         target_tokenizer=target,
     )
-    if (folder / CONFIG).exists():
-        _check_same_run(Bundle.load(folder), bundle)
+    if there:
+        _check_same_run(there, bundle)
     return bundle
 
 

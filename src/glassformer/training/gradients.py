@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Batch
 from glassformer.text.workers import Worker, cores
 from glassformer.training.objective import Loss, smoothed_cross_entropy
+from glassformer.training.precision import rounding
 
 __all__ = ["Gradients", "add_gradients", "batch_loss", "gradients", "processes"]
 
@@ -68,7 +69,7 @@ def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[
     """Add the gradient of the batches' loss, divided by `tokens`, to the model's; return that loss."""
     loss = 0.0
     for batch in batches:
-        with _precision(config, model.output.weight):
+        with rounding(config.precision, model.output.weight.device):
             mean = batch_loss(model, batch, config.label_smoothing, config.r_drop).smoothed / tokens
         mean.backward()
         loss += float(mean.detach())
@@ -93,13 +94,6 @@ def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B
     """Return ids on the device; a GPU fetches them itself, when it is done with what it is at."""
     tensor = torch.from_numpy(ids)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
-
-
-def _precision(config: TrainingConfig, weight: Tensor) -> AbstractContextManager[object]:
-    """Return the context in which the forward pass runs: in it products are rounded as the configuration asks for."""
-    if config.precision == "fp32":
-        return nullcontext()
-    return torch.autocast(weight.device.type, torch.bfloat16 if config.precision == "bf16" else torch.float16)
 
 
 # Several processes

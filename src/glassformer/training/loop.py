@@ -25,6 +25,7 @@ from glassformer.training.divergence import LossWatch
 from glassformer.training.gradients import Gradients, batch_loss, gradients
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import decided
 from glassformer.training.schedule import learning_rate, paper_peak
 
 __all__ = [
@@ -154,6 +155,7 @@ def steps(
     """
     if not len(examples):
         raise DataError("there are no training examples: every pair was blank or longer than data.max_length")
+    config = decided(config, model.output.weight.device)
     state = TrainingState() if state is None else state
     optimiser = optimiser or make_optimiser(model, config)
     model.train()

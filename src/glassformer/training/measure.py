@@ -28,6 +28,7 @@ from glassformer.training.gradients import processes
 from glassformer.training.loop import Report, StepReport, steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import decided
 from glassformer.training.work import profiled, shares
 
 __all__ = ["DECODED_POSITIONS", "FEWEST", "WARM_UP", "Job", "Measurement", "matrix_speed", "measured"]
@@ -96,7 +97,8 @@ def matrix_speed(
 ) -> float:
     """Return this machine's floating-point operations per second in a large matrix product: the best it did in so long.
 
-    Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts.
+    Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts;
+    the precision is a decided one, not "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     left, weight = (torch.randn(2048, 1024, dtype=dtype, device=device) for _ in range(2))
@@ -152,12 +154,13 @@ def _measure(job: Job) -> Measurement:
     base = psutil.Process().memory_info().rss
     threads = max(torch.get_num_threads(), processes(job.training))
     device = device_of(job.training.device)
-    speed = matrix_speed(precision=job.training.precision, threads=threads, device=device)
+    training = decided(job.training, device)
+    speed = matrix_speed(precision=training.precision, threads=threads, device=device)
     model = Transformer(job.model).to(device)
-    optimiser = make_optimiser(model, job.training)
-    average = MovingAverage(model, job.training.ema) if job.training.ema else None
+    optimiser = make_optimiser(model, training)
+    average = MovingAverage(model, training.ema) if training.ema else None
     # Nothing is to be learnt: a rate at which nothing can go wrong.
-    training = replace(job.training, minutes=0.0, steps=2**62, learning_rate=1e-6, validate_every=0, patience=0)
+    training = replace(training, minutes=0.0, steps=2**62, learning_rate=1e-6, validate_every=0, patience=0)
     updates = partial(steps, model, optimiser=optimiser, average=average)
     deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
     reports, others = [], 0

@@ -9,12 +9,14 @@ import psutil
 import torch
 
 from glassformer.model.config import ModelConfig
+from glassformer.model.machine import device_of
 from glassformer.recipes.configuration import Configuration, Precision, TrainingConfig
 from glassformer.recipes.toml import model_config
 from glassformer.text.workers import cores
 from glassformer.training.estimate import BUSY, check_memory, count_parameters, training_flops
 from glassformer.training.gradients import processes
 from glassformer.training.measure import Job, Measurement, measured
+from glassformer.training.precision import decided
 from glassformer.training.sample import Sample, read_sample
 from glassformer.training.work import WAITING, Work, table
 
@@ -85,7 +87,8 @@ def training_speed(
         ConfigError: the corpus is not there and decides something; or the model does not fit into the memory.
     """
     on_progress("reading the corpus")
-    sample = read_sample(configuration)
+    device = device_of(configuration.training.device)
+    sample = read_sample(replace(configuration, training=decided(configuration.training, device)))
     config = model_config(sample.configuration, sample.source_vocabulary, sample.target_vocabulary)
     busy = psutil.cpu_percent(0.3) / 100
     check_memory(count_parameters(config), psutil.virtual_memory().available)

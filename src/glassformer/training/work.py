@@ -34,7 +34,7 @@ _SCOPE = "glassformer/"
 _OWNERS: Mapping[type[nn.Module], str] = {Dropout: "dropout", nn.LayerNorm: "norms", MultiHeadAttention: "attention"}
 _OWNING_NAMES = {"_SmoothedCrossEntropy": "loss", "Optimizer.": "optimiser"}
 """Beginnings of names that torch itself gives to what encloses operations."""
-_BEFORE_COPIES = ("dropout", "loss", "optimiser", "norms")
+_BEFORE_COPIES = ("dropout", "loss", "norms")
 """Within these, a copy or a fill is a part of them; within attention it is a copy."""
 
 ELSE, WAITING, OVERHEAD = "sums and activations", "waiting for data", "Python and overhead"
@@ -74,11 +74,15 @@ def shares(seconds: Mapping[str, float], whole: float, waited: float = 0.0) -> d
 def kind_of(name: str, owner: str | None) -> str | None:
     """Return which of `KINDS` an operation is, by its name and by what encloses it; None = it is only overhead.
 
+    All that the optimiser does is the optimiser's, its products included.
+
     >>> kind_of("aten::mm", "loss"), kind_of("aten::add", "loss"), kind_of("aten::add", None)
     ('matrix products', 'loss', 'sums and activations')
     """
     if not name.startswith(LIBRARIES):
         return None
+    if owner == "optimiser":
+        return owner
     operation = name.partition("::")[2]
     by_name = next((kind for kind, names in OPERATIONS.items() if operation in names), None)
     if by_name is None and operation.startswith("_foreach_"):

@@ -1,0 +1,50 @@
+"""In which precision a training multiplies, where that is left to the device."""
+
+import pytest
+import torch
+
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.training import precision as module
+from glassformer.training.loop import StepReport, steps
+from glassformer.training.precision import decided, rounding
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("told", ["fp32", "bf16", "fp16"])
+def test_what_is_told_stays(told):
+    config = TrainingConfig(precision=told)
+    assert decided(config, CPU) is config
+
+
+@pytest.mark.parametrize(("half_as_long", "expected"), [(torch.bfloat16, "bf16"), (torch.float32, "fp32")])
+def test_the_faster_one_is_taken_and_nothing_else_changes(monkeypatch, half_as_long, expected):
+    monkeypatch.setattr(module, "_seconds", lambda dtype, _: 1.0 if dtype == half_as_long else 2.0)
+    config = TrainingConfig(precision="auto", steps=7, workers=2)
+    assert decided(config, CPU) == TrainingConfig(precision=expected, steps=7, workers=2)
+
+
+def test_this_machine_has_one_that_is_faster():
+    assert decided(TrainingConfig(precision="auto"), CPU).precision in ("fp32", "bf16")
+
+
+def test_products_are_rounded_as_told():
+    x = torch.randn(8, 8)
+    kinds = []
+    for told in ("fp32", "bf16", "fp16"):
+        with rounding(told, CPU):
+            kinds.append((x @ x).dtype)
+    assert kinds == [torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_training_left_to_the_device_is_the_training_in_what_it_decides(make_model, make_examples, workers):
+    def losses(told):
+        torch.manual_seed(7)
+        model = make_model(dropout=0.0).float()
+        config = TrainingConfig(steps=3, batch_tokens=40, learning_rate=0.003, workers=workers, precision=told)
+        reports = steps(model, make_examples(), config)
+        return [report.loss for report in reports if isinstance(report, StepReport)]
+
+    taken = decided(TrainingConfig(precision="auto"), CPU).precision
+    assert losses("auto") == losses(taken)
