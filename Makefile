@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam
-BENCHMARKS := training decoding quality precision growth startup
+BENCHMARKS := training decoding quality precision growth startup pareto
 # The build of PyTorch: where the package index has several, PIP_EXTRA_INDEX_URL chooses (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -35,7 +35,7 @@ experiments: .venv/developer ## measure everything that the book's experiments s
 	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done
 
 # Nothing else should run meanwhile. DATA=DIR names Multi30k's files, PEERS=DIR where the peers are (.peers unless given),
-# ANNOTATED=FILE the_annotated_transformer.py, RUN=DIR a trained run, ARGUMENTS further ones.
+# ANNOTATED=FILE the_annotated_transformer.py, RUN=DIR a trained run, LIST what bench-pareto compares, ARGUMENTS further ones.
 bench-peers: .venv/installed ## give each peer of the benchmarks an environment of its own (about 6 GB)
 	$(BIN)/python -m benchmarks.peers.install
 
@@ -45,6 +45,10 @@ bench-training: .venv/installed ## speed, memory and share of the machine's ceil
 bench-decoding bench-quality bench-precision: bench-%: .venv/installed ## sentences/s; minutes to a BLEU; bf16 beside fp32
 	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of Multi30k's files"; exit 1; }
 	$(BIN)/python -m benchmarks.$* --data $(DATA) $(ARGUMENTS)
+
+bench-pareto: .venv/installed ## train and distil models (two hours), and compare quality and speed; LIST=cmudict: of words
+	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of the corpus's files"; exit 1; }
+	$(BIN)/python -m benchmarks.pareto $(or $(LIST),multi30k) --data $(DATA) $(ARGUMENTS)
 
 bench-growth: .venv/installed ## time and memory against length, batch, vocabulary, width, corpus
 	$(BIN)/python -m benchmarks.growth $(ARGUMENTS)

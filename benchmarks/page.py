@@ -20,9 +20,11 @@ HEAD = (
 def page() -> str:
     """Return the page: a table and, where there is one, a picture of everything that has been measured."""
     parts = [HEAD]
-    for name in NAMES:
+    curves = sorted(path.stem for path in RESULTS.glob("pareto-*.json"))
+    for name in (*NAMES, *curves):
         if figures := read(name):
-            parts.append(import_module(f"benchmarks.{name}").markdown(figures))
+            module = import_module(f"benchmarks.{name.partition('-')[0]}")
+            parts.append(module.markdown(figures))
             if (RESULTS / f"{name}.png").exists():
                 parts.append(f"![{name}](../benchmarks/results/{name}.png)\n")
     return "\n".join(parts)

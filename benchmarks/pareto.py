@@ -1,31 +1,46 @@
-"""Quality against speed: which of several trained runs, and ways to decode them, nobody beats in both.
+"""Quality against speed: which of several models, and ways to decode them, nobody beats in both.
 
-python -m benchmarks.pareto LIST.json --output FOLDER     LIST.json → FOLDER/pareto.json, pareto.md, pareto.svg
+python -m benchmarks.pareto LIST --data DIR     LIST.json → results/pareto-LIST.json, pareto-LIST.png
 
-LIST.json says what is translated, by what, and what others have reached:
+A list is a file, or the name of one in `lists/`. It says how models are made, what is translated, by what, and what
+others have reached:
 
-    {"source": "test.de", "reference": "test.en", "metric": "bleu",
-     "runs": [{"name": "3+3", "run": "runs/multi30k", "beam_size": 5, "options": {}, "one_by_one": false}, …],
+    {"models": {"3+3": "train multi30k-en-de --data {data} --set run.directory={work}/3+3", …},
+     "source": "{data}/test.en", "reference": "{data}/test.de", "metric": "bleu",
+     "runs": [{"name": "3+3", "run": "{work}/3+3", "beam_size": 5, "options": {}, "one_by_one": false}, …],
      "peers": [{"name": "Hugging Face", "quality": 37.9, "sentences_per_second": 49, "from": "where it stands"}, …]}
 
-`options` go to `Translator.load` (its engine, say). The runs take turns, each time in a process of its own; the median
-of the rounds counts. Loading is not timed.
+Models are made by `glassformer`, one after another, unless they are there; {data} is DIR, {work} the folder in which
+they are kept. Without a reference the source holds both sides (TSV), and a word is right if it is any of its
+references. A run may have an `ensemble`, further runs. `options` go to `Translator.load` (its engine, say). The runs
+take turns, each time in a process of its own; the median of the rounds counts. Loading is not timed.
 """
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import results
+from benchmarks.results import OURS, THEIRS, described, figure, machine, read, save, write
+from benchmarks.results import table as as_table
+from benchmarks.work import WORK
+from glassformer.evaluation.items import read_items
+from glassformer.evaluation.metrics import chosen, evaluate
+from glassformer.run.evaluation import corpus_of
+from glassformer.translator import Translator
 
+NAME = "pareto"
 ROUNDS = 5
+LISTS = Path(__file__).parent / "lists"
+FIELDS = ("name", "run", "ensemble", "beam_size", "options", "one_by_one")
+"""What a list says of a run."""
 WARM_UP = 64
 """Lines that are translated before the clock starts."""
 
@@ -45,36 +60,61 @@ class Point:
     """Where a peer's figures are from."""
 
 
-def read_list(path: Path) -> dict[str, Any]:
-    """Return the list, its fields checked; its files are relative to where the command is run."""
+def read_list(path: Path, data: str = "", work: str = "") -> dict[str, Any]:
+    """Return the list, its fields checked, its folders filled in."""
     wanted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    for name in ("source", "reference", "metric", "runs"):
+    wanted["models"] = {name: shlex.split(command) for name, command in wanted.get("models", {}).items()}
+    wanted = _filled(wanted, {"{data}": data, "{work}": work})
+    for name in ("source", "metric", "runs"):
         if name not in wanted:
             raise SystemExit(f"{path}: {name!r} is missing")
     for run in wanted["runs"]:
-        unknown = run.keys() - {"name", "run", "beam_size", "options", "one_by_one"}
-        if unknown or not {"name", "run"} <= run.keys():
-            raise SystemExit(f"{path}: a run has name, run, beam_size, options, one_by_one; got {sorted(run)}")
+        if run.keys() - FIELDS or not {"name", "run"} <= run.keys():
+            raise SystemExit(f"{path}: a run has {', '.join(FIELDS)}; got {sorted(run)}")
     names = [one["name"] for one in (*wanted["runs"], *wanted.get("peers", ()))]
     if len(set(names)) < len(names):
         raise SystemExit(f"{path}: two have the same name: {sorted(names)}")
     return wanted
 
 
+def _filled(value: Any, folders: Mapping[str, str]) -> Any:
+    """Return what was read, with folders in place of their names wherever there is text."""
+    if isinstance(value, dict):
+        return {key: _filled(one, folders) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, folders) for one in value]
+    if isinstance(value, str):
+        for name, folder in folders.items():
+            value = value.replace(name, folder)
+    return value
+
+
+def make(models: Mapping[str, Sequence[str]], work: Path) -> None:
+    """Train or distil what is not there; what was stopped goes on.
+
+    Raises:
+        CalledProcessError: a command failed, which has said why.
+    """
+    for name, arguments in models.items():
+        finished = work / f"{name}.finished"
+        if not finished.exists():
+            subprocess.run([sys.executable, "-m", "glassformer", *arguments], check=True)
+            finished.touch()
+
+
 def measure(wanted: dict[str, Any], run: dict[str, Any]) -> dict[str, float]:
     """Return quality, and sentences a second, of one run: all that this process does."""
-    from glassformer.evaluation.metrics import evaluate
-    from glassformer.text.corpus import read_lines
-    from glassformer.translator import Translator
-
-    sources, references = read_lines(wanted["source"]), read_lines(wanted["reference"])
-    translator = Translator.load(run["run"], **run.get("options", {}))
+    items = read_items(corpus_of(wanted["source"], wanted.get("reference")))
+    sources = items.sources
+    translator = Translator.load(run["run"], *run.get("ensemble", ()), **run.get("options", {}))
     calls = [[line] for line in sources] if run.get("one_by_one") else [sources]
     translator.translate(sources[:WARM_UP], beam_size=run.get("beam_size"))
     begun = time.perf_counter()
-    results = [one for texts in calls for one in translator.translate(texts, beam_size=run.get("beam_size"))]
+    results = [
+        one for texts in calls for one in translator.translate(texts, beam_size=run.get("beam_size"), log_probs=False)
+    ]
     seconds = time.perf_counter() - begun
-    [score] = evaluate([one.text for one in results], references, metrics=[wanted["metric"]])
+    [score] = evaluate([one.text for one in results], items.references, metrics=[wanted["metric"]])
     return {"quality": score.value, "sentences_per_second": len(sources) / seconds}
 
 
@@ -141,43 +181,55 @@ def table(points: Sequence[Point], best: Sequence[Point], metric: str) -> str:
         name = f"**{point.name}**" if point in best else point.name
         spread = f"{point.slowest:,.0f}–{point.fastest:,.0f}" if point.ours else point.source
         rows.append((name, f"{point.quality:.2f}", f"{point.sentences_per_second:,.0f}", spread))
-    return results.table(("", metric, "sentences/s", "slowest–fastest round"), rows)
+    return as_table(("", metric, "sentences/s", "slowest–fastest round"), rows)
 
 
-def plot(points: Sequence[Point], best: Sequence[Point], metric: str, path: Path) -> None:
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the section of the page: the table and what it is of."""
+    points = [Point(**one) for one in figures["points"]]
+    best = front(points, higher_is_better=figures["higher_is_better"])
+    return (
+        f"## Quality against speed: {figures['name']}\n\n`{figures['command']}`, {figures['day']}: "
+        f"{figures['sentences']:,} sources; medians of {figures['rounds']} rounds in turns. Bold: nobody is both "
+        f"faster and better.\n\n{table(points, best, figures['metric'])}\n{described(figures['machine'])}.\n"
+    )
+
+
+def plot(figures: dict[str, Any]) -> Path:
     """Draw quality over speed, with a line along the front."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-    axes = figure.subplots()
-    for ours, marker, colour, label in ((True, "o", "#2f81c7", "glassformer"), (False, "s", "#808080", "peers")):
+    points = [Point(**one) for one in figures["points"]]
+    best = front(points, higher_is_better=figures["higher_is_better"])
+    made, [axis] = figure()
+    for ours, marker, colour, label in ((True, "o", OURS, "glassformer"), (False, "s", THEIRS, "peers")):
         some = [point for point in points if point.ours == ours]
         if some:
             speeds, qualities = zip(*((one.sentences_per_second, one.quality) for one in some), strict=True)
-            axes.plot(speeds, qualities, marker, color=colour, label=label)
-    axes.step(
-        [one.sentences_per_second for one in best], [one.quality for one in best], "--", color="#cf6a1b", where="post"
+            axis.plot(speeds, qualities, marker, color=colour, label=label)
+    axis.step(
+        [one.sentences_per_second for one in best],
+        [one.quality for one in best],
+        "--",
+        color="tab:orange",
+        where="post",
     )
     for point in points:
-        axes.annotate(
-            point.name,
-            (point.sentences_per_second, point.quality),
-            (4, 4),
-            textcoords="offset points",
-            fontsize=8,
-        )
-    axes.set_xscale("log")
-    axes.set(xlabel="sentences per second", ylabel=metric)
-    axes.margins(0.15)
-    axes.legend(loc="lower left")
-    figure.savefig(path, metadata={"Date": None})
+        place = (point.sentences_per_second, point.quality)
+        axis.annotate(point.name, place, (4, 4), textcoords="offset points", fontsize=8)
+    axis.set_xscale("log")
+    axis.set(xlabel="sentences per second", ylabel=figures["metric"])
+    axis.margins(0.15)
+    if not figures["higher_is_better"]:
+        axis.invert_yaxis()
+    axis.legend(frameon=False)
+    return save(made, f"{NAME}-{figures['name']}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what a list names, and write it down."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("list", type=Path, nargs="?", help="a JSON file with what to measure")
-    parser.add_argument("--output", type=Path, default=Path(), help="folder for pareto.json, pareto.md and pareto.svg")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("list", nargs="?", help="a JSON file with what to measure, or the name of one in lists/")
+    parser.add_argument("--data", default="", help="what {data} stands for in it: a folder of files")
+    parser.add_argument("--work", type=Path, default=WORK, help="where models are kept")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each run is measured")
     parser.add_argument("--measure", help=argparse.SUPPRESS)  # what a process of its own is given
     given = parser.parse_args(arguments)
@@ -186,21 +238,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if given.list is None or given.rounds < 1:
         parser.error("give a list of what to measure, and at least one round")
-    from glassformer.evaluation.metrics import chosen
-
-    wanted = read_list(given.list)
+    named = LISTS / f"{given.list}.json"
+    path = named if named.exists() else Path(given.list)
+    work = given.work / NAME / path.stem
+    work.mkdir(parents=True, exist_ok=True)
+    wanted, of = read_list(path, given.data, str(work)), machine()
     [metric] = chosen([wanted["metric"]])
-    before = results.machine()
-    points = [*measured(wanted, given.rounds), *peers(wanted)]
-    best = front(points, higher_is_better=metric.higher_is_better)
-    given.output.mkdir(parents=True, exist_ok=True)
-    rows = [{**asdict(point), "front": point in best} for point in points]
-    everything = {"metric": metric.name, "rounds": given.rounds, "machine": before, "points": rows}
-    (given.output / "pareto.json").write_text(json.dumps(everything, indent=1, ensure_ascii=False), encoding="utf-8")
-    text = table(points, best, metric.name)
-    (given.output / "pareto.md").write_text(text, encoding="utf-8")
-    plot(points, best, metric.name, given.output / "pareto.svg")
-    print(text, end="")
+    make(wanted["models"], work)
+    name = f"{NAME}-{path.stem}"
+    figures: dict[str, Any] = {
+        "name": path.stem,
+        "metric": metric.name,
+        "higher_is_better": metric.higher_is_better,
+        "rounds": given.rounds,
+        "sentences": len(read_items(corpus_of(wanted["source"], wanted.get("reference"))).sources),
+        "points": [asdict(point) for point in (*measured(wanted, given.rounds), *peers(wanted))],
+    }
+    write(name, figures, of)
+    plot(read(name))
+    print(markdown(read(name)))
 
 
 if __name__ == "__main__":

@@ -241,9 +241,17 @@ def test_a_command_that_fails_is_no_figure():
         startup.seconds([sys.executable, "-c", "raise SystemExit(3)"], "")
 
 
-def test_every_timed_command_exists(tmp_path):
-    from glassformer.cli import app
+def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["quality", "--data", "d", "--only", "ours", "hugging_face"])
+    with pytest.raises(SystemExit):
+        quality.main()
+    assert "--only 'hugging_face': expected some of 'ours', 'hugging_face, fp32, allocator kept'" in (
+        capsys.readouterr().err
+    )
 
-    names = {command.name or command.callback.__name__ for command in app.registered_commands}
-    assert set(startup.SUBCOMMANDS) <= names
+
+def test_every_timed_command_exists(tmp_path):
+    from glassformer.cli import COMMANDS
+
+    assert set(startup.SUBCOMMANDS) <= set(COMMANDS)
     assert "echo LINE | glassformer translate RUN" in startup.commands(tmp_path)

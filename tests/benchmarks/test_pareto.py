@@ -1,15 +1,18 @@
 """The Pareto curve of trained runs."""
 
 import json
+import subprocess
+from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from benchmarks.pareto import Point, front, main, peers, plot, read_list, table
+from benchmarks.pareto import Point, front, main, markdown, peers, plot, read_list, table
 
-from benchmarks import pareto
+from benchmarks import page, pareto, results
 from glassformer.bundle import Bundle
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.toml import from_dict, model_config
+from glassformer.recipes.toml import from_dict, load, model_config
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 
 
@@ -36,10 +39,16 @@ def test_the_table_is_by_speed_with_the_front_in_bold():
     assert [line.split("|")[1].strip() for line in lines[4:]] == ["equal", "beaten"]
 
 
-def test_the_plot_names_every_point(tmp_path):
-    plot(POINTS, front(POINTS, higher_is_better=True), "BLEU", tmp_path / "p.svg")
-    text = (tmp_path / "p.svg").read_text()
-    assert all(f"<!-- {one.name} -->" in text for one in POINTS)
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_the_picture_and_the_page_have_every_point(tmp_path, monkeypatch, higher_is_better):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    figures = {"name": "words", "metric": "BLEU", "higher_is_better": higher_is_better, "rounds": 3, "sentences": 1000}
+    figures |= {"points": [asdict(one) for one in POINTS], "command": "c", "day": "d", "machine": results.machine()}
+    assert plot(figures) == tmp_path / "pareto-words.png"
+    assert (tmp_path / "pareto-words.png").stat().st_size > 5000
+    text = markdown(figures)
+    assert all(f"{one.name}" in text for one in POINTS)
+    assert ("| **slow** |" in text) is higher_is_better
 
 
 @pytest.mark.parametrize(
@@ -84,13 +93,25 @@ def listed(tmp_path) -> Path:
 @pytest.mark.slow
 def test_runs_are_measured_in_processes_and_written_down(listed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
-    main([str(listed), "--output", str(tmp_path / "out"), "--rounds", "2"])
-    made = json.loads((tmp_path / "out" / "pareto.json").read_text())
-    assert made["metric"] == "PER"
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "out")
+    main([str(listed), "--rounds", "2", "--work", str(tmp_path / "work")])
+    made = json.loads((tmp_path / "out" / "pareto-list.json").read_text())
+    assert (made["metric"], made["sentences"]) == ("PER", 3)
     assert [one["name"] for one in made["points"]] == ["greedy", "beam", "peer"]
     assert all(one["slowest"] <= one["sentences_per_second"] <= one["fastest"] for one in made["points"])
-    assert (tmp_path / "out" / "pareto.svg").exists()
-    assert capsys.readouterr().out == (tmp_path / "out" / "pareto.md").read_text()
+    assert (tmp_path / "out" / "pareto-list.png").exists()
+    assert capsys.readouterr().out == markdown(made) + "\n"
+    monkeypatch.setattr(page, "RESULTS", tmp_path / "out")
+    assert markdown(made) in page.page()
+
+
+def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_path):
+    (tmp_path / "words.tsv").write_text("a b c\tx\na b c\ty\nb a\tz\n")
+    wanted = {**read_list(listed), "source": str(tmp_path / "words.tsv"), "metric": "word_error"}
+    del wanted["reference"]
+    found = pareto.measure(wanted, wanted["runs"][1])
+    assert found["quality"] in (0.0, 50.0, 100.0)  # of two words, although there are three lines
+    assert found["sentences_per_second"] > 0
 
 
 def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
@@ -99,3 +120,25 @@ def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match=r"greedy: .*no run in"):
         pareto._in_a_process(wanted, {**wanted["runs"][0], "run": str(tmp_path / "nothing")})
     assert [one.source for one in peers(wanted)] == ["its page"]
+
+
+def test_models_are_made_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(Path(pareto.__file__).parent.parent)
+    models = {"a": ["recipes"], "b": ["--version"]}
+    pareto.make(models, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.finished", "b.finished"}
+    pareto.make({**models, "a": ["no such command"]}, tmp_path)
+    with pytest.raises(subprocess.CalledProcessError):
+        pareto.make({"c": ["no such command"]}, tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted(pareto.LISTS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_lists_that_are_there_can_be_read_and_their_models_made(path):
+    wanted = read_list(path, "DATA", "WORK")
+    folders = {f"WORK/{name}" for name in wanted["models"]}
+    runs = [one for run in wanted["runs"] for one in (run["run"], *run.get("ensemble", ()))]
+    assert {Path(run).parts[1] for run in runs} <= {Path(folder).parts[1] for folder in folders}
+    for arguments in wanted["models"].values():
+        sets = [value for flag, value in pairwise(arguments) if flag == "--set"]
+        config = arguments[arguments.index("--student") + 1] if "--student" in arguments else arguments[1]
+        load(config, sets)

@@ -6,7 +6,7 @@ import os
 import pytest
 import typer.main
 
-from glassformer.cli import app
+from glassformer.cli import COMMANDS, application
 
 
 @pytest.fixture
@@ -145,11 +145,34 @@ def test_version(glassformer):
 
 
 def test_every_command_has_few_options_with_help():
-    for name, command in typer.main.get_command(app).commands.items():
+    for name, command in typer.main.get_command(application()).commands.items():
         options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
         assert len(options) <= 15, name
         assert command.help, name
         assert all(option.help for option in options), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_the_same_alone_as_among_all(name):
+    def helps(commands):
+        command = typer.main.get_command(application(commands)).commands[name]
+        return command.get_help(typer.Context(command, info_name=name)), [one.name for one in command.params]
+
+    assert helps([name]) == helps(COMMANDS)
+
+
+@pytest.mark.parametrize("given", [["--help"], []])
+def test_the_help_lists_all_commands_in_their_order(glassformer, given):
+    result = glassformer(*given)
+    names = [line.split()[0] for line in (result.out + result.err).splitlines() if line.startswith("  ")]
+    assert [name for name in names if name in COMMANDS] == list(COMMANDS)
+
+
+def test_a_misspelt_command_is_told_the_right_one(glassformer):
+    result = glassformer("tranlsate", "runs/demo")
+    assert result.status == 2
+    assert "'tranlsate'" in result.err
+    assert "'translate'" in result.err
 
 
 @pytest.mark.parametrize(

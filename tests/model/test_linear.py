@@ -14,6 +14,7 @@ SHAPES = [(1,), (61,), (7, 11), (2, 3, 5)]
 def small(monkeypatch, request):
     """Every test with products by oneDNN, where there is one, and with products that are too small for it."""
     monkeypatch.setattr(module, "SMALL", request.param)
+    monkeypatch.setattr(module, "is_intel", lambda: False)
 
 
 @pytest.fixture
@@ -79,8 +80,10 @@ def test_in_mixed_precision_it_is_torchs(make_inputs):
         assert torch.equal(result, F.linear(*inputs))
 
 
-def test_where_the_width_of_avx_512_is_missing_it_is_torchs(make_inputs, monkeypatch):
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+@pytest.mark.parametrize(("capability", "intel"), [("AVX2", False), ("AVX512", True)])
+def test_where_the_width_of_avx_512_is_missing_or_mkls_it_is_torchs(make_inputs, monkeypatch, capability, intel):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(module, "is_intel", lambda: intel)
     monkeypatch.setattr(module, "_product", None)
     inputs = make_inputs((61,))
     assert torch.equal(linear(*inputs), F.linear(*inputs))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.model.machine import device_of, keep_memory
+from glassformer.model.machine import device_of, is_intel, keep_memory
 
 
 def test_other_systems_are_left_alone(monkeypatch):
@@ -35,6 +35,18 @@ def test_what_the_user_has_set_stays(monkeypatch):
     keep_memory()
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
     assert os.environ["LRU_CACHE_CAPACITY"] == "16"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"), [("vendor_id\t: GenuineIntel\n", True), ("vendor_id\t: AuthenticAMD\n", False), (None, True)]
+)
+def test_the_maker_of_the_processor_is_what_the_system_says(monkeypatch, tmp_path, told, expected):
+    """Where the system has no such file (None), Python asks it."""
+    if told is not None:
+        (tmp_path / "cpuinfo").write_text(told)
+    monkeypatch.setattr("glassformer.model.machine.CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr("platform.processor", lambda: "Intel64 Family 6 Model 85 Stepping 7, GenuineIntel")
+    assert is_intel.__wrapped__() is expected
 
 
 def test_auto_is_a_gpu_where_there_is_one():

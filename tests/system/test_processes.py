@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from glassformer import cli
+
 COMMAND = [sys.executable, "-m", "glassformer"]
 CONFIG = """
 [data]
@@ -98,6 +100,13 @@ def test_help_loads_nothing_heavy(command):
     arguments = [word for word in (command, "--help") if word]
     code = f"from glassformer.cli import main\ntry: main({arguments})\nexcept SystemExit as end: assert not end.code"
     assert not modules_after(code) & (HEAVY - {"pydantic"})  # Typer itself looks for pydantic's types
+
+
+def test_a_command_loads_no_other_command():
+    code = "from glassformer.cli import main\ntry: main(['translate', '--help'])\nexcept SystemExit: pass"
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} & set(cli.COMMANDS)
+    loaded = {name.removeprefix("glassformer.cli.") for name in modules_after(code)}
+    assert loaded & files == {"translate"}
 
 
 def test_an_engine_without_torch_can_import_what_it_needs():

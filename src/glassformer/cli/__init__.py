@@ -6,65 +6,60 @@ Nothing heavy is imported before a command runs, so that `--help` answers at onc
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from glassformer.cli.average import average
-from glassformer.cli.bench import bench
-from glassformer.cli.check import check
-from glassformer.cli.compare import compare
-from glassformer.cli.demo import demo
-from glassformer.cli.distil import distil
-from glassformer.cli.estimate import estimate
-from glassformer.cli.evaluate import evaluate
-from glassformer.cli.explore import explore
-from glassformer.cli.export import export
-from glassformer.cli.learn import learn
-from glassformer.cli.prepare import prepare
-from glassformer.cli.recipes import recipes
-from glassformer.cli.report import report
-from glassformer.cli.score import score
-from glassformer.cli.trace import trace
-from glassformer.cli.train import train
-from glassformer.cli.translate import translate
 from glassformer.errors import GlassformerError
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "application", "main"]
 
 SPINS = "3000"
 """How often one of OpenMP's threads, which multiply matrices, looks whether the others are done before it sleeps."""
 
-app = typer.Typer(
-    name="glassformer",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+COMMANDS = (
+    "demo",
+    "prepare",
+    "train",
+    "translate",
+    "evaluate",
+    "compare",
+    "score",
+    "trace",
+    "explore",
+    "report",
+    "check",
+    "estimate",
+    "average",
+    "export",
+    "distil",
+    "recipes",
+    "learn",
+    "bench",
 )
-for command in (
-    demo,
-    prepare,
-    train,
-    translate,
-    evaluate,
-    compare,
-    score,
-    trace,
-    explore,
-    report,
-    check,
-    estimate,
-    average,
-    export,
-    distil,
-    recipes,
-    learn,
-):
-    app.command()(command)
-app.add_typer(bench)
+"""In the order of the help; each is in the file of its name."""
+
+
+def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Return the command line with these commands: the one that is called needs no other, and to make it takes time."""
+    app = typer.Typer(
+        name="glassformer",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    for name in commands:
+        command = getattr(import_module(f"glassformer.cli.{name}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command)
+        else:
+            app.command()(command)
+    return app
 
 
 def _version(wanted: bool) -> bool:
@@ -76,7 +71,6 @@ def _version(wanted: bool) -> bool:
     return wanted
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -94,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _share_cores()
     try:
         with _saying_more() if "--verbose" in given else nullcontext():
-            app([argument for argument in given if argument not in ("--debug", "--verbose")])
+            words = [argument for argument in given if argument not in ("--debug", "--verbose")]
+            application([word for word in words[:1] if word in COMMANDS] or COMMANDS)(words)
     except BrokenPipeError:  # whoever read our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

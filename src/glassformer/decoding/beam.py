@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.decoding.active import Active
@@ -116,6 +116,10 @@ class _Paths(NamedTuple):
             torch.cat([self.token_log_probs.flatten(0, 1)[by.rows], by.token_log_probs[..., None]], dim=-1),
         )
 
+    def longer(self) -> "_Paths":
+        """Return the paths with one more token, behind `<eos>`: never looked at."""
+        return _Paths(self.ranks, F.pad(self.tokens, (0, 1)), F.pad(self.token_log_probs, (0, 1)))
+
     def joined(self, sentences: int, columns: int) -> "_Paths":
         """Return the last columns of the paths, with room for more sentences behind these."""
         ranks = F.pad(self.ranks, (0, 0, 0, sentences), value=-torch.inf)
@@ -142,12 +146,16 @@ def _search(
         sentences, positions = active.sentences, active.positions
         constraints.apply_(log_probs, sentences, positions)
         best = best_continuations(log_probs, living.ranks, 2 * beam_size)
-        ending, lasting = _split(best, step.eos_id, beam_size)
         if watch:
             for seen in _seen(active, living, best, beam_size, step.eos_id, alpha):
                 watch(seen)
         penalty = penalties[positions, None].to(log_probs.dtype)
-        finished = _merge(finished, living.extended(ending), penalty)
+        ends = best.tokens == step.eos_id
+        if ends[:, :beam_size].any():
+            ending, lasting = _split(best, ends, beam_size)
+            finished = _merge(finished.longer(), living.extended(ending), penalty)
+        else:  # as at most steps: the same, in a third of the operations
+            lasting, finished = best.first(beam_size), finished.longer()
         living = living.extended(lasting)
 
         # A sentence goes on while its best living hypothesis beats its N-th best finished one (−inf: there is none).
@@ -179,13 +187,12 @@ def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> t
     return living, finished
 
 
-def _split(best: Continuations, eos_id: int, beam_size: int) -> tuple[Continuations, Continuations]:
+def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tuple[Continuations, Continuations]:
     """Return those of the first N that end their hypothesis, and the first N of those that do not.
 
     The places of the others stay, with −inf: a tensor has as many for each sentence.
     """
-    ends = best.tokens == eos_id
-    ending = Continuations(*(field[:, :beam_size] for field in best))
+    ending = best.first(beam_size)
     ending = ending._replace(log_probs=ending.log_probs.masked_fill(~ends[:, :beam_size], -torch.inf))
     lasting = best._replace(log_probs=best.log_probs.masked_fill(ends, -torch.inf))
     return ending, lasting.pick(ends.int().argsort(dim=1, stable=True)[:, :beam_size])
@@ -210,13 +217,9 @@ def _seen(
 
 
 def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -> _Paths:
-    """Return the N paths of highest score among the N finished ones and the newcomers, which are one token longer."""
-    fields = (
-        (finished.ranks, newcomers.ranks / penalty),
-        (F.pad(finished.tokens, (0, 1)), newcomers.tokens),  # behind <eos>: never looked at
-        (F.pad(finished.token_log_probs, (0, 1)), newcomers.token_log_probs),
-    )
-    both = _Paths(*(torch.cat(pair, dim=1) for pair in fields))
+    """Return the N paths of highest score among the N finished ones and the newcomers."""
+    newcomers = newcomers._replace(ranks=newcomers.ranks / penalty)
+    both = _Paths(*(torch.cat(pair, dim=1) for pair in zip(finished, newcomers, strict=True)))
     ranks, places = both.ranks.topk(finished.ranks.shape[1])
     rows = torch.arange(len(ranks), device=ranks.device)[:, None]
     return _Paths(ranks, both.tokens[rows, places], both.token_log_probs[rows, places])

@@ -26,6 +26,10 @@ class Continuations(NamedTuple):
     tokens: Int[Tensor, "B C"]
     token_log_probs: Float[Tensor, "B C"]
 
+    def first(self, count: int) -> "Continuations":
+        """Return the best ones of each sentence."""
+        return Continuations(*(field[:, :count] for field in self))
+
     def pick(self, places: Int[Tensor, "B C2"]) -> "Continuations":
         """Return the continuations at these places of each sentence."""
         return Continuations(*(field.gather(1, places) for field in self))

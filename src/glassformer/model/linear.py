@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from glassformer.model.machine import is_intel
+
 __all__ = ["Linear", "linear", "transposed_product"]
 
 SMALL = 2**20
@@ -33,7 +35,8 @@ def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor 
     """Return x Wᵀ + b, rounded to float32 once more or less than `torch.nn.functional.linear` would.
 
     Differs from it only in who multiplies: on CPUs PyTorch gives float32 to MKL, which uses half of the width of
-    AVX-512 on processors that are not Intel's; oneDNN, which PyTorch has as well, uses all of it.
+    AVX-512 on processors that are not Intel's; oneDNN, which PyTorch has as well, uses all of it. On Intel's MKL is
+    the faster one.
     """
     if not _onednn_is_faster(x, weight):
         return F.linear(x, weight, bias)
@@ -59,6 +62,7 @@ def _onednn_is_faster(x: Tensor, weight: Tensor) -> bool:
         and x.device.type == "cpu"
         and x.numel() * weight.shape[0] >= SMALL
         and torch.backends.cpu.get_cpu_capability() == "AVX512"
+        and not is_intel()
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")
     )

@@ -2,17 +2,22 @@
 
 import ctypes
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 import torch
 
 from glassformer.errors import ConfigError
 
-__all__ = ["device_of", "keep_memory", "using_threads"]
+__all__ = ["device_of", "is_intel", "keep_memory", "using_threads"]
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+CPUINFO = Path("/proc/cpuinfo")
+"""Where Linux says what the processor is."""
 _CACHES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 
 
@@ -34,6 +39,12 @@ def device_of(name: str) -> torch.device:
             "that the installed PyTorch has"
         ) from error
     return device
+
+
+@cache
+def is_intel() -> bool:
+    """Return whether the processor is Intel's, to which MKL gives all that it can do."""
+    return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
 
 
 def keep_memory() -> bool:
