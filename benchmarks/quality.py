@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.peers.task import EXAMPLES, TASK, Batch, Task, read_sentences, read_task, write_batches
 from benchmarks.processes import Entry, PeerError, Process
-from benchmarks.results import OURS, described, failures, figure, machine, read, save, table, write
+from benchmarks.results import OURS, command, described, failures, figure, machine, read, save, table, write
 from benchmarks.work import TEST, WORK, bleu, epoch, make_work
 from glassformer.bundle import WEIGHTS
 from glassformer.run.log import METRICS, read_log
@@ -102,9 +102,9 @@ def train_ours(
     fixed += [f"training.checkpoint_every={every}", "training.keep_checkpoints=1000", "training.log_every=1"]
     fixed += ["training.metric=none", "training.best_by=loss", "training.average=0", "training.patience=0"]
     options = [word for setting in [*settings, *fixed] for word in ("--set", setting)]
-    command = [sys.executable, "-m", "glassformer", "train", config, "--data", str(data), *options]
+    arguments = [sys.executable, "-m", "glassformer", "train", config, "--data", str(data), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
-    subprocess.run(command, check=True, env=environment)
+    subprocess.run(arguments, check=True, env=environment)
     test = json.loads((work / TEST).read_text())
     times = {line["step"]: line for line in read_log(run / METRICS) if line["type"] == "step"}
     for checkpoint in Checkpoints(run / CHECKPOINTS, 1).paths():
@@ -141,8 +141,8 @@ def markdown(figures: dict[str, Any]) -> str:
     if sooner:
         verdict = f"Ours reaches {'; '.join(sooner)}."
     return (
-        f"## Time to quality\n\n`{figures['command']}`, {figures['day']}: English to German, test_2016, beam {BEAM}, "
-        f"one seed; budgets are minutes, each a training of its own. Ours: `{figures['ours']}`.\n\n{table(head, rows)}"
+        f"## Time to quality\n\n`{'`, `'.join(figures['commands'])}`, {figures['day']}: English to German, test_2016, "
+        f"beam {BEAM}, one seed; budgets are minutes, each a training of its own. Ours: `{figures['ours']}`.\n\n{table(head, rows)}"
         f"{failures(figures['failed'])}\n{verdict}\n\n"
         f"{described(figures['machine'])}.\n"
     )
@@ -184,9 +184,11 @@ def main() -> None:
     if not (work / TASK).exists():
         make_work(work, given.data, replace(Task(), batch_tokens=given.batch_tokens), SOURCE, TARGET)
     settings = given.set or list(QUICK)
+    earlier = read(NAME) if given.only else {}
     figures: dict[str, Any] = {
+        "commands": [*earlier.get("commands", []), command()],
         "ours": " ".join([given.config, *(f"--set {setting}" for setting in settings)]),
-        "curves": read(NAME).get("curves", {}) if given.only else {},
+        "curves": earlier.get("curves", {}),
         "failed": {},
     }
     for minutes in given.minutes:

@@ -122,7 +122,7 @@ def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_
 
 def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monkeypatch, tmp_path):
     figures = {
-        "command": "c",
+        "commands": ["c", "c2"],
         "day": "d",
         "machine": quality.machine(),
         "ours": "a recipe",

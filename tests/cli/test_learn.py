@@ -9,10 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from glassformer.cli import main
-
-# The package's own `learn` is the function.
-COMMAND = sys.modules[f"{main.__module__}.learn"]
+from glassformer.cli import learn
 
 
 @pytest.fixture
@@ -26,7 +23,7 @@ def site(tmp_path, monkeypatch):
         f'<a class="reference internal" href="{name}.html">' for name in ("attention", "experiments/beam", "attention")
     )
     (tmp_path / "site" / "index.html").write_text(links, encoding="utf-8")
-    monkeypatch.setattr(COMMAND, "SITE", tmp_path / "site")
+    monkeypatch.setattr(learn, "SITE", tmp_path / "site")
     return tmp_path / "site"
 
 
@@ -49,19 +46,19 @@ def test_a_chapter_that_is_not_there_is_named(glassformer, site, arguments, mess
 
 
 def test_without_a_book_it_says_how_to_get_one(glassformer, tmp_path, monkeypatch):
-    monkeypatch.setattr(COMMAND, "SITE", tmp_path)
-    monkeypatch.setattr(COMMAND, "BUILDER", tmp_path / "build.py")
+    monkeypatch.setattr(learn, "SITE", tmp_path)
+    monkeypatch.setattr(learn, "BUILDER", tmp_path / "build.py")
     assert "run `make book`" in glassformer("learn").err
     (tmp_path / "book" / "site").mkdir(parents=True)
     (tmp_path / "book" / "site" / "build.py").touch()
-    monkeypatch.setattr(COMMAND, "BUILDER", tmp_path / "book" / "site" / "build.py")
+    monkeypatch.setattr(learn, "BUILDER", tmp_path / "book" / "site" / "build.py")
     assert "looks into the demo's model: run `make book`" in glassformer("learn").err
 
 
 def test_it_is_served_until_ctrl_c(site):
     code = (
-        "import pathlib, sys; from glassformer.cli import main\n"
-        f"sys.modules['glassformer.cli.learn'].SITE = pathlib.Path({str(site)!r})\n"
+        "import pathlib; from glassformer.cli import learn, main\n"
+        f"learn.SITE = pathlib.Path({str(site)!r})\n"
         "main(['learn', 'attention', '--zh', '--port', '0', '--no-browser'])"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -76,6 +73,6 @@ def test_it_is_served_until_ctrl_c(site):
 
 
 def test_a_port_in_use_is_named(glassformer, site):
-    with COMMAND._server(0) as server:
+    with learn._server(0) as server:
         result = glassformer("learn", "--port", server.server_port)
     assert f"port {server.server_port} cannot be used" in result.err

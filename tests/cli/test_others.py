@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 import typer.main
@@ -164,8 +165,9 @@ def test_a_command_is_the_same_alone_as_among_all(name):
 @pytest.mark.parametrize("given", [["--help"], []])
 def test_the_help_lists_all_commands_in_their_order(glassformer, given):
     result = glassformer(*given)
-    names = [line.split()[0] for line in (result.out + result.err).splitlines() if line.startswith("  ")]
-    assert [name for name in names if name in COMMANDS] == list(COMMANDS)
+    assert re.findall(r"^  (\w+)  ", (result.out + result.err).partition("Commands:")[2], flags=re.MULTILINE) == [
+        *COMMANDS
+    ]
 
 
 def test_a_misspelt_command_is_told_the_right_one(glassformer):
