@@ -142,7 +142,8 @@ def markdown(figures: dict[str, Any]) -> str:
         verdict = f"Ours reaches {'; '.join(sooner)}."
     return (
         f"## Time to quality\n\n`{'`, `'.join(figures['commands'])}`, {figures['day']}: English to German, test_2016, "
-        f"beam {BEAM}, one seed; budgets are minutes, each a training of its own. Ours: `{figures['ours']}`.\n\n{table(head, rows)}"
+        f"beam {BEAM}, one seed; budgets are minutes, each a training of its own. Ours: `{figures['ours']}`.\n\n"
+        f"{table(head, rows)}"
         f"{failures(figures['failed'])}\n{verdict}\n\n"
         f"{described(figures['machine'])}.\n"
     )
