@@ -85,14 +85,14 @@ class Muon(Optimizer):
 
     def _turn(self, matrices: Sequence[Parameter], rate: float, decay: float) -> None:
         """Change matrices of equal sides: all of them at once, for each is small."""
-        steps = torch.stack([_lying(self._momentum(matrix)) for matrix in matrices])  # (N, R, C)
+        means = (self._mean(matrix) for matrix in matrices)
+        steps = torch.stack([mean.mT if _stands(mean) else mean for mean in means])  # (N, R, C)
         turned = orthogonal(steps.to(self._dtype)).to(steps.dtype)
         for matrix, change in zip(matrices, turned, strict=True):
             matrix.mul_(1 - rate * decay)
-            upright = change if _lying(matrix).shape == matrix.shape else change.mT
-            matrix.add_(upright, alpha=-rate * 0.2 * max(matrix.shape) ** 0.5)
+            matrix.add_(change.mT if _stands(matrix) else change, alpha=-rate * 0.2 * max(matrix.shape) ** 0.5)
 
-    def _momentum(self, matrix: Parameter) -> Float[Tensor, "O I"]:
+    def _mean(self, matrix: Parameter) -> Float[Tensor, "O I"]:
         """Return the mean gradient as it will be after one more step (Nesterov's)."""
         gradient = matrix.grad
         assert gradient is not None
@@ -122,9 +122,9 @@ def orthogonal(x: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
     return x
 
 
-def _lying(matrix: Tensor) -> Tensor:
-    """Return the matrix with no more rows than columns."""
-    return matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
+def _stands(matrix: Tensor) -> bool:
+    """Return whether it has more rows than columns."""
+    return matrix.shape[0] > matrix.shape[1]
 
 
 def _alike(matrices: Iterable[Parameter]) -> Iterator[list[Parameter]]:
