@@ -18,7 +18,8 @@ from glassformer.recipes.toml import from_dict, load
 from glassformer.training import estimate as module
 from glassformer.training import measure
 from glassformer.training.estimate import count_parameters, estimate, forward_flops
-from glassformer.training.measure import Job, Measurement, matrix_speed
+from glassformer.training.measure import Job, Measurement
+from glassformer.training.precision import matrix_speed
 from glassformer.training.sample import read_sample
 
 COPY = ["model.d_model=32", "model.heads=4", "model.d_ff=48", "training.batch_tokens=500", "training.steps=7"]

@@ -17,9 +17,9 @@ def test_what_is_told_stays(told):
     assert decided(config, CPU) is config
 
 
-@pytest.mark.parametrize(("half_as_long", "expected"), [(torch.bfloat16, "bf16"), (torch.float32, "fp32")])
+@pytest.mark.parametrize(("half_as_long", "expected"), [("bf16", "bf16"), ("fp32", "fp32")])
 def test_the_faster_one_is_taken_and_nothing_else_changes(monkeypatch, half_as_long, expected):
-    monkeypatch.setattr(module, "_seconds", lambda dtype, _: 1.0 if dtype == half_as_long else 2.0)
+    monkeypatch.setattr(module, "matrix_speed", lambda _, told, device: 2e9 if told == half_as_long else 1e9)
     config = TrainingConfig(precision="auto", steps=7, workers=2)
     assert decided(config, CPU) == TrainingConfig(precision=expected, steps=7, workers=2)
 

@@ -77,7 +77,7 @@ def test_what_a_gradient_does_belongs_to_what_it_is_the_gradient_of(seed):
 
 
 def test_a_product_in_float32_and_one_in_bf16_are_timed():
-    from glassformer.training.measure import matrix_speed
+    from glassformer.training.precision import matrix_speed
 
     threads = torch.get_num_threads()
     assert 1e8 < matrix_speed(0.02, "bf16", threads=1) < 1e15

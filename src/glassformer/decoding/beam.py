@@ -150,12 +150,12 @@ def _search(
             for seen in _seen(active, living, best, beam_size, step.eos_id, alpha):
                 watch(seen)
         penalty = penalties[positions, None].to(log_probs.dtype)
-        ends = best.tokens == step.eos_id
+        finished, ends = finished.longer(), best.tokens == step.eos_id
         if ends[:, :beam_size].any():
             ending, lasting = _split(best, ends, beam_size)
-            finished = _merge(finished.longer(), living.extended(ending), penalty)
+            finished = _merge(finished, living.extended(ending), penalty)
         else:  # as at most steps: the same, in a third of the operations
-            lasting, finished = best.first(beam_size), finished.longer()
+            lasting = best.first(beam_size)
         living = living.extended(lasting)
 
         # A sentence goes on while its best living hypothesis beats its N-th best finished one (−inf: there is none).

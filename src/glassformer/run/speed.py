@@ -16,7 +16,7 @@ from glassformer.run.evaluation import held_out
 from glassformer.text.corpus import read_lines
 from glassformer.text.workers import cores
 from glassformer.training.estimate import forward_flops
-from glassformer.training.measure import matrix_speed
+from glassformer.training.precision import matrix_speed
 from glassformer.training.speed import Trial, advice_of_trials
 from glassformer.training.work import Work, profiled, shares, table
 from glassformer.translator import Translation, Translator

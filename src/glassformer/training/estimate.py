@@ -21,9 +21,9 @@ from glassformer.training.measure import (
     WARM_UP,
     Job,
     Measurement,
-    matrix_speed,
     measured,
 )
+from glassformer.training.precision import matrix_speed
 from glassformer.training.sample import Sample, read_sample
 
 __all__ = ["Estimate", "check_memory", "count_parameters", "estimate", "forward_flops", "training_flops"]

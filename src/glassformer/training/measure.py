@@ -11,33 +11,29 @@ from pathlib import Path
 
 import psutil
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError, DataError
 from glassformer.model.config import ModelConfig
-from glassformer.model.linear import linear
-from glassformer.model.machine import device_of, keep_memory, using_threads
+from glassformer.model.machine import device_of, keep_memory
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.configuration import Precision, TrainingConfig
+from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, plan_batches
 from glassformer.text.workers import Worker
 from glassformer.training.gradients import processes
 from glassformer.training.loop import Report, StepReport, steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
-from glassformer.training.precision import decided
+from glassformer.training.precision import decided, matrix_speed
 from glassformer.training.work import profiled, shares
 
-__all__ = ["DECODED_POSITIONS", "FEWEST", "WARM_UP", "Job", "Measurement", "matrix_speed", "measured"]
+__all__ = ["DECODED_POSITIONS", "FEWEST", "WARM_UP", "Job", "Measurement", "measured"]
 
 PROFILED = 4
 """Updates of which it is measured where their time goes."""
 FEWEST, WARM_UP = 2, 2
 """Updates that are timed at least, and those before, on the longest sentences."""
-MATRIX_SECONDS = 0.5
 DECODED_POSITIONS = 6000
 """Source positions that are decoded side by side, as `Translator` does."""
 
@@ -87,46 +83,6 @@ class Measurement:
     work: Mapping[str, float] = field(default_factory=dict)
     """The share of each kind of work in the time of some updates of this process, see `work.shares`; empty where that
     was not measured."""
-
-
-def matrix_speed(
-    seconds: float = MATRIX_SECONDS,
-    precision: Precision = "fp32",
-    threads: int | None = None,
-    device: torch.device | None = None,
-) -> float:
-    """Return this machine's floating-point operations per second in a large matrix product: the best it did in so long.
-
-    Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts;
-    the precision is a decided one, not "auto".
-    """
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    left, weight = (torch.randn(2048, 1024, dtype=dtype, device=device) for _ in range(2))
-    flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
-    with torch.no_grad(), using_threads(threads or torch.get_num_threads()):
-        products: list[Callable[[], Tensor]] = [lambda: _ready(F.linear(left, weight))]
-        if precision == "fp32":
-            products.append(lambda: _ready(linear(left, weight)))
-        shortest = min(_shortest(product, seconds / len(products)) for product in products)
-    return flops / shortest
-
-
-def _ready(x: Tensor) -> Tensor:
-    """Return what a device has worked out, once it has: a GPU says that it is done before it is."""
-    if x.device.type == "cuda":
-        torch.cuda.synchronize(x.device)
-    return x
-
-
-def _shortest(work: Callable[[], object], seconds: float) -> float:
-    """Return the shortest time that some work took, of as many as there was time for; the first does not count."""
-    work()
-    times, ends = list[float](), time.perf_counter() + seconds
-    while not times or time.perf_counter() < ends:
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times)
 
 
 def measured(job: Job) -> Measurement:

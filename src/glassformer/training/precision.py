@@ -1,17 +1,22 @@
 """In which precision a training multiplies matrices: decided by what the device is fast in, or as it is told."""
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
+from glassformer.model.linear import linear
+from glassformer.model.machine import using_threads
 from glassformer.recipes.configuration import Precision, TrainingConfig
 
-__all__ = ["decided", "rounding"]
+__all__ = ["decided", "matrix_speed", "rounding"]
 
-SIDE, TIMES = 1024, 5
-"""Of the matrices by which devices are tried, and how often; all of it takes a CPU a tenth of a second."""
+MATRIX_SECONDS, TRYING = 0.5, 0.1
+"""How long a device's speed is measured, and how long where it is only asked which of two is the larger."""
 
 
 def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
@@ -22,7 +27,7 @@ def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
     """
     if config.precision != "auto":
         return config
-    faster = _seconds(torch.bfloat16, device) < _seconds(torch.float32, device)
+    faster = matrix_speed(TRYING, "bf16", device=device) > matrix_speed(TRYING, "fp32", device=device)
     return replace(config, precision="bf16" if faster else "fp32")
 
 
@@ -33,12 +38,42 @@ def rounding(precision: Precision, device: torch.device) -> AbstractContextManag
     return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)
 
 
-def _seconds(dtype: torch.dtype, device: torch.device) -> float:
-    """Return the least time of a product in this arithmetic; the first, for which all is made ready, does not count."""
-    x = torch.ones(SIDE, SIDE, dtype=dtype, device=device)
-    times = []
-    for _ in range(1 + TIMES):
+def matrix_speed(
+    seconds: float = MATRIX_SECONDS,
+    precision: Precision = "fp32",
+    threads: int | None = None,
+    device: torch.device | None = None,
+) -> float:
+    """Return this machine's floating-point operations per second in a large matrix product: the best it did in so long.
+
+    Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts;
+    the precision is a decided one, not "auto".
+    """
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    # Nothing is drawn: whoever measures before a training leaves its random numbers alone.
+    left, weight = (torch.ones(2048, 1024, dtype=dtype, device=device) for _ in range(2))
+    flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
+    with torch.no_grad(), using_threads(threads or torch.get_num_threads()):
+        products: list[Callable[[], Tensor]] = [lambda: _ready(F.linear(left, weight))]
+        if precision == "fp32":
+            products.append(lambda: _ready(linear(left, weight)))
+        shortest = min(_shortest(product, seconds / len(products)) for product in products)
+    return flops / shortest
+
+
+def _ready(x: Tensor) -> Tensor:
+    """Return what a device has worked out, once it has: a GPU says that it is done before it is."""
+    if x.device.type == "cuda":
+        torch.cuda.synchronize(x.device)
+    return x
+
+
+def _shortest(work: Callable[[], object], seconds: float) -> float:
+    """Return the shortest time that some work took, of as many as there was time for; the first does not count."""
+    work()
+    times, ends = list[float](), time.perf_counter() + seconds
+    while not times or time.perf_counter() < ends:
         begun = time.perf_counter()
-        (x @ x)[0, 0].item()  # which waits for a GPU
+        work()
         times.append(time.perf_counter() - begun)
-    return min(times[1:])
+    return min(times)
