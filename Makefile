@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam
-BENCHMARKS := training decoding quality precision growth startup pareto
+BENCHMARKS := training decoding engines quality precision growth startup pareto
 # The build of PyTorch: where the package index has several, PIP_EXTRA_INDEX_URL chooses (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -42,11 +42,11 @@ bench-peers: .venv/installed ## give each peer of the benchmarks an environment 
 bench-training: .venv/installed ## speed, memory and share of the machine's ceiling in training, beside the peers
 	$(BIN)/python -m benchmarks.training $(DATA:%=--data %) $(ANNOTATED:%=--annotated %) $(ARGUMENTS)
 
-bench-decoding bench-quality bench-precision: bench-%: .venv/installed ## sentences/s; minutes to a BLEU; bf16 beside fp32
+bench-decoding bench-engines bench-quality bench-precision: bench-%: .venv/installed ## sentences/s, also by CTranslate2; minutes to a BLEU; bf16 beside fp32
 	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of Multi30k's files"; exit 1; }
 	$(BIN)/python -m benchmarks.$* --data $(DATA) $(ARGUMENTS)
 
-bench-pareto: .venv/installed ## train and distil models (two hours), and compare quality and speed; LIST=cmudict: of words
+bench-pareto: .venv/installed ## train and distil models (an hour), and compare quality and speed; LIST=cmudict: of words
 	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of the corpus's files"; exit 1; }
 	$(BIN)/python -m benchmarks.pareto $(or $(LIST),multi30k) --data $(DATA) $(ARGUMENTS)
 

@@ -103,6 +103,21 @@ def _check(config: ModelConfig, run: Path) -> None:
             raise SystemExit(f"{run} has model.{name} = {getattr(config, name)!r}: the peers need {value!r}")
 
 
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which model decodes."""
+    parser.add_argument("--run", type=Path, help="a trained run of ours; one is trained unless given")
+    parser.add_argument("--minutes", type=float, default=9.0, help="how long it is trained")
+    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
+
+
+def trained(given: argparse.Namespace) -> Path:
+    """Return the run of these options, trained unless it is there."""
+    run: Path = given.run or given.work / NAME / "trained"
+    if not run.exists():
+        train(run, given.data, given.minutes)
+    return run
+
+
 def train(run: Path, data: Path, minutes: float) -> None:
     """Train the model that all decode with."""
     settings = (*REFERENCE, f"run.directory={run}", f"training.minutes={minutes}")
@@ -192,18 +207,13 @@ def plot(figures: dict[str, Any]) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
-    parser.add_argument("--run", type=Path, help="a trained run of ours; one is trained unless given")
-    parser.add_argument("--minutes", type=float, default=9.0, help="how long it is trained")
-    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
+    add_run(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=1000, help="of the test set, with 64 side by side")
     parser.add_argument("--one-by-one", type=int, default=200, help="of the test set, with one at a time")
     given = parser.parse_args()
     of, work = machine(), given.work / NAME
-    run = given.run or work / "trained"
-    if not run.exists():
-        train(run, given.data, given.minutes)
-    make_work(work, run, given.data)
+    make_work(work, trained(given), given.data)
     sentences = {cell: given.sentences if how["batch_size"] > 1 else given.one_by_one for cell, how in CELLS.items()}
     write(NAME, measure(work, entries(), given.rounds, sentences), of)
     plot(read(NAME))

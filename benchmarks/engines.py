@@ -1,14 +1,20 @@
-"""How near `glassformer translate` comes to CTranslate2 itself: `python -m benchmarks.engines RUN --data DIR`.
+"""How near `glassformer translate` comes to CTranslate2 itself: `python -m benchmarks.engines --data DIR`.
 
-All take the same lines, cut by the same tokenizer, with the same exported model, and give text back:
+The model is that of `benchmarks.decoding`, unless --run names one. All take the same lines, cut by the same tokenizer,
+with the same exported model, and give text back:
 
-- direct: CTranslate2's own package, all lines in one call, tokens and text by the tokenizer's own library;
+- direct: CTranslate2's own package, all lines in one call, tokens and text by the tokenizer's own library, and as many
+  sentences side by side as are fastest here;
 - translator: `Translator.stream`, which is what the command calls;
-- command: `glassformer translate`, a process of its own, its start (the median of some runs of one line) taken off;
-- torch: `Translator` on the engine torch, if asked for with --torch.
+- torch: `Translator` on the engine torch, if asked for with --torch;
+- direct, a process: the same call as direct's in a process of its own (`benchmarks.direct`);
+- command: `glassformer translate`, a process of its own.
 
-They take turns, in another order each round, so that the machine's noise hits all alike. Prints a table in Markdown:
-sentences per second, the median of all rounds and their spread, and each round's ratio to direct.
+What a process needs to start (the median of some runs of one line) is taken off. What remains of its start, memory that
+is touched and kernels that are made for the first time, both processes have, and direct has not. They take turns, in
+another order each round, so that the machine's noise hits all alike.
+
+Writes results/engines.json.
 """
 
 import argparse
@@ -16,63 +22,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import ctranslate2
-import sacrebleu
-
-from benchmarks import results
+from benchmarks.decoding import add_run, compared, trained
+from benchmarks.direct import Way, direct
+from benchmarks.results import described, machine, read, spread, table, write
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import EngineName, Quantization
-from glassformer.decoding.hypothesis import EXTRA_LENGTH
 from glassformer.interop.export import export_ctranslate2
 from glassformer.text.corpus import read_lines
-from glassformer.text.workers import cores
 from glassformer.translator import Translator
 
+NAME = "engines"
 SINGLE = 200
 """Lines that are translated one by one."""
 STARTS = 5
-"""How often a round measures a command's start: one is as noisy as what it is taken off."""
-
-Way = Callable[[list[str]], list[str]]
-
-
-def cut(tokenizer: Any, lines: list[str]) -> list[list[str]]:
-    """Return the tokens of lines, as the user of another package would cut them."""
-    processor = getattr(tokenizer, "_processor", None)
-    if not processor:
-        return [tokenizer.split(line) for line in lines]
-    return _each(processor.encode, lines, out_type=str)
-
-
-def joined(tokenizer: Any, hypotheses: list[list[str]]) -> list[str]:
-    """Return the texts of tokens."""
-    processor = getattr(tokenizer, "_processor", None)
-    return _each(processor.decode, hypotheses) if processor else [tokenizer.join(tokens) for tokens in hypotheses]
-
-
-def _each(work: Callable[..., Any], inputs: list[Any], **options: Any) -> list[Any]:
-    """Return sentencepiece's work on each input; for a list, even of one, it starts a thread."""
-    return [work(inputs[0], **options)] if len(inputs) == 1 else work(inputs, **options)
-
-
-def direct(folder: Path, beam_size: int, batch: int) -> Way:
-    """Return CTranslate2 as it is called from Python, in its best configuration for this work."""
-    bundle = Bundle.load(folder)
-    model = ctranslate2.Translator(str(folder), inter_threads=cores(), intra_threads=1)
-
-    def translate(lines: list[str]) -> list[str]:
-        tokens = cut(bundle.source_tokenizer, lines)
-        longest = max(map(len, tokens)) + EXTRA_LENGTH
-        results = model.translate_batch(tokens, beam_size=beam_size, max_batch_size=batch, max_decoding_length=longest)
-        return joined(bundle.target_tokenizer, [result.hypotheses[0] for result in results])
-
-    return translate
+"""How often a round measures a process's start: one is as noisy as what it is taken off."""
+READY = 64
+"""Lines that each translates before it is timed: for what is loaded, read and compiled only once."""
+BEAM_SIZES = (1, 5)
+BATCHES = (16, 32, 48, 64)
+"""Sentences that CTranslate2 decodes side by side when it is called directly: the fastest counts."""
+DIRECT, DIRECT_PROCESS, TRANSLATOR, COMMAND, TORCH = "direct", "direct, a process", "translator", "command", "torch"
+PROCESSES = (DIRECT_PROCESS, COMMAND)
 
 
 def through_translator(folder: Path, beam_size: int, engine: EngineName) -> Way:
@@ -84,12 +60,13 @@ def through_translator(folder: Path, beam_size: int, engine: EngineName) -> Way:
     return translate
 
 
-def through_command(folder: Path, beam_size: int) -> Way:
-    arguments = [sys.executable, "-m", "glassformer", "translate", str(folder), "--beam-size", str(beam_size)]
+def through_process(*arguments: object) -> Way:
+    """Return a module of Python's that reads lines and prints as many."""
+    command = [sys.executable, "-m", *map(str, arguments)]
 
     def translate(lines: list[str]) -> list[str]:
         text = "".join(f"{line}\n" for line in lines)
-        done = subprocess.run(arguments, input=text, capture_output=True, text=True, check=True, encoding="utf-8")
+        done = subprocess.run(command, input=text, capture_output=True, check=True, encoding="utf-8")
         return done.stdout.splitlines()
 
     return translate
@@ -109,41 +86,78 @@ def start_of(way: Way, lines: list[str]) -> float:
     return median(seconds(way, lines[:1])[0] for _ in range(STARTS))
 
 
-def measure(ways: dict[str, Way], lines: list[str], references: list[str], rounds: int) -> dict[str, list[float]]:
-    """Return the sentences per second of each way in each round; what a command needs to start is taken off."""
+def measure(
+    ways: Mapping[str, Way], lines: list[str], references: Sequence[str], rounds: int
+) -> dict[str, dict[str, Any]]:
+    """Return the sentences per second of each way, by rounds, and how good and how equal the texts are."""
     names = list(ways)
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    speeds: dict[str, list[float]] = {name: [] for name in ways}
     outputs: dict[str, list[str]] = {}
-    for name, way in ways.items():
-        way(lines[:64])  # what is loaded, read and compiled only once
-        print(f"  {name} is ready", file=sys.stderr)
+    for way in ways.values():
+        way(lines[:READY])
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            start = start_of(ways[name], lines) if name == "command" else 0.0
+            start = start_of(ways[name], lines) if name in PROCESSES else 0.0
             whole, outputs[name] = seconds(ways[name], lines)
-            taken[name].append(len(outputs[name]) / (whole - start))
-    compare(outputs, references)
-    return taken
+            speeds[name].append(len(outputs[name]) / (whole - start))
+    return {"speeds": speeds, "scores": compared(outputs, references[: len(outputs[names[0]])])}
 
 
-def compare(outputs: dict[str, list[str]], references: list[str]) -> None:
-    """Print how often the ways gave the same texts, and how good these are where there are references."""
-    against = "torch" if "torch" in outputs else "direct"
-    for name, texts in outputs.items():
-        same = sum(one == other for one, other in zip(texts, outputs[against], strict=True))
-        bleu = ""
-        if references:
-            bleu = f", BLEU {sacrebleu.corpus_bleu(texts, [references[: len(texts)]]).score:.2f}"
-        print(f"  {name}: {same} of {len(texts)} texts are those of {against}{bleu}", file=sys.stderr)
+def fastest_batch(folder: Path, beam_size: int, lines: list[str]) -> int:
+    """Return how many sentences side by side are fastest: by the better of two looks at each."""
+    ways = {batch: direct(folder, beam_size, batch) for batch in BATCHES}
+    taken = {batch: min(seconds(way, lines)[0] for _ in range(2)) for batch, way in ways.items()}
+    return min(taken, key=taken.__getitem__)
 
 
-def table(title: str, taken: dict[str, list[float]]) -> str:
-    rows = []
-    for name, rates in taken.items():
-        ratios = [rate / base for rate, base in zip(rates, taken["direct"], strict=True)]
-        numbers = (f"{median(rates):.0f}", f"{min(rates):.0f} – {max(rates):.0f}", f"{median(ratios):.3f}")
-        rows.append((name, *numbers, f"{min(ratios):.3f} – {max(ratios):.3f}"))
-    return results.table((title, "sentences/s", "least – most", "of direct", "least – most"), rows)
+def measured(
+    run: Path, folder: Path, lines: list[str], references: Sequence[str], how: argparse.Namespace
+) -> dict[str, Any]:
+    """Return the figures of each beam: all lines at once, and one by one."""
+    cells = {}
+    for beam_size in how.beam_size or BEAM_SIZES:
+        print(f"beam {beam_size}, {how.rounds} rounds", file=sys.stderr)
+        batch = fastest_batch(folder, beam_size, lines)
+        within: dict[str, Way] = {
+            DIRECT: direct(folder, beam_size, batch),
+            TRANSLATOR: through_translator(folder, beam_size, "ctranslate2"),
+        }
+        if how.torch:
+            within[TORCH] = through_translator(run, beam_size, "torch")
+        options = (folder, "--beam-size", beam_size)
+        processes = {
+            DIRECT_PROCESS: through_process("benchmarks.direct", *options, "--batch", batch),
+            COMMAND: through_process("glassformer", "translate", *options),
+        }
+        singly = {name: one_by_one(way) for name, way in within.items()}
+        found = measure({**within, **processes}, lines, references, how.rounds)
+        cells[f"beam {beam_size}, all lines ({batch} side by side)"] = found
+        cells[f"beam {beam_size}, one by one"] = measure(singly, lines, references, how.rounds)
+    return cells
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the tables."""
+    parts = [
+        f"## CTranslate2 as an engine\n\n`{figures['command']}`, {figures['day']}: {figures['sentences']:,} lines, "
+        f"{figures['quantization']}, text to text; medians (quartiles) of {figures['rounds']} rounds, the start of a "
+        f"process taken off. Direct is CTranslate2's own package in its best configuration: how many sentences side by "
+        f"side are fastest was tried. Equal texts: with direct's."
+    ]
+    head = ["", "sentences/s", "of direct", "of direct, a process", "BLEU", "equal texts"]
+    for title, cell in figures["cells"].items():
+        rows = []
+        for name, speeds in cell["speeds"].items():
+            score = cell["scores"][name]
+            against = [_ratios(cell["speeds"], name, DIRECT)]
+            against.append(_ratios(cell["speeds"], name, DIRECT_PROCESS) if name == COMMAND else "")
+            rows.append([name, spread(speeds).text(), *against, f"{score['bleu']:.2f}", f"{score['equal']:.1f} %"])
+        parts.append(f"### {title[0].upper()}{title[1:]}\n\n{table(head, rows)}")
+    return "\n\n".join([*parts, f"{described(figures['machine'])}.\n"])
+
+
+def _ratios(speeds: Mapping[str, Sequence[float]], name: str, base: str) -> str:
+    return spread([one / other for one, other in zip(speeds[name], speeds[base], strict=True)]).text(2)
 
 
 @contextmanager
@@ -154,33 +168,24 @@ def exported(run: Path, quantization: Quantization) -> Iterator[Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_run(parser)
     parser.add_argument("--data", type=Path, required=True, help="folder with the lines")
     parser.add_argument("--lines", default="test_2016_flickr.de.gz", help="the file in it")
-    parser.add_argument("--references", help="the file in it with their translations, for BLEU")
+    parser.add_argument("--references", default="test_2016_flickr.en.gz", help="the file in it with their translations")
     parser.add_argument("--quantization", default="int8")
-    parser.add_argument("--batch", type=int, default=64, help="of the direct call")
     parser.add_argument("--beam-size", type=int, action="append", help="[default: 1 and 5]")
     parser.add_argument("--limit", type=int, help="only so many lines")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--torch", action="store_true", help="measure the engine torch, too")
     given = parser.parse_args()
-    lines = read_lines(given.data / given.lines)[: given.limit]
-    references = read_lines(given.data / given.references)[: given.limit] if given.references else []
-    print(f"{results.described(results.machine())}; {given.quantization}; {len(lines)} lines of {given.lines}\n")
-    with exported(given.run, given.quantization) as folder:
-        for beam_size in given.beam_size or [1, 5]:
-            ways: dict[str, Way] = {
-                "direct": direct(folder, beam_size, given.batch),
-                "translator": through_translator(folder, beam_size, "ctranslate2"),
-                "command": through_command(folder, beam_size),
-            }
-            if given.torch:
-                ways["torch"] = through_translator(given.run, beam_size, "torch")
-            print(table(f"beam {beam_size}, all lines", measure(ways, lines, references, given.rounds)))
-            singly = {name: one_by_one(way) for name, way in ways.items() if name != "command"}
-            print(table(f"beam {beam_size}, one by one", measure(singly, lines, references, given.rounds)))
+    lines, references = (read_lines(given.data / name)[: given.limit] for name in (given.lines, given.references))
+    of, run = machine(), trained(given)
+    with exported(run, given.quantization) as folder:
+        cells = measured(run, folder, lines, references, given)
+    what = {"quantization": given.quantization, "sentences": len(lines), "rounds": given.rounds}
+    write(NAME, {**what, "cells": cells}, of)
+    print(markdown(read(NAME)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.results import RESULTS, read
 
-NAMES = ("training", "decoding", "quality", "precision", "growth", "startup")
+NAMES = ("training", "decoding", "engines", "quality", "precision", "growth", "startup")
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEAD = (
     "# Benchmarks\n\nMeasured by `benchmarks/`, which says how; `python -m benchmarks.page` writes this page from "

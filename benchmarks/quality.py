@@ -37,8 +37,10 @@ SOURCE, TARGET = "en", "de"
 RECIPE = f"multi30k-{SOURCE}-{TARGET}"
 TARGETS = (34.0, 37.5)
 """BLEU whose minutes are asked for."""
-PEAK_RATE, WARMUP, FALLING, LEAST = 1.5e-3, 300, 0.6, 0.02
-"""The peers' learning rate: its peak, updates until then, the share of the budget in which it falls, and to what."""
+PEAK_RATES = {"hugging_face": 1.5e-3, "joeynmt": 5e-4}
+"""The peak of each peer's learning rate."""
+WARMUP, FALLING, LEAST = 300, 0.6, 0.02
+"""Updates until the peak, the share of the budget in which the rate falls, and to what share of the peak."""
 QUICK = ("training.batch_tokens=2048", "model.dropout=0.05", "training.warmup=100", "training.ema=0.99")
 """What suits minutes instead of the recipe's hour; found by BLEU on the validation set."""
 BEAM, SIDE_BY_SIDE = 5, 64
@@ -53,12 +55,12 @@ def peers() -> list[Entry]:
     ]
 
 
-def rate(step: int, share: float) -> float:
-    """Return the peers' learning rate of an update (from 1), when this share of the budget is spent."""
-    return PEAK_RATE * min(1.0, step / WARMUP) * min(1.0, max(LEAST, (1 - share) / FALLING))
+def rate(peak: float, step: int, share: float) -> float:
+    """Return a peer's learning rate of an update (from 1), when this share of the budget is spent."""
+    return peak * min(1.0, step / WARMUP) * min(1.0, max(LEAST, (1 - share) / FALLING))
 
 
-def train_peer(entry: Entry, work: Path, minutes: float, points: int) -> Iterator[dict[str, float]]:
+def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: int) -> Iterator[dict[str, float]]:
     """Train a peer for so many minutes, and yield its BLEU at as many points of time.
 
     Raises:
@@ -68,7 +70,7 @@ def train_peer(entry: Entry, work: Path, minutes: float, points: int) -> Iterato
     with Process(entry, work) as process:
         for number in _batches(process, work):
             step += 1
-            asked = {"batch": number, "rate": rate(step, spent / (60 * minutes))}
+            asked = {"batch": number, "rate": rate(peak, step, spent / (60 * minutes))}
             answer = process.ask("update", **asked)
             spent += answer["seconds"]
             if spent >= due * 60 * minutes / points:
@@ -171,6 +173,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
     parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
     parser.add_argument("--minutes", type=float, nargs="+", default=[6.0, 12.0, 20.0], help="budgets, each a training")
+    parser.add_argument("--peak-rate", type=float, help="of all peers, instead of each one's own")
     parser.add_argument("--points", type=int, default=10, help="of each peer's curve")
     parser.add_argument("--every", type=int, default=100, help="updates between points of our curve")
     parser.add_argument("--batch-tokens", type=int, default=1500, help="of the peers' batches")
@@ -196,7 +199,9 @@ def main() -> None:
         trainings: dict[str, Iterator[dict[str, float]]] = {
             "ours": train_ours(given.config, work, given.data, minutes, given.every, settings)
         }
-        trainings |= {entry.name: train_peer(entry, work, minutes, given.points) for entry in peers()}
+        for entry in peers():
+            peak = given.peak_rate or PEAK_RATES[entry.peer]
+            trainings[entry.name] = train_peer(entry, work, peak, minutes, given.points)
         for name, training in trainings.items():
             if given.only and name not in given.only:
                 continue

@@ -107,10 +107,10 @@ def test_equal_texts_are_counted_against_the_first_one():
 
 
 def test_the_rate_rises_stays_and_falls_to_a_fiftieth():
-    assert quality.rate(quality.WARMUP // 2, 0.0) == pytest.approx(quality.PEAK_RATE / 2)
-    assert quality.rate(quality.WARMUP, 0.4) == pytest.approx(quality.PEAK_RATE)
-    assert quality.rate(10_000, 0.7) == pytest.approx(quality.PEAK_RATE / 2)
-    assert quality.rate(10_000, 1.0) == pytest.approx(quality.PEAK_RATE / 50)
+    assert quality.rate(3.0, quality.WARMUP // 2, 0.0) == pytest.approx(1.5)
+    assert quality.rate(3.0, quality.WARMUP, 0.4) == pytest.approx(3.0)
+    assert quality.rate(3.0, 10_000, 0.7) == pytest.approx(1.5)
+    assert quality.rate(3.0, 10_000, 1.0) == pytest.approx(3.0 / 50)
 
 
 def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_not_reached():

@@ -18,7 +18,9 @@ from glassformer.text.workers import cores
 
 __all__ = ["CTranslate2Engine"]
 
-BATCH_SENTENCES = 64
+BATCH_SENTENCES = 48
+BATCH_ROWS = 80
+"""Texts, and their hypotheses, that a worker decodes side by side at most: what more of them need leaves its caches."""
 BATCH_TOKENS = 6000
 """Source positions, padding and beams included, that a worker decodes side by side: bounds memory."""
 SCORED_TOKENS = 1000
@@ -69,7 +71,7 @@ class CTranslate2Engine:
             DecodingError: an option is out of its range, or a prefix does not fit.
         """
         _check(jobs, search)
-        most = min(BATCH_SENTENCES, math.ceil(len(jobs) / self.workers)) or 1
+        most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
         waiting: list[tuple[int, Any]] = []
         for places in batches(range(len(jobs)), lambda place: jobs[place].size * search.rows, BATCH_TOKENS, most):
             waiting += zip(places, self._start([jobs[place] for place in places], search), strict=True)

@@ -1,0 +1,53 @@
+"""What is measured beside CTranslate2 itself: texts come from each way, the start of a process is taken off."""
+
+import pytest
+from benchmarks.results import machine, read, write
+
+from benchmarks import engines, page, results
+
+
+class Clock:
+    """A clock that goes on only while somebody translates."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def way(self, start, each):
+        """Return what takes so many seconds to start, and so many for each line behind the first one."""
+
+        def translate(lines):
+            self.now += start + each * (len(lines) - 1)
+            return [line.upper() for line in lines]
+
+        return translate
+
+
+def test_a_process_gives_a_line_for_each(tmp_path, monkeypatch):
+    (tmp_path / "capitals.py").write_text("import sys\nprint(*(line.upper() for line in sys.stdin), sep='', end='')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert engines.through_process("capitals")(["a", "é c"]) == ["A", "É C"]
+
+
+def test_what_a_process_needs_to_start_is_taken_off(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(engines, "time", clock)
+    ways = {engines.DIRECT: clock.way(1.0, 0.5), engines.COMMAND: clock.way(3.0, 0.5)}
+    found = engines.measure(ways, list("abcde"), list("ABCDE"), rounds=2)
+    # Of five lines four are behind the first: 1 + 2 seconds of direct's, and 2 of a process without its start.
+    assert found["speeds"] == {engines.DIRECT: pytest.approx([5 / 3] * 2), engines.COMMAND: pytest.approx([2.5] * 2)}
+    assert found["scores"][engines.COMMAND]["equal"] == 100.0
+
+
+def test_the_page_says_how_near_the_command_comes(tmp_path, monkeypatch):
+    for module in (results, page):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    speeds = {engines.DIRECT: [100.0, 200.0], engines.DIRECT_PROCESS: [50.0, 100.0], engines.COMMAND: [80.0, 160.0]}
+    scores = {name: {"bleu": 30.0, "equal": 100.0} for name in speeds}
+    figures = {"quantization": "int8", "sentences": 7, "rounds": 2}
+    write("engines", {**figures, "cells": {"beam 1, all lines": {"speeds": speeds, "scores": scores}}}, machine())
+    assert "### Beam 1, all lines" in engines.markdown(read("engines"))
+    row = "| command | 120 (100–140) | 0.80 (0.80–0.80) | 1.60 (1.60–1.60) | 30.00 | 100.0 % |"
+    assert row in page.page()
