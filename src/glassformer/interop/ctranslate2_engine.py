@@ -114,7 +114,9 @@ class CTranslate2Engine:
         return results
 
     def _finish(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> Iterator[list[Hypothesis]]:
-        found = [self._found(job, waiting.pop(place), search) for place, job in enumerate(jobs)]
+        # In the order in which they were begun: the first are looked at while the workers are busy with the others.
+        done = {place: self._found(jobs[place], waiting.pop(place), search) for place in list(waiting)}
+        found = [done[place] for place in range(len(jobs))]
         if search.beam_size > 1:
             found = self._ranked(jobs, found, search)
         if not search.log_probs:
