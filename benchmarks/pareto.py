@@ -10,6 +10,8 @@ others have reached:
      "runs": [{"name": "3+3", "run": "{work}/3+3", "beam_size": 5, "options": {}, "one_by_one": false}, …],
      "peers": [{"name": "Hugging Face", "quality": 37.9, "sentences_per_second": 49, "from": "where it stands"}, …]}
 
+A peer of which only the quality is known has no `sentences_per_second`, and is a line in the picture.
+
 Models are made by `glassformer`, one after another, unless they are there; {data} is DIR, {work} the folder in which
 they are kept. Without a reference the source holds both sides (TSV), and a word is right if it is any of its
 references. A run may have an `ensemble`, further runs. `options` go to `Translator.load` (its engine, say). The runs
@@ -51,11 +53,12 @@ class Point:
 
     name: str
     quality: float
-    sentences_per_second: float
-    slowest: float
-    """Sentences a second in its slowest round."""
-    fastest: float
+    sentences_per_second: float | None
+    """None: nobody has measured it."""
     ours: bool
+    slowest: float | None = None
+    """Sentences a second in its slowest round."""
+    fastest: float | None = None
     source: str = ""
     """Where a peer's figures are from."""
 
@@ -154,9 +157,7 @@ def peers(wanted: dict[str, Any]) -> list[Point]:
         Point(
             name=one["name"],
             quality=one["quality"],
-            sentences_per_second=one["sentences_per_second"],
-            slowest=one["sentences_per_second"],
-            fastest=one["sentences_per_second"],
+            sentences_per_second=one.get("sentences_per_second"),
             ours=False,
             source=one.get("from", ""),
         )
@@ -168,19 +169,26 @@ def front(points: Sequence[Point], *, higher_is_better: bool) -> list[Point]:
     """Return the points that no other beats in one and equals in the other, the fastest first."""
     best: list[Point] = []
     sign = 1 if higher_is_better else -1
-    for point in sorted(points, key=lambda one: (-one.sentences_per_second, -sign * one.quality)):
+    timed = [point for point in points if point.sentences_per_second is not None]
+    for point in sorted(timed, key=lambda one: (-_speed(one), -sign * one.quality)):
         if not best or sign * point.quality > sign * best[-1].quality:
             best.append(point)
     return best
 
 
+def _speed(point: Point) -> float:
+    """Return the speed for what has to be in order; 0 where it is not known."""
+    return point.sentences_per_second or 0.0
+
+
 def table(points: Sequence[Point], best: Sequence[Point], metric: str) -> str:
     """Return the points as Markdown, the fastest first; those of the front are bold."""
     rows = []
-    for point in sorted(points, key=lambda one: -one.sentences_per_second):
+    for point in sorted(points, key=lambda one: -_speed(one)):
         name = f"**{point.name}**" if point in best else point.name
         spread = f"{point.slowest:,.0f}–{point.fastest:,.0f}" if point.ours else point.source
-        rows.append((name, f"{point.quality:.2f}", f"{point.sentences_per_second:,.0f}", spread))
+        speed = "" if point.sentences_per_second is None else f"{point.sentences_per_second:,.0f}"
+        rows.append((name, f"{point.quality:.2f}", speed, spread))
     return as_table(("", metric, "sentences/s", "slowest–fastest round"), rows)
 
 
@@ -198,23 +206,26 @@ def markdown(figures: dict[str, Any]) -> str:
 def plot(figures: dict[str, Any]) -> Path:
     """Draw quality over speed, with a line along the front."""
     points = [Point(**one) for one in figures["points"]]
-    best = front(points, higher_is_better=figures["higher_is_better"])
+    timed = [point for point in points if point.sentences_per_second is not None]
+    best = front(timed, higher_is_better=figures["higher_is_better"])
     made, [axis] = figure()
     for ours, marker, colour, label in ((True, "o", OURS, "glassformer"), (False, "s", THEIRS, "peers")):
-        some = [point for point in points if point.ours == ours]
+        some = [point for point in timed if point.ours == ours]
         if some:
-            speeds, qualities = zip(*((one.sentences_per_second, one.quality) for one in some), strict=True)
+            speeds, qualities = zip(*((_speed(one), one.quality) for one in some), strict=True)
             axis.plot(speeds, qualities, marker, color=colour, label=label)
     axis.step(
-        [one.sentences_per_second for one in best],
+        [_speed(one) for one in best],
         [one.quality for one in best],
         "--",
         color="tab:orange",
         where="post",
     )
-    for point in points:
-        place = (point.sentences_per_second, point.quality)
-        axis.annotate(point.name, place, (4, 4), textcoords="offset points", fontsize=8)
+    for point in timed:
+        axis.annotate(point.name, (_speed(point), point.quality), (4, 4), textcoords="offset points", fontsize=8)
+    for point in (point for point in points if point not in timed):
+        axis.axhline(point.quality, color=THEIRS, linewidth=1, linestyle=":")
+        axis.text(0.01, point.quality, point.name, color=THEIRS, fontsize=8, transform=axis.get_yaxis_transform())
     axis.set_xscale("log")
     axis.set(xlabel="sentences per second", ylabel=figures["metric"])
     axis.margins(0.15)

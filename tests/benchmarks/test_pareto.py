@@ -22,6 +22,7 @@ def point(name: str, quality: float, speed: float, *, ours: bool = True) -> Poin
     )
 
 
+UNTIMED = Point(name="untimed", quality=35, sentences_per_second=None, ours=False, source="page 2")
 POINTS = [point("slow", 40, 10), point("beaten", 39, 9), point("fast", 30, 90, ours=False), point("equal", 40, 10)]
 
 
@@ -39,15 +40,31 @@ def test_the_table_is_by_speed_with_the_front_in_bold():
     assert [line.split("|")[1].strip() for line in lines[4:]] == ["equal", "beaten"]
 
 
+def test_a_peer_whose_speed_nobody_knows_is_in_the_table_and_never_on_the_front():
+    [known, unknown] = peers(
+        {"peers": [{"name": "a", "quality": 1, "sentences_per_second": 2}, {"name": "b", "quality": 9, "from": "c"}]}
+    )
+    assert front([known, unknown], higher_is_better=True) == [known]
+    assert table([unknown, known], [known], "BLEU").splitlines()[2:] == [
+        "| **a** | 1.00 | 2 |  |",
+        "| b | 9.00 |  | c |",
+    ]
+
+
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_the_picture_and_the_page_have_every_point(tmp_path, monkeypatch, higher_is_better):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     figures = {"name": "words", "metric": "BLEU", "higher_is_better": higher_is_better, "rounds": 3, "sentences": 1000}
-    figures |= {"points": [asdict(one) for one in POINTS], "command": "c", "day": "d", "machine": results.machine()}
+    figures |= {
+        "points": [asdict(one) for one in (*POINTS, UNTIMED)],
+        "command": "c",
+        "day": "d",
+        "machine": results.machine(),
+    }
     assert plot(figures) == tmp_path / "pareto-words.png"
     assert (tmp_path / "pareto-words.png").stat().st_size > 5000
     text = markdown(figures)
-    assert all(f"{one.name}" in text for one in POINTS)
+    assert all(f"{one.name}" in text for one in (*POINTS, UNTIMED))
     assert ("| **slow** |" in text) is higher_is_better
 
 
