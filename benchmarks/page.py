@@ -1,8 +1,10 @@
 """The page of all results, docs/benchmarks.md, from the JSON that was measured: `python -m benchmarks.page`.
 
-Nothing is measured, and nothing on the page is written by hand.
+Nothing is measured, and nothing on the page is written by hand. What was measured on another machine may be kept in a
+folder of its own in `benchmarks/results`; it comes last.
 """
 
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -19,15 +21,21 @@ HEAD = (
 
 def page() -> str:
     """Return the page: a table and, where there is one, a picture of everything that has been measured."""
-    parts = [HEAD]
-    curves = sorted(path.stem for path in RESULTS.glob("pareto-*.json"))
-    for name in (*NAMES, *curves):
-        if figures := read(name):
-            module = import_module(f"benchmarks.{name.partition('-')[0]}")
-            parts.append(module.markdown(figures))
-            if (RESULTS / f"{name}.png").exists():
-                parts.append(f"![{name}](../benchmarks/results/{name}.png)\n")
+    parts = [HEAD, *sections(RESULTS)]
+    for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
+        parts += [f"# On another machine: {folder.name}\n", *sections(folder)]
     return "\n".join(parts)
+
+
+def sections(folder: Path) -> Iterator[str]:
+    """Yield the table and the picture of each measurement in a folder."""
+    curves = sorted(path.stem for path in folder.glob("pareto-*.json"))
+    for name in (*NAMES, *curves):
+        if figures := read(name, folder):
+            yield import_module(f"benchmarks.{name.partition('-')[0]}").markdown(figures)
+            picture = (folder / name).with_suffix(".png")
+            if picture.exists():
+                yield f"![{name}](../benchmarks/results/{picture.relative_to(RESULTS).as_posix()})\n"
 
 
 def main() -> None:

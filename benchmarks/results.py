@@ -91,9 +91,9 @@ def write(name: str, figures: dict[str, Any], of: dict[str, Any]) -> Path:
     return path
 
 
-def read(name: str) -> dict[str, Any]:
-    """Return the figures that `write` wrote, none if it never did."""
-    path = RESULTS / f"{name}.json"
+def read(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """Return the figures that `write` wrote, there or in a folder of another machine's; none if it never did."""
+    path = (folder or RESULTS) / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
 

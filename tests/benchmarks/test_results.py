@@ -67,3 +67,16 @@ def test_the_page_has_what_was_measured_and_nothing_else():
     assert found.startswith("# Benchmarks")
     assert "| import glassformer | 35 (32–38) ms | +20 ms |" in found
     assert "## Training" not in found
+
+
+def test_what_another_machine_measured_comes_last_under_its_name(tmp_path):
+    figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
+    path = write("startup", figures, machine())
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "startup.json").write_text(path.read_text().replace("0.03", "0.09"))
+    (tmp_path / "slow" / "startup.png").touch()
+    before, _, other = page.page().partition("# On another machine: slow\n")
+    assert "| import glassformer | 35 (32–38) ms | +20 ms |" in before
+    assert "| import glassformer | 65 " in other
+    assert "![startup](../benchmarks/results/slow/startup.png)" in other
+    assert "![startup]" not in before
