@@ -221,14 +221,14 @@ def plot(figures: dict[str, Any]) -> Path:
         color="tab:orange",
         where="post",
     )
-    for point in timed:
+    for point in (point for point in timed if point in best or not point.ours):  # the table names the others
         axis.annotate(point.name, (_speed(point), point.quality), (4, 4), textcoords="offset points", fontsize=8)
     for point in (point for point in points if point not in timed):
         axis.axhline(point.quality, color=THEIRS, linewidth=1, linestyle=":")
         axis.text(0.01, point.quality, point.name, color=THEIRS, fontsize=8, transform=axis.get_yaxis_transform())
     axis.set_xscale("log")
     axis.set(xlabel="sentences per second", ylabel=figures["metric"])
-    axis.margins(0.15)
+    axis.margins(0.3, 0.15)
     if not figures["higher_is_better"]:
         axis.invert_yaxis()
     axis.legend(frameon=False)
