@@ -158,6 +158,8 @@ def peers(wanted: dict[str, Any]) -> list[Point]:
             name=one["name"],
             quality=one["quality"],
             sentences_per_second=one.get("sentences_per_second"),
+            slowest=one.get("sentences_per_second"),
+            fastest=one.get("sentences_per_second"),
             ours=False,
             source=one.get("from", ""),
         )
@@ -169,11 +171,14 @@ def front(points: Sequence[Point], *, higher_is_better: bool) -> list[Point]:
     """Return the points that no other beats in one and equals in the other, the fastest first."""
     best: list[Point] = []
     sign = 1 if higher_is_better else -1
-    timed = [point for point in points if point.sentences_per_second is not None]
-    for point in sorted(timed, key=lambda one: (-_speed(one), -sign * one.quality)):
+    for point in sorted(_timed(points), key=lambda one: (-_speed(one), -sign * one.quality)):
         if not best or sign * point.quality > sign * best[-1].quality:
             best.append(point)
     return best
+
+
+def _timed(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.sentences_per_second is not None]
 
 
 def _speed(point: Point) -> float:
@@ -206,8 +211,7 @@ def markdown(figures: dict[str, Any]) -> str:
 def plot(figures: dict[str, Any]) -> Path:
     """Draw quality over speed, with a line along the front."""
     points = [Point(**one) for one in figures["points"]]
-    timed = [point for point in points if point.sentences_per_second is not None]
-    best = front(timed, higher_is_better=figures["higher_is_better"])
+    timed, best = _timed(points), front(points, higher_is_better=figures["higher_is_better"])
     made, [axis] = figure()
     for ours, marker, colour, label in ((True, "o", OURS, "glassformer"), (False, "s", THEIRS, "peers")):
         some = [point for point in timed if point.ours == ours]

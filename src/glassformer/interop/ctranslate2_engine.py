@@ -72,10 +72,10 @@ class CTranslate2Engine:
         """
         _check(jobs, search)
         most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
-        waiting: list[tuple[int, Any]] = []
+        waiting: dict[int, Any] = {}
         for places in batches(range(len(jobs)), lambda place: jobs[place].size * search.rows, BATCH_TOKENS, most):
-            waiting += zip(places, self._start([jobs[place] for place in places], search), strict=True)
-        return self._finish(jobs, dict(waiting), search)
+            waiting.update(zip(places, self._start([jobs[place] for place in places], search), strict=True))
+        return self._finish(jobs, waiting, search)
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, `<eos>` included."""
