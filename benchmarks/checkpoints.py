@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import glassformer as gf
-from glassformer.model.machine import keep_memory
+from glassformer.machine import keep_memory
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, Position, stream
 from glassformer.training.checkpoint import Checkpoints, TrainingState

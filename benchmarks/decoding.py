@@ -24,8 +24,8 @@ from benchmarks.processes import Entry, take_turns
 from benchmarks.results import Spread, bars, described, failures, figure, machine, read, save, spread, table, write
 from benchmarks.work import TEST, WORK, bleu, lines
 from glassformer.bundle import WEIGHTS, Bundle, read_weights
+from glassformer.machine import cores
 from glassformer.model.config import ModelConfig
-from glassformer.text.workers import cores
 
 NAME = "decoding"
 RECIPE = "multi30k-de-en"

@@ -14,7 +14,7 @@ import ctranslate2
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.hypothesis import EXTRA_LENGTH
-from glassformer.text.workers import cores
+from glassformer.machine import cores
 
 Way = Callable[[list[str]], list[str]]
 

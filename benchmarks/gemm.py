@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from glassformer.text.workers import cores
+from glassformer.machine import cores
 
 SHAPES = {
     "256 → 256": (4096, 256, 256),

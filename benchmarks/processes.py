@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from benchmarks.peers.install import ENVIRONMENTS, python_of
-from glassformer.text.workers import cores
+from glassformer.machine import cores
 
 ROOT = Path(__file__).resolve().parents[1]
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_TOP_PAD_": str(64 << 20)}

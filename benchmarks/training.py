@@ -24,7 +24,7 @@ from benchmarks.peers.task import BATCHES, PAD, TASK, Batch, Task, read_batches,
 from benchmarks.processes import Entry, sittings, take_turns
 from benchmarks.results import Spread, bars, described, failures, figure, machine, read, save, spread, table, write
 from benchmarks.work import WORK, make_work
-from glassformer.text.workers import cores
+from glassformer.machine import cores
 from glassformer.training.estimate import forward_flops
 
 NAME = "training"

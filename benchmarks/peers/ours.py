@@ -14,8 +14,8 @@ import torch
 
 from benchmarks.peers.task import EXAMPLES, Batch, Task, read_sentences, read_task
 from glassformer.decoding.engine import EngineName, Quantization
+from glassformer.machine import keep_memory
 from glassformer.model.config import ModelConfig
-from glassformer.model.machine import keep_memory
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples

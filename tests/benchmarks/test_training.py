@@ -11,8 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import gemm, results, training
+from glassformer.machine import cores
 from glassformer.text.batching import Examples
-from glassformer.text.workers import cores
 
 TASK = Task(vocabulary=41, d_model=12, heads=2, d_ff=20, encoder_layers=2, decoder_layers=3, max_length=20)
 

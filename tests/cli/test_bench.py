@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from glassformer.cli.bench import _bar
-from glassformer.text.workers import cores
+from glassformer.machine import cores
 
 
 @pytest.mark.slow

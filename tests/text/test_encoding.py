@@ -10,12 +10,12 @@ import psutil
 import pytest
 
 from glassformer.errors import DataError
+from glassformer.machine import cores
 from glassformer.text import encoding
 from glassformer.text.batching import Examples
 from glassformer.text.encoding import encode, encode_all
 from glassformer.text.shards import Encoded
 from glassformer.text.tokenizer import KINDS, TokenizerConfig, save_tokenizers, train_tokenizers
-from glassformer.text.workers import cores
 
 SOURCE = [
     "the black cat didn't sleep",

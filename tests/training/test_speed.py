@@ -5,9 +5,9 @@ from functools import cache
 
 import pytest
 
+from glassformer.machine import cores
 from glassformer.recipes.toml import load
 from glassformer.text.batching import Examples
-from glassformer.text.workers import cores
 from glassformer.training import speed as module
 from glassformer.training.measure import Measurement
 from glassformer.training.speed import Trial, advice_of_trials, training_speed

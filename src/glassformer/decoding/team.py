@@ -16,7 +16,7 @@ import torch
 
 from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.model.machine import using_threads
+from glassformer.machine import using_threads
 from glassformer.text.workers import Worker
 
 __all__ = ["Decode", "Team"]

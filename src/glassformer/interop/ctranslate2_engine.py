@@ -13,8 +13,8 @@ from glassformer.decoding.engine import Ids, Job, Search, Sources, batches, chec
 from glassformer.decoding.hypothesis import Hypothesis, length_penalty
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_model import import_ctranslate2
+from glassformer.machine import cores
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
-from glassformer.text.workers import cores
 
 __all__ = ["CTranslate2Engine"]
 

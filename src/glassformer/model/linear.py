@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from glassformer.model.machine import is_intel
+from glassformer.machine import is_intel
 
 __all__ = ["Linear", "linear", "transposed_product"]
 

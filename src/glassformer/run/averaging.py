@@ -9,7 +9,7 @@ import torch
 
 from glassformer.bundle import WEIGHTS, Bundle, put_weights, save_weights
 from glassformer.errors import ConfigError
-from glassformer.model.machine import device_of
+from glassformer.machine import device_of
 from glassformer.model.transformer import Transformer
 from glassformer.run.reports import AverageReport
 from glassformer.text.batching import Examples

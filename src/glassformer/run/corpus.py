@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from glassformer.bundle import TOKENIZER
 from glassformer.errors import CheckpointError, ConfigError, DataError
+from glassformer.machine import cores
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.defaults import chosen, fit
 from glassformer.run.lock import LOCK, remove_if_empty
@@ -43,7 +44,7 @@ from glassformer.text.normalisation import normalise
 from glassformer.text.shards import SHARD, Encoded, Shard, open_shards, save_array, write_shard
 from glassformer.text.storage import clear_temporaries, hash_of_file, write_safely
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
-from glassformer.text.workers import Worker, cores
+from glassformer.text.workers import Worker
 
 __all__ = ["PREPARED", "CorpusTexts", "Prepared", "prepare", "read_texts", "read_valid_pairs"]
 

@@ -26,6 +26,7 @@ from typing import Any
 from glassformer.bundle import TOKENIZER, WEIGHTS, Bundle
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.evaluation.metrics import METRICS, chosen, sentence_scores
+from glassformer.machine import cores, keep_memory
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
 from glassformer.run.corpus import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
@@ -37,7 +38,6 @@ from glassformer.text.corpus import Corpus, PairReader
 from glassformer.text.files import format_of
 from glassformer.text.storage import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.text.tokenizer import save_tokenizers
-from glassformer.text.workers import cores
 from glassformer.translator import Translation, Translator
 
 __all__ = ["DISTILLATION", "DistilledCorpus", "Search", "distil", "prepare_student"]
@@ -109,6 +109,7 @@ def distil(
     """
     search, folder = search or Search(), Path(folder)
     _check(teachers, search, source, target, data)
+    keep_memory()
     with locked(folder):
         for place in (folder, folder / _CORPUS):
             clear_temporaries(place)

@@ -11,10 +11,9 @@ import torch
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import EngineName, Quantization
 from glassformer.errors import ConfigError, DataError
-from glassformer.model.machine import keep_memory
+from glassformer.machine import cores, keep_memory
 from glassformer.run.evaluation import held_out
 from glassformer.text.corpus import read_lines
-from glassformer.text.workers import cores
 from glassformer.training.estimate import forward_flops
 from glassformer.training.precision import matrix_speed
 from glassformer.training.speed import Trial, advice_of_trials

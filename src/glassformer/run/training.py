@@ -11,7 +11,7 @@ import torch
 from glassformer.bundle import CONFIG, WEIGHTS, Bundle, save_weights
 from glassformer.errors import ConfigError
 from glassformer.evaluation.metrics import METRICS as SCORES
-from glassformer.model.machine import device_of, keep_memory
+from glassformer.machine import device_of, keep_memory
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config

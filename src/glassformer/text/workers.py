@@ -15,17 +15,12 @@ from typing import IO, Generic, ParamSpec, TypeVar
 
 from glassformer.errors import DataError
 
-__all__ = ["Worker", "cores", "serve"]
+__all__ = ["Worker", "serve"]
 
 P = ParamSpec("P")
 A = TypeVar("A")
 
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from glassformer.text.workers import serve; serve()"
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Worker(Generic[P, A]):

@@ -21,12 +21,12 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from glassformer.errors import ConfigError
+from glassformer.machine import cores, keep_memory, using_threads
 from glassformer.model.config import ModelConfig
-from glassformer.model.machine import keep_memory, using_threads
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Batch
-from glassformer.text.workers import Worker, cores
+from glassformer.text.workers import Worker
 from glassformer.training.objective import Loss, smoothed_cross_entropy
 from glassformer.training.precision import rounding
 

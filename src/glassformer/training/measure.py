@@ -15,8 +15,8 @@ import torch
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError, DataError
+from glassformer.machine import device_of, keep_memory
 from glassformer.model.config import ModelConfig
-from glassformer.model.machine import device_of, keep_memory
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, plan_batches

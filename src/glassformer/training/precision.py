@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from glassformer.machine import using_threads
 from glassformer.model.linear import linear
-from glassformer.model.machine import using_threads
 from glassformer.recipes.configuration import Precision, TrainingConfig
 
 __all__ = ["decided", "matrix_speed", "rounding"]

@@ -8,11 +8,10 @@ from typing import Literal
 import psutil
 import torch
 
+from glassformer.machine import cores, device_of
 from glassformer.model.config import ModelConfig
-from glassformer.model.machine import device_of
 from glassformer.recipes.configuration import Configuration, Precision, TrainingConfig
 from glassformer.recipes.toml import model_config
-from glassformer.text.workers import cores
 from glassformer.training.estimate import BUSY, check_memory, count_parameters, training_flops
 from glassformer.training.gradients import processes
 from glassformer.training.measure import Job, Measurement, measured

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.model.machine import device_of, is_intel, keep_memory
+from glassformer.machine import device_of, is_intel, keep_memory
 
 
 def test_other_systems_are_left_alone(monkeypatch):
@@ -44,7 +44,7 @@ def test_the_maker_of_the_processor_is_what_the_system_says(monkeypatch, tmp_pat
     """Where the system has no such file (None), Python asks it."""
     if told is not None:
         (tmp_path / "cpuinfo").write_text(told)
-    monkeypatch.setattr("glassformer.model.machine.CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr("glassformer.machine.CPUINFO", tmp_path / "cpuinfo")
     monkeypatch.setattr("platform.processor", lambda: "Intel64 Family 6 Model 85 Stepping 7, GenuineIntel")
     assert is_intel.__wrapped__() is expected
 
@@ -71,7 +71,7 @@ import numpy as np, psutil, torch
 import glassformer as gf
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples
-from glassformer.model.machine import keep_memory
+from glassformer.machine import keep_memory
 from glassformer.training.loop import steps
 
 keep_memory()
