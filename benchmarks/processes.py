@@ -138,14 +138,23 @@ class Process:
 def peak_memory(pid: int) -> int:
     """Return the most resident memory that a process and those below it had, each at its own peak; 0 if unknown.
 
-    In bytes. Pages that several of them share are counted for each: it is an upper bound.
+    In bytes. What several of them have of one file, such as PyTorch's code, lies in memory once and is counted once.
     """
     try:
-        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-        texts = [Path(f"/proc/{process.pid}/status").read_text() for process in processes]
-    except (psutil.NoSuchProcess, OSError):
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        texts = [Path(f"/proc/{process.pid}/status").read_text() for process in family]
+        files = [_shared(process) for process in family]
+    except (psutil.Error, OSError):
         return 0
-    return sum(1024 * int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith("VmHWM"))
+    peaks = [1024 * int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith("VmHWM")]
+    each = [[shared.get(path, 0) for shared in files] for path in set().union(*files)]
+    return sum(peaks) - sum(sum(sizes) - max(sizes) for sizes in each)
+
+
+def _shared(process: psutil.Process) -> dict[str, int]:
+    """Return how many bytes of each file a process shares with others."""
+    maps = process.memory_maps(grouped=True)
+    return {one.path: one.shared_clean + one.shared_dirty for one in maps if one.path.startswith("/")}
 
 
 def rotated(names: Sequence[str], number: int) -> list[str]:

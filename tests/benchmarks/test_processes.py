@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -109,3 +111,27 @@ def test_peak_memory_counts_the_processes_below(work):
         assert psutil.Process(pid).children()
         assert peak_memory(pid) > psutil.Process(pid).memory_info().rss
     assert peak_memory(pid) == 0
+
+
+FAMILY = """
+import mmap, pathlib, subprocess, sys
+file = open(sys.argv[1], "r+b")
+shared = mmap.mmap(file.fileno(), 0)
+sum(shared[::4096])
+own = b"x" * 20_000_000
+child = subprocess.Popen([sys.executable, *sys.argv[:1], *sys.argv[1:-1]], stdout=1) if sys.argv[2:] else None
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_processes_have_of_one_file_is_counted_once(tmp_path):
+    """Two processes that have all of a file of 100 MB, and 20 MB of their own each."""
+    (tmp_path / "file").write_bytes(bytes(100_000_000))
+    (tmp_path / "family.py").write_text(FAMILY)
+    command = [sys.executable, str(tmp_path / "family.py"), str(tmp_path / "file"), "child"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
+        assert [parent.stdout.readline() for _ in range(2)] == [b"ready\n"] * 2
+        assert 140e6 < peak_memory(parent.pid) < 200e6
+        parent.terminate()
