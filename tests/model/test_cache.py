@@ -1,17 +1,11 @@
 """Decoding token by token gives the same logits as decoding the whole target at once."""
 
-import math
-import subprocess
-import sys
-
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.model.cache import LARGE, Cache, KeyValues, LayerCache
+from glassformer.model.cache import Cache
 
 pytestmark = pytest.mark.usefixtures("seed", "float64")
 
@@ -181,69 +175,3 @@ def test_joining_changes_neither_of_the_two(make_model):
     cache.join(newcomers)
     after = [tensor for each in (cache, newcomers) for tensor in tensors(each)]
     assert all(map(torch.equal, before, after))
-
-
-def memory(x: Tensor) -> int:
-    """Return for how many numbers there is room."""
-    return x.untyped_storage().nbytes() // x.element_size()
-
-
-@given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 600), st.integers(1, 3))
-def test_what_grows_is_the_same_in_memory_of_sizes_that_come_back(rows, heads, length, newer):
-    past, newest = torch.randn(rows, heads, length, 8), torch.randn(rows, heads, newer, 8)
-    index = torch.randint(rows, (rows,))
-    with torch.inference_mode():
-        cache = LayerCache(KeyValues(past, -past), KeyValues(past, -past))
-        grown = cache.extend(newest, -newest)
-        chosen = grown.select(index)
-    whole = torch.cat([past, newest], dim=2)
-    for found, expected in ((grown, whole), (chosen, whole[index])):
-        assert torch.equal(found.key, expected)
-        assert torch.equal(found.value, -expected)
-        assert found.key.is_contiguous()
-        room, size = memory(found.key), expected.numel()
-        assert size <= room <= size * 9 / 8 if size >= LARGE else room == size
-        assert size < LARGE or room % 2 ** (int(math.log2(size)) - 3) == 0
-
-
-def test_a_large_state_hands_gradients_on(make_model):
-    """Outside of inference mode, where nobody may say where results go."""
-    model = make_model()
-    source, tokens = SOURCE.repeat(200, 1), TOKENS.repeat(200, 1)
-    logits, cache = feed(model, tokens, model.start(source))
-    assert cache.layers[0].past.key.numel() >= LARGE
-    found, expected = (
-        torch.autograd.grad(x.square().sum(), list(model.decoder.parameters()))
-        for x in (logits, model(source, tokens)[:, -1])
-    )
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)  # float64, sums of 600 rows
-
-
-LONG = """
-import resource, torch
-import glassformer as gf
-from glassformer.decoding.greedy_search import greedy
-from glassformer.decoding.transformer_step import TransformerStep
-from glassformer.machine import keep_memory
-
-keep_memory()
-sizes = {"d_model": 256, "heads": 4, "d_ff": 256, "encoder_layers": 1, "decoder_layers": 3}
-model = gf.Transformer(gf.ModelConfig(vocab_size=100, **sizes)).eval()
-with torch.no_grad():
-    model.output.weight[model.config.eos_id] = 0.0  # so that no output ends by itself
-source = torch.randint(4, 100, (8, 1000))
-used = []
-for length in (20, 1000):
-    outputs = greedy(TransformerStep(model, source), max_lengths=[length] * 8)
-    used.append(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-assert [len(output.tokens) for output in outputs] == [1000] * 8
-print(used[1] - used[0])
-"""
-
-
-@pytest.mark.slow
-def test_a_long_output_takes_memory_for_its_state_and_no_more():
-    """Keys and values are 49 MB, and there twice while a step takes the one and makes the other; holes were 1.2 GB."""
-    answer = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
-    assert int(answer.stdout) < 250e6

@@ -7,8 +7,6 @@ Axes: B sentences · R rows (hypotheses, sentence-major: R = B × hypotheses of 
 so far · S source positions · K, W width of a head's key, value.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,9 +19,6 @@ from glassformer.model.masks import entry_mask
 
 __all__ = ["Cache", "KeyValues", "LayerCache"]
 
-LARGE = 2**15
-"""Numbers from which on a state's memory is taken in sizes that come back."""
-
 
 class KeyValues(NamedTuple):
     """The keys (…, H, S, K) and values (…, H, S, W) that an attention looks at."""
@@ -33,7 +28,7 @@ class KeyValues(NamedTuple):
 
     def select(self, index: Int[Tensor, "n"]) -> "KeyValues":
         """Return the keys and values of these rows, in this order."""
-        return KeyValues(_rows(self.key, index), _rows(self.value, index))
+        return KeyValues(self.key[index], self.value[index])
 
     def padded(self, rows: int, before: int, behind: int) -> "KeyValues":
         """Return them with zeros for more rows, and for positions before and behind (fewer positions if negative)."""
@@ -50,7 +45,7 @@ class LayerCache:
     def extend(self, key: Float[Tensor, "R H T K"], value: Float[Tensor, "R H T W"]) -> KeyValues:
         """Append the newest positions' keys and values, and return all."""
         if self.past is not None:
-            key, value = _appended(self.past.key, key), _appended(self.past.value, value)
+            key, value = torch.cat([self.past.key, key], dim=2), torch.cat([self.past.value, value], dim=2)
         self.past = KeyValues(key, value)
         return self.past
 
@@ -125,25 +120,3 @@ class Cache:
 
 def _joined(one: KeyValues, other: KeyValues) -> KeyValues:
     return KeyValues(*(torch.cat(pair) for pair in zip(one, other, strict=True)))
-
-
-def _appended(past: Float[Tensor, "R H P W"], newest: Float[Tensor, "R H N W"]) -> Float[Tensor, "R H T W"]:
-    R, H, P, W = past.shape
-    return torch.cat([past, newest], dim=2, out=_room((R, H, P + newest.shape[2], W), past))
-
-
-def _rows(x: Float[Tensor, "rows H S W"], index: Int[Tensor, "n"]) -> Float[Tensor, "n H S W"]:
-    return torch.index_select(x, 0, index, out=_room((len(index), *x.shape[1:]), x))
-
-
-def _room(shape: Sequence[int], like: Tensor) -> Tensor | None:
-    """Return memory for a state that grows; None: wherever it comes from.
-
-    A search takes and gives back states of ever new sizes, which leave holes that nothing fits into: a thousand tokens
-    took gigabytes. So it takes sizes that come back, eight between a power of two and the next.
-    """
-    size = math.prod(shape)
-    if size < LARGE or not torch.is_inference_mode_enabled():  # who wants gradients cannot say where results go
-        return None
-    block = 1 << (size.bit_length() - 4)
-    return like.new_empty(-(-size // block) * block)[:size].view(shape)
