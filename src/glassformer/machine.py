@@ -62,16 +62,15 @@ def is_intel() -> bool:
 def keep_memory() -> bool:
     """Tell glibc to keep freed memory instead of handing it back to the kernel; return whether that was possible.
 
-    Training on CPUs gets a quarter faster by it, and beams in CTranslate2 a twentieth. A training step frees and takes
-    the same large blocks again and again. By default each comes fresh from the kernel, which then has to clear it page
-    by page.
+    Training on CPUs gets a quarter faster by it. A training step frees and takes the same large blocks again and again.
+    By default each comes fresh from the kernel, which then has to clear it page by page.
 
     Also let oneDNN, which multiplies, and torch's way to it keep what they made for 16 shapes of matrices each. By
     default both keep 1 024, up to megabytes each, and nearly each batch brings new shapes. With 64 training is no
     faster than with 16, and takes 200 MB more; with none it is 3 % slower. They read that once, before the first
     product; what the user has set stays.
 
-    Both hold for the whole process: commands and trainings ask for them, a library's `Translator` does not.
+    Both hold for the whole process.
     """
     for name in _CACHES:
         os.environ.setdefault(name, "16")

@@ -190,12 +190,3 @@ def test_threads_that_wait_sleep_soon_unless_the_user_says_otherwise(glassformer
         monkeypatch.setenv(name, value)
     glassformer("recipes")
     assert os.environ.get("GOMP_SPINCOUNT") == spins
-
-
-@pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_who_translates_keeps_its_memory(glassformer, trained, tmp_path, monkeypatch, command):
-    """What `keep_memory` sets for others to read shows that it was asked."""
-    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
-    (tmp_path / "test.tsv").write_text("the cat\tx\n")
-    assert glassformer(command, trained, tmp_path / "test.tsv").status == 0
-    assert os.environ["LRU_CACHE_CAPACITY"] == "16"

@@ -56,11 +56,10 @@ def evaluate(
 
     Without SRC, a run is scored on the test (or validation) files of its configuration, or the splits of its task.
     """
-    from glassformer.machine import cores, keep_memory
+    from glassformer.machine import cores
     from glassformer.run import evaluate as run_evaluation
     from glassformer.translator import Translator
 
-    keep_memory()
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores()}
     translator = Translator.load(run, *ensemble or [], **how)
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}

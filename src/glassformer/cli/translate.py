@@ -53,10 +53,9 @@ def translate(
     ] = False,
 ) -> None:
     """Translate text: as many lines out as in. A line that cannot be translated gives an empty one."""
-    from glassformer.machine import cores, keep_memory
+    from glassformer.machine import cores
     from glassformer.translator import WINDOW, Translator
 
-    keep_memory()
     options: dict[str, Any] = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,

@@ -26,7 +26,7 @@ from typing import Any
 from glassformer.bundle import TOKENIZER, WEIGHTS, Bundle
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.evaluation.metrics import METRICS, chosen, sentence_scores
-from glassformer.machine import cores, keep_memory
+from glassformer.machine import cores
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
 from glassformer.run.corpus import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
@@ -109,7 +109,6 @@ def distil(
     """
     search, folder = search or Search(), Path(folder)
     _check(teachers, search, source, target, data)
-    keep_memory()
     with locked(folder):
         for place in (folder, folder / _CORPUS):
             clear_temporaries(place)
