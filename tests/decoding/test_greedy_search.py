@@ -1,6 +1,8 @@
 """Greedy search."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -96,3 +98,34 @@ def test_the_arguments_are_checked(random_toy):
         greedy(random_toy(0), max_lengths=[0])
     with pytest.raises(DecodingError, match="holds <eos>"):
         greedy(random_toy(0), max_lengths=[5], prefixes=[[2]])
+
+
+LONG = """
+import resource, torch
+import glassformer as gf
+from glassformer.decoding.greedy_search import greedy
+from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.machine import keep_memory
+
+keep_memory()
+sizes = {"d_model": 256, "heads": 4, "d_ff": 256, "encoder_layers": 1, "decoder_layers": 3}
+model = gf.Transformer(gf.ModelConfig(vocab_size=100, **sizes)).eval()
+with torch.no_grad():
+    model.output.weight[model.config.eos_id] = 0.0  # so that no output ends by itself
+source = torch.randint(4, 100, (8, 1000))
+source[0, -1] = 0
+used = []
+for length in (20, 1000):
+    outputs = greedy(TransformerStep(model, source), max_lengths=[length] * 8)
+    used.append(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+assert [len(output.tokens) for output in outputs] == [1000] * 8
+print(used[1] - used[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", range(2))
+def test_long_outputs_leave_no_holes_in_memory(time):
+    """Keys and values are 49 MB, twice while a step takes the one and makes the other; holes were up to 1.3 GB."""
+    answer = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
+    assert int(answer.stdout) < 250e6

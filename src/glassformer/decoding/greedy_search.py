@@ -48,13 +48,17 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha
         return []
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
-    written = []
+    # Written into from step to step: small tensors that were kept would lie in the holes that the growing state leaves,
+    # which could not be used again, and a thousand tokens took gigabytes.
+    tokens = torch.full_like(constraints.forced, step.pad_id)
+    token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
     while len(newest):
         log_probs = active.advance(newest)
         sentences, positions = active.sentences, active.positions
         constraints.apply_(log_probs, sentences, positions)
         newest = choose(log_probs, sentences, positions)
-        written.append((sentences, positions, newest, log_probs.gather(1, newest[:, None]).squeeze(1).double()))
+        tokens[sentences, positions] = newest
+        token_log_probs[sentences, positions] = log_probs.gather(1, newest[:, None]).squeeze(1).double()
 
         going = ((newest != step.eos_id) & (positions < longest - 1)).nonzero().squeeze(1)
         active.keep(going)
@@ -62,10 +66,6 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha
         if count := active.admit():
             newest = F.pad(newest, (0, count), value=step.bos_id)
 
-    sentences, positions, newest, newest_log_probs = (torch.cat(field) for field in zip(*written, strict=True))
-    tokens = torch.full_like(constraints.forced, step.pad_id)
-    token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
-    tokens[sentences, positions], token_log_probs[sentences, positions] = newest, newest_log_probs
     for sentence, log_prob in enumerate(token_log_probs.sum(1).tolist()):
         if not log_prob > -math.inf:
             raise no_output(sentence)
