@@ -1,9 +1,8 @@
 """How a process uses the machine: its processor and cores, its memory, and torch's devices and threads.
 
-torch is imported by what is about torch, when it is called: whoever translates without it starts without it.
+torch and ctypes are imported by what needs them, when it is called: who translates without them starts without them.
 """
 
-import ctypes
 import os
 import platform
 import sys
@@ -72,6 +71,8 @@ def keep_memory() -> bool:
 
     Both hold for the whole process.
     """
+    import ctypes
+
     for name in _CACHES:
         os.environ.setdefault(name, "16")
     if not sys.platform.startswith("linux"):

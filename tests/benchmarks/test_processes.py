@@ -114,12 +114,12 @@ def test_peak_memory_counts_the_processes_below(work):
 
 
 FAMILY = """
-import mmap, pathlib, subprocess, sys
+import mmap, subprocess, sys
 file = open(sys.argv[1], "r+b")
 shared = mmap.mmap(file.fileno(), 0)
 sum(shared[::4096])
 own = b"x" * 20_000_000
-child = subprocess.Popen([sys.executable, *sys.argv[:1], *sys.argv[1:-1]], stdout=1) if sys.argv[2:] else None
+child = subprocess.Popen([sys.executable, *sys.argv[:-1]]) if sys.argv[2:] else None
 print("ready", flush=True)
 sys.stdin.read()
 """
