@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,8 @@ class Process:
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.errors):
             if pipe:
-                pipe.close()
+                with suppress(BrokenPipeError):  # what was not yet flushed has nowhere to go
+                    pipe.close()
 
     def ask(self, do: str, **question: Any) -> dict[str, Any]:
         """Return the answer to a question.
