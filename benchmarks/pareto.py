@@ -158,8 +158,6 @@ def peers(wanted: dict[str, Any]) -> list[Point]:
             name=one["name"],
             quality=one["quality"],
             sentences_per_second=one.get("sentences_per_second"),
-            slowest=one.get("sentences_per_second"),
-            fastest=one.get("sentences_per_second"),
             ours=False,
             source=one.get("from", ""),
         )

@@ -274,8 +274,8 @@ MISTAKES = [
     Mistake(
         "an edit writes into the cached positions",
         "model/positions.py",
-        "return table[start + torch.arange(length, device=like.device)]",
-        "return table[start : start + length]",
+        "return patterns.clone()",
+        "return patterns",
         "tests/model/test_taps.py",
     ),
     # Residual connections, norms, dropout

@@ -68,16 +68,15 @@ class Positions(nn.Module):
         """
         if self.kind == "none":
             return like.new_zeros(length, self.d_model)
-        end = length + (start if isinstance(start, int) else int(start.max()))
-        table = self._learned(end) if self.kind == "learned" else self._sinusoids(end, like)
         if isinstance(start, int):
-            return table[start:end].clone()  # a copy: an intervention may write into it
-        return table[start + torch.arange(length, device=like.device)]
+            patterns = self._until(start + length, like)[start : start + length]
+            return patterns.clone()  # an intervention may write into it
+        return self._until(int(start.max()) + length, like)[start + torch.arange(length, device=like.device)]
 
-    def _sinusoids(self, end: int, like: Tensor) -> Tensor:
-        return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)
-
-    def _learned(self, end: int) -> Tensor:
+    def _until(self, end: int, like: Tensor) -> Float[Tensor, "P D"]:
+        """Return a table of at least `end` positions."""
+        if self.kind != "learned":
+            return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)
         if end > self.max_length:
             raise ShapeError(
                 f"the sequence has {end} positions, but the learned table ends at {self.max_length}: "

@@ -11,7 +11,7 @@ import torch
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import EngineName, Quantization
 from glassformer.errors import ConfigError, DataError
-from glassformer.machine import cores, keep_memory
+from glassformer.machine import cores
 from glassformer.run.evaluation import held_out
 from glassformer.text.corpus import read_lines
 from glassformer.training.estimate import forward_flops
@@ -92,7 +92,6 @@ def translation_speed(
         ConfigError: no file is given, and the run's configuration names nothing that it could be tested on.
         DataError: the file cannot be read, or none of its lines can be translated.
     """
-    keep_memory()
     on_progress("loading the model")
     bundle = Bundle.load(run)
     translator = Translator(bundle, bundle.model())
