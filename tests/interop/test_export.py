@@ -91,6 +91,8 @@ def test_a_folder_with_something_else_is_left_alone(run, tmp_path):
     (tmp_path / "letter.txt").write_text("Dear")
     with pytest.raises(ConfigError, match="holds something else than an export"):
         export_ctranslate2(run, tmp_path)
+    with pytest.raises(ConfigError, match=r"letter\.txt is a file: give a folder"):
+        export_ctranslate2(run, tmp_path / "letter.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -142,6 +144,16 @@ def test_what_was_converted_is_never_stale(make_run):
     expected = Translator.load(bundle.folder).translate(some(7), beam_size=1)
     assert [one.text for one in after] == [one.text for one in expected]
     assert [one.log_prob for one in after] != [one.log_prob for one in before]
+
+
+@pytest.mark.parametrize("engine", ["auto", "ctranslate2"])
+@pytest.mark.parametrize("file", ["model.bin", "export.json", "config.json"])
+def test_what_was_converted_and_is_damaged_is_converted_again(make_run, file, engine):
+    bundle = make_run()
+    whole = (converted(bundle, "float32") / file).read_bytes()
+    (converted(bundle, "float32") / file).write_bytes(whole[: len(whole) // 2])
+    assert Translator.load(bundle.folder, engine=engine).engine.name == "ctranslate2"
+    assert (converted(bundle, "float32") / file).read_bytes() == whole
 
 
 def test_a_damaged_note_is_said_to_be_one(run, tmp_path):

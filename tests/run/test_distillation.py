@@ -114,11 +114,18 @@ def test_nothing_is_loaded_when_nothing_is_missing(folder, tmp_path, monkeypatch
     assert distil([folder / "run"], tmp_path / "d").made == 0
 
 
+def test_the_folder_of_a_run_is_refused(folder, tmp_path):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ConfigError, match="is a run: choose another folder for the distilled corpus"):
+        distil([folder / "run"], folder / "run")
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_a_folder_that_was_made_otherwise_is_refused(folder, tmp_path, files):
     distil([folder / "run"], tmp_path / "d")
     with pytest.raises(ConfigError, match="distilled with beam_size = 3, not 2"):
         distil([folder / "run"], tmp_path / "d", search=Search(beam_size=2))
-    with pytest.raises(ConfigError, match=r"distilled with files = \[\]"):
+    with pytest.raises(ConfigError, match="distilled with other files: choose another folder"):
         distil([folder / "run"], tmp_path / "d", source=str(files / "new.en"))
 
 

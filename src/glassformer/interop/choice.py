@@ -6,9 +6,10 @@ from pathlib import Path
 
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.decoding.engine import Engine, EngineName, Quantization
-from glassformer.errors import ConfigError, GlassformerError
+from glassformer.errors import CheckpointError, ConfigError, GlassformerError
 from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2
 from glassformer.interop.export import converted, is_export, read_export
+from glassformer.text.storage import remove
 
 __all__ = ["load_engine"]
 
@@ -55,7 +56,13 @@ def _exported(bundle: Bundle, engine: EngineName, quantization: Quantization | N
 
 
 def _converted(bundle: Bundle, quantization: Quantization, workers: int) -> Engine:
-    return _engine(bundle, converted(bundle, quantization), workers)
+    folder = converted(bundle, quantization)
+    try:
+        return _engine(bundle, folder, workers)
+    except CheckpointError as error:  # cut short since: it is but a copy of the run's weights
+        _log.warning("%s", error)
+        remove(folder)
+        return _engine(bundle, converted(bundle, quantization), workers)
 
 
 def _engine(bundle: Bundle, folder: Path, workers: int) -> Engine:

@@ -71,9 +71,11 @@ def export_ctranslate2(
 
     Raises:
         CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
-        ConfigError: CTranslate2 cannot express the model, or the folder holds something else.
+        ConfigError: CTranslate2 cannot express the model, or the folder is a file or holds something else.
         MissingDependencyError: CTranslate2 is not installed.
     """
+    if folder.is_file():
+        raise ConfigError(f"{folder} is a file: give a folder, which need not be there yet")
     if folder.exists() and not is_export(folder) and any(folder.iterdir()):
         raise ConfigError(f"{folder} holds something else than an export: choose another folder, or remove it")
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
@@ -93,16 +95,25 @@ def export_ctranslate2(
 def converted(bundle: Bundle, quantization: Quantization) -> Path:
     """Return the folder within a run that holds its model for CTranslate2, converted and verified if it is not yet.
 
-    What was converted from other weights than the run has now is converted again.
+    What was converted from other weights than the run has now, or is damaged as far as `export.json` can tell, is
+    converted again.
 
     Raises:
         the errors of `export_ctranslate2`.
     """
     folder = bundle.folder / CACHE / quantization
-    if not (is_export(folder) and read_export(folder).weights == _hash(bundle)):
+    if _weights_of(folder) != _hash(bundle):
         _log.warning("converting %s for CTranslate2 and verifying it, once: this takes a moment", bundle.folder)
         export_ctranslate2(bundle, folder, quantization)
     return folder
+
+
+def _weights_of(folder: Path) -> str | None:
+    """Return the hash of the weights that an exported model comes from; None where nobody can tell."""
+    try:
+        return read_export(folder).weights
+    except CheckpointError:
+        return None
 
 
 def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:

@@ -102,13 +102,13 @@ def distil(
     earlier call is not done again.
 
     Raises:
-        ConfigError: a setting is impossible, the teachers write with different tokens, or the folder was made
-            otherwise.
+        ConfigError: a setting is impossible, the teachers write with different tokens, or the folder is a run, or was
+            made otherwise.
         DataError: the corpus cannot be read.
         CheckpointError: a teacher is missing or damaged, or something could not be written.
     """
     search, folder = search or Search(), Path(folder)
-    _check(teachers, search, source, target, data)
+    _check(teachers, folder, search, source, target, data)
     with locked(folder):
         for place in (folder, folder / _CORPUS):
             clear_temporaries(place)
@@ -141,6 +141,7 @@ def prepare_student(
 
 def _check(
     teachers: Sequence[str | Path],
+    folder: Path,
     search: Search,
     source: str,
     target: str,
@@ -149,6 +150,8 @@ def _check(
     """Refuse what cannot be, before any model is loaded."""
     if not teachers:
         raise ConfigError("distil: expected at least one teacher, got none: give the folder of a run")
+    if (folder / WEIGHTS).exists():
+        raise ConfigError(f"{folder} is a run: choose another folder for the distilled corpus")
     if search.n_best < 1:
         raise ConfigError(f"n_best = {search.n_best}: expected a number of at least 1")
     if search.best_of_reference:
@@ -234,9 +237,11 @@ class _Distillation:
         there = read_json(path)
         for name, value in settings.items():
             if there.get(name) != value:
+                hashes = isinstance(value, list)  # which say nothing to who reads them
+                difference = f"other {name}" if hashes else f"{name} = {there.get(name)!r}, not {value!r}"
                 raise ConfigError(
-                    f"{self.folder} holds a corpus that was distilled with {name} = {there.get(name)!r}, not "
-                    f"{value!r}: choose another folder, or delete that one"
+                    f"{self.folder} holds a corpus that was distilled with {difference}: choose another folder, or "
+                    "delete that one"
                 )
 
     def _own_texts(self, data: str | Path | None) -> CorpusTexts:
