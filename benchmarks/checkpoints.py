@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 import glassformer as gf
+from benchmarks.command import as_command
 from glassformer.machine import keep_memory
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.text.batching import Examples, Position, stream
@@ -79,4 +80,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

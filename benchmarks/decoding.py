@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import as_command
 from benchmarks.peers.ours import RUN
 from benchmarks.peers.task import TOKENIZER, Task, write_task, write_weights
 from benchmarks.processes import Entry, take_turns
@@ -111,10 +112,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def trained(given: argparse.Namespace) -> Path:
-    """Return the run of these options, trained unless it is there."""
-    run: Path = given.run or given.work / NAME / "trained"
-    if not run.exists():
+    """Return the run of these options, trained unless that is done; what was stopped goes on."""
+    if given.run:
+        return Bundle.load(given.run).folder
+    run: Path = given.work / NAME / "trained"
+    finished = run.with_suffix(".finished")
+    if not finished.exists():
         train(run, given.data, given.minutes)
+        finished.touch()
     return run
 
 
@@ -221,4 +226,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from benchmarks.command import as_command
+
 ROUNDS = 7
 ACCENTS = "äöüßéèçñ"
 
@@ -111,4 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

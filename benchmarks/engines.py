@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.command import as_command
 from benchmarks.decoding import add_run, compared, trained
 from benchmarks.direct import Way, direct
 from benchmarks.results import described, machine, read, spread, table, write
@@ -190,4 +191,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

@@ -17,6 +17,7 @@ import torch
 from playwright.sync_api import sync_playwright
 
 import glassformer as gf
+from benchmarks.command import as_command
 from glassformer.bundle import Bundle
 from glassformer.explorer.page import html
 from glassformer.explorer.payload import payload
@@ -121,4 +122,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

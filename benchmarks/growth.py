@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.command import as_command
 from benchmarks.doctor import generate
 from benchmarks.peers.ours import RUN, model_config
 from benchmarks.peers.task import EOS, TOKENIZER, Task, write_task, write_weights
@@ -227,4 +228,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

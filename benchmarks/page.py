@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks.command import as_command
 from benchmarks.results import RESULTS, read
 
 NAMES = ("training", "decoding", "engines", "quality", "precision", "growth", "startup")
@@ -44,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

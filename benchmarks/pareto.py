@@ -30,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.command import as_command
 from benchmarks.results import OURS, THEIRS, described, figure, machine, read, save, write
 from benchmarks.results import table as as_table
 from benchmarks.work import WORK
@@ -253,6 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("give a list of what to measure, and at least one round")
     named = LISTS / f"{given.list}.json"
     path = named if named.exists() else Path(given.list)
+    if not path.is_file():
+        parser.error(f"{path} is neither a file nor one of {sorted(file.stem for file in LISTS.glob('*.json'))}")
     work = given.work / NAME / path.stem
     work.mkdir(parents=True, exist_ok=True)
     wanted, of = read_list(path, given.data, str(work)), machine()
@@ -273,4 +276,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

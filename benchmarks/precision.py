@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from benchmarks.command import as_command
 from benchmarks.results import described, machine, read, table, write
 from benchmarks.work import WORK
 from glassformer.run.log import METRICS, read_log
@@ -90,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

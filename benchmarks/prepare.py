@@ -26,6 +26,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.command import as_command
 from benchmarks.doctor import generate
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
@@ -172,4 +173,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import as_command
 from benchmarks.peers.task import EXAMPLES, TASK, Batch, Task, read_sentences, read_task, write_batches
 from benchmarks.processes import Entry, PeerError, Process
 from benchmarks.results import OURS, command, described, failures, figure, machine, read, save, table, write
@@ -218,4 +219,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import as_command
 from benchmarks.peers.install import python_of
 from benchmarks.results import described, machine, read, spread, table, write
+from glassformer.bundle import Bundle
 
 NAME = "startup"
 ROUNDS = 15
@@ -95,10 +97,12 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="a trained run, such as runs/demo")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
+    if given.run:
+        Bundle.load(given.run)  # says at once what is wrong with it
     of = machine()
     write(NAME, {"seconds": measure(commands(given.run), given.rounds)}, of)
     print(markdown(read(NAME)))
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.command import as_command
 from benchmarks.gemm import ceilings_apart
 from benchmarks.peers.ours import model_config
 from benchmarks.peers.task import BATCHES, PAD, TASK, Batch, Task, read_batches, read_task
@@ -217,4 +218,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

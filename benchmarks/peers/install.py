@@ -17,6 +17,8 @@ import sys
 import venv
 from pathlib import Path
 
+from benchmarks.command import as_command
+
 TORCH = "torch==2.13.0"
 WITHOUT_TORCH = ("ctranslate2",)
 SHARED = ("numpy==2.4.6", "sentencepiece==0.2.3")
@@ -70,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    as_command(main)

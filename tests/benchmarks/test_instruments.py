@@ -1,6 +1,9 @@
 """What decoding, quality, precision, growth and startup conclude, and that they run, on toys."""
 
+import argparse
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from benchmarks.processes import Entry, take_turns
 
 from benchmarks import decoding, growth, precision, quality, results, startup
 from glassformer.bundle import Bundle, save_weights
+from glassformer.errors import CheckpointError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes import toml
 from glassformer.text.tokenizer import train_tokenizers
@@ -248,6 +252,48 @@ def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatc
     assert "--only 'hugging_face': expected some of 'ours', 'hugging_face, fp32, allocator kept'" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("engines", "--data", "{here}"), r"error: .*test_2016_flickr\.de\.gz does not exist"),
+        (("pareto", "nobodys", "--data", "{here}"), r"nobodys is neither a file nor one of \['cmudict', 'multi30k'\]"),
+        (("startup", "--run", "{here}/none"), r"no run in '.*/none': there is no such folder"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_mistake_is_told_in_a_sentence(words, message, tmp_path):
+    arguments = [word.format(here=tmp_path) for word in words[1:]]
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{words[0]}", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode
+    assert re.search(message, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_run_that_is_not_there_is_not_trained(tmp_path):
+    with pytest.raises(CheckpointError, match="there is no such folder"):
+        decoding.trained(argparse.Namespace(run=tmp_path / "run"))
+
+
+def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    calls = []
+
+    def train(run, data, minutes):
+        calls.append(run)
+        run.mkdir(parents=True, exist_ok=True)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(decoding, "train", train)
+    given = argparse.Namespace(run=None, work=tmp_path, data=tmp_path, minutes=1)
+    with pytest.raises(KeyboardInterrupt):
+        decoding.trained(given)
+    assert decoding.trained(given) == decoding.trained(given) == tmp_path / "decoding" / "trained"
+    assert len(calls) == 2
 
 
 def test_every_timed_command_exists(tmp_path):
