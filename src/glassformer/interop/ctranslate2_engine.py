@@ -4,7 +4,7 @@ docs/decisions/engines.md says where its beam search differs from ours.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ BATCH_ROWS = 80
 """Texts, and their hypotheses, that a worker decodes side by side at most: what more of them need leaves its caches."""
 BATCH_TOKENS = 6000
 """Source positions, padding and beams included, that a worker decodes side by side: bounds memory."""
-SCORED_TOKENS = 1000
-"""Target positions, padding included, that are scored side by side: each has logits for the whole vocabulary."""
+SCORED_TOKENS = 100
+"""Target positions, padding included, that a worker scores side by side: their logits, a vocabulary each, stay in its
+caches."""
 NEARLY_NONE = 1e-9
 """An exponent of its length penalty that changes no score; with 0 itself CTranslate2 ends a search early."""
 
@@ -79,13 +80,7 @@ class CTranslate2Engine:
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, `<eos>` included."""
-        waiting: dict[int, Any] = {}
-        for places in batches(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
-            sources = [self._source(pairs[place][0]) for place in places]
-            targets = [self._target(pairs[place][1][:-1]) for place in places]
-            results = self._translator.score_batch(sources, targets, max_input_length=0, asynchronous=True)
-            waiting.update(zip(places, results, strict=True))
-        return [tuple(waiting[place].result().log_probs) for place in range(len(pairs))]
+        return [tuple(one.result().log_probs) for one in self._start_scoring(pairs)]
 
     def _source(self, sources: Sources) -> list[str]:
         """Return the source's tokens; CTranslate2 adds `<eos>`."""
@@ -113,12 +108,19 @@ class CTranslate2Engine:
         )
         return results
 
+    def _start_scoring(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
+        """Return what will hold the log probabilities of each target once a worker has found them."""
+        results: dict[int, Any] = {}
+        for places in batches(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
+            sources = [self._source(pairs[place][0]) for place in places]
+            targets = [self._target(pairs[place][1][:-1]) for place in places]
+            scores = self._translator.score_batch(sources, targets, max_input_length=0, asynchronous=True)
+            results.update(zip(places, scores, strict=True))
+        return [results[place] for place in range(len(pairs))]
+
     def _finish(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> Iterator[list[Hypothesis]]:
-        # In the order in which they were begun: the first are looked at while the workers are busy with the others.
-        done = {place: self._found(jobs[place], waiting.pop(place), search) for place in list(waiting)}
-        found = [done[place] for place in range(len(jobs))]
-        if search.beam_size > 1:
-            found = self._ranked(jobs, found, search)
+        outputs = self._outputs(jobs, waiting, search)
+        found = [_best(several, search) if search.beam_size > 1 else list(several) for several in outputs]
         if not search.log_probs:
             for several in found:
                 yield [Hypothesis(tokens=ids, token_log_probs=(), log_prob=math.nan, score=math.nan) for ids in several]
@@ -129,40 +131,65 @@ class CTranslate2Engine:
             scored = [Hypothesis.ending_with(EOS_ID, ids, next(scores), alpha) for ids in several]
             yield sorted(scored, key=lambda hypothesis: hypothesis.score, reverse=True)
 
-    def _found(self, job: Job, waiting: Any, search: Search) -> dict[Ids, float]:
-        """Return the different outputs of a job, each with its log probability where the search has found it out."""
-        result = waiting.result()
-        written = self._written(result)
-        # Others of its batch may be longer than this output can be. A beam would have ended otherwise, alone.
-        beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length > 1
-        if beyond or any(PAD_ID in ids or BOS_ID in ids for ids in written):
-            [again] = self._start([job], search, suppress_sequences=[self._target([PAD_ID]), self._target([BOS_ID])])
-            result = again.result()
+    def _outputs(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> list[dict[Ids, float]]:
+        """Return the different outputs of each job; those of a beam with their log probabilities."""
+        found, again = dict[int, dict[Ids, float]](), dict[int, Any]()
+        # In the order in which they were begun: the first are looked at while the workers are busy with the others.
+        for place in list(waiting):
+            result = waiting.pop(place).result()
             written = self._written(result)
-        sums = [
-            math.nan if job.prefix or ids[-1:] != (EOS_ID,) else score * len(ids) ** _exponent(search)
-            for ids, score in zip(written, result.scores or [math.nan] * len(written), strict=True)
-        ]
-        ended = (_ended(ids, job.max_length) for ids in written)
-        return dict(zip(ended, sums, strict=True))
+            if _is_to_be_alone(jobs[place], written, search):
+                never = [self._target([PAD_ID]), self._target([BOS_ID])]
+                [again[place]] = self._start([jobs[place]], search, suppress_sequences=never)
+            else:
+                found[place] = _log_probs(jobs[place], written, result.scores, search)
+        scoring = self._start_unknown(jobs, found, search)  # while workers are busy with those that are done again
+        for place, one in again.items():
+            result = one.result()
+            found[place] = _log_probs(jobs[place], self._written(result), result.scores, search)
+        scoring |= self._start_unknown(jobs, {place: found[place] for place in again}, search)
+        for (place, ids), one in scoring.items():
+            found[place][ids] = math.fsum(one.result().log_probs)
+        return [found[place] for place in range(len(jobs))]
+
+    def _start_unknown(
+        self, jobs: Sequence[Job], found: Mapping[int, dict[Ids, float]], search: Search
+    ) -> dict[tuple[int, Ids], Any]:
+        """Return what will hold the log probabilities that a beam has not found out, by place and output."""
+        if search.beam_size == 1:
+            return {}
+        unknown = [(place, ids) for place, several in found.items() for ids, one in several.items() if math.isnan(one)]
+        results = self._start_scoring([(jobs[place].sources, ids) for place, ids in unknown])
+        return dict(zip(unknown, results, strict=True))
 
     def _written(self, result: Any) -> list[Ids]:
         return [tuple(map(self._ids.__getitem__, tokens)) for tokens in result.hypotheses]
 
-    def _ranked(self, jobs: Sequence[Job], found: Sequence[dict[Ids, float]], search: Search) -> list[dict[Ids, float]]:
-        """Return the best outputs of each job by our score, best first."""
-        unknown = [
-            (place, ids) for place, several in enumerate(found) for ids, one in several.items() if math.isnan(one)
-        ]
-        scores = self.score([(jobs[place].sources, ids) for place, ids in unknown])
-        for (place, ids), log_probs in zip(unknown, scores, strict=True):
-            found[place][ids] = math.fsum(log_probs)
-        alpha = search.length_penalty
-        ranked = (
-            sorted(several.items(), key=lambda one: one[1] / length_penalty(len(one[0]), alpha), reverse=True)
-            for several in found
-        )
-        return [dict(several[: search.n_best]) for several in ranked]
+
+def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
+    """Say whether a job's outputs depend on its batch, or hold what may not be written."""
+    # Others of its batch may be longer than this output can be. A beam would have ended otherwise, alone.
+    beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length > 1
+    return beyond or any(PAD_ID in ids or BOS_ID in ids for ids in written)
+
+
+def _log_probs(job: Job, written: Sequence[Ids], scores: Sequence[float], search: Search) -> dict[Ids, float]:
+    """Return the different outputs of a job, each with its log probability where the search has found it out."""
+    exponent = _exponent(search)
+    sums = [
+        math.nan if job.prefix or ids[-1:] != (EOS_ID,) else score * len(ids) ** exponent
+        for ids, score in zip(written, scores or [math.nan] * len(written), strict=True)
+    ]
+    return dict(zip((_ended(ids, job.max_length) for ids in written), sums, strict=True))
+
+
+def _best(outputs: dict[Ids, float], search: Search) -> list[Ids]:
+    """Return the best outputs by our score, best first."""
+
+    def score(ids: Ids) -> float:
+        return outputs[ids] / length_penalty(len(ids), search.length_penalty)
+
+    return sorted(outputs, key=score, reverse=True)[: search.n_best]
 
 
 def _check(jobs: Sequence[Job], search: Search) -> None:
