@@ -315,6 +315,7 @@ def test_snapshots_change_nothing_else(make_configuration, corpus):
     assert first == second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, 9, 12, 17])
 @pytest.mark.parametrize("kept", [1, 3])
 def test_a_run_that_is_stopped_or_killed_has_the_snapshots_of_one_that_was_not(make_configuration, corpus, step, kept):
@@ -561,6 +562,7 @@ def test_with_a_decoder_that_sees_the_future_the_copy_task_is_not_learned(tmp_pa
     assert losses[-1] < 0.2  # it only looked as if: each token was copied from the input that it was to predict
 
 
+@pytest.mark.slow
 def test_a_model_trains_and_is_validated_with_what_is_changed_in_it_and_only_there(make_configuration):
     """Scores that weigh nothing while training: no gradient ever reaches a query, so that its weights stay as drawn."""
     seen = []

@@ -217,6 +217,7 @@ def test_unknown_words_are_translated_somehow(translator):
     assert result.status == "ok"
 
 
+@pytest.mark.slow
 def test_learned_positions_end_where_the_table_ends(tmp_path, seed):
     save_run(tmp_path / "run", positions="learned", max_length=11)
     translator = Translator.load(tmp_path / "run")

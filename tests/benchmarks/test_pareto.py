@@ -132,6 +132,7 @@ def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_pat
     assert found["sentences_per_second"] > 0
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     wanted = read_list(listed)

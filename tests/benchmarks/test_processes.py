@@ -42,6 +42,7 @@ def test_entries_are_named_by_all_that_makes_them_differ():
     assert Entry(peer="annotated", options={"path": "/somewhere"}).name == "annotated, fp32"
 
 
+@pytest.mark.slow
 def test_two_peers_take_turns_on_the_same_batches(work):
     rounds = []
     turns = take_turns([OURS, TORCH], work, UPDATES, warm=1, on_round=rounds.append)

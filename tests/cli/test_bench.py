@@ -34,6 +34,7 @@ def test_a_training_of_a_run_is_measured_with_its_settings(glassformer, trained)
     assert sum(work["share"] for work in made["work"]) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_translation_is_measured(glassformer, trained, tmp_path):
     (tmp_path / "in.txt").write_text("the cat sees a dog\n\na big dog\n" * 7)
     result = glassformer("bench", "translate", trained, tmp_path / "in.txt", "--seconds", 0.1, "--json")

@@ -65,6 +65,7 @@ def test_the_same_seed_gives_the_same_table(glassformer, outputs):
     assert glassformer(*arguments).out == glassformer(*arguments).out != glassformer(*arguments, "--seed", 2).out
 
 
+@pytest.mark.slow
 def test_runs_are_compared_by_what_they_translate(glassformer, trained, corpus):
     (corpus / "test.tsv").write_text("".join((corpus / "train.tsv").read_text().splitlines(keepends=True)[:40]))
     options = ["--set", "training.steps=5", "--set", "training.validate_every=5", "--set", "run.directory=poor"]

@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_a_corpus_is_translated_and_a_student_trained(glassformer, trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = glassformer("distil", trained, "--output", "d")

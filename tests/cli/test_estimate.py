@@ -7,6 +7,7 @@ import pytest
 from glassformer.cli.estimate import clock
 
 
+@pytest.mark.slow
 def test_it_reads_as_a_table_and_leaves_no_run(glassformer, corpus):
     result = glassformer("estimate", "small.toml", "--seconds", 0.1)
     assert result.status == 0
@@ -17,6 +18,7 @@ def test_it_reads_as_a_table_and_leaves_no_run(glassformer, corpus):
     assert sorted(path.name for path in corpus.iterdir()) == ["small.toml", "train.tsv"]
 
 
+@pytest.mark.slow
 def test_as_json_it_has_everything(glassformer, corpus):
     made = json.loads(glassformer("estimate", "small.toml", "--seconds", 0.1, "--json").out)
     assert (made["pairs"], made["valid_pairs"], made["steps"]) == (187, 13, 60)

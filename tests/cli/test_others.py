@@ -93,6 +93,7 @@ def test_trace_says_in_words_what_each_mask_allows(glassformer, trained):
     assert ["all of the source" in mask for mask in masks] == [False, False, False, True, False, True]
 
 
+@pytest.mark.slow
 def test_trace_says_what_a_norm_is_applied_to(glassformer, trained, corpus):
     assert "layer norm of added" in glassformer("trace", trained, "the cat").out
     options = ["--set", "model.norm=pre", "--set", "training.steps=1", "--set", "run.directory=pre"]

@@ -25,6 +25,7 @@ def test_training_says_how_it_goes_and_where_it_went(glassformer, corpus):
     assert "runs/small" in result.out
 
 
+@pytest.mark.slow
 def test_a_finished_run_has_nothing_more_to_do(glassformer, corpus):
     glassformer("train", "small.toml", "--set", "training.steps=20")
     weights = (corpus / "runs/small/model.safetensors").read_bytes()
@@ -101,6 +102,7 @@ def test_a_folder_of_data_is_refused_for_a_built_in_task(glassformer, tmp_path):
     assert "has no effect on a built-in task" in result.err
 
 
+@pytest.mark.slow
 def test_a_configuration_may_begin_with_a_byte_order_mark(glassformer, corpus):
     text = (corpus / "small.toml").read_bytes()
     (corpus / "small.toml").write_bytes(b"\xef\xbb\xbf" + text)

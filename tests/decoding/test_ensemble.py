@@ -152,6 +152,7 @@ def two_models(make_model):
     return make
 
 
+@pytest.mark.slow
 @few
 @given(seed=SEEDS)
 def test_caches_batches_and_reordering_give_what_two_whole_models_give(two_models, seed):

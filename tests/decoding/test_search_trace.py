@@ -114,6 +114,7 @@ def test_the_kept_are_the_beam_the_finished_have_ended_and_the_rest_is_pruned(ra
                 assert node.state == ("finished" if place < beam_size else "pruned")
 
 
+@pytest.mark.slow
 @given(seed=SEEDS, beam_size=SIZES)
 def test_neighbours_in_the_batch_leave_a_tree_alone(random_toy, seed, beam_size):
     step = random_toy(seed, sentences=4, vocab_size=7)
@@ -124,6 +125,7 @@ def test_neighbours_in_the_batch_leave_a_tree_alone(random_toy, seed, beam_size)
         assert alone == [together[sentence]]
 
 
+@pytest.mark.slow
 @given(seed=SEEDS, beam_size=SIZES)
 def test_watching_changes_no_result(random_toy, seed, beam_size):
     arguments = {"beam_size": beam_size, "n_best": beam_size, "max_lengths": [7, 3, 5]}

@@ -57,6 +57,7 @@ def assert_same(ours, theirs):
             assert mine.token_log_probs == pytest.approx(yours.token_log_probs, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search", [Search(), Search(beam_size=3, n_best=2, length_penalty=0.6), Search(sampling=Sampling())]
 )
@@ -87,6 +88,7 @@ def test_the_processes_end_with_the_engine(model, others):
     assert not process.is_running()
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(model, engine, others):
     list(engine.decode(some(200), Search()))
     os.kill(others().pop().pid, signal.SIGKILL)

@@ -117,6 +117,7 @@ def test_given_targets_are_scored_by_their_own_tokens_and_padding_is_nothing(mak
 # The searches
 
 
+@pytest.mark.slow
 @few
 @given(seed=SEEDS)
 def test_every_search_returns_the_log_probabilities_of_forced_decoding(make_task, seed):

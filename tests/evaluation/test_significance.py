@@ -47,6 +47,7 @@ def enumerated(first, second, references, metric):
     return sum(reached) / len(reached)
 
 
+@pytest.mark.slow
 @each_metric
 @few
 @given(seed=st.integers(0, 10**6), lines=st.integers(1, 7))
@@ -114,6 +115,7 @@ def test_what_is_plainly_better_is_said_to_be_better(metric):
     assert comparison.low < comparison.difference < comparison.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["word_error", "per"])
 def test_equally_good_systems_are_called_different_as_rarely_as_promised(metric):
     p_values, missed = [], 0

@@ -105,6 +105,7 @@ def test_the_trace_is_of_the_rounded_model_and_its_own_translation(make):
     assert kinds == {"embedding", "input", "weights", "output", "normed", "logits"}
 
 
+@pytest.mark.slow
 def test_of_a_long_sentence_only_as_much_is_compared_as_fits(make, monkeypatch):
     sentence = "the cat " * 30
     whole = payload(make(), sentence)["trace"]

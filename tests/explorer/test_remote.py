@@ -147,6 +147,7 @@ def test_a_wrong_question_is_an_error_that_says_so(make_translator, question, me
         Remote(make_translator()).answer(question)
 
 
+@pytest.mark.slow
 def test_questions_of_many_threads_do_not_disturb_each_other(make_translator):
     remote = Remote(make_translator())
     questions = [{**SEARCH, "changes": {"mistakes": mistakes}} for mistakes in ([], ["no_causal_mask"], ["mask_zero"])]

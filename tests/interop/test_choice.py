@@ -43,6 +43,7 @@ def test_without_ctranslate2_pytorch_translates(run, absent, caplog):
         load_engine(run, "ctranslate2")
 
 
+@pytest.mark.slow
 def test_what_ctranslate2_cannot_express_is_left_to_pytorch(make_run, caplog):
     caplog.set_level(logging.INFO)
     bundle = make_run(d_k=5)
@@ -52,6 +53,7 @@ def test_what_ctranslate2_cannot_express_is_left_to_pytorch(make_run, caplog):
         load_engine(bundle, "ctranslate2")
 
 
+@pytest.mark.slow
 def test_what_does_not_give_the_same_answers_is_left_to_pytorch(make_run, caplog, monkeypatch):
     monkeypatch.setattr("glassformer.interop.verification.EXACT", 0.0)
     assert load_engine(make_run(), "auto").name == "torch"

@@ -39,6 +39,7 @@ def translators(run):
     return both(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_search_and_scores_are_those_of_pytorch(make_run, kind):
     ours, theirs = both(make_run(**KINDS[kind]))
@@ -49,6 +50,7 @@ def test_greedy_search_and_scores_are_those_of_pytorch(make_run, kind):
     assert_all_same(theirs.score(pairs), ours.score(pairs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["words", "characters", "unigram"])
 @pytest.mark.parametrize("joint", [True, False], ids=["joint", "separate"])
 def test_every_vocabulary_travels(make_run, kind, joint):
@@ -166,6 +168,7 @@ def test_a_prefix_begins_the_output_and_counts(translators):
         assert one.score > one.alternatives[0].score
 
 
+@pytest.mark.slow
 def test_learned_positions_end_where_the_table_ends(make_run):
     ours, theirs = both(make_run(positions="learned", max_length=11))
     texts = ["cat " * 10, "cat " * 11, "a dog"]
@@ -179,6 +182,7 @@ def test_the_table_of_sinusoids_ends_somewhere(translators):
     assert statuses[1] == "too_long" != statuses[0]
 
 
+@pytest.mark.slow
 def test_what_may_not_be_written_is_not_written(make_run):
     bundle = make_run()
     network = bundle.model()

@@ -51,6 +51,7 @@ def test_a_direct_user_gives_the_tokens_of_the_text_alone(run, tmp_path):
         assert one.status == "max_length" or (*result.hypotheses[0], "<eos>") == one.tokens
 
 
+@pytest.mark.slow
 def test_a_matrix_that_is_shared_is_written_once(make_run):
     sizes = {}
     for joint in (True, False):
@@ -72,6 +73,7 @@ def test_the_table_of_positions_is_that_of_the_model(layout, d_model):
 # What cannot be exported
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [{"d_k": 5}, {"d_v": 11}, {"d_k": 4, "d_v": 4}], ids=str)
 def test_heads_of_another_width_are_refused(make_run, widths):
     with pytest.raises(ConfigError, match=r"CTranslate2 has heads of width d_model / heads only, which is 8 here"):
@@ -128,6 +130,7 @@ def test_it_is_verified_by_the_texts_that_are_given(run, tmp_path):
 # What a run keeps converted
 
 
+@pytest.mark.slow
 def test_a_run_is_converted_once(make_run):
     bundle = make_run()
     folder = converted(bundle, "float32")

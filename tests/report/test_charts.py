@@ -1,6 +1,7 @@
 """The pictures of a report."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_each_sentence_is_in_one_range_of_lengths(sizes):
         assert all(low <= size <= high for size in np.array(sizes)[rows])
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=50))
 def test_every_length_is_in_the_histogram(sizes):
     chart = charts.lengths((np.array(sizes), np.array(sizes[::-1])), "pairs")

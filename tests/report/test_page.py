@@ -116,6 +116,7 @@ def test_a_run_of_format_1_is_reported(tmp_path):
     assert "the run did not keep them" in page.text
 
 
+@pytest.mark.slow
 def test_a_run_on_a_task_whose_prepared_corpus_is_gone_is_reported(tmp_path):
     run = tmp_path / "copy"
     gf.train("copy", overrides=["training.steps=3", f"run.directory={run}"])

@@ -174,6 +174,7 @@ def test_two_files_and_packed_ones_are_the_same_corpus(folder: Path) -> None:
     assert texts(packed, packed.train) == texts(plain, plain.train)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")  # for its many words
 def test_a_built_in_task_is_prepared_as_files_are(tmp_path: Path) -> None:
     (tmp_path / "task.toml").write_text('[data]\ntask = "copy"\n[tokenizer]\nkind = "words"\n')
@@ -197,6 +198,7 @@ def test_an_unknown_task_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_how_it_is_cut_up_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare(settings_of(folder))
     assert len(Manifest.load(whole.folder).shards) == 1
@@ -242,6 +244,7 @@ def test_a_second_run_does_nothing(folder: Path, small_shards: None) -> None:
 DAMAGED = ["kept.npy", "sample.jsonl", "valid.jsonl", "tokenizer/source.json", "tokenizer/tokenizer.json", MANIFEST]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "cut", "a bit"])
 @pytest.mark.parametrize("name", [*DAMAGED, *(f"train-00002.{part}.npy" for part in PARTS)])
 def test_what_is_damaged_is_made_again_and_no_more(folder: Path, small_shards: None, name: str, damage: str) -> None:

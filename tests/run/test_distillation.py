@@ -76,6 +76,7 @@ def records(corpus) -> list[dict]:
     return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_each_line_that_the_teacher_was_trained_on_is_translated_as_it_translates(folder, tmp_path, small_parts):
     corpus = distil([folder / "run"], tmp_path / "d")
     configuration = Bundle.load(folder / "run").configuration
@@ -213,6 +214,7 @@ def test_several_teachers_are_an_ensemble(folder, tmp_path, files):
     assert len(json.loads((tmp_path / "two" / DISTILLATION).read_text())["teachers"]) == 2
 
 
+@pytest.mark.slow
 def test_a_teacher_of_a_built_in_task_has_its_splits(tmp_path):
     configuration = load("copy", [f"run.directory={tmp_path / 'run'}"])
     pairs = prepare(configuration).valid_pairs
@@ -226,6 +228,7 @@ def test_a_teacher_of_a_built_in_task_has_its_splits(tmp_path):
 # The student
 
 
+@pytest.mark.slow
 def test_a_student_learns_from_the_teachers_translations_in_its_tokens(folder, tmp_path):
     corpus = distil([folder / "run"], tmp_path / "d")
     overrides = ["model.encoder_layers=2", "model.decoder_layers=1", "training.steps=5"]

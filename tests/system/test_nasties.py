@@ -158,6 +158,7 @@ def check(result: Result, data: bytes, translator: Translator) -> None:
         assert out == alone.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [False, True], ids=["stdin", "file"])
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @pytest.mark.parametrize("name", NASTIES)
@@ -166,6 +167,7 @@ def test_as_many_lines_come_out_as_went_in(command, runs, translators, name, tok
     check(command(runs[tokenizer], data, file=file), data, translators[tokenizer])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [False, True], ids=["stdin", "file"])
 def test_all_of_them_after_one_another_stay_in_order(command, runs, translators, file):
     parts = [part + b"\n" + random.Random(place).choice(WORDS).encode() for place, part in enumerate(NASTIES.values())]
@@ -186,6 +188,7 @@ def test_any_bytes_give_as_many_lines(command, runs, translators, data, file):
     check(command(runs["words"], data, file=file), data, translators["words"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(texts=st.lists(st.text(st.characters(), max_size=8), max_size=7), window=st.integers(1, 5))
 def test_any_texts_give_as_many_translations(translators, texts, window):

@@ -180,6 +180,7 @@ def test_two_processes_prepare_a_shared_folder_once(corpus: Path) -> None:
     assert "waiting for another process that prepares shared" in waited[0]
 
 
+@pytest.mark.slow
 def test_the_command_says_what_there_is_and_what_to_do_next(tmp_path: Path) -> None:
     write_corpus(tmp_path, 161)
     first = finished(command(tmp_path, "--set", "tokenizer.vocab_size=30")).splitlines()

@@ -117,6 +117,7 @@ def test_an_engine_without_torch_can_import_what_it_needs():
     assert "torch" not in loaded
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(tmp_path):
     script = f"{sys.executable} -m glassformer estimate --presets | head -1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=os.environ)

@@ -43,6 +43,7 @@ def sentences() -> list[Example]:
     return [example for rule in RULES for example in drawn(draw, rule, 110)]
 
 
+@pytest.mark.slow
 def test_every_english_sentence_has_one_translation():
     """Among few words the same English sentence is reached again and again, in whatever ways there are."""
     again = 0

@@ -65,6 +65,7 @@ def kept_of(corpus: Corpus, kept: np.ndarray) -> list[tuple[str, str]]:
     return [pair for block in kept_pairs(corpus, kept) for pair in zip(*block, strict=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     pairs=pairs,

@@ -40,6 +40,7 @@ def lists(examples: Examples):
     return [(source.tolist(), target.tolist()) for source, target in zip(examples.source, examples.target, strict=True)]
 
 
+@pytest.mark.slow
 @given(pairs=pairs_of_ids, data=st.data())
 def test_what_is_written_is_read_whatever_the_shards(tmp_path_factory, pairs, data) -> None:
     pairs = [([*source, 2], [*target, 2]) for source, target in pairs]

@@ -108,6 +108,7 @@ def test_accumulated_batches_go_on_too(training, tmp_path):
     torch.testing.assert_close(resumed, weights, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_several_processes_go_on_too(training, tmp_path):
     config = replace(CONFIG, workers=2)
     _, weights, moments = training(20, folder=tmp_path / "whole", config=config)

@@ -119,6 +119,7 @@ def test_a_corpus_is_read_and_cut(tmp_path):
     assert (sample.source_vocabulary, sample.target_vocabulary) == (14, 9)
 
 
+@pytest.mark.slow
 def test_of_a_large_corpus_the_beginning_is_read_and_the_rest_reckoned(tmp_path, monkeypatch):
     monkeypatch.setattr("glassformer.training.sample.READ_PAIRS", 10)
     sample = read_sample(corpus(tmp_path, 50_000))
@@ -168,6 +169,7 @@ def test_a_runs_own_tokenizer_cuts_its_sample(tmp_path):
 # The whole
 
 
+@pytest.mark.slow
 def test_the_estimate_agrees_with_itself(made):
     found, _ = made
     assert found.steps == 7
@@ -182,6 +184,7 @@ def test_the_estimate_agrees_with_itself(made):
     assert found.weights_bytes == 4 * found.parameters
 
 
+@pytest.mark.slow
 def test_a_step_is_three_forward_passes_of_each_pair_of_a_batch(made):
     found, _ = made
     config = gf.ModelConfig.preset("tiny", vocab_size=14, d_model=32, heads=4, d_ff=48)
@@ -191,10 +194,12 @@ def test_a_step_is_three_forward_passes_of_each_pair_of_a_batch(made):
     assert found.flops_per_step == pytest.approx(3 * pairs * forward_flops(config, source=11, target=11))
 
 
+@pytest.mark.slow
 def test_nothing_is_written_into_the_runs_folder(made):
     assert not made[1].exists()
 
 
+@pytest.mark.slow
 def test_batches_of_several_sizes_are_measured(made):
     sizes = [one.batch_tokens for one in made[0].measurements]
     assert sizes == sorted(set(sizes))
@@ -202,16 +207,19 @@ def test_batches_of_several_sizes_are_measured(made):
     assert all(one.updates >= 2 and one.seconds > 0 for one in made[0].measurements)
 
 
+@pytest.mark.slow
 def test_the_estimate_can_be_written_as_json(made):
     assert json.loads(json.dumps(asdict(made[0])))["parameters"] == made[0].parameters
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_tried(monkeypatch):
     monkeypatch.setattr(module, "count_parameters", lambda config: 10**13)
     with pytest.raises(gf.ConfigError, match=r"need 160000\.0 GB in training"):
         estimate(load("copy", COPY), seconds=0.1)
 
 
+@pytest.mark.slow
 def test_a_training_that_the_system_ends_is_an_error_that_says_what_may_help():
     before, sample = set(psutil.Process().children()), read_sample(load("copy", COPY))
     job = Job(
@@ -250,6 +258,7 @@ def warned(made: module.Estimate, *, too_long: float = 0.0, busy: float = 0.0, *
     return " ".join(module._warnings(replace(made, **{**even, **changes}), too_long, busy))
 
 
+@pytest.mark.slow
 def test_nothing_is_said_where_all_is_well(made):
     assert warned(made[0]) == ""
 
@@ -266,6 +275,7 @@ def test_nothing_is_said_where_all_is_well(made):
         ({"busy": 0.5}, "50 % of the machine's cores"),
     ],
 )
+@pytest.mark.slow
 def test_what_should_be_known_is_said(made, changes, words):
     assert words in warned(made[0], **changes)
 

@@ -56,6 +56,7 @@ def test_others_see_each_change_of_the_weights(make_model, make_examples):
     torch.testing.assert_close(results[1][1], results[0][1], rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_processes_drop_different_values_and_a_seed_repeats_them(make_model, make_examples):
     examples, results = make_examples((7,) * 12), []
     for seed in (7, 7, 11):
@@ -164,6 +165,7 @@ print([report.step for report in steps(model, Examples(source=ids, target=ids), 
 """
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_guard(tmp_path):
     """Unlike with `multiprocessing`, there is no `if __name__ == "__main__"` to forget."""
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -126,6 +126,7 @@ def test_a_step_report_says_what_happened(make_model, make_examples):
     assert reports[-1].seconds_left == 0
 
 
+@pytest.mark.slow
 def test_what_is_left_is_told_from_the_last_updates(make_model, make_examples, monkeypatch):
     """An hour that the machine was busy with something else, at the start, is soon forgotten."""
     monkeypatch.setattr("glassformer.training.loop.RECENT", 3)
@@ -305,6 +306,7 @@ def test_what_is_no_number_without_any_scale_is_a_divergence_in_fp16_too(make_mo
     assert all(not weight.isnan().any() for name, weight in weights_of(model).items() if "source" in name)
 
 
+@pytest.mark.slow
 def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path, monkeypatch):
     """The scale of the loss is part of the state: here it changes at every second update."""
     monkeypatch.setattr("glassformer.training.loop.SCALE_UP_AFTER", 2)

@@ -37,6 +37,7 @@ def test_products_are_rounded_as_told():
     assert kinds == [torch.float32, torch.bfloat16, torch.float16]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_left_to_the_device_is_the_training_in_what_it_decides(make_model, make_examples, workers):
     def losses(told):

@@ -68,6 +68,7 @@ def test_a_training_is_measured_as_it_is_and_otherwise(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_speeds_are_worked_out_from_the_measurement():
     speed = concluded(measured())
     assert (speed.tokens_per_second, speed.seconds_per_update, speed.padding) == (1000, 1, 0.05)
