@@ -1,5 +1,6 @@
 """The lock of a run: one process at a time, and nothing that a crash leaves behind is in the way."""
 
+import gc
 import json
 import os
 import re
@@ -19,6 +20,7 @@ def holder(tmp_path):
     (read, ready), (waiting, end) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
+        gc.disable()  # it would wait for ever for the threads of what the parent has left (CTranslate2's, say)
         os.close(end)
         with locked(tmp_path):
             os.write(ready, b"held")

@@ -1,6 +1,7 @@
 """Checkpoints: a training that stops and goes on is the training that never stopped."""
 
 import errno
+import gc
 import json
 import logging
 import os
@@ -465,6 +466,7 @@ def killed_at(number, call):
     """
     pid = os.fork()
     if pid == 0:
+        gc.disable()  # it would wait for ever for the threads of what the parent has left (CTranslate2's, say)
         left = [number]
 
         def watch(event, _):
