@@ -14,7 +14,7 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 test: .venv/developer .venv/browser ## all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not book"
 
-quick: .venv/developer ## the quick tests, in a minute or two
+quick: .venv/developer ## the quick tests, in about four minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser and not book"
 
 check: .venv/developer ## style, types, direction of imports

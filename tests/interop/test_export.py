@@ -149,6 +149,7 @@ def test_what_was_converted_is_never_stale(make_run):
     assert [one.log_prob for one in after] != [one.log_prob for one in before]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "ctranslate2"])
 @pytest.mark.parametrize("file", ["model.bin", "export.json", "config.json"])
 def test_what_was_converted_and_is_damaged_is_converted_again(make_run, file, engine):

@@ -91,6 +91,7 @@ def test_only_what_was_faster_by_more_than_chance_is_advised():
     assert said == ["c: 1.50 times as fast, measured here", "b: 1.20 times as fast, measured here; but"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("measurement", "options", "beginning"),
     [
