@@ -11,14 +11,12 @@ Writes results/decoding.json and .png.
 import argparse
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import as_command
+from benchmarks.command import as_command, make
 from benchmarks.peers.ours import RUN
 from benchmarks.peers.task import TOKENIZER, Task, write_task, write_weights
 from benchmarks.processes import Entry, take_turns
@@ -116,18 +114,10 @@ def trained(given: argparse.Namespace) -> Path:
     if given.run:
         return Bundle.load(given.run).folder
     run: Path = given.work / NAME / "trained"
-    finished = run.with_suffix(".finished")
-    if not finished.exists():
-        train(run, given.data, given.minutes)
-        finished.touch()
-    return run
-
-
-def train(run: Path, data: Path, minutes: float) -> None:
-    """Train the model that all decode with."""
-    settings = (*REFERENCE, f"run.directory={run}", f"training.minutes={minutes}")
+    settings = (*REFERENCE, f"run.directory={run}", f"training.minutes={given.minutes}")
     options = [word for setting in settings for word in ("--set", setting)]
-    subprocess.run([sys.executable, "-m", "glassformer", "train", RECIPE, "--data", str(data), *options], check=True)
+    make({run.name: ["train", RECIPE, "--data", str(given.data), *options]}, run.parent)
+    return run
 
 
 def measure(work: Path, chosen: Sequence[Entry], rounds: int, sentences: Mapping[str, int]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.command import as_command
+from benchmarks.command import as_command, make
 from benchmarks.results import OURS, THEIRS, described, figure, machine, read, save, write
 from benchmarks.results import table as as_table
 from benchmarks.work import WORK
@@ -91,19 +91,6 @@ def _filled(value: Any, folders: Mapping[str, str]) -> Any:
         for name, folder in folders.items():
             value = value.replace(name, folder)
     return value
-
-
-def make(models: Mapping[str, Sequence[str]], work: Path) -> None:
-    """Train or distil what is not there; what was stopped goes on.
-
-    Raises:
-        CalledProcessError: a command failed, which has said why.
-    """
-    for name, arguments in models.items():
-        finished = work / f"{name}.finished"
-        if not finished.exists():
-            subprocess.run([sys.executable, "-m", "glassformer", *arguments], check=True)
-            finished.touch()
 
 
 def measure(wanted: dict[str, Any], run: dict[str, Any]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from benchmarks.peers.ours import RUN, model_config
 from benchmarks.peers.task import EXAMPLES, TASK, Task, read_batches, read_task, read_weights
 from benchmarks.processes import Entry, take_turns
 
-from benchmarks import decoding, growth, precision, quality, results, startup
+from benchmarks import command, decoding, growth, precision, quality, results, startup
 from glassformer.bundle import Bundle, save_weights
 from glassformer.errors import CheckpointError
 from glassformer.model.transformer import Transformer
@@ -261,7 +261,7 @@ def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatc
         (("pareto", "nobodys", "--data", "{here}"), r"nobodys is neither a file nor one of \['cmudict', 'multi30k'\]"),
         (("startup", "--run", "{here}/none"), r"no run in '.*/none': there is no such folder"),
     ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+    ids=["engines", "pareto", "startup"],
 )
 def test_a_mistake_is_told_in_a_sentence(words, message, tmp_path):
     arguments = [word.format(here=tmp_path) for word in words[1:]]
@@ -282,13 +282,13 @@ def test_a_run_that_is_not_there_is_not_trained(tmp_path):
 def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch):
     calls = []
 
-    def train(run, data, minutes):
-        calls.append(run)
-        run.mkdir(parents=True, exist_ok=True)
+    def train(arguments, check):
+        calls.append(arguments)
+        (tmp_path / "decoding" / "trained").mkdir(parents=True, exist_ok=True)
         if len(calls) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(decoding, "train", train)
+    monkeypatch.setattr(command.subprocess, "run", train)
     given = argparse.Namespace(run=None, work=tmp_path, data=tmp_path, minutes=1)
     with pytest.raises(KeyboardInterrupt):
         decoding.trained(given)

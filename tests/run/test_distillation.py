@@ -12,7 +12,7 @@ from sacrebleu.metrics import BLEU
 
 import glassformer as gf
 import word_by_word
-from glassformer.bundle import Bundle
+from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.errors import ConfigError
 from glassformer.recipes.toml import load
 from glassformer.run import distillation as module
@@ -120,6 +120,12 @@ def test_the_folder_of_a_run_is_refused(folder, tmp_path):
     with pytest.raises(ConfigError, match="is a run: choose another folder for the distilled corpus"):
         distil([folder / "run"], folder / "run")
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_students_run_may_be_where_its_corpus_is(folder, tmp_path):
+    distil([folder / "run"], tmp_path / "d")
+    (tmp_path / "d" / WEIGHTS).touch()
+    assert distil([folder / "run"], tmp_path / "d").made == 0
 
 
 def test_a_folder_that_was_made_otherwise_is_refused(folder, tmp_path, files):

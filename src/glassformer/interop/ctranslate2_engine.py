@@ -4,7 +4,7 @@ docs/decisions/engines.md says where its beam search differs from ours.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ class CTranslate2Engine:
 
     def _finish(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> Iterator[list[Hypothesis]]:
         outputs = self._outputs(jobs, waiting, search)
-        found = [_best(several, search) if search.beam_size > 1 else list(several) for several in outputs]
+        found = [_best(several, search) for several in outputs]
         if not search.log_probs:
             for several in found:
                 yield [Hypothesis(tokens=ids, token_log_probs=(), log_prob=math.nan, score=math.nan) for ids in several]
@@ -133,34 +133,26 @@ class CTranslate2Engine:
 
     def _outputs(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> list[dict[Ids, float]]:
         """Return the different outputs of each job; those of a beam with their log probabilities."""
-        found, again = dict[int, dict[Ids, float]](), dict[int, Any]()
+        found, again = dict[int, dict[Ids, float]](), set[int]()
+        scoring: dict[tuple[int, Ids], Any] = {}
         # In the order in which they were begun: the first are looked at while the workers are busy with the others.
-        for place in list(waiting):
-            result = waiting.pop(place).result()
+        while waiting:
+            place = next(iter(waiting))
+            job, result = jobs[place], waiting.pop(place).result()
             written = self._written(result)
-            if _is_to_be_alone(jobs[place], written, search):
+            if place not in again and _is_to_be_alone(job, written, search):
+                again.add(place)
                 never = [self._target([PAD_ID]), self._target([BOS_ID])]
-                [again[place]] = self._start([jobs[place]], search, suppress_sequences=never)
-            else:
-                found[place] = _log_probs(jobs[place], written, result.scores, search)
-        scoring = self._start_unknown(jobs, found, search)  # while workers are busy with those that are done again
-        for place, one in again.items():
-            result = one.result()
-            found[place] = _log_probs(jobs[place], self._written(result), result.scores, search)
-        scoring |= self._start_unknown(jobs, {place: found[place] for place in again}, search)
+                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # behind all others
+                continue
+            found[place] = _log_probs(job, written, result.scores, search)
+            if search.beam_size > 1:
+                unknown = [ids for ids, log_prob in found[place].items() if math.isnan(log_prob)]
+                results = self._start_scoring([(job.sources, ids) for ids in unknown])
+                scoring.update(zip(((place, ids) for ids in unknown), results, strict=True))
         for (place, ids), one in scoring.items():
             found[place][ids] = math.fsum(one.result().log_probs)
         return [found[place] for place in range(len(jobs))]
-
-    def _start_unknown(
-        self, jobs: Sequence[Job], found: Mapping[int, dict[Ids, float]], search: Search
-    ) -> dict[tuple[int, Ids], Any]:
-        """Return what will hold the log probabilities that a beam has not found out, by place and output."""
-        if search.beam_size == 1:
-            return {}
-        unknown = [(place, ids) for place, several in found.items() for ids, one in several.items() if math.isnan(one)]
-        results = self._start_scoring([(jobs[place].sources, ids) for place, ids in unknown])
-        return dict(zip(unknown, results, strict=True))
 
     def _written(self, result: Any) -> list[Ids]:
         return [tuple(map(self._ids.__getitem__, tokens)) for tokens in result.hypotheses]

@@ -150,7 +150,7 @@ def _check(
     """Refuse what cannot be, before any model is loaded."""
     if not teachers:
         raise ConfigError("distil: expected at least one teacher, got none: give the folder of a run")
-    if (folder / WEIGHTS).exists():
+    if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():  # a student's run may be there
         raise ConfigError(f"{folder} is a run: choose another folder for the distilled corpus")
     if search.n_best < 1:
         raise ConfigError(f"n_best = {search.n_best}: expected a number of at least 1")
