@@ -1,4 +1,4 @@
-"""A notebook's cell with Python behind it. Needs the extra `notebook`: anywidget."""
+"""A live notebook cell, backed by Python. Needs the extra `notebook`: anywidget."""
 
 import base64
 from collections.abc import Mapping
@@ -15,13 +15,15 @@ from glassformer.translator import Translator
 __all__ = ["LiveExplorer"]
 
 NUMBERS = ("weights", "trace")
-"""The parts of a payload whose "data" travels as bytes."""
+"""The parts of a payload whose "data" is sent as bytes."""
 
 
 class LiveExplorer(anywidget.AnyWidget):
-    """The explorer in a cell that asks this kernel; its output holds the static page too, for when there is none.
+    """The explorer in a cell that asks this kernel; its output also holds the static page, for readers without a
+    kernel.
 
-    Numbers travel as buffers of messages when a view asks for them: synced, they would be saved in the notebook twice.
+    Numbers are sent as message buffers when a view asks for them: synchronised, they would be saved in the notebook
+    twice.
     """
 
     _esm = explorer_module()
@@ -35,7 +37,7 @@ class LiveExplorer(anywidget.AnyWidget):
         return repr(self._static)
 
     def answer(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer to what a view asks, and the bytes that go with it; it repeats the question's "id"."""
+        """Return the answer to a view's question, with its buffers; the answer repeats the question's "id"."""
         try:
             header, buffers = self._payload() if message.get("kind") == "payload" else self._asked(message)
         except GlassformerError as error:
@@ -43,7 +45,7 @@ class LiveExplorer(anywidget.AnyWidget):
         return {**header, "id": message.get("id")}, buffers
 
     def _payload(self) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the payload with {"buffer": n} in the place of the n-th buffer's numbers."""
+        """Return the payload, with {"buffer": n} in place of the n-th buffer's numbers."""
         shown, buffers = dict(self._shown), list[bytes]()
         for name in NUMBERS:
             if shown[name] is not None:

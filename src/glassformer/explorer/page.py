@@ -1,7 +1,7 @@
-"""The explorer as one HTML page that needs nothing besides itself: no network, no server, no other file.
+"""The explorer as one self-contained HTML page: no network, no server, no other file.
 
-All that comes from a model or a user is data: it stands in an element of its own, in which no `<` is left, and the page
-shows it as text. The page's own policy forbids every script but the module, and every request.
+All text from a model or a user is data. It lies in a separate element without any `<`, and the page shows it as text.
+The page's own policy forbids every script except the module, and every request.
 """
 
 import base64
@@ -16,10 +16,10 @@ from typing import Any
 from glassformer.errors import ConfigError
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
-from glassformer.text.storage import write_safely
+from glassformer.system.files import write_safely
 from glassformer.translator import Translator
 
-__all__ = ["Page", "check_path", "html", "translation", "write_page"]
+__all__ = ["Page", "check_path", "page_html", "translation", "write_page"]
 
 BOOTSTRAP = """
 mount(document.getElementById("glassformer"), JSON.parse(document.getElementById("glassformer-data").textContent));
@@ -56,11 +56,11 @@ class Page:
     size: int
     """In bytes."""
     left_out: tuple[str, ...]
-    """What the page does not have, and what to do about it, one sentence each."""
+    """The parts that the page lacks, each with what to do about it, one sentence each."""
 
 
-def html(shown: Mapping[str, Any], translation: str = "") -> str:
-    """Return the page that shows a payload; until its script runs, it says the sentence and its translation."""
+def page_html(shown: Mapping[str, Any], translation: str = "") -> str:
+    """Return the page that shows a payload; before its script runs, it shows the sentence and its translation."""
     script = explorer_module() + BOOTSTRAP
     return TEMPLATE.format(
         policy=escape(_policy(script, asks_server=bool(shown["host"]))),
@@ -73,39 +73,39 @@ def html(shown: Mapping[str, Any], translation: str = "") -> str:
 
 
 def write_page(translator: Translator, path: Path, sentence: str = "", *, playback: bool = False) -> Page:
-    """Write one self-contained page about a model, and return what became of it.
+    """Write one self-contained page about a model, and return a description of it.
 
-    `playback` puts snapshots of the training into the page, as many as it has room for.
+    `playback` puts as many snapshots of the training into the page as fit.
 
     Raises:
-        ConfigError: `path` cannot be a file.
+        ConfigError: `path` cannot be written as a file.
         DataError: the sentence cannot be translated.
-        CheckpointError: the page could not be written, or a snapshot is damaged.
+        CheckpointError: the page cannot be written, or a snapshot is damaged.
     """
     check_path(path)
     shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0)
-    text = html(shown, translation(translator, shown)).encode("utf-8", "replace")
+    text = page_html(shown, translation(translator, shown)).encode("utf-8", "replace")
     write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
     return Page(path=path, size=len(text), left_out=tuple(_left_out(shown, playback)))
 
 
 def translation(translator: Translator, shown: Mapping[str, Any]) -> str:
-    """Return the translation that a payload brings with it."""
+    """Return the translation in a payload."""
     return translator.bundle.target_tokenizer.decode(shown["trace"]["target_ids"])
 
 
 def check_path(path: Path) -> None:
     """Raise ConfigError unless a page can be written to this path."""
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder: give the name of a file in it, such as {path / 'explorer.html'}")
+        raise ConfigError(f"{path} is a folder: give a file name, such as {path / 'explorer.html'}")
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is no file: give the name of one, such as explorer.html")
+        raise ConfigError(f"{path} is not a regular file; give a file name, such as explorer.html")
     if not path.parent.is_dir():
-        raise ConfigError(f"there is no folder {path.parent} for {path.name}: make it first, or choose another")
+        raise ConfigError(f"the folder {path.parent} of {path.name} does not exist: make it first, or choose another")
 
 
 def _policy(script: str, *, asks_server: bool) -> str:
-    """Return the Content-Security-Policy: this one script may run, and nothing may be fetched but answers."""
+    """Return the Content-Security-Policy: only this script may run, and only answers may be fetched."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = {
         "default-src": "'none'",
@@ -120,7 +120,7 @@ def _policy(script: str, *, asks_server: bool) -> str:
 
 
 def _data(shown: Mapping[str, Any]) -> str:
-    """Return JSON that may stand inside a <script>: escaping only `</` would miss `<!--<script`."""
+    """Return JSON that is safe inside a <script>: escaping only `</` would miss `<!--<script`."""
     return json.dumps(shown, allow_nan=False, separators=(",", ":")).replace("<", r"\u003c")
 
 
@@ -129,11 +129,11 @@ def _left_out(shown: Mapping[str, Any], playback: bool) -> list[str]:
     if shown["weights"] is None:
         lines.append(
             f"the weights: {shown['parameters']:,} parameters are too many for a page, which shows a recording; "
-            "without --html, Python computes what is changed"
+            "without --html, Python computes the changes"
         )
     elif playback and shown["left_out"]:
         steps = ", ".join(map(str, shown["left_out"]))
-        lines.append(f"snapshots of the training for which there was no room: those of step {steps}")
+        lines.append(f"snapshots of the training that did not fit: step {steps}")
     elif playback and not shown["checkpoints"]:
-        lines.append("the training: the run kept no snapshots of it, as training.snapshots = 6 would")
+        lines.append("the training: the run has no snapshots; train with training.snapshots = 6 to keep some")
     return lines

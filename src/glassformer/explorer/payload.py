@@ -1,7 +1,8 @@
-"""What a page gets of a model: configuration, words, weights, the curve of its training, and PyTorch's own numbers.
+"""The data of an explorer page: configuration, vocabulary, weights, the training's curve, and PyTorch's numbers.
 
-Small models travel whole, in half precision, and the page computes. Of larger ones a recording travels. All of it is
-plain data, ready for JSON; numbers lie side by side in one base64 text, with names, shapes and offsets beside it.
+Small models are embedded whole, in half precision, and the page computes with them. Of larger models, a recording is
+embedded. All data is plain and ready for JSON; numbers are joined in one base64 text, beside their names, shapes and
+offsets.
 
 Axes: S source positions · T target positions.
 """
@@ -12,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -27,55 +28,72 @@ from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.errors import DataError
+from glassformer.errors import DataError, quoted
 from glassformer.explorer.module import strings
 from glassformer.explorer.remote import number_bytes, search_data, snapshot_halves, unbatched
-from glassformer.explorer.tokenizer_data import tokenizer_data
+from glassformer.inspection import MISTAKES
+from glassformer.jobs import METRICS_FILE, SNAPSHOTS, read_log
+from glassformer.model.config import ModelConfig
+from glassformer.model.points import named_points
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
-from glassformer.run import METRICS, SNAPSHOTS, read_log
 from glassformer.tasks import CLASSIC, TASKS
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK_ID
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import MAX_SOURCE, Translator
+from glassformer.translator import Translator
 
-__all__ = ["FORMAT_VERSION", "LARGEST_MODEL", "pack", "payload", "rounded"]
+__all__ = ["LIMITS", "PAYLOAD_VERSION", "PageLimits", "mistake_data", "pack", "payload", "point_data", "rounded"]
 
-FORMAT_VERSION = 1
-LARGEST_MODEL = 2_000_000
-"""Parameters up to which the weights travel in the page, which then computes everything itself."""
-LARGEST_PAGE = 10_000_000
-"""Bytes that a page may have; snapshots that do not fit are left out."""
+PAYLOAD_VERSION = 1
 FRAME = 170_000
-"""Bytes of the page that are not made here: the module and what is around it."""
-LARGEST_TRACE = 4_000_000
-"""Bytes of the recording of a model whose weights do not travel."""
-LARGEST_COMPARISON = 800_000
-"""Bytes of the numbers with which a page compares its own."""
+"""Bytes of the rest of the page: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
 MOST_POINTS = 200
-"""Points of a curve."""
+"""Most points of a curve."""
 EXAMPLES = 5
 
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
-"""Points with which the page compares its own numbers, in order of worth."""
+"""Points that the page compares with its own numbers, most useful first."""
 WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
-"""Points that are worth most where the page cannot compute, in this order; then come the others."""
+"""Points that are most useful where the page cannot compute, in this order, before all others."""
 
 Dtype = Literal["float16", "float32"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PageLimits:
+    """Limits on the contents of a page."""
+
+    model: int = 2_000_000
+    """Most parameters of a model whose weights are embedded, so that the page computes everything itself."""
+    page: int = 10_000_000
+    """Largest page in bytes; snapshots that do not fit are left out."""
+    trace: int = 4_000_000
+    """Bytes for the recording of a model whose weights are not embedded."""
+    comparison: int = 800_000
+    """Bytes for the numbers with which the page compares its own."""
+
+
+LIMITS = PageLimits()
+
+
 def payload(
-    translator: Translator, sentence: str = "", *, checkpoints: int = 0, host: str | None = None
+    translator: Translator,
+    sentence: str = "",
+    *,
+    checkpoints: int = 0,
+    host: str | None = None,
+    limits: PageLimits = LIMITS,
 ) -> dict[str, Any]:
-    """Return all that the page needs to show this model, with `sentence` to begin with, ready for JSON.
+    """Return all data with which the page shows this model, starting with `sentence`, ready for JSON.
 
     Args:
-        translator: The model and its words; it stays as it is.
-        sentence: What is translated first; unless given, one that the model was made for.
-        checkpoints: How many snapshots of the training the page may have, at most 6.
-        host: Where the page asks Python; snapshots then need not travel.
+        translator: The model with its tokenizers; it stays unchanged.
+        sentence: The first sentence to translate; by default, one that suits the model.
+        checkpoints: Number of snapshots of the training in the page, at most 6.
+        host: Address at which the page asks Python; snapshots are then not embedded.
+        limits: The largest model, page and recording to embed.
 
     Raises:
         DataError: the sentence cannot be translated.
@@ -83,32 +101,35 @@ def payload(
     """
     bundle = translator.bundle
     count = sum(parameter.numel() for parameter in translator.model.parameters())
-    travels = count <= LARGEST_MODEL
+    travels = count <= limits.model
     model = rounded(translator.model) if travels else translator.model
     examples = _examples(bundle)
     sentence = sentence or (examples[0] if examples else _frequent_words(bundle.source_tokenizer))
     source = _source_ids(translator, sentence)
     hypotheses, tree = _searched(bundle, model, source)
     page = {
-        "format_version": FORMAT_VERSION,
+        "format_version": PAYLOAD_VERSION,
         "name": bundle.folder.resolve().name,
         "config": bundle.model_config.to_dict(),
+        "points": point_data(bundle.model_config),
+        "mistakes": mistake_data(bundle.model_config),
         "parameters": count,
         "decoding": asdict(bundle.configuration.decoding),
         "sentence": sentence,
         "examples": examples,
-        "strings": strings(),
-        "source": tokenizer_data(bundle.source_tokenizer),
+        "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
+        "source": bundle.source_tokenizer.to_dict(),
         "target": _target_tokenizer(bundle),
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
         **_progress(bundle.folder),
-        "trace": _trace(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], whole=not travels),
+        "trace": _trace(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], travels, limits),
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
     }
     snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
     chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
-    carried = chosen if host or not chosen else _spread(chosen, _room(page, count) if travels else 0, page["step"])
+    room = _room(limits.page, page, count) if chosen and travels else 0
+    carried = chosen if host else _spread(chosen, room, page["step"])
     data = {step: None if host else _base64(snapshot_halves(snapshots[step], model)) for step in carried}
     return page | {
         "checkpoints": [{"step": step, "data": halves} for step, halves in data.items()],
@@ -116,18 +137,18 @@ def payload(
     }
 
 
-def _room(page: Mapping[str, Any], count: int) -> int:
-    """Return how many snapshots of so many weights fit beside what the page has."""
-    return (LARGEST_PAGE - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count)
+def _room(largest: int, page: Mapping[str, Any], count: int) -> int:
+    """Return the number of snapshots of `count` weights that fit into the rest of the page."""
+    return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count)
 
 
 def rounded(model: Transformer) -> Transformer:
-    """Return a copy of a model, in evaluation mode on the CPU, in float32, whose weights are halves."""
+    """Return a copy of a model in evaluation mode on the CPU, in float32, with weights rounded to half precision."""
     return copy.deepcopy(model).cpu().half().float().eval()
 
 
 def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
-    """Return tensors as one base64 text of little-endian numbers, and where each begins, counted in numbers."""
+    """Return tensors as one base64 text of little-endian numbers, with each tensor's offset, counted in numbers."""
     layout, offset = [], 0
     for name, tensor in tensors.items():
         layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
@@ -137,7 +158,7 @@ def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
 
 
 def _frequent_words(tokenizer: Tokenizer) -> str:
-    """Return the most frequent words of a vocabulary, for want of a sentence."""
+    """Return the most frequent words of a vocabulary, which serve as a sentence where none is known."""
     tokens = tokenizer.tokens(range(len(tokenizer)))
     frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
     return tokenizer.decode(list(islice(frequent, EXAMPLES)))
@@ -145,6 +166,31 @@ def _frequent_words(tokenizer: Tokenizer) -> str:
 
 def _base64(arrays: Iterable[NDArray[Any]]) -> str:
     return base64.b64encode(b"".join(map(number_bytes, arrays))).decode("ascii")
+
+
+def point_data(config: ModelConfig) -> list[dict[str, Any]]:
+    """Return the page's data about each named point, in the order of the forward pass."""
+    return [{"name": one.name, "part": one.part, "heads": one.has_heads} for one in named_points(config).values()]
+
+
+def mistake_data(config: ModelConfig) -> list[dict[str, Any]]:
+    """Return what the page needs to know of each classic mistake, in the table's order."""
+    return [
+        {"first": one.first(config), **{key: getattr(one, key) for key in ("id", "at", "causal", "one_length")}}
+        for one in MISTAKES.values()
+    ]
+
+
+def _words_of_mistakes(language: str) -> dict[str, str]:
+    """Return title, explanation and the reason why nothing differs of each classic mistake, by the page's keys."""
+    words = {}
+    for one in MISTAKES.values():
+        texts = one.zh if language == "zh" else {"title": one.title, "wrong": one.wrong, "unseen": one.unseen}
+        words[f"mistake.{one.id}"] = texts["title"][0].upper() + texts["title"][1:]
+        words[f"mistake.{one.id}.about"] = texts["wrong"]
+        if one.unseen:
+            words[f"mistake.{one.id}.unseen"] = texts["unseen"]
+    return words
 
 
 def _examples(bundle: Bundle) -> list[str]:
@@ -158,9 +204,9 @@ def _examples(bundle: Bundle) -> list[str]:
 
 
 def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
-    """Return the target's tokenizer, or None when the source's is the same."""
+    """Return the target tokenizer, or None if it equals the source tokenizer."""
     joint = bundle.target_tokenizer is bundle.source_tokenizer
-    return None if joint else tokenizer_data(bundle.target_tokenizer)
+    return None if joint else bundle.target_tokenizer.to_dict()
 
 
 # One sentence, translated and recorded
@@ -169,35 +215,37 @@ def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
 def _source_ids(translator: Translator, sentence: str) -> list[int]:
     config = translator.bundle.model_config
     ids = [*translator.bundle.source_tokenizer.encode(sentence), config.eos_id]
-    longest = config.max_length if config.positions == "learned" else MAX_SOURCE
+    max_source = translator.bundle.configuration.decoding.max_source
+    longest = config.max_length if config.positions == "learned" else max_source
     if not 1 < len(ids) <= longest:
-        raise DataError(f"{sentence[:40]!r} has {len(ids) - 1} tokens, expected 1 to {longest - 1}: give another one")
+        raise DataError(f"{quoted(sentence)}: expected 1 to {longest - 1} tokens, got {len(ids) - 1}; shorten it")
     return ids
 
 
 def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tuple[list[Hypothesis], SearchTree]:
-    """Return the hypotheses of a beam search with the run's settings, and the tree of what it weighed."""
+    """Return the hypotheses of a beam search with the run's settings, and the tree of its candidates."""
     decoding, config = bundle.configuration.decoding, bundle.model_config
     return search_tree(
         TransformerStep(model, padded(model, [source])),
-        beam_size=decoding.beam_size,
         n_best=decoding.beam_size,
-        length_penalty=decoding.length_penalty,
         max_length=max_length(config, len(source)),
+        **asdict(decoding),
     )
 
 
 @torch.no_grad()
-def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, whole: bool) -> dict[str, Any]:
-    """Return PyTorch's numbers: those that are compared, or as many as there is room for, those of most worth first."""
+def _trace(
+    model: Transformer, source: Sequence[int], target: Sequence[int], travels: bool, limits: PageLimits
+) -> dict[str, Any]:
+    """Return PyTorch's numbers: those to compare, or as many as fit, most useful first."""
     with record(model) as trace:
         model(padded(model, [source]), padded(model, [target]))
     points = {name: unbatched(value) for name, value in trace.items()}
-    if whole:
-        chosen = _most_worth(points, WORTH, LARGEST_TRACE)
-    else:
+    if travels:
         compared = {name: value for name, value in points.items() if _kind(name) in COMPARED}
-        chosen = _most_worth(compared, COMPARED, LARGEST_COMPARISON)
+        chosen = _most_worth(compared, COMPARED, limits.comparison)
+    else:
+        chosen = _most_worth(points, WORTH, limits.trace)
     packed = pack({name: value for name, value in points.items() if name in chosen}, "float32")
     return {
         "source_ids": list(source),
@@ -208,7 +256,7 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], *, 
 
 
 def _most_worth(points: Mapping[str, Tensor], worth: Sequence[str], room: int) -> set[str]:
-    """Return the names of the points that fit into so many bytes of base64, those of most worth first."""
+    """Return the names of the points that fit into `room` bytes of base64, most useful first."""
     chosen = set()
     for name in sorted(points, key=lambda name: (*worth, _kind(name)).index(_kind(name))):
         size = points[name].numel() * 4 * 4 // 3
@@ -226,8 +274,8 @@ def _kind(name: str) -> str:
 
 
 def _progress(folder: Path) -> dict[str, Any]:
-    """Return the curve of the loss, and the step whose weights the run kept."""
-    lines = [line for line in read_log(folder / METRICS) if math.isfinite(line.get("loss", math.nan))]
+    """Return the curve of the loss, and the step of the run's kept weights."""
+    lines = [line for line in read_log(folder / METRICS_FILE) if math.isfinite(line.get("loss", math.nan))]
     kinds = {"loss": "step", "validation": "validation"}
     curve = {
         name: _thinned([[line["step"], line["loss"]] for line in lines if line["type"] == kind])
@@ -238,16 +286,16 @@ def _progress(folder: Path) -> dict[str, Any]:
 
 
 def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
-    """Return at most so many of the items, evenly chosen, the first and the last among them."""
+    """Return at most `most` of the items, evenly spaced, including the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
 
 
 def _spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
-    """Return `count` of the steps, at about equal distances of their logarithms from each other and from the end.
+    """Return `count` of the steps, spaced about evenly on a logarithmic scale that ends with `final`.
 
-    The end is the step of the run's own weights, which are there anyway; unless it is known, the last of the steps.
+    `final` is the step of the run's own weights, which the page has anyway; if it is unknown, the last step serves.
     """
     if len(steps) <= count:
         return list(steps)

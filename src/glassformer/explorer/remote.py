@@ -1,7 +1,7 @@
-"""What Python answers when a page or a notebook's cell asks it to compute: models too large for the page, snapshots.
+"""Answer the questions of a page or a notebook cell: computations with models too large for the page, and snapshots.
 
-A question is a JSON object with a "kind"; an answer is a JSON object and arrays of numbers, which travel beside it. In
-`points`, offsets are counted in numbers, from the first number of the first array.
+A question is a JSON object with a "kind". An answer is a JSON object with arrays of numbers, which are sent beside it.
+In `points`, offsets are counted in numbers from the start of the first array.
 """
 
 import json
@@ -21,32 +21,35 @@ from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.decoding.transformer_step import padded
-from glassformer.errors import CheckpointError, ConfigError, ShapeError, nearest
+from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted
 from glassformer.inspection.changes import Changes, changed
 from glassformer.inspection.forced import decoding
+from glassformer.jobs import SNAPSHOTS
 from glassformer.model.taps import Trace, record
 from glassformer.model.transformer import Transformer
-from glassformer.run import SNAPSHOTS
+from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import MAX_SOURCE, Translator
+from glassformer.translator import Translator
 
 __all__ = ["Answer", "Remote", "number_bytes", "search_data", "snapshot_halves", "unbatched"]
 
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
-"""The JSON object, and the numbers beside it."""
+"""The JSON object, and its arrays of numbers."""
 
-LONGEST = MAX_SOURCE + EXTRA_LENGTH + 1
-"""Ids of a source or a target, `<bos>` included."""
+MAX_IDS = DecodingConfig().max_source + EXTRA_LENGTH + 1
+"""Ids of a source or a target, including `<bos>`."""
 LARGEST_BEAM = 64
+MOST_IDS = 1 << 31
+"""A bound above every vocabulary's ids."""
 KEPT_TRACES = 3
-"""A page fetches the points of a trace one by one; so many traces are kept for it."""
+"""Traces kept for pages, which fetch a trace's points one by one."""
 _STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Encode:
-    """How is a text cut?"""
+class _EncodeQuestion:
+    """How is this text tokenised?"""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
     kind: Literal["encode"]
@@ -55,8 +58,8 @@ class _Encode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trace:
-    """What are the numbers at these points (unless given: weights and log_probs) for these ids?"""
+class _TraceQuestion:
+    """What are the values at these points (by default: weights and log_probs) for these ids?"""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
     kind: Literal["trace"]
@@ -67,8 +70,8 @@ class _Trace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    """What does the beam find?"""
+class _SearchQuestion:
+    """What does beam search find?"""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
     kind: Literal["search"]
@@ -81,7 +84,7 @@ class _Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Checkpoint:
+class _CheckpointQuestion:
     """What were the weights at this step?"""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -89,12 +92,17 @@ class _Checkpoint:
     step: int
 
 
-_Question = _Encode | _Trace | _Search | _Checkpoint
-_QUESTIONS = {"encode": _Encode, "trace": _Trace, "search": _Search, "checkpoint": _Checkpoint}
+_Question = _EncodeQuestion | _TraceQuestion | _SearchQuestion | _CheckpointQuestion
+_QUESTIONS = {
+    "encode": _EncodeQuestion,
+    "trace": _TraceQuestion,
+    "search": _SearchQuestion,
+    "checkpoint": _CheckpointQuestion,
+}
 
 
 class Remote:
-    """Answers questions about one model, one at a time, from whatever thread they come."""
+    """Answers questions about one model, one at a time, from any thread."""
 
     def __init__(self, translator: Translator) -> None:
         self._bundle, self._model = translator.bundle, translator.model
@@ -107,41 +115,43 @@ class Remote:
         """Return the answer to a question.
 
         Raises:
-            ConfigError: the question is none, or asks for changes that the model cannot have.
-            GlassformerError: the model cannot read these ids, or the snapshot is not there.
+            ConfigError: the question is malformed, or the model does not support its changes.
+            GlassformerError: the model cannot read these ids, or the snapshot does not exist.
         """
         question = _question(message)
         with self._lock:
             match question:
-                case _Encode():
+                case _EncodeQuestion():
                     return self._encoded(question), []
-                case _Trace():
+                case _TraceQuestion():
                     return self._traced(question)
-                case _Search():
+                case _SearchQuestion():
                     return self._found(question), []
-                case _Checkpoint():
+                case _CheckpointQuestion():
                     return self._weights(question.step)
 
-    def _encoded(self, asked: _Encode) -> dict[str, Any]:
+    def _encoded(self, asked: _EncodeQuestion) -> dict[str, Any]:
         bundle = self._bundle
         tokenizer = bundle.source_tokenizer if asked.side == "source" else bundle.target_tokenizer
         ids = tokenizer.encode(asked.text)
         return {"ids": ids, "tokens": tokenizer.tokens(ids)}
 
-    def _traced(self, asked: _Trace) -> Answer:
+    def _traced(self, asked: _TraceQuestion) -> Answer:
         trace = self._trace(asked)
         names = [name for name in trace if name.endswith((".weights", "log_probs"))]
+        if asked.names is not None and len(set(asked.names)) < len(asked.names):
+            raise ConfigError("trace: names: expected each point once, got one several times")
         points, arrays, offset = [], [], 0
         for name in names if asked.names is None else asked.names:
             if name not in trace:
-                raise ConfigError(f"the model has no point {name!r}{nearest(name, trace)}")
+                raise ConfigError(f"the model has no point {quoted(name)}{nearest(name, trace)}")
             value = unbatched(trace[name])
             points.append({"name": name, "shape": list(value.shape), "offset": offset})
             arrays.append(value.float().cpu().numpy())
             offset += value.numel()
         return {"points": points, "names": list(trace)}, arrays
 
-    def _trace(self, asked: _Trace) -> Trace:
+    def _trace(self, asked: _TraceQuestion) -> Trace:
         key = json.dumps([asked.source_ids, asked.target_ids, asked.changes], sort_keys=True)
         if key not in self._traces:
             model, changes = self._changed(asked.changes)
@@ -151,31 +161,32 @@ class Remote:
             self._traces = dict(list(self._traces.items())[1 - KEPT_TRACES :]) | {key: trace}
         return self._traces[key]
 
-    def _found(self, asked: _Search) -> dict[str, Any]:
+    def _found(self, asked: _SearchQuestion) -> dict[str, Any]:
         if asked.beam_size > LARGEST_BEAM:
-            raise ConfigError(f"beam_size is {asked.beam_size}, expected 1 to {LARGEST_BEAM}")
+            raise ConfigError(f"beam_size: expected 1 to {LARGEST_BEAM}, got {asked.beam_size}")
+        _check_ids(asked.prefix_ids)
         model, changes = self._changed(asked.changes)
+        own = asdict(self._bundle.configuration.decoding)
         with decoding(model, _batch(model, asked.source_ids), changes) as step:
             hypotheses, tree = search_tree(
                 step,
-                beam_size=asked.beam_size,
                 n_best=asked.n_best,
-                length_penalty=asked.length_penalty,
                 max_length=max_length(model.config, len(asked.source_ids)),
                 prefix=asked.prefix_ids,
+                **{**own, "beam_size": asked.beam_size, "length_penalty": asked.length_penalty},
             )
         return search_data(self._bundle.target_tokenizer, hypotheses, tree)
 
     def _changed(self, values: Mapping[str, Any]) -> tuple[Transformer, Changes]:
-        """Return the model of the checkpoint that the changes name, and the changes to be made in it."""
+        """Return the model of the checkpoint that the changes name, and the changes to apply to it."""
         rest = {name: value for name, value in values.items() if name != "checkpoint"}
         step = values.get("checkpoint")
         if not (step is None or isinstance(step, int)):
-            raise ConfigError(f"changes.checkpoint = {step!r}, expected a step of the training, or null")
+            raise ConfigError(f"changes.checkpoint: expected a step of the training or null, got {quoted(step)}")
         return self._model if step is None else self._at(step), Changes.from_dict(rest)
 
     def _at(self, step: int) -> Transformer:
-        """Return the model as it was at a step of its training."""
+        """Return the model as of a step of its training."""
         if self._snapshot is None or self._snapshot[0] != step:
             model, path = deepcopy(self._model), self._snapshot_path(step)
             put_weights(model, read_weights(path), str(path))
@@ -183,24 +194,24 @@ class Remote:
         return self._snapshot[1]
 
     def _weights(self, step: int) -> Answer:
-        """Return a snapshot's weights as halves, in the order of the model's parameters."""
+        """Return a snapshot's weights in half precision, in the order of the model's parameters."""
         return {"step": step}, snapshot_halves(self._snapshot_path(step), self._model)
 
     def _snapshot_path(self, step: int) -> Path:
         paths = Snapshots(self._bundle.folder / SNAPSHOTS, keep=0).paths()
         if step not in paths:
             there = ", ".join(map(str, paths)) or "none"
-            raise ConfigError(f"the run has no snapshot of step {step}; there are {there}")
+            raise ConfigError(f"the run has no snapshot of step {step}; it has {there}")
         return paths[step]
 
 
 def _question(message: Mapping[str, Any]) -> _Question:
-    """Return what a message asks; its "id", by which the page knows the answer, is no part of the question."""
+    """Return the question in a message; the message's "id", which the answer repeats, is not part of it."""
     from pydantic import TypeAdapter, ValidationError
 
     kind = message.get("kind")
     if not isinstance(kind, str) or kind not in _QUESTIONS:
-        raise ConfigError(f"kind = {kind!r}, expected one of {', '.join(_QUESTIONS)}")
+        raise ConfigError(f"kind: expected one of {', '.join(_QUESTIONS)}, got {quoted(kind)}")
     values = {name: value for name, value in message.items() if name != "id"}
     try:
         question: _Question = TypeAdapter(_QUESTIONS[kind]).validate_json(json.dumps(values))
@@ -211,7 +222,7 @@ def _question(message: Mapping[str, Any]) -> _Question:
 
 
 def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: SearchTree) -> dict[str, Any]:
-    """Return a search as the page reads it."""
+    """Return a search in the page's format."""
     return {
         "hypotheses": [
             {
@@ -229,29 +240,36 @@ def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: Se
 
 
 def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
-    if not 1 <= len(ids) <= LONGEST:
-        raise ShapeError(f"got {len(ids)} ids, expected 1 to {LONGEST}")
+    if not 1 <= len(ids) <= MAX_IDS:
+        raise ShapeError(f"ids: expected 1 to {MAX_IDS}, got {len(ids)}")
+    _check_ids(ids)
     return padded(model, [ids])
 
 
+def _check_ids(ids: Sequence[int]) -> None:
+    """Raise an error for ids that no tensor can hold; the model checks its own vocabulary."""
+    if any(not 0 <= id < MOST_IDS for id in ids):
+        raise VocabularyError(f"ids: expected numbers from 0 to {MOST_IDS - 1}")
+
+
 def unbatched(value: Tensor) -> Tensor:
-    """Return a point's value for the one sentence that was run: positions have no axis of the batch."""
+    """Return a point's value for the only sentence of a batch; positions have no batch axis."""
     return value if value.dim() == 2 else value[0]
 
 
 def snapshot_halves(path: Path, model: Transformer) -> list[NDArray[Any]]:
-    """Return a snapshot's weights as halves, in the order of the model's parameters.
+    """Return a snapshot's weights in half precision, in the order of the model's parameters.
 
     Raises:
-        CheckpointError: it cannot be read, or is of another model.
+        CheckpointError: the snapshot cannot be read, or belongs to a different model.
     """
     weights = read_weights(path)
     names = [name for name, _ in model.named_parameters()]
     if set(names) != set(weights):
-        raise CheckpointError(f"{path} belongs to another model")
+        raise CheckpointError(f"{path} belongs to a different model: delete the snapshot")
     return [weights[name].half().numpy() for name in names]
 
 
 def number_bytes(array: NDArray[Any]) -> bytes:
-    """Return an array's numbers, row by row, little-endian."""
+    """Return an array's numbers as bytes, row by row, little-endian."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()

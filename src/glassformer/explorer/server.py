@@ -1,6 +1,6 @@
-"""The explorer served on this machine: one page, and Python behind it.
+"""The explorer served on this machine: one page, backed by Python.
 
-Only this machine is listened to. A web page of somebody else could have its own name point here (DNS rebinding), so
+The server listens only on this machine. A foreign web page could let its own name point here (DNS rebinding), so
 requests must name this machine as their host, and questions must come from our own page.
 """
 
@@ -16,19 +16,19 @@ from typing import Any
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, GlassformerError
-from glassformer.explorer.page import html, translation
+from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
 from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.system.machine import LOOPBACK
 from glassformer.translator import Translator
 
 __all__ = ["DEFAULT_PORT", "Server", "framed", "serve"]
 
 DEFAULT_PORT = 8765
-ADDRESS = "127.0.0.1"
-HOSTS = (ADDRESS, "localhost")
+HOSTS = (LOOPBACK, "localhost")
 API = "api"
 LARGEST_REQUEST = 4_000_000
-"""Bytes: a question holds token ids and changes."""
+"""Most bytes of a question, which holds ids and changes."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -38,49 +38,51 @@ HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one page and answers its questions; `url` says where."""
+    """A server of one page and its questions, at `url`."""
 
     daemon_threads = True
+    request_queue_size = 256
+    """Most connections waiting to be accepted: a page fetches many tensors at once, and several pages may be open."""
 
     def __init__(self, page: str, remote: Remote, port: int) -> None:
         self.page = page.encode("utf-8", "replace")
         self.remote = remote
-        super().__init__((ADDRESS, port), _Handler)
+        super().__init__((LOOPBACK, port), _Handler)
 
     @property
     def url(self) -> str:
-        """Where the page is."""
-        return f"http://{ADDRESS}:{self.server_port}/"
+        """The page's address."""
+        return f"http://{LOOPBACK}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what went wrong, unless the browser has merely gone away."""
+        """Print the error, unless the browser has merely closed the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 def serve(translator: Translator, sentence: str = "", port: int | None = None) -> Server:
-    """Return a server of the explorer that listens already; `serve_forever()` makes it answer.
+    """Return a server of the explorer that already listens; `serve_forever()` makes it answer.
 
-    Unless a port is given, it is the default one, or any that is free when that is in use.
+    Without a port, it uses the default port, or a free port if the default one is in use.
 
     Raises:
-        ConfigError: the port cannot be had.
+        ConfigError: the port is not available.
         DataError: the sentence cannot be translated.
     """
     shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS, host=API)
-    page, remote = html(shown, translation(translator, shown)), Remote(translator)
+    page, remote = page_html(shown, translation(translator, shown)), Remote(translator)
     try:
         return Server(page, remote, DEFAULT_PORT if port is None else port)
     except OSError as error:
         if port is None:
             return Server(page, remote, 0)
         raise ConfigError(
-            f"cannot listen on port {port} ({error.strerror or error}): give another --port, or 0 for any that is free"
+            f"cannot listen on port {port}: {error.strerror or error}; give another --port, or 0 for any free port"
         ) from error
 
 
 class _RequestError(Exception):
-    """A request that is not answered."""
+    """A request that is refused."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -93,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version, sys_version = "glassformer", ""
     timeout = 60
-    """Seconds that a client may take to send its request."""
+    """Seconds within which a client must send its request."""
 
     def do_GET(self) -> None:
         """Send the page."""
@@ -102,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
 
     def do_HEAD(self) -> None:
-        """Send what is said about the page."""
+        """Send the headers of the page."""
         self.do_GET()
 
     def do_POST(self) -> None:
@@ -112,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(self._message())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: the terminal is the user's."""
+        """Log nothing, because the terminal belongs to the user."""
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -123,22 +125,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(error.status, "application/octet-stream", framed({"error": error.why}, []))
 
     def _check(self, path: str) -> None:
-        """Refuse requests that are not meant for us, or do not come from our page."""
+        """Refuse requests for a different host, and questions from a foreign page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port: a tunnel may change it
+        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port, because a tunnel may change it
             raise _RequestError(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}, not {host}")
         if origin not in (None, f"http://{host}"):
-            raise _RequestError(HTTPStatus.FORBIDDEN, f"a page of {origin} may not ask")
+            raise _RequestError(HTTPStatus.FORBIDDEN, f"questions from {origin} are refused")
         if self.path.partition("?")[0] != path:
-            raise _RequestError(HTTPStatus.NOT_FOUND, f"there is only {self.server.url}")
+            raise _RequestError(HTTPStatus.NOT_FOUND, f"the only page is {self.server.url}")
 
     def _message(self) -> dict[str, Any]:
-        """Return what was posted."""
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
-            raise _RequestError(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long it is")
-        if int(length) > LARGEST_REQUEST:
-            why = f"the request has {length} bytes, expected at most {LARGEST_REQUEST}"
+        """Return the posted message."""
+        length = self.headers.get("Content-Length", "").lstrip("0") or "0"
+        if "Content-Length" not in self.headers or not (length.isascii() and length.isdecimal()):
+            raise _RequestError(
+                HTTPStatus.LENGTH_REQUIRED, "Content-Length: expected the length of the request in bytes"
+            )
+        if len(length) > len(str(LARGEST_REQUEST)) or int(length) > LARGEST_REQUEST:
+            why = f"Content-Length: expected at most {LARGEST_REQUEST} bytes"
             raise _RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
         try:
             message = json.loads(self.rfile.read(int(length)))
@@ -165,6 +169,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def framed(header: Mapping[str, Any], arrays: list[NDArray[Any]]) -> bytes:
-    """Return an answer as one body: the length of its JSON (uint32, little-endian), the JSON, and the numbers."""
+    """Return an answer as one body: the length of its JSON (uint32, little-endian), the JSON, and the arrays."""
     text = json.dumps(header).encode()
     return b"".join([struct.pack("<I", len(text)), text, *map(number_bytes, arrays)])

@@ -1,4 +1,4 @@
-"""The explorer in a notebook: a live cell where anywidget is installed, and everywhere else a page in the output."""
+"""The explorer in a notebook: a live cell if anywidget is installed, otherwise a page in the output."""
 
 import sys
 import warnings
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import MissingDependencyError
-from glassformer.explorer.page import html, translation
+from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
 from glassformer.translator import Translator
 
@@ -23,9 +23,9 @@ allow="clipboard-write" style="width: 100%; height: 45rem; border: 1px solid #88
 
 
 class StaticExplorer:
-    """The explorer as a page inside a notebook's output: it needs no kernel and no network.
+    """The explorer as a page in a notebook's output, which needs neither a kernel nor a network.
 
-    Small models compute in it all the same; of larger ones it shows a recording.
+    With a small model the page computes itself; with a larger one it shows a recording.
     """
 
     def __init__(self, shown: Mapping[str, Any], translation: str) -> None:
@@ -35,26 +35,26 @@ class StaticExplorer:
         return f"explorer of {self._shown['name']}: {self._shown['sentence']} → {self._translation}"
 
     def _repr_html_(self) -> str:
-        page = html(self._shown, self._translation)
+        page = page_html(self._shown, self._translation)
         return IFRAME.format(page=escape(page), title=escape(f"glassformer: {self._shown['sentence']}"))
 
 
 def explore(
     translator: Translator | str | Path, text: str = "", *, live: bool | None = None
 ) -> "StaticExplorer | LiveExplorer":
-    """Return the explorer of a translator, or of a run, to be shown by a notebook's cell.
+    """Return the explorer of a translator, or of a run, for display in a notebook cell.
 
     Args:
         translator: The translator, or the folder of a run.
-        text: The sentence to begin with; unless given, one that the model was made for.
-        live: Whether Python answers behind the cell: large models and snapshots of the training need it. Unless said,
-            it does where anywidget is installed and somebody sits before the notebook; notebooks that a program
-            executes (nbconvert, Quarto, Jupyter Book) get a page that goes without.
+        text: The first sentence; by default, one that suits the model.
+        live: Whether Python answers the cell's questions, as large models and snapshots of the training need. By
+            default, it does where anywidget is installed and a user runs the notebook; notebooks that a program
+            executes (nbconvert, Quarto, Jupyter Book) get a static page.
 
     Raises:
         MissingDependencyError: `live` is True, and anywidget is not installed.
         DataError: the text cannot be translated.
-        CheckpointError: the folder holds no run.
+        CheckpointError: the folder is not a run.
 
     >>> import glassformer as gf
     >>> gf.explore("runs/demo", "The animal slept in the park.")                     # doctest: +SKIP
@@ -64,7 +64,7 @@ def explore(
         translator = Translator.load(translator)
     installed = find_spec("anywidget") is not None
     if live and not installed:
-        raise MissingDependencyError("a live explorer needs anywidget: pip install 'glassformer[notebook]'")
+        raise MissingDependencyError("the live explorer needs anywidget: pip install 'glassformer[notebook]'")
     shown = payload(translator, text, checkpoints=MOST_CHECKPOINTS, host="cell") | {"host": None}
     static = StaticExplorer(shown | {"checkpoints": []}, translation(translator, shown))
     if live or (live is None and installed and somebody_watches()):
@@ -74,14 +74,14 @@ def explore(
     if live is None and not installed and shown["weights"] is None:
         warnings.warn(
             f"{shown['name']} is too large for a page: without anywidget (pip install 'glassformer[notebook]') the "
-            "explorer shows a recording, in which nothing can be changed",
+            "explorer shows a recording, which cannot be changed",
             stacklevel=2,
         )
     return static
 
 
 def somebody_watches() -> bool:
-    """Return False where a program executes the notebook: nobody could answer its `input()`."""
+    """Return whether a user runs the notebook, rather than a program that could not answer an `input()`."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     kernel = getattr(shell, "kernel", None)
     if kernel is None:

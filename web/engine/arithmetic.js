@@ -1,0 +1,747 @@
+// How any number of the forward pass was made: its formula, its terms, and the cells that these come from.
+//
+// All of it is taken from the trace on the page and from the model's weights, under the changes that made the
+// trace. Each kind of point has a maker, which returns what `arithmetic` describes.
+import { numberText } from "./number_text.js";
+import { STEPS } from "./forward.js";
+import { stepsUnder } from "./mistakes.js";
+import { pointNames, pointText } from "./model.js";
+import { ACTIVATIONS, softmax } from "./tensor.js";
+
+/** @import { Cell, Code, Explained, Explanation, Part, Step, Tensor } from "./types.js" */
+/** @typedef {NonNullable<Explained["result"]>} Result */
+/** @typedef {Awaited<ReturnType<typeof openCell>>} OpenCell what there is to know of an explained number */
+/** @typedef {Partial<Explanation>} Made what a maker says of a number */
+/** @typedef {Part & { value: number }} Term a row of a table whose values are summed */
+/**
+ * @typedef {object} Product row t of the point `from` times a row of a matrix, and a bias
+ * @property {string} from
+ * @property {number} [t]
+ * @property {string} matrix
+ * @property {number} [row]
+ * @property {boolean} [bias]
+ * @property {string} symbol
+ */
+
+const EPSILON = 1e-5;
+const LIKELIEST_WORDS = 12;
+
+/** What an explanation needs and this page does not have. */
+class NotHere extends Error {}
+
+/**
+ * Returns how a number was made.
+ * @param {Explained} app
+ * @param {string} name
+ * @param {number[]} index
+ * @returns {Promise<Explanation>}
+ */
+export async function arithmetic(app, name, index) {
+  const cell = await openCell(app, name, index);
+  const made = patchedIn(cell) ?? (await explained(cell));
+  const { result } = cell;
+  const terms = made.terms ?? [result];
+  const notes = [...mistakesAt(cell), ...(made.notes ?? [])];
+  const plain = { name, index: [...index], result, formula: "", parts: [], steps: [], columns: [] };
+  return { ...plain, ...made, terms, difference: sumOf(terms) - result, notes };
+}
+
+/** @param {OpenCell} cell */
+async function explained(cell) {
+  try {
+    const maker = MAKERS[cell.kind];
+    return maker ? await maker(cell) : { notes: [cell.app.t(pointText(cell.config, cell.name))] };
+  } catch (error) {
+    if (error instanceof NotHere) return { notes: [error.message] };
+    throw error;
+  }
+}
+
+/**
+ * Returns what there is to know of a cell: where it stands, its number, and what made the trace.
+ * @param {Explained} app
+ * @param {string} name
+ * @param {number[]} index
+ */
+async function openCell(app, name, index) {
+  const { trace, changes, sourceIds, targetIds } = /** @type {Result} */ (app.result).current;
+  if (!trace.has(name)) {
+    const wanted = `one of points(), such as "${trace.names[0]}"`;
+    throw new Error(`there is no point ${JSON.stringify(name)}: expected ${wanted}`);
+  }
+  const tensor = await trace.get(name);
+  checkIndex(name, index, tensor.shape);
+  /** @param {string} mistake */
+  const makes = (mistake) => changes.mistakes.includes(mistake);
+  const [t, c] = index.slice(-2);
+  return {
+    app,
+    name,
+    index,
+    h: index[index.length - 3],
+    t,
+    c,
+    trace,
+    changes,
+    sourceIds,
+    targetIds,
+    makes,
+    config: app.config,
+    stack: /^(source|encoder)/.test(name) ? "encoder" : "decoder",
+    part: name.slice(0, Math.max(name.lastIndexOf("."), 0)),
+    kind: kindOf(name),
+    shape: tensor.shape,
+    result: tensor.data[placeOf(tensor.shape, index)],
+    weights: app.engine.model ? await app.engine.model(changes.checkpoint) : null,
+    preNorm: (app.config.norm === "pre") !== makes("norm_order"),
+  };
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} index
+ * @param {number[]} shape
+ */
+function checkIndex(name, index, shape) {
+  /**
+   * @param {unknown} place
+   * @param {number} axis
+   */
+  const inside = (place, axis) =>
+    typeof place === "number" && Number.isInteger(place) && place >= 0 && place < shape[axis];
+  if (Array.isArray(index) && index.length === shape.length && index.every(inside)) return;
+  const wanted = `${shape.length} whole numbers, from 0 and below ${shape.join(", ")}`;
+  throw new Error(`the index of ${name} is ${JSON.stringify(index)}: expected a list of ${wanted}`);
+}
+
+/** @param {string} name */
+function kindOf(name) {
+  if (/^(source|target)\.input$/.test(name)) return "placed";
+  if (/^(encoder|decoder)\.output$/.test(name)) return "end";
+  return name.endsWith("feed_forward.output") ? "contracted" : name.replace(/^.*\./, "");
+}
+
+/** @param {OpenCell} cell */
+function mistakesAt({ app, name, makes }) {
+  const acting = app.config.mistakes.filter(({ id, at }) => makes(id) && at.some((one) => fits(name, one)));
+  return acting.map(({ id }) => app.t("numbers.changed", app.t(`mistake.${id}`)));
+}
+
+/**
+ * Returns whether a name is what a pattern describes, in which * stands for any text.
+ * @param {string} name
+ * @param {string} pattern
+ */
+function fits(name, pattern) {
+  return new RegExp(`^${pattern.replaceAll(".", "\\.").replaceAll("*", ".*")}$`).test(name);
+}
+
+/**
+ * Returns the explanation of a cell that comes from another sentence, or null.
+ * @param {OpenCell} cell
+ * @returns {Made | null}
+ */
+function patchedIn({ name, index, h, t, c, changes, result, app }) {
+  const fromSource = /^(source|encoder)|cross_attention\.(key|value)$/.test(name);
+  for (const [place, patch] of [...changes.patches.entries()].reverse()) {
+    const { point, heads, positions, sourceIds, targetIds } = patch;
+    if (point !== name || (index.length === 3 && heads && !heads.includes(h))) continue;
+    const rows = (fromSource ? sourceIds : targetIds).length;
+    const [, there] = positions.findLast((pair) => pair[0] === t && pair[1] < rows) ?? [];
+    if (there === undefined) continue;
+    const sentence = app.changes.patches[place]?.sentence ?? "";
+    const formula = `${name}[${[...index.slice(0, -2), there, c].join(", ")}]`;
+    return given(formula, result, app.t("numbers.patched", sentence, there));
+  }
+  return null;
+}
+
+// Reading numbers
+
+/** @param {number[]} terms */
+const sumOf = (terms) => terms.reduce((sum, term) => sum + term, 0);
+/** @param {number[]} values */
+const largestOf = (values) => values.reduce((most, value) => Math.max(most, value), -Infinity);
+/**
+ * @param {number[]} shape
+ * @param {number[]} index
+ */
+const placeOf = (shape, index) => index.reduce((place, at, axis) => place * shape[axis] + at, 0);
+/**
+ * @param {string} name
+ * @param {number[]} index
+ */
+const cellAt = (name, ...index) => ({ name, index });
+
+/**
+ * Returns the row of a point that these leading indices choose, as plain numbers.
+ * @param {OpenCell} cell
+ * @param {string} name
+ * @param {number[]} lead
+ */
+async function numbersOf(cell, name, ...lead) {
+  return numbersIn(await tensorOf(cell, name), lead);
+}
+
+/**
+ * @param {OpenCell} cell
+ * @param {string} name
+ */
+function tensorOf({ app, trace }, name) {
+  if (!trace.has(name)) throw new NotHere(app.t("numbers.notRecorded", name));
+  return trace.get(name);
+}
+
+/**
+ * @param {Tensor} tensor
+ * @param {number[]} lead
+ */
+function numbersIn({ shape, data }, lead) {
+  const width = shape[shape.length - 1];
+  const start = placeOf(shape, lead) * width;
+  return Array.from(data.subarray(start, start + width));
+}
+
+/**
+ * Returns a row of a weight of the model; pages of large models and recordings have none.
+ * @param {OpenCell} cell
+ * @param {string} name
+ * @param {number[]} lead
+ */
+function weightRow({ app, weights }, name, ...lead) {
+  if (!weights) throw new NotHere(app.t("numbers.noWeights"));
+  return numbersIn(weights.weight(name), lead);
+}
+
+// Writing
+
+/** @param {number} value */
+const shown = (value) => numberText(value, 4);
+/** @param {number} value */
+const factor = (value) => (value < 0 ? `(${shown(value)})` : shown(value));
+/**
+ * @param {string} label
+ * @param {string} text
+ * @param {number} value
+ * @param {Cell} [from]
+ * @returns {Step}
+ */
+const step = (label, text, value, from) => ({ label, text, value, from: from && [from] });
+
+/**
+ * Returns the explanation of a number that is no sum.
+ * @param {string} formula
+ * @param {number} value
+ * @param {string | null} note
+ */
+function given(formula, value, note = null) {
+  const code = { inputs: { result: value }, lines: [] };
+  return { formula, terms: [value], code, notes: note ? [note] : [] };
+}
+
+/**
+ * Returns the explanation of Σ parts.
+ * @param {string} formula
+ * @param {Term[]} parts
+ * @param {string[]} columns
+ * @param {Code["inputs"]} inputs
+ * @param {string[]} lines
+ */
+function summed(formula, parts, columns, inputs, ...lines) {
+  /** @param {Term} part */
+  const text = ({ left, right, value }) =>
+    (left === undefined || right === undefined ? [value] : [left, right]).map(factor).join(" · ");
+  const numbers = parts.slice(0, 3).map(text).join(" + ") + (parts.length > 3 ? " + …" : "");
+  const terms = parts.map(({ value }) => value);
+  const total = { label: "Σ", value: sumOf(terms) };
+  return { formula, numbers, parts, columns, terms, total, code: { inputs, lines } };
+}
+
+/**
+ * Returns the parts of Σ left · right; `name(i)` gives the i-th its label and its cells.
+ * @param {number[]} lefts
+ * @param {number[]} rights
+ * @param {(i: number) => Pick<Part, "label" | "from">} name
+ * @returns {Term[]}
+ */
+function productParts(lefts, rights, name) {
+  return lefts.map((left, i) => ({ ...name(i), left, right: rights[i], value: left * rights[i] }));
+}
+
+/**
+ * Returns the parts of a sum of cells that have one index: [point, number] pairs.
+ * @param {[point: string, value: number][]} pairs
+ * @param {number[]} index
+ * @returns {Term[]}
+ */
+function cellParts(pairs, index) {
+  return pairs.map(([name, value]) => ({
+    label: name.replace(/^.*\./, ""),
+    value,
+    from: [cellAt(name, ...index)],
+  }));
+}
+
+/**
+ * Returns the explanation of a number that stands elsewhere, too.
+ * @param {OpenCell} cell
+ * @param {string} name
+ * @param {number[]} index
+ */
+async function copyOf(cell, name, index, formula = name) {
+  const value = (await numbersOf(cell, name, ...index.slice(0, -1)))[index[index.length - 1]];
+  return { ...given(formula, value), parts: cellParts([[name, value]], index) };
+}
+
+/**
+ * Returns the explanation of a + b, two points that have the cell's own index.
+ * @param {OpenCell} cell
+ * @param {string} formula
+ * @param {string} first
+ * @param {string} second
+ */
+async function pairOf(cell, formula, first, second) {
+  const [rowA, rowB] = [await numbersOf(cell, first, cell.t), await numbersOf(cell, second, cell.t)];
+  const [a, b] = [rowA[cell.c], rowB[cell.c]];
+  const parts = cellParts(
+    [
+      [first, a],
+      [second, b],
+    ],
+    [cell.t, cell.c],
+  );
+  return summed(formula, parts, [], { a, b }, "result = a + b");
+}
+
+/**
+ * Returns the explanation of Σ x·W (+ b): row t of the point `from` times row `row` of a matrix.
+ * @param {OpenCell} cell
+ * @param {Product} product
+ * @returns {Promise<Made>}
+ */
+async function product(cell, { from, t = cell.t, matrix, row = cell.c, bias = true, symbol }) {
+  const x = await numbersOf(cell, from, t);
+  const formula = `Σᵢ xᵢ · ${symbol}[${row}, i]${bias ? ` + b[${row}]` : ""}`;
+  /** @param {number} i */
+  const name = (i) => ({ label: String(i), from: [cellAt(from, t, i)] });
+  if (!cell.weights) {
+    const parts = x.map((left, i) => ({ ...name(i), left }));
+    return { formula, parts, columns: ["i", "x"], notes: [cell.app.t("numbers.noWeights")] };
+  }
+  const w = weightRow(cell, `${matrix}.weight`, row);
+  const b = bias ? weightRow(cell, `${matrix}.bias`)[row] : 0;
+  const parts = [...productParts(x, w, name), ...(bias ? [{ label: "b", value: b }] : [])];
+  const columns = ["i", "x", "W", "x · W"];
+  if (!bias) return summed(formula, parts, columns, { x, w }, "result = x @ w");
+  return summed(formula, parts, columns, { x, w, b }, "result = x @ w + b");
+}
+
+/**
+ * Returns the explanation of a matrix of the cell's own sub-layer.
+ * @param {OpenCell} cell
+ * @param {string} from
+ * @param {string} name
+ * @param {string} symbol
+ */
+function matrixOf(cell, from, name, symbol) {
+  return product(cell, { from, matrix: `${cell.part}.${name}`, symbol });
+}
+
+// The makers: what enters
+
+/** @param {OpenCell} cell */
+function embedded(cell) {
+  const { c, t, makes, part, config } = cell;
+  const id = (part === "source" ? cell.sourceIds : cell.targetIds)[t] ?? config.pad_id;
+  const entry = weightRow(cell, `${part}.tokens.weight`, id)[c];
+  if (makes("no_embedding_scale")) return given(`E[${id}, ${c}]`, entry);
+  const scale = Math.sqrt(config.d_model);
+  return {
+    ...given(`E[${id}, ${c}] · √d_model`, entry * scale),
+    numbers: `${shown(entry)} · √${config.d_model}`,
+    code: { inputs: { entry }, lines: [`result = entry * ${config.d_model} ** 0.5`] },
+  };
+}
+
+/** @param {OpenCell} cell */
+function positioned(cell) {
+  const {
+    t,
+    c,
+    config: { positions, d_model: width },
+    changes,
+    makes,
+    app,
+  } = cell;
+  if (positions === "none" || !changes.positions) return given("0", 0, app.t("numbers.positionsOff"));
+  if (positions === "learned") {
+    return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
+  }
+  const half = Math.ceil(width / 2);
+  const [i, odd] = positions === "interleaved" ? [c >> 1, c & 1] : [c % half, Number(c >= half)];
+  const count = makes("doubled_exponent") ? 2 * (2 * i + odd) : 2 * i;
+  const angle = t * 10000 ** (-count / width);
+  const wave = odd ? "cos" : "sin";
+  const exponent = !makes("doubled_exponent") ? "2i" : odd ? "2(2i + 1)" : "2 · 2i";
+  return {
+    ...given(`${wave}(pos / 10000^(${exponent} / d_model))`, Math[wave](angle)),
+    numbers: `${wave}(${t} / 10000^(${count} / ${width})) = ${wave}(${shown(angle)})`,
+    code: { inputs: {}, lines: [`result = math.${wave}(${t} / 10000 ** (${count} / ${width}))`] },
+  };
+}
+
+/**
+ * Returns which point a sub-layer's input or a stack's output comes from.
+ * @param {OpenCell} cell
+ * @param {string} part
+ */
+function streamBefore({ stack, config, preNorm }, part) {
+  const names = pointNames(config).filter((name) => name.startsWith(`${stack}.layers`));
+  const inputs = names.filter((name) => name.endsWith(".input"));
+  const place = part === stack ? inputs.length : inputs.indexOf(`${part}.input`);
+  if (place === 0) return stack === "encoder" ? "source.input" : "target.input";
+  return inputs[place - 1].replace(/input$/, preNorm ? "added" : "normed");
+}
+
+// Attention
+
+/** Returns the point that a sub-layer reads. */
+const readBy = (/** @type {OpenCell} */ { part, preNorm }) => `${part}.${preNorm ? "normed" : "input"}`;
+
+/**
+ * Returns the explanation of a query, key or value: its row in the one matrix [W_Q; W_K; W_V].
+ * @param {OpenCell} cell
+ */
+function projected(cell) {
+  const {
+    part,
+    kind,
+    h,
+    t,
+    c,
+    shape: [, length, width],
+    makes,
+    config,
+  } = cell;
+  const ofMemory = part.endsWith("cross_attention") && kind !== "query" && !makes("decoder_keys");
+  const begin = ["query", "key", "value"].indexOf(kind) * config.heads * config.d_k;
+  const flat = (h * length + t) * width + c; // without the transpose, heads are cut from the flat numbers
+  const joined = config.heads * width;
+  const cut = makes("no_transpose");
+  const [from, column] = cut ? [Math.floor(flat / joined), flat % joined] : [t, h * width + c];
+  return product(cell, {
+    from: ofMemory ? "encoder.output" : readBy(cell),
+    t: from,
+    row: begin + column,
+    matrix: `${part}.input_projection`,
+    symbol: `W_${kind[0].toUpperCase()}`,
+  });
+}
+
+/**
+ * Returns [d, its name] where scores are divided by √d, or null.
+ * @param {OpenCell} cell
+ * @returns {[square: number, symbol: string] | null}
+ */
+function scaling({ makes, changes, config }) {
+  if (makes("no_scale") || !changes.scale) return null;
+  return makes("scale_d_model") ? [config.d_model, "√d_model"] : [config.d_k, "√d_k"];
+}
+
+/** @param {OpenCell} cell */
+async function scored(cell) {
+  const { app, part, h, t, c: key, changes } = cell;
+  const [q, k] = [await numbersOf(cell, `${part}.query`, h, t), await numbersOf(cell, `${part}.key`, h, key)];
+  const parts = productParts(q, k, (i) => ({
+    label: String(i),
+    from: [cellAt(`${part}.query`, h, t, i), cellAt(`${part}.key`, h, key, i)],
+  }));
+  const [columns, inputs] = [["i", "q", "k", "q · k"], { query: q, key: k }];
+  const scale = scaling(cell);
+  if (!scale) {
+    const plain = summed("Σᵢ qᵢ · kᵢ", parts, columns, inputs, "result = query @ key");
+    return { ...plain, notes: changes.scale ? [] : [app.t("numbers.scaleOff")] };
+  }
+  const [square, symbol] = scale;
+  const line = `result = query @ key / ${square} ** 0.5`;
+  const made = summed(`Σᵢ qᵢ · kᵢ / ${symbol}`, parts, columns, inputs, line);
+  const sum = sumOf(made.terms);
+  return {
+    ...made,
+    numbers: `(${made.numbers}) / √${square}`,
+    terms: made.terms.map((term) => term / Math.sqrt(square)),
+    steps: [step(`÷ ${symbol}`, `${shown(sum)} / √${square}`, sum / Math.sqrt(square))],
+  };
+}
+
+/**
+ * Returns whether a cell's query may look at a key.
+ * @param {OpenCell} cell
+ * @param {number} key
+ */
+function mayLook({ part, t, changes, makes, config, sourceIds, targetIds }, key) {
+  const edit = changes.masks[part]?.findLast((cell) => cell[0] === t && cell[1] === key);
+  if (edit) return edit[2];
+  const [cross, decoder] = [part.endsWith("cross_attention"), part.startsWith("decoder")];
+  const ofTarget = cross ? makes("target_padding_mask") || makes("decoder_keys") : decoder;
+  const id = (ofTarget ? targetIds : sourceIds)[key] ?? config.pad_id;
+  return id !== config.pad_id && (cross || !decoder || makes("no_causal_mask") || key <= t);
+}
+
+/**
+ * Returns the tokens of an attention's keys.
+ * @param {OpenCell} cell
+ */
+function keysOf({ app, part }) {
+  return /** @type {string[]} */ (app.labels(`${part}.weights`).columns);
+}
+
+/** @param {OpenCell} cell */
+async function weighted(cell) {
+  const { app, part, h, t, c: key, makes, changes } = cell;
+  const written = changes.overrides[part]?.findLast(([head, query]) => head === h && query === t);
+  if (written) return given(app.t("numbers.given"), written[2][key] ?? 0, app.t("numbers.byHand"));
+  if (stepsUnder(changes).softmax !== STEPS.softmax) return given("softmax(score)", cell.result);
+  const formula = "exp(score − max) / Σⱼ exp(scoreⱼ − max)";
+  const scores = await numbersOf(cell, `${part}.scores`, h, t);
+  const [zero, late] = [makes("mask_zero"), makes("mask_after_softmax")];
+  const filled = scores.map((score, at) => (mayLook(cell, at) ? score : zero ? 0 : late ? score : -Infinity));
+  const peak = largestOf(filled);
+  if (peak === -Infinity) return given(formula, 0, app.t("numbers.noKey"));
+  const shares = filled.map((score) => Math.exp(score - peak));
+  const [sum, allowed, tokens] = [sumOf(shares), mayLook(cell, key), keysOf(cell)];
+  const kept = late && !allowed ? 0 : 1;
+  const weight = (shares[key] / sum) * kept;
+  const scale = scaling(cell);
+  const last = late ? ` · ${kept}` : "";
+  /** @param {number} at */
+  const cellOf = (at) => cellAt(`${part}.scores`, h, t, at);
+  const mask = allowed ? "allowed" : zero ? "blockedZero" : late ? "blockedLate" : "blocked";
+  return {
+    formula: late ? `${formula} · ${app.t("numbers.mask")}` : formula,
+    numbers: `exp(${shown(filled[key])} − ${factor(peak)}) / ${shown(sum)}${last}`,
+    terms: [weight],
+    parts: shares.map((value, at) => ({
+      label: tokens[at],
+      left: filled[at],
+      value,
+      from: [cellOf(at)],
+      own: at === key,
+    })),
+    columns: [app.t("numbers.key"), app.t("word.score"), "", "exp(score − max)"],
+    total: { label: "Σ exp", value: sum },
+    steps: [
+      step(app.t("word.score"), `Q · K${scale ? ` / ${scale[1]}` : ""}`, scores[key], cellOf(key)),
+      step(app.t("numbers.mask"), app.t(`numbers.${mask}`), filled[key]),
+      step("max", "", peak),
+      step("exp(score − max)", `exp(${shown(filled[key] - peak)})`, shares[key]),
+      step("÷ Σ exp", `${shown(shares[key])} / ${shown(sum)}${last}`, weight),
+    ],
+    code: {
+      inputs: { scores: filled },
+      lines: [
+        "shares = xp.exp(scores - xp.max(scores))",
+        `result = shares[${key}] / xp.sum(shares)${kept ? "" : " * 0  # masked too late"}`,
+      ],
+    },
+  };
+}
+
+/** @param {OpenCell} cell */
+async function gathered(cell) {
+  const { app, part, h, t, c, changes } = cell;
+  if (changes.ablated[part]?.includes(h)) return given("0", 0, app.t("numbers.ablated", h));
+  const weights = await numbersOf(cell, `${part}.weights`, h, t);
+  const all = await tensorOf(cell, `${part}.value`);
+  const values = weights.map((_, key) => numbersIn(all, [h, key])[c]);
+  const tokens = keysOf(cell);
+  const [weight, value] = [app.t("word.weight"), app.t("word.value")];
+  /** @param {number} key */
+  const cellsOf = (key) => [cellAt(`${part}.weights`, h, t, key), cellAt(`${part}.value`, h, key, c)];
+  const parts = productParts(weights, values, (key) => ({ label: tokens[key], from: cellsOf(key) }));
+  const columns = [app.t("numbers.key"), weight, value, `${weight} · ${value}`];
+  return summed("Σⱼ weightⱼ · valueⱼ", parts, columns, { weights, values }, "result = weights @ values");
+}
+
+/** @param {OpenCell} cell */
+function joinedHeads(cell) {
+  const { app, part, t, c, config } = cell;
+  const [head, column] = [Math.floor(c / config.d_v), c % config.d_v];
+  return copyOf(cell, `${part}.heads`, [head, t, column], app.t("numbers.joined", head, column));
+}
+
+// Feed-forward, residual and norm
+
+/** @param {OpenCell} cell */
+async function activated(cell) {
+  const {
+    part,
+    t,
+    c,
+    config: { activation },
+  } = cell;
+  const x = (await numbersOf(cell, `${part}.hidden`, t))[c];
+  const [formula, line] = {
+    relu: ["max(0, x)", "max(0.0, x)"],
+    gelu: ["x / 2 · (1 + erf(x / √2))", "x / 2 * (1 + math.erf(x / 2 ** 0.5))"],
+    silu: ["x / (1 + exp(−x))", "x / (1 + math.exp(-x))"],
+  }[activation];
+  return {
+    ...given(formula, ACTIVATIONS[activation](x)),
+    numbers: formula.replaceAll(/x(?!p)/g, factor(x)),
+    parts: cellParts([[`${part}.hidden`, x]], [t, c]),
+    code: { inputs: { x }, lines: [`result = ${line}`] },
+  };
+}
+
+/**
+ * Returns the explanation of the layer norm of row t of a point; `norm` null stands for γ = 1 and β = 0.
+ * @param {OpenCell} cell
+ * @param {string} from
+ * @param {string | null} norm
+ * @returns {Promise<Made>}
+ */
+async function normalised(cell, from, norm) {
+  const { app, t, c, makes } = cell;
+  const x = await numbersOf(cell, from, t);
+  const unbiased = makes("unbiased_norm");
+  const [width, mean, count] = [x.length, sumOf(x) / x.length, x.length - Number(unbiased)];
+  const variance = sumOf(x.map((value) => (value - mean) ** 2)) / count;
+  const divisor = unbiased ? Math.sqrt(variance) + EPSILON : Math.sqrt(variance + EPSILON);
+  const root = unbiased ? "(√variance + ε)" : "√(variance + ε)";
+  const formula = `(x − mean) / ${root} · γ + β`;
+  const scaled = (x[c] - mean) / divisor;
+  const steps = [
+    step("x", "", x[c], cellAt(from, t, c)),
+    step(app.t("numbers.mean"), `Σ x / ${width}`, mean),
+    step(app.t("numbers.variance"), `Σ (x − mean)² / ${count}`, variance),
+    step(root, "ε = 1e-5", divisor),
+    step("x̂", `(${shown(x[c])} − ${factor(mean)}) / ${shown(divisor)}`, scaled),
+  ];
+  if (norm && !cell.weights) return { formula, steps, notes: [app.t("numbers.noWeights")] };
+  const gamma = norm ? weightRow(cell, `${norm}.weight`)[c] : 1;
+  const beta = norm ? weightRow(cell, `${norm}.bias`)[c] : 0;
+  const stretched = { label: "x̂ · γ", left: scaled, right: gamma, value: scaled * gamma };
+  const parts = [stretched, { label: "β", value: beta }];
+  const made = summed(
+    formula,
+    parts,
+    ["", "x̂", "γ", ""],
+    { x, gamma, beta },
+    `variance = xp.sum((x - x.mean()) ** 2) / ${count}`,
+    `deviation = ${unbiased ? "variance ** 0.5 + 1e-5" : "(variance + 1e-5) ** 0.5"}`,
+    `result = (x[${c}] - x.mean()) / deviation * gamma + beta`,
+  );
+  return { ...made, steps, stepsFirst: true };
+}
+
+const ownNorm = (/** @type {OpenCell} */ { part }) => `${part}_residual.norm`;
+
+/** @param {OpenCell} cell */
+async function addedUp(cell) {
+  const { part, makes, preNorm, t, c } = cell;
+  const [input, output] = [`${part}.input`, `${part}.output`];
+  const sublayer = preNorm ? "Sublayer(LayerNorm(x))" : "Sublayer(x)";
+  if (!makes("residual_normed")) return pairOf(cell, `x + ${sublayer}`, input, output);
+  if (preNorm) return pairOf(cell, `LayerNorm(x) + ${sublayer}`, `${part}.normed`, output);
+  const { steps, terms } = await normalised(cell, input, ownNorm(cell));
+  const y = (await numbersOf(cell, output, t))[c];
+  const a = terms ? sumOf(terms) : cell.result - y;
+  const parts = cellParts(
+    [
+      [input, a],
+      [output, y],
+    ],
+    [t, c],
+  );
+  parts[0].label = "LayerNorm(x)";
+  const made = summed(`LayerNorm(x) + ${sublayer}`, parts, [], { a, y }, "result = a + y");
+  return { ...made, steps, stepsFirst: true };
+}
+
+/**
+ * Returns the explanation of what leaves a stack: in pre-norm, normalised once more.
+ * @param {OpenCell} cell
+ */
+function stackEnd(cell) {
+  const from = streamBefore(cell, cell.stack);
+  if (!cell.preNorm) return copyOf(cell, from, [cell.t, cell.c]);
+  return normalised(cell, from, cell.config.norm === "pre" ? `${cell.stack}.norm` : null);
+}
+
+// The next word
+
+/** @param {OpenCell} cell */
+async function logProbability(cell) {
+  const { app, t, c, makes } = cell;
+  const logits = await numbersOf(cell, "logits", t);
+  const double = makes("double_softmax");
+  const once = () => Array.from(softmax({ shape: [logits.length], data: Float32Array.from(logits) }).data);
+  const values = double ? once() : logits;
+  const peak = largestOf(values);
+  const logSum = peak + Math.log(sumOf(values.map((value) => Math.exp(value - peak))));
+  const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
+  const words = [...new Set([...order.slice(0, LIKELIEST_WORDS), c])];
+  const tokens = app.engine.tokens("target", words);
+  /** @param {number} word */
+  const probability = (word) => Math.exp(values[word] - logSum);
+  const symbol = double ? "softmax(logit)" : "logit";
+  const twice = ["logits = xp.exp(logits - xp.max(logits))", "logits = logits / xp.sum(logits)  # too early"];
+  /**
+   * @param {number} word
+   * @param {number} place
+   */
+  const own = (word, place) => ({
+    label: tokens[place],
+    left: logits[word],
+    value: probability(word),
+    from: [cellAt("logits", t, word)],
+    own: word === c,
+  });
+  return {
+    formula: `${symbol} − log Σⱼ exp(${symbol}ⱼ)`,
+    numbers: `${shown(values[c])} − ${factor(logSum)}`,
+    terms: [values[c], -logSum],
+    parts: words.map(own),
+    columns: [app.t("numbers.word"), "logit", "", app.t("numbers.probability")],
+    steps: [
+      step("logit", "", logits[c], cellAt("logits", t, c)),
+      ...(double ? [step(symbol, "", values[c])] : []),
+      step("log Σ exp", app.t("numbers.words", logits.length), logSum),
+      step("log p", `${shown(values[c])} − ${factor(logSum)}`, values[c] - logSum),
+      step(app.t("numbers.probability"), "exp(log p)", probability(c)),
+    ],
+    code: {
+      inputs: { logits },
+      lines: [
+        ...(double ? twice : []),
+        "peak = xp.max(logits)",
+        `result = logits[${c}] - peak - xp.log(xp.sum(xp.exp(logits - peak)))`,
+      ],
+    },
+  };
+}
+
+/** @type {Record<string, (cell: OpenCell) => Made | Promise<Made>>} */
+const MAKERS = {
+  embedding: embedded,
+  positions: positioned,
+  placed: (cell) => pairOf(cell, "embedding + position", `${cell.part}.embedding`, `${cell.part}.positions`),
+  input: (cell) => copyOf(cell, streamBefore(cell, cell.part), [cell.t, cell.c]),
+  query: projected,
+  key: projected,
+  value: projected,
+  scores: scored,
+  weights: weighted,
+  heads: gathered,
+  joined: joinedHeads,
+  output: (cell) => matrixOf(cell, `${cell.part}.joined`, "output_projection", "W_O"),
+  hidden: (cell) => matrixOf(cell, readBy(cell), "expand", "W₁"),
+  activated,
+  contracted: (cell) => matrixOf(cell, `${cell.part}.activated`, "contract", "W₂"),
+  added: addedUp,
+  normed: (cell) => normalised(cell, `${cell.part}.${cell.preNorm ? "input" : "added"}`, ownNorm(cell)),
+  end: stackEnd,
+  logits: (cell) => product(cell, { from: "decoder.output", matrix: "output", bias: false, symbol: "W_out" }),
+  log_probs: logProbability,
+};

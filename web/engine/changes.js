@@ -1,0 +1,205 @@
+// What can be changed in a forward pass: the defaults, and a check of what is asked for.
+
+import { attentionNames, pointNames } from "./model.js";
+
+/** @import { Changes, ChangesWith, ModelConfig } from "./types.js" */
+/** @typedef {(entry: unknown) => boolean} Fits */
+
+/**
+ * Nothing is changed.
+ * @type {Readonly<ChangesWith<never>>}
+ */
+export const NO_CHANGES = Object.freeze({
+  ablated: {},
+  masks: {},
+  overrides: {},
+  patches: [],
+  positions: true,
+  scale: true,
+  mistakes: [],
+  checkpoint: null,
+});
+
+/**
+ * @param {unknown} value
+ * @returns {value is number}
+ */
+const isCount = (value) => typeof value === "number" && Number.isInteger(value) && value >= 0;
+/** @param {unknown} value */
+const isFlag = (value) => typeof value === "boolean";
+/**
+ * @param {unknown} value
+ * @returns {value is string}
+ */
+const isText = (value) => typeof value === "string";
+/**
+ * @param {unknown} value
+ * @returns {value is [number, number]}
+ */
+const isPair = (value) => Array.isArray(value) && value.length === 2 && value.every(isCount);
+/** @param {unknown} value */
+const isIds = (value) => Array.isArray(value) && value.length > 0 && value.every(isCount);
+
+/**
+ * @param {string} what
+ * @param {unknown} value
+ * @param {string} wanted
+ * @returns {never}
+ */
+function unexpected(what, value, wanted) {
+  throw new Error(`${what} is ${JSON.stringify(value) ?? String(value)}: expected ${wanted}`);
+}
+
+/**
+ * Throws when an object has a key that is not among the allowed ones.
+ * @param {string} what
+ * @param {unknown} value
+ * @param {string[]} allowed
+ * @returns {asserts value is Record<string, unknown>}
+ */
+function checkKeys(what, value, allowed) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    unexpected(what, value, `an object with the keys ${allowed.join(", ")}`);
+  }
+  for (const key of Object.keys(value)) {
+    if (!allowed.includes(key)) throw new Error(`${what} has no "${key}": there are ${allowed.join(", ")}`);
+  }
+}
+
+/**
+ * Throws when a list holds something that `fits` rejects.
+ * @param {string} what
+ * @param {unknown} value
+ * @param {Fits} fits
+ * @param {string} wanted
+ */
+function checkList(what, value, fits, wanted) {
+  if (!Array.isArray(value)) unexpected(what, value, `a list of ${wanted}`);
+  for (const entry of value) if (!fits(entry)) unexpected(`an entry of ${what}`, entry, wanted);
+}
+
+/**
+ * Throws when the lists of an object, by attention, hold something that `fits` rejects.
+ * @param {string} what
+ * @param {unknown} value
+ * @param {ModelConfig} config
+ * @param {Fits} fits
+ * @param {string} wanted
+ */
+function checkAttentions(what, value, config, fits, wanted) {
+  checkKeys(what, value, attentionNames(config));
+  for (const [name, list] of Object.entries(value)) checkList(`${what}["${name}"]`, list, fits, wanted);
+}
+
+/**
+ * @param {unknown} patch
+ * @param {ModelConfig} config
+ */
+function checkPatch(patch, config) {
+  checkKeys("a patch", patch, ["point", "sentence", "sourceIds", "targetIds", "positions", "heads"]);
+  const isPoint = isText(patch.point) && pointNames(config).includes(patch.point);
+  if (!isPoint) unexpected("a patch's point", patch.point, "the name of a point");
+  const isTold = isText(patch.sentence) || (isIds(patch.sourceIds) && isIds(patch.targetIds));
+  if (!isTold) unexpected("a patch's sentence", patch.sentence, "a text, or sourceIds and targetIds");
+  checkList("a patch's positions", patch.positions, isPair, "pairs [here, there]");
+  if (patch.heads !== undefined) {
+    checkList("a patch's heads", patch.heads, ...headsOf(config));
+  }
+}
+
+/**
+ * Returns the check of a head's number, and what is expected.
+ * @param {ModelConfig} config
+ * @returns {[fits: Fits, wanted: string]}
+ */
+function headsOf({ heads }) {
+  return [(head) => isCount(head) && head < heads, `heads from 0 to ${heads - 1}`];
+}
+
+/**
+ * Throws when the value of a change is impossible, by its name.
+ * @type {Record<string, (value: unknown, config: ModelConfig) => void>}
+ */
+const CHECKS = {
+  source: (value) => isText(value) || unexpected("source", value, "a text"),
+  prefix: (value) => isText(value) || unexpected("prefix", value, "a text"),
+  ablated: (value, config) => checkAttentions("ablated", value, config, ...headsOf(config)),
+  masks: (value, config) =>
+    checkAttentions("masks", value, config, isMaskCell, "cells [query, key, true when it may look]"),
+  overrides: (value, config) =>
+    checkAttentions("overrides", value, config, isOverride(config), "rows [head, query, [weights]]"),
+  patches: (value, config) => {
+    if (!Array.isArray(value)) unexpected("patches", value, "a list");
+    value.forEach((patch) => checkPatch(patch, config));
+  },
+  positions: (value) => isFlag(value) || unexpected("positions", value, "true or false"),
+  scale: (value) => isFlag(value) || unexpected("scale", value, "true or false"),
+  mistakes: (value, config) => {
+    const ids = config.mistakes.map(({ id }) => id);
+    checkList("mistakes", value, (id) => isText(id) && ids.includes(id), `the names ${ids.join(", ")}`);
+  },
+  checkpoint: (value) => value === null || isCount(value) || unexpected("checkpoint", value, "a step"),
+};
+
+/** @param {unknown} cell */
+function isMaskCell(cell) {
+  return Array.isArray(cell) && cell.length === 3 && isPair(cell.slice(0, 2)) && isFlag(cell[2]);
+}
+
+/**
+ * @param {ModelConfig} config
+ * @returns {Fits}
+ */
+function isOverride({ heads }) {
+  /** @param {unknown[]} row */
+  const isRow = ([head, query, weights]) =>
+    isPair([head, query]) && Number(head) < heads && Array.isArray(weights) && weights.every(Number.isFinite);
+  return (row) => Array.isArray(row) && row.length === 3 && isRow(row);
+}
+
+/**
+ * Returns the changes with the defaults filled in; throws when one of them is unknown or impossible.
+ * @template AnyPatch
+ * @param {Partial<ChangesWith<AnyPatch>>} changes
+ * @param {ModelConfig} config
+ * @returns {ChangesWith<AnyPatch>}
+ */
+export function checkChanges(changes, config) {
+  checkKeys("changes", changes, Object.keys(CHECKS));
+  for (const [key, value] of Object.entries(changes)) CHECKS[key](value, config);
+  return { ...NO_CHANGES, ...changes };
+}
+
+/**
+ * Returns whether these changes leave the model as it is; the sentence is no part of the model.
+ * @param {Partial<ChangesWith<unknown>>} changes
+ */
+export function isUnchanged(changes) {
+  const { positions, scale, checkpoint, mistakes, patches, ...rest } = { ...NO_CHANGES, ...changes };
+  const byAttention = [rest.ablated, rest.masks, rest.overrides].flatMap((value) => Object.values(value));
+  const isEmpty = [mistakes, patches, ...byAttention].every((list) => list.length === 0);
+  return positions && scale && checkpoint === null && isEmpty;
+}
+
+/**
+ * Returns whether decoding may keep the keys and values of earlier positions: under these changes, none
+ * of them depends on what comes later.
+ * @param {Changes} changes
+ * @param {ModelConfig} config
+ */
+export function isCausal(changes, { mistakes }) {
+  /** @param {[name: string, ...unknown[]]} entry */
+  const target = ([name]) => name.startsWith("decoder.") && name.endsWith(".self_attention");
+  const cells = Object.entries(changes.masks)
+    .filter(target)
+    .flatMap(([, list]) => list);
+  const rows = Object.entries(changes.overrides)
+    .filter(target)
+    .flatMap(([, list]) => list);
+  return (
+    mistakes.every(({ id, causal }) => causal || !changes.mistakes.includes(id)) &&
+    cells.every(([query, key, allowed]) => !allowed || key <= query) &&
+    rows.every(([, query, weights]) => weights.length <= query + 1) &&
+    changes.patches.every(({ point }) => point.startsWith("source.") || point.startsWith("encoder."))
+  );
+}

@@ -1,0 +1,437 @@
+// Who computes: this page (LocalEngine), Python behind it (RemoteEngine), or nobody (RecordedEngine).
+// All three answer the same questions, asynchronously.
+
+import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
+import { forward } from "./forward.js";
+import { beamSearch } from "./search.js";
+import { bytesOf, floatsOf } from "./tensor.js";
+import { makeModel, pointNames, slices } from "./model.js";
+import { Run } from "./run.js";
+import { makeTokenizer } from "./tokenizers.js";
+
+/** @import { Model } from "./model.js" */
+/** @import { Engine as EngineOfPage } from "./types.js" */
+/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges } from "./types.js" */
+
+const ASKED_TOGETHER = 20; // points
+
+/**
+ * Returns the engine for what Python handed over; `host` asks Python behind the page, if it is there.
+ * @param {Payload} payload
+ * @param {Host | null} host
+ * @returns {Promise<EngineOfPage>}
+ */
+export async function createEngine(payload, host = null) {
+  if (payload.weights) return new LocalEngine(payload, host);
+  return host ? new RemoteEngine(payload, host) : new RecordedEngine(payload, null);
+}
+
+/** What all engines know: the model's sizes, and its words. */
+class Engine {
+  /**
+   * @param {Payload} payload
+   * @param {Host | null} host
+   */
+  constructor(payload, host) {
+    const config = { ...payload.config, points: payload.points, mistakes: payload.mistakes };
+    this.payload = payload;
+    this.host = host;
+    this.config = config;
+    this.decoding = payload.decoding;
+    const source = makeTokenizer(payload.source);
+    this.tokenizers = { source, target: payload.target ? makeTokenizer(payload.target) : source };
+  }
+
+  /**
+   * Returns {ids, tokens} of a text, without bos and eos.
+   * @param {Side} side
+   * @param {string} text
+   */
+  async encode(side, text) {
+    const ids = this.tokenizers[side].encode(text);
+    return { ids, tokens: this.tokens(side, ids) };
+  }
+
+  /**
+   * Returns the token of each id.
+   * @param {Side} side
+   * @param {number[]} ids
+   */
+  tokens(side, ids) {
+    return this.tokenizers[side].tokens(ids);
+  }
+
+  /**
+   * Returns the text of ids of the target.
+   * @param {number[]} ids
+   */
+  decode(ids) {
+    return this.tokenizers.target.decode(ids);
+  }
+
+  /**
+   * Returns the options of a search, with what was not said filled in.
+   * @param {SearchRequest} options
+   */
+  searchOptions({ sourceIds, prefixIds = [], changes = {}, signal = null, ...said }) {
+    const beamSize = said.beamSize ?? this.decoding.beam_size;
+    const lengthPenalty = said.lengthPenalty ?? this.decoding.length_penalty;
+    const nBest = said.nBest ?? beamSize;
+    return { sourceIds, prefixIds, beamSize, lengthPenalty, nBest, changes: this.checked(changes), signal };
+  }
+
+  /**
+   * Returns the changes, checked and complete.
+   * @param {Partial<Changes>} changes
+   */
+  checked(changes) {
+    return checkChanges(changes ?? NO_CHANGES, this.config);
+  }
+}
+
+/** Everything is computed on this page, from the weights that travelled in it. */
+class LocalEngine extends Engine {
+  live = /** @type {const} */ (true);
+  /** @type {Map<number | null, Promise<Model>>} */
+  #models = new Map();
+  /** @type {Map<string, Points>} */
+  #donors = new Map();
+
+  /**
+   * Returns the Model of a checkpoint, or the run's own for null.
+   * @param {number | null} step
+   */
+  model(step = null) {
+    const known = this.#models.get(step) ?? this.#loaded(step);
+    this.#models.set(step, known);
+    return known;
+  }
+
+  /** @param {number | null} step */
+  async #loaded(step) {
+    const { tensors, data } = /** @type {Packed} */ (this.payload.weights);
+    if (step === null) return makeModel(this.config, tensors, data);
+    const checkpoint = this.payload.checkpoints.find((one) => one.step === step);
+    if (!checkpoint) throw new Error(`there is no checkpoint of step ${step} in this page`);
+    return makeModel(this.config, tensors, checkpoint.data ?? (await checkpointBytes(this.host, step)));
+  }
+
+  /**
+   * Returns the trace of the model reading these ids, under changes.
+   * @param {TraceRequest} request
+   */
+  async trace({ sourceIds, targetIds, changes = {}, signal = null }) {
+    const complete = this.checked(changes);
+    const points = await this.#points(complete, sourceIds, targetIds, signal);
+    return traceOf(pointNames(this.config), points);
+  }
+
+  /**
+   * @param {Changes} changes
+   * @param {number[]} sourceIds
+   * @param {number[]} targetIds
+   * @param {AbortSignal | null} signal
+   */
+  async #points(changes, sourceIds, targetIds, signal) {
+    const model = await this.model(changes.checkpoint);
+    const donors = await this.#donorsOf(changes, signal);
+    return forward(new Run(model, changes, donors, signal), sourceIds, targetIds);
+  }
+
+  /**
+   * Returns the points of the sentences from which rows are patched in: run through the model as it is.
+   * @param {Changes} changes
+   * @param {AbortSignal | null} signal
+   */
+  async #donorsOf({ patches, checkpoint }, signal) {
+    /** @type {Points[]} */
+    const donors = [];
+    for (const { sourceIds, targetIds } of patches) {
+      const key = JSON.stringify([checkpoint, sourceIds, targetIds]);
+      let points = this.#donors.get(key);
+      if (!points) {
+        points = await this.#points({ ...NO_CHANGES, checkpoint }, sourceIds, targetIds, signal);
+        if (this.#donors.size > 3) this.#donors.clear();
+        this.#donors.set(key, points);
+      }
+      donors.push(points);
+    }
+    return donors;
+  }
+
+  /**
+   * Returns {hypotheses, tree}: the best outputs, best first, and all that the search weighed.
+   * @param {SearchRequest} options
+   * @returns {Promise<SearchResult>}
+   */
+  async search(options) {
+    const { nBest, ...asked } = this.searchOptions(options);
+    const donors = await this.#donorsOf(asked.changes, asked.signal);
+    const model = await this.model(asked.changes.checkpoint);
+    const { finished, tree } = await beamSearch(model, {
+      ...asked,
+      donors,
+      extraLength: this.decoding.extra_length,
+    });
+    const texts = this.tokens(
+      "target",
+      tree.map(({ token }) => token),
+    );
+    const nodes = tree.map((node, i) => ({ ...node, text: texts[i] }));
+    return { hypotheses: finished.slice(0, nBest).map((path) => this.#hypothesis(path)), tree: nodes };
+  }
+
+  /**
+   * @param {Omit<Hypothesis, "tokens" | "text">} path
+   * @returns {Hypothesis}
+   */
+  #hypothesis({ ids, logProb, score, tokenLogProbs }) {
+    const [tokens, text] = [this.tokens("target", ids), this.decode(ids)];
+    return { ids, tokens, text, logProb, score, tokenLogProbs };
+  }
+}
+
+/** Python computes; the page asks for what it shows. */
+class RemoteEngine extends Engine {
+  live = /** @type {const} */ ("remote");
+  #python;
+
+  /**
+   * @param {Payload} payload
+   * @param {Host} host
+   */
+  constructor(payload, host) {
+    super(payload, host);
+    this.#python = host;
+  }
+
+  /**
+   * Returns the trace of these ids, under changes; its points are fetched when asked for, many at once.
+   * @param {TraceRequest} request
+   */
+  async trace({ sourceIds, targetIds, changes = {} }) {
+    const wire = wireChanges(this.checked(changes));
+    const asked = { source_ids: sourceIds, target_ids: targetIds, changes: wire };
+    /** @type {Points} */
+    const fetched = new Map();
+    /** @param {string[] | null} names */
+    const fetchPoints = async (names) => {
+      const { message, buffers } = await this.#python.request({ kind: "trace", ...asked, names });
+      const points = slices(message.points, floatsOf(joinedBytes(buffers)));
+      points.forEach((value, name) => fetched.set(name, value));
+      return message.names;
+    };
+    return traceOf(await fetchPoints(null), fetched, together(fetchPoints));
+  }
+
+  /**
+   * Returns {hypotheses, tree}, as Python finds them.
+   * @param {SearchRequest} options
+   * @returns {Promise<SearchResult>}
+   */
+  async search(options) {
+    const { sourceIds, prefixIds, beamSize, lengthPenalty, nBest, changes } = this.searchOptions(options);
+    const { message } = await this.#python.request({
+      kind: "search",
+      source_ids: sourceIds,
+      prefix_ids: prefixIds,
+      beam_size: beamSize,
+      length_penalty: lengthPenalty,
+      n_best: nBest,
+      changes: wireChanges(changes),
+    });
+    return searchResult(message);
+  }
+}
+
+/** Nobody computes: what Python recorded for one sentence can be looked at. */
+class RecordedEngine extends Engine {
+  live = /** @type {const} */ (false);
+  /** @type {Points | null} */
+  #recorded = null;
+
+  /**
+   * Returns the recorded trace; any other needs Python.
+   * @param {TraceRequest} request
+   */
+  async trace({ sourceIds, targetIds, changes = {} }) {
+    const { source_ids: source, target_ids: target, points, data } = this.payload.trace;
+    this.#expect(isUnchanged(changes) && isSame(sourceIds, source) && isSame(targetIds, target));
+    this.#recorded ??= slices(points, floatsOf(bytesOf(data)));
+    return traceOf([...this.#recorded.keys()], this.#recorded);
+  }
+
+  /**
+   * Returns the recorded search; any other needs Python.
+   * @param {SearchRequest} options
+   * @returns {Promise<SearchResult>}
+   */
+  async search(options) {
+    const { changes, sourceIds, prefixIds, beamSize, lengthPenalty, nBest } = this.searchOptions(options);
+    const { search, trace } = this.payload;
+    const { beam_size: recordedSize, length_penalty: recordedPenalty } = this.decoding;
+    const isPlain = isUnchanged(changes) && prefixIds.length === 0;
+    const isRecorded = beamSize === recordedSize && lengthPenalty === recordedPenalty;
+    this.#expect(search && isPlain && isRecorded && isSame(sourceIds, trace.source_ids));
+    const { hypotheses, tree } = searchResult(search);
+    return { hypotheses: hypotheses.slice(0, nBest), tree };
+  }
+
+  /**
+   * @param {unknown} recorded
+   * @returns {asserts recorded}
+   */
+  #expect(recorded) {
+    if (!recorded) throw new Error("this needs Python behind the page: glassformer explore RUN");
+  }
+}
+
+/**
+ * Returns what fetches one point; points asked for at the same moment are fetched by one request.
+ * @param {(names: string[]) => Promise<unknown>} fetchPoints
+ */
+function together(fetchPoints) {
+  /** @type {{ names: Set<string>, sent: Promise<unknown> } | null} */
+  let waiting = null;
+  return (/** @type {string} */ name) => {
+    if (!waiting) {
+      const names = new Set();
+      const send = () => {
+        waiting = null;
+        return fetchPoints([...names]);
+      };
+      waiting = { names, sent: Promise.resolve().then(send) };
+    }
+    waiting.names.add(name);
+    return waiting.sent;
+  };
+}
+
+/**
+ * Returns the bytes of buffers, one behind the other.
+ * @param {Bytes[]} buffers
+ */
+function joinedBytes(buffers) {
+  const parts = buffers.map(bytesOf);
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    all.set(part, offset);
+    offset += part.length;
+  }
+  return all;
+}
+
+/**
+ * Returns a trace: the names of its points, and each point's {shape, data} when asked for.
+ * @param {string[]} names
+ * @param {Points} points
+ * @param {((name: string) => Promise<unknown>) | null} fetchPoint
+ * @returns {Trace}
+ */
+function traceOf(names, points, fetchPoint = null) {
+  const known = new Set(names);
+  return {
+    names,
+    has: (name) => known.has(name),
+    async get(name) {
+      if (!points.has(name) && known.has(name) && fetchPoint) await fetchPoint(name);
+      const point = points.get(name);
+      if (!point) throw new Error(`there is no point "${name}" in this trace`);
+      return point;
+    },
+  };
+}
+
+/**
+ * Returns the first point whose shape or numbers differ, in the unchanged trace's order, or null.
+ * @param {Trace} unchanged
+ * @param {Trace} changed
+ */
+export async function firstDifference(unchanged, changed) {
+  for (let i = 0; i < unchanged.names.length; i += ASKED_TOGETHER) {
+    /** @param {string} name */
+    const differs = async (name) => {
+      if (!changed.has(name)) return true;
+      const [before, after] = await Promise.all([unchanged.get(name), changed.get(name)]);
+      return !isSame(before.shape, after.shape) || !isSame(before.data, after.data);
+    };
+    const names = unchanged.names.slice(i, i + ASKED_TOGETHER);
+    const different = (await Promise.all(names.map(differs))).indexOf(true);
+    if (different >= 0) return names[different];
+  }
+  return null;
+}
+
+/**
+ * Returns the largest difference of the PyTorch trace that travelled along to this engine or to its `own`.
+ * @param {EngineOfPage} engine
+ * @param {Payload} payload
+ * @param {Trace | null} own
+ */
+export async function parity(engine, payload, own = null) {
+  if (engine.live === false) return null;
+  const { source_ids: sourceIds, target_ids: targetIds, points, data } = payload.trace;
+  const trace = own ?? (await engine.trace({ sourceIds, targetIds }));
+  let largest = 0;
+  for (const [name, expected] of slices(points, floatsOf(bytesOf(data)))) {
+    const { data: got } = await trace.get(name);
+    if (got.length !== expected.data.length) return Infinity;
+    for (let i = 0; i < got.length; i++) {
+      const difference = Math.abs(got[i] - expected.data[i]);
+      if (!(difference <= largest)) largest = Number.isNaN(difference) ? Infinity : difference;
+    }
+  }
+  return largest;
+}
+
+/**
+ * Returns whether two rows of numbers are the same.
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ */
+function isSame(a, b) {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !Object.is(a[i], b[i])) return false;
+  return true;
+}
+
+/**
+ * Returns the bytes of a checkpoint's weights, which the host keeps.
+ * @param {Host | null} host
+ * @param {number} step
+ */
+async function checkpointBytes(host, step) {
+  if (!host) throw new Error(`the weights of step ${step} need Python: glassformer explore RUN`);
+  const { buffers } = await host.request({ kind: "checkpoint", step });
+  return joinedBytes(buffers);
+}
+
+/**
+ * Returns changes as Python reads them.
+ * @param {Changes} changes
+ * @returns {WireChanges}
+ */
+function wireChanges({ ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint }) {
+  /** @param {Patch} patch */
+  const renamed = ({ point, sourceIds, targetIds, positions: pairs, heads }) => {
+    return { point, source_ids: sourceIds, target_ids: targetIds, positions: pairs, heads };
+  };
+  return { ablated, masks, overrides, patches: patches.map(renamed), positions, scale, mistakes, checkpoint };
+}
+
+/**
+ * Returns a search that Python made.
+ * @param {RecordedSearch} search
+ * @returns {SearchResult}
+ */
+function searchResult({ hypotheses, tree }) {
+  return {
+    hypotheses: hypotheses.map(({ log_prob: logProb, token_log_probs: tokenLogProbs, ...rest }) => {
+      return { ...rest, logProb, tokenLogProbs };
+    }),
+    tree: tree.map(({ log_prob: logProb, token_log_prob: tokenLogProb, ...rest }) => {
+      return { ...rest, logProb, tokenLogProb };
+    }),
+  };
+}

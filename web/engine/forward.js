@@ -1,0 +1,543 @@
+// The forward pass, as the paper has it: ids in, log probabilities out, every number on the way kept by name.
+//
+// Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key ·
+// W width of a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps
+// it. The steps at the end, `run.steps`, are those that a classic mistake replaces (mistakes.js).
+
+import {
+  ACTIVATIONS,
+  add,
+  deviation,
+  dot,
+  layerNorm,
+  linear,
+  logSoftmax,
+  softmax,
+  tensor,
+} from "./tensor.js";
+import { layerNames } from "./model.js";
+
+/** @import { Run } from "./run.js" */
+/** @import { KeyValue, Mask, Side, Stack, Steps, Tensor } from "./types.js" */
+
+/**
+ * Returns all points, by name, of the model reading a source (with eos) and a target (with bos).
+ * @param {Run} run
+ * @param {number[]} sourceIds
+ * @param {number[]} targetIds
+ */
+export async function forward(run, sourceIds, targetIds) {
+  const read = run.steps.readIds(sourceIds, targetIds, run.config.pad_id);
+  const memory = await encode(run, read.sourceIds);
+  await decode(run, read.targetIds, memoryKeys(run, memory), read.sourceIds);
+  return run.points;
+}
+
+/**
+ * Returns the memory [S, D] of a source. Paper: §3.1, Figure 1 left.
+ * @param {Run} run
+ * @param {number[]} sourceIds
+ */
+export async function encode(run, sourceIds) {
+  const mask = paddingMask(sourceIds, sourceIds.length, run.config.pad_id);
+  let x = embed(run, "source", sourceIds);
+  for (const layer of layerNames("encoder", run.config.encoder_layers)) {
+    const [self, feed] = ["self_attention", "feed_forward"].map((kind) => `${layer}.${kind}`);
+    x = residual(run, self, x, (y) => selfAttention(run, self, y, mask));
+    x = residual(run, feed, x, (y) => feedForward(run, feed, y));
+    await run.pause();
+  }
+  return run.tap("encoder.output", run.steps.finalNorm(run, "encoder", x));
+}
+
+/**
+ * Returns each decoder layer's keys [H, S, K] and values [H, S, W] of the memory.
+ * @param {Run} run
+ * @param {Tensor} memory
+ */
+export function memoryKeys(run, memory) {
+  return layerNames("decoder", run.config.decoder_layers).map((layer) =>
+    keyValue(run, `${layer}.cross_attention`, memory),
+  );
+}
+
+/** The keys [H, T, K] and values [H, T, W] of the target so far, in one decoder layer. */
+export class LayerCache {
+  /** @param {KeyValue | null} known */
+  constructor(known) {
+    this.known = known;
+  }
+
+  /** How many positions are known. */
+  get length() {
+    return this.known ? this.known.key.shape[1] : 0;
+  }
+
+  /**
+   * Appends the newest positions' keys and values, and returns all.
+   * @param {KeyValue} newest
+   */
+  extend({ key, value }) {
+    const { known } = this;
+    this.known = known
+      ? { key: appended(known.key, key), value: appended(known.value, value) }
+      : { key, value };
+    return this.known;
+  }
+}
+
+/**
+ * Returns the log probabilities [T, V] of each next token, and the cache. Paper: §3.1, Figure 1 right.
+ * With a cache of earlier positions, only the newer ones are computed: T is their number.
+ * @param {Run} run
+ * @param {number[]} targetIds
+ * @param {KeyValue[]} memories
+ * @param {number[]} sourceIds
+ * @param {LayerCache[] | null} past
+ */
+export async function decode(run, targetIds, memories, sourceIds, past = null) {
+  const start = past ? past[0].length : 0;
+  const padId = run.config.pad_id;
+  const rows = targetIds.length - start;
+  const mask = run.steps.targetMask(targetIds, rows, padId, start);
+  const memoryMask = run.steps.memoryMask(sourceIds, targetIds, rows, padId, start);
+  const cache = memories.map((_, i) => new LayerCache(past?.[i].known ?? null));
+  let x = embed(run, "target", targetIds.slice(start), start);
+  for (const [i, layer] of layerNames("decoder", run.config.decoder_layers).entries()) {
+    const kinds = ["self_attention", "cross_attention", "feed_forward"];
+    const [self, cross, feed] = kinds.map((kind) => `${layer}.${kind}`);
+    x = residual(run, self, x, (y) => selfAttention(run, self, y, mask, cache[i]));
+    x = residual(run, cross, x, (y) => crossAttention(run, cross, y, memoryMask, memories[i]));
+    x = residual(run, feed, x, (y) => feedForward(run, feed, y));
+    await run.pause();
+  }
+  const output = run.tap("decoder.output", run.steps.finalNorm(run, "decoder", x));
+  const logits = run.tap("logits", linear(output, run.weight("output.weight")));
+  const logProbs = run.tap("log_probs", run.steps.logProbs(logits));
+  return { logProbs, cache };
+}
+
+// Embedding and positions
+
+/**
+ * Returns E[token] · √d_model + position, [T, D]. Paper: §3.4, §3.5.
+ * @param {Run} run
+ * @param {Side} side
+ * @param {number[]} ids
+ */
+function embed(run, side, ids, start = 0) {
+  const width = run.config.d_model;
+  const table = run.weight(`${side}.tokens.weight`);
+  const scale = run.steps.embeddingScale(width);
+  const embedding = tensor([ids.length, width]);
+  ids.forEach((id, t) => {
+    if (!(id >= 0 && id < table.shape[0])) throw new Error(`the ${side} vocabulary has no id ${id}`);
+    for (let d = 0; d < width; d++) embedding.data[t * width + d] = table.data[id * width + d] * scale;
+  });
+  const embedded = run.tap(`${side}.embedding`, embedding);
+  const positions = run.tap(`${side}.positions`, positionsOf(run, side, start, ids.length));
+  return run.tap(`${side}.input`, add(embedded, positions));
+}
+
+/**
+ * Returns what tells positions apart, [T, D]: sinusoids, a learned table, or zeros.
+ * @param {Run} run
+ * @param {Side} side
+ * @param {number} start
+ * @param {number} length
+ */
+function positionsOf(run, side, start, length) {
+  const { positions, d_model: width } = run.config;
+  if (positions === "none" || !run.changes.positions) return tensor([length, width]);
+  if (positions !== "learned") return sinusoids(start, length, width, positions, run.steps.exponent);
+  const table = run.weight(`${side}.positions.table`);
+  if (start + length > table.shape[0]) {
+    throw new Error(`the ${side} has ${start + length} positions, the model has learned ${table.shape[0]}`);
+  }
+  return tensor([length, width], table.data.slice(start * width, (start + length) * width));
+}
+
+/**
+ * Returns the sinusoids of `length` positions from `start` on, [T, D]: pair i turns by 10000^(−2i/D) a step.
+ * Paper: §3.5.
+ * @param {number} start
+ * @param {number} length
+ * @param {number} width
+ * @param {"interleaved" | "halves"} layout
+ * @param {Steps["exponent"]} exponentOf
+ */
+export function sinusoids(start, length, width, layout, exponentOf = exponent) {
+  const out = tensor([length, width]);
+  for (let t = 0; t < length; t++) {
+    for (let d = 0; d < width; d++) {
+      const half = Math.ceil(width / 2);
+      const [pair, isCosine] = layout === "interleaved" ? [d >> 1, d & 1] : [d % half, Number(d >= half)];
+      const angle = (start + t) * Math.pow(10000, -exponentOf(pair, isCosine, width));
+      out.data[t * width + d] = isCosine ? Math.cos(angle) : Math.sin(angle);
+    }
+  }
+  return out;
+}
+
+// Masks: 1 = may look. They are {rows, columns, data}, a row for each query.
+
+/**
+ * Returns the mask that hides padding from each of `rows` queries.
+ * @param {number[]} ids
+ * @param {number} rows
+ * @param {number} padId
+ * @returns {Mask}
+ */
+export function paddingMask(ids, rows, padId, start = 0) {
+  const data = new Uint8Array(rows * ids.length);
+  for (let i = 0; i < data.length; i++) data[i] = Number(ids[i % ids.length] !== padId);
+  return { rows, columns: ids.length, start, data };
+}
+
+/**
+ * Returns the decoder's mask: neither padding nor the future may be looked at. Paper: §3.2.3.
+ * @param {number[]} ids
+ * @param {number} rows
+ * @param {number} padId
+ * @param {number} start
+ */
+function targetMask(ids, rows, padId, start) {
+  const mask = paddingMask(ids, rows, padId, start);
+  mask.data.forEach((_, i) => {
+    const [query, key] = [start + Math.floor(i / ids.length), i % ids.length];
+    if (key > query) mask.data[i] = 0;
+  });
+  return mask;
+}
+
+/**
+ * Returns the mask with the cells that are changed by hand.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Mask} mask
+ */
+function editedMask(run, name, mask) {
+  const cells = run.changes.masks[name] ?? [];
+  if (cells.length === 0) return mask;
+  const data = mask.data.slice();
+  for (const [query, key, allowed] of cells) {
+    const row = query - mask.start;
+    if (row >= 0 && row < mask.rows && key < mask.columns) data[row * mask.columns + key] = Number(allowed);
+  }
+  return { ...mask, data };
+}
+
+// Sub-layers, and what stands around them
+
+/**
+ * Returns the stream x after a sub-layer has added its share, [T, D]. Paper: §3.1.
+ * The layer norm stands behind the sum (post-norm, the paper) or before the sub-layer (pre-norm).
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} input
+ * @param {(x: Tensor) => Tensor} sublayer
+ */
+function residual(run, name, input, sublayer) {
+  const x = run.tap(`${name}.input`, input);
+  if (run.preNorm) {
+    const normed = run.tap(`${name}.normed`, norm(run, `${name}_residual.norm`, x));
+    return run.tap(`${name}.added`, add(run.steps.shortcut(run, name, x), sublayer(normed)));
+  }
+  const added = run.tap(`${name}.added`, add(run.steps.shortcut(run, name, x), sublayer(x)));
+  return run.tap(`${name}.normed`, norm(run, `${name}_residual.norm`, added));
+}
+
+/**
+ * Returns the layer norm of x with the weights of this name, [T, D].
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} x
+ */
+export function norm(run, name, x) {
+  return layerNorm(x, run.weight(`${name}.weight`), run.weight(`${name}.bias`), run.steps.deviation);
+}
+
+/**
+ * Returns max(0, x W₁ + b₁) W₂ + b₂ at each position, [T, D]. Paper: §3.3.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} x
+ */
+function feedForward(run, name, x) {
+  const activation = ACTIVATIONS[run.config.activation];
+  const hidden = run.tap(`${name}.hidden`, affine(run, `${name}.expand`, x));
+  const activated = run.tap(`${name}.activated`, tensor(hidden.shape, hidden.data.map(activation)));
+  return run.tap(`${name}.output`, affine(run, `${name}.contract`, activated));
+}
+
+/**
+ * Returns x Wᵀ + b, with the weights of this name.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} x
+ * @param {number} [from]
+ * @param {number} [to]
+ */
+function affine(run, name, x, from, to) {
+  return linear(x, run.weight(`${name}.weight`), run.weight(`${name}.bias`), from, to);
+}
+
+// Attention. Paper: §3.2
+
+/**
+ * Returns what each position gathers from the others, [T, D]; the decoder's cache holds earlier ones.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} x
+ * @param {Mask} mask
+ * @param {LayerCache | null} cache
+ */
+function selfAttention(run, name, x, mask, cache = null) {
+  const query = project(run, name, "query", x);
+  const newest = keyValue(run, name, x);
+  const { key, value } = cache ? cache.extend(newest) : newest;
+  return attend(run, name, query, key, value, mask);
+}
+
+/**
+ * Returns what each position of x gathers from the memory, [T, D].
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} x
+ * @param {Mask} mask
+ * @param {KeyValue} memory
+ */
+function crossAttention(run, name, x, mask, memory) {
+  const query = project(run, name, "query", x);
+  const { key, value } = run.steps.crossKeyValue(run, name, x, memory);
+  return attend(run, name, query, key, value, mask);
+}
+
+/**
+ * Returns the heads' keys [H, S, K] and values [H, S, W] of x.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} x
+ * @returns {KeyValue}
+ */
+export function keyValue(run, name, x) {
+  return { key: project(run, name, "key", x), value: project(run, name, "value", x) };
+}
+
+/**
+ * Returns the heads' queries, keys or values of x: rows of one matrix project to all of them.
+ * @param {Run} run
+ * @param {string} name
+ * @param {"query" | "key" | "value"} part
+ * @param {Tensor} x
+ */
+function project(run, name, part, x) {
+  const { heads, d_k: keyWidth, d_v: valueWidth } = run.config;
+  const begin = { query: 0, key: heads * keyWidth, value: 2 * heads * keyWidth }[part];
+  const end = begin + heads * (part === "value" ? valueWidth : keyWidth);
+  const projected = affine(run, `${name}.input_projection`, x, begin, end);
+  return run.tap(`${name}.${part}`, run.steps.splitHeads(projected, heads));
+}
+
+/**
+ * Returns softmax(Q Kᵀ / √d_k) V of all heads, joined and mixed by W_O, [T, D]. Paper: equation 1.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} query
+ * @param {Tensor} key
+ * @param {Tensor} value
+ * @param {Mask} plainMask
+ */
+function attend(run, name, query, key, value, plainMask) {
+  const mask = editedMask(run, name, plainMask);
+  const scores = run.tap(`${name}.scores`, attentionScores(query, key, run.steps.divisor(run.config)));
+  const computed = run.steps.weights(run, scores, mask);
+  const weights = run.tap(`${name}.weights`, overridden(run, name, computed, mask.start));
+  const heads = run.tap(`${name}.heads`, ablated(run, name, weightedValues(weights, value)));
+  const joined = run.tap(`${name}.joined`, joinHeads(heads));
+  return run.tap(`${name}.output`, affine(run, `${name}.output_projection`, joined));
+}
+
+/**
+ * Returns how well each query fits each key, [H, T, S].
+ * @param {Tensor} query
+ * @param {Tensor} key
+ * @param {number} divisor
+ */
+function attentionScores(query, key, divisor) {
+  const [heads, rows, width] = query.shape;
+  const columns = key.shape[1];
+  const scores = tensor([heads, rows, columns]);
+  for (let h = 0, i = 0; h < heads; h++) {
+    for (let t = 0; t < rows; t++) {
+      for (let s = 0; s < columns; s++, i++) {
+        const [from, to] = [(h * rows + t) * width, (h * columns + s) * width];
+        scores.data[i] = dot(query.data, from, key.data, to, width) / divisor;
+      }
+    }
+  }
+  return scores;
+}
+
+/**
+ * Returns the softmax of each row over the keys that it may look at, [H, T, S]; without any, zeros.
+ * @param {Run} run
+ * @param {Tensor} scores
+ * @param {Mask} mask
+ */
+export function attentionWeights(run, scores, mask) {
+  const size = mask.data.length;
+  const { hidden } = run.steps;
+  const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : hidden(score)));
+  return run.steps.softmax(tensor(scores.shape, filled));
+}
+
+/**
+ * Returns each head's average of the values, weighted, [H, T, W].
+ * @param {Tensor} weights
+ * @param {Tensor} value
+ */
+function weightedValues(weights, value) {
+  const [heads, rows, columns] = weights.shape;
+  const width = value.shape[2];
+  const out = tensor([heads, rows, width]);
+  const sums = new Float64Array(width);
+  for (let h = 0; h < heads; h++) {
+    for (let t = 0; t < rows; t++) {
+      sums.fill(0);
+      for (let s = 0; s < columns; s++) {
+        const weight = weights.data[(h * rows + t) * columns + s];
+        const from = (h * columns + s) * width;
+        if (weight !== 0) for (let w = 0; w < width; w++) sums[w] += weight * value.data[from + w];
+      }
+      out.data.set(sums, (h * rows + t) * width);
+    }
+  }
+  return out;
+}
+
+/**
+ * Returns the heads' shares of a projection, [T, H·K] → [H, T, K].
+ * @param {Tensor} x
+ * @param {number} heads
+ */
+function splitHeads(x, heads) {
+  const [length, joined] = x.shape;
+  const width = joined / heads;
+  const out = tensor([heads, length, width]);
+  for (let t = 0; t < length; t++) {
+    for (let h = 0; h < heads; h++) {
+      const from = t * joined + h * width;
+      out.data.set(x.data.subarray(from, from + width), (h * length + t) * width);
+    }
+  }
+  return out;
+}
+
+/**
+ * Returns the heads' weighted values side by side, [H, T, W] → [T, H·W].
+ * @param {Tensor} x
+ */
+function joinHeads(x) {
+  const [heads, length, width] = x.shape;
+  const out = tensor([length, heads * width]);
+  for (let h = 0; h < heads; h++) {
+    for (let t = 0; t < length; t++) {
+      const from = (h * length + t) * width;
+      out.data.set(x.data.subarray(from, from + width), (t * heads + h) * width);
+    }
+  }
+  return out;
+}
+
+/**
+ * Returns the keys or values of earlier and newer positions, [H, T₁, K] and [H, T₂, K] → [H, T₁ + T₂, K].
+ * @param {Tensor} past
+ * @param {Tensor} newest
+ */
+function appended(past, newest) {
+  const [heads, before, width] = past.shape;
+  const [more, less] = [newest.shape[1] * width, before * width];
+  const out = tensor([heads, before + newest.shape[1], width]);
+  for (let h = 0; h < heads; h++) {
+    out.data.set(past.data.subarray(h * less, (h + 1) * less), h * (less + more));
+    out.data.set(newest.data.subarray(h * more, (h + 1) * more), h * (less + more) + less);
+  }
+  return out;
+}
+
+// Changes by hand
+
+/**
+ * Returns the weights with the rows that are written by hand; missing entries are 0.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} weights
+ * @param {number} start
+ */
+function overridden(run, name, weights, start) {
+  const [, rows, columns] = weights.shape;
+  for (const [head, query, row] of run.changes.overrides[name] ?? []) {
+    const t = query - start;
+    if (t < 0 || t >= rows) continue;
+    const from = (head * rows + t) * columns;
+    weights.data.fill(0, from, from + columns).set(row.slice(0, columns), from);
+  }
+  return weights;
+}
+
+/**
+ * Returns the heads' weighted values, those of ablated heads 0.
+ * @param {Run} run
+ * @param {string} name
+ * @param {Tensor} values
+ */
+function ablated(run, name, values) {
+  const size = values.shape[1] * values.shape[2];
+  for (const head of run.changes.ablated[name] ?? []) values.data.fill(0, head * size, (head + 1) * size);
+  return values;
+}
+
+/**
+ * The steps that a classic mistake replaces, as the paper has them.
+ * Where the paper leaves nothing to compute, a step hands on what it was given.
+ * @type {Readonly<Steps>}
+ */
+export const STEPS = {
+  readIds: (sourceIds, targetIds) => ({ sourceIds, targetIds }),
+  embeddingScale: Math.sqrt,
+  exponent,
+  preNorm: (config) => config.norm === "pre",
+  shortcut: (run, name, x) => x,
+  deviation,
+  finalNorm,
+  splitHeads,
+  divisor: (config) => Math.sqrt(config.d_k),
+  targetMask,
+  memoryMask: (sourceIds, targetIds, ...rest) => paddingMask(sourceIds, ...rest),
+  crossKeyValue: (run, name, x, memory) => memory,
+  hidden: () => -Infinity,
+  softmax,
+  weights: attentionWeights,
+  logProbs: logSoftmax,
+};
+
+/**
+ * Returns 2i / d_model, the exponent of pair i. Paper: §3.5.
+ * @param {number} pair
+ * @param {number} isCosine
+ * @param {number} width
+ */
+function exponent(pair, isCosine, width) {
+  return (2 * pair) / width;
+}
+
+/**
+ * Returns what leaves a stack: in pre-norm, normalised once more.
+ * @param {Run} run
+ * @param {Stack} stack
+ * @param {Tensor} x
+ */
+function finalNorm(run, stack, x) {
+  return run.config.norm === "pre" ? norm(run, `${stack}.norm`, x) : x;
+}

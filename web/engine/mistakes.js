@@ -1,0 +1,109 @@
+// The classic mistakes of Transformer implementations: the steps of the forward pass that each replaces.
+
+import { STEPS, attentionWeights, keyValue, norm, paddingMask } from "./forward.js";
+import { layerNorm, logSoftmax, softmax, tensor } from "./tensor.js";
+
+/** @import { Run } from "./run.js" */
+/** @import { Changes, Mask, Stack, Steps, Tensor } from "./types.js" */
+
+/**
+ * The steps that each classic mistake replaces, by its id. Where two replace one step, the earlier one does.
+ * @type {Record<string, Partial<Steps>>}
+ */
+export const MISTAKES = {
+  norm_order: { preNorm: (config) => config.norm !== "pre", finalNorm: otherFinalNorm },
+  residual_normed: { shortcut: (run, name, x) => norm(run, `${name}_residual.norm`, x) },
+  no_scale: { divisor: () => 1 },
+  scale_d_model: { divisor: (config) => Math.sqrt(config.d_model) },
+  no_embedding_scale: { embeddingScale: () => 1 },
+  doubled_exponent: { exponent: (pair, isCosine, width) => (2 * (2 * pair + isCosine)) / width },
+  softmax_over_queries: { hidden: STEPS.hidden, softmax: softmaxOfColumns, weights: attentionWeights },
+  mask_zero: { hidden: () => 0 },
+  mask_after_softmax: { hidden: (score) => score, weights: maskedLate },
+  target_padding_mask: { readIds: toOneLength, memoryMask: targetsPadding },
+  no_causal_mask: { targetMask: paddingMask },
+  decoder_keys: { crossKeyValue: (run, name, x) => keyValue(run, name, x), memoryMask: targetsPadding },
+  double_softmax: { logProbs: (logits) => logSoftmax(softmax(logits)) },
+  no_transpose: { splitHeads: (x, heads) => tensor([heads, x.shape[0], x.shape[1] / heads], x.data) },
+  unbiased_norm: { deviation: (squares, width) => Math.sqrt(squares / (width - 1)) + 1e-5 },
+};
+
+/**
+ * Returns the steps of a forward pass under changes.
+ * @param {Pick<Changes, "mistakes" | "scale">} changes
+ * @returns {Steps}
+ */
+export function stepsUnder({ mistakes, scale }) {
+  const planted = scale ? mistakes : [...mistakes, "no_scale"];
+  const replaced = Object.keys(MISTAKES).filter((id) => planted.includes(id));
+  return Object.assign({}, STEPS, ...replaced.reverse().map((id) => MISTAKES[id]));
+}
+
+/**
+ * Returns what leaves a stack in the other order of the norms; a post-norm model has no weights for one there.
+ * @param {Run} run
+ * @param {Stack} stack
+ * @param {Tensor} x
+ */
+function otherFinalNorm(run, stack, x) {
+  if (run.config.norm === "pre") return x;
+  const width = run.config.d_model;
+  const ones = tensor([width], new Float32Array(width).fill(1));
+  return layerNorm(x, ones, tensor([width]), run.steps.deviation);
+}
+
+/**
+ * Returns the softmax of each column over the rows, [H, T, S]; −∞ gets exactly 0.
+ * @param {Tensor} scores
+ */
+function softmaxOfColumns(scores) {
+  const [heads, rows, columns] = scores.shape;
+  const turned = (
+    /** @type {Float32Array} */ data,
+    /** @type {number} */ height,
+    /** @type {number} */ width,
+  ) =>
+    data.map((_, i) => {
+      const [head, cell] = [Math.floor(i / (height * width)), i % (height * width)];
+      return data[head * height * width + (cell % height) * width + Math.floor(cell / height)];
+    });
+  const weights = softmax(tensor([heads, columns, rows], turned(scores.data, rows, columns)));
+  return tensor(scores.shape, turned(weights.data, columns, rows));
+}
+
+/**
+ * Returns the weights, masked behind the softmax.
+ * @param {Run} run
+ * @param {Tensor} scores
+ * @param {Mask} mask
+ */
+function maskedLate(run, scores, mask) {
+  const { shape, data } = attentionWeights(run, scores, mask);
+  return tensor(
+    shape,
+    data.map((weight, i) => weight * mask.data[i % mask.data.length]),
+  );
+}
+
+/**
+ * Returns the ids, the shorter ones padded to the length of the longer ones.
+ * @param {number[]} sourceIds
+ * @param {number[]} targetIds
+ * @param {number} padId
+ */
+function toOneLength(sourceIds, targetIds, padId) {
+  const length = Math.max(sourceIds.length, targetIds.length);
+  /** @param {number[]} ids */
+  const pad = (ids) => [...ids, ...Array(length - ids.length).fill(padId)];
+  return { sourceIds: pad(sourceIds), targetIds: pad(targetIds) };
+}
+
+/**
+ * Returns the mask of cross-attention that hides the target's padding.
+ * @param {number[]} sourceIds
+ * @param {number[]} targetIds
+ * @param {[rows: number, padId: number, start: number]} rest
+ */
+function targetsPadding(sourceIds, targetIds, ...rest) {
+  return paddingMask(targetIds, ...rest);
+}

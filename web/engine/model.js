@@ -1,0 +1,126 @@
+// A model: its configuration, its weights by name, and the names of all points of its forward pass.
+
+import { bytesOf, floatsOf, floatsOfHalves, tensor } from "./tensor.js";
+
+/** @import { Bytes, ModelConfig, Point, Points, Slice, Stack } from "./types.js" */
+
+/** A model's configuration (ModelConfig's fields) and its weights, named as PyTorch names them. */
+export class Model {
+  /**
+   * @param {ModelConfig} config
+   * @param {Points} tensors
+   */
+  constructor(config, tensors) {
+    this.config = config;
+    this.tensors = tensors;
+  }
+
+  /**
+   * Returns the weight of this name as a tensor; a matrix that is shared (tied) has several names.
+   * @param {string} name
+   */
+  weight(name) {
+    const found = this.tensors.get(name) ?? this.tensors.get(this.sharedName(name));
+    if (!found) throw new Error(`the model has no weight "${name}": the page's data belong to another model`);
+    return found;
+  }
+
+  /**
+   * Returns under which name a shared matrix is stored.
+   * @param {string} name
+   */
+  sharedName(name) {
+    /** @type {Record<string, string>} */
+    const shared = {
+      "output.weight": "target.tokens.weight",
+      "target.tokens.weight": "source.tokens.weight",
+    };
+    const other = shared[name];
+    return this.tensors.has(other) ? other : shared[other];
+  }
+
+  /**
+   * Returns whether there is a weight of this name.
+   * @param {string} name
+   */
+  has(name) {
+    return this.tensors.has(name);
+  }
+}
+
+/**
+ * Returns the model whose weights lie in `data` (halves or floats, base64 or bytes) as the layout says.
+ * @param {ModelConfig} config
+ * @param {Slice[]} layout
+ * @param {Bytes} data
+ */
+export function makeModel(config, layout, data) {
+  const bytes = bytesOf(data);
+  const count = layout.reduce((sum, { shape }) => sum + tensor(shape).data.length, 0);
+  const floats = bytes.length === 2 * count ? floatsOfHalves(bytes) : floatsOf(bytes);
+  return new Model(config, slices(layout, floats));
+}
+
+/**
+ * Returns tensors by name, cut out of one array of floats; offsets count elements.
+ * @param {Slice[]} layout
+ * @param {Float32Array} floats
+ * @returns {Points}
+ */
+export function slices(layout, floats) {
+  /** @param {Slice} slice */
+  const cut = ({ shape, offset }) => {
+    const size = shape.reduce((product, length) => product * length, 1);
+    return tensor(shape, floats.subarray(offset, offset + size));
+  };
+  return new Map(layout.map((entry) => [entry.name, cut(entry)]));
+}
+
+/**
+ * Returns the names of a model's attentions, in the order of the forward pass.
+ * @param {ModelConfig} config
+ */
+export function attentionNames(config) {
+  const encoder = layerNames("encoder", config.encoder_layers).map((layer) => `${layer}.self_attention`);
+  const decoder = layerNames("decoder", config.decoder_layers).flatMap((layer) => [
+    `${layer}.self_attention`,
+    `${layer}.cross_attention`,
+  ]);
+  return [...encoder, ...decoder];
+}
+
+/**
+ * Returns "encoder.layers.0", …
+ * @param {Stack} stack
+ * @param {number} count
+ */
+export function layerNames(stack, count) {
+  return Array.from({ length: count }, (_, i) => `${stack}.layers.${i}`);
+}
+
+/**
+ * Returns the names of all points of the forward pass, in the order in which Python's trace has them.
+ * @param {ModelConfig} config
+ */
+export function pointNames({ points }) {
+  return points.map(({ name }) => name);
+}
+
+/**
+ * Returns whether a point's tensor has one matrix for each head.
+ * @param {ModelConfig} config
+ * @param {string} name
+ */
+export function hasHeads({ points }, name) {
+  return points.some((point) => point.name === name && point.heads);
+}
+
+/**
+ * Returns the key of the sentence about a point.
+ * @param {ModelConfig} config
+ * @param {string} name
+ */
+export function pointText({ points }, name) {
+  const { part } = /** @type {Point} */ (points.find((point) => point.name === name));
+  return `point.${part}.${name.replace(/^.*\./, "")}`;
+}

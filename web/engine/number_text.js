@@ -1,0 +1,14 @@
+// A number as the page writes it.
+
+/**
+ * Returns a number with `decimals` decimals, a real minus sign, and a plus sign when `signed`.
+ * @param {number | null | undefined} value
+ */
+export function numberText(value, decimals = 3, signed = false) {
+  if (value === null || value === undefined) return "";
+  if (value === -Infinity) return "–∞";
+  if (!Number.isFinite(value)) return String(value);
+  const small = value !== 0 && Math.abs(value) < 0.5 * 10 ** -decimals;
+  const digits = small ? Math.abs(value).toExponential(1) : Math.abs(value).toFixed(decimals);
+  return (value < 0 ? "−" : signed ? "+" : "") + digits;
+}

@@ -1,0 +1,55 @@
+// A number's arithmetic as Python, with the numbers in it: it runs as it is pasted.
+
+/** @import { Explanation } from "./types.js" */
+
+/** @type {Record<"numpy" | "torch", { imported: string, short: string, array: (numbers: string) => string }>} */
+const LIBRARIES = {
+  numpy: { imported: "import numpy as np", short: "np", array: (numbers) => `np.array([${numbers}])` },
+  torch: {
+    imported: "import torch",
+    short: "torch",
+    array: (numbers) => `torch.tensor([${numbers}], dtype=torch.float64)`,
+  },
+};
+
+/**
+ * Returns Python that makes an explained number anew and compares it.
+ * @param {Explanation & Required<Pick<Explanation, "code">>} explained
+ * @param {"numpy" | "torch"} library
+ */
+export function snippet({ name, index, result, code: { inputs, lines } }, library) {
+  const { imported, short, array } = LIBRARIES[library];
+  /** @param {number[]} numbers */
+  const listed = (numbers) => array(wrapped(numbers.map(pythonNumber)));
+  /** @param {number | number[]} input */
+  const value = (input) => (Array.isArray(input) ? listed(input) : pythonNumber(input));
+  return [
+    `# ${name}[${index.join(", ")}]`,
+    "import math",
+    imported,
+    "",
+    ...Object.entries(inputs).map(([input, numbers]) => `${input} = ${value(numbers)}`),
+    ...lines.map((line) => line.replaceAll("xp.", `${short}.`)),
+    "print(float(result))",
+    `assert math.isclose(result, ${pythonNumber(result)}, rel_tol=1e-4, abs_tol=1e-4)`,
+    "",
+  ].join("\n");
+}
+
+/**
+ * Returns a float32 as Python writes it: nine digits tell all of them apart.
+ * @param {number} value
+ */
+function pythonNumber(value) {
+  if (Number.isFinite(value)) return String(Number(value.toPrecision(9)));
+  return Number.isNaN(value) ? "math.nan" : value < 0 ? "-math.inf" : "math.inf";
+}
+
+/** @param {string[]} numbers */
+function wrapped(numbers) {
+  if (numbers.length <= 8) return numbers.join(", ");
+  const rows = Array.from({ length: Math.ceil(numbers.length / 8) }, (_, row) =>
+    numbers.slice(8 * row, 8 * row + 8).join(", "),
+  );
+  return `\n    ${rows.join(",\n    ")},\n`;
+}

@@ -1,0 +1,273 @@
+// Numbers: bytes to floats, and the few operations that a Transformer is made of.
+//
+// Sums are made in double precision and stored in single, so that results agree with PyTorch's float32 to
+// its last digits.
+
+/** @import { Activation, Bytes, Tensor } from "./types.js" */
+
+/**
+ * Returns a tensor of this shape, of zeros unless data is given.
+ * @param {number[]} shape
+ * @param {Float32Array | null} data
+ * @returns {Tensor}
+ */
+export function tensor(shape, data = null) {
+  return { shape, data: data ?? new Float32Array(shape.reduce((product, length) => product * length, 1)) };
+}
+
+/**
+ * Returns the bytes behind base64 text, a buffer or a view of one.
+ * @param {Bytes} data
+ */
+export function bytesOf(data) {
+  if (typeof data !== "string") {
+    return ArrayBuffer.isView(data)
+      ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+      : new Uint8Array(data);
+  }
+  const text = atob(data);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+/**
+ * Returns the floats that these little-endian bytes hold; copied, because they may not be aligned.
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ */
+export function floatsOf(bytes) {
+  return new Float32Array(bytes.slice().buffer);
+}
+
+/** @type {Float32Array | null} */
+let halfValues = null;
+
+/** Returns the number that each of the 65 536 half-precision patterns stands for. */
+function halfTable() {
+  if (halfValues) return halfValues;
+  halfValues = new Float32Array(65536);
+  for (let bits = 0; bits < 65536; bits++) {
+    const sign = bits & 0x8000 ? -1 : 1;
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    if (exponent === 31) halfValues[bits] = fraction ? NaN : sign * Infinity;
+    else if (exponent === 0) halfValues[bits] = (sign * fraction) / 2 ** 24;
+    else halfValues[bits] = sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  }
+  return halfValues;
+}
+
+/**
+ * Returns the floats that little-endian half-precision bytes hold.
+ * @param {Uint8Array} bytes
+ */
+export function floatsOfHalves(bytes) {
+  const table = halfTable();
+  const floats = new Float32Array(bytes.length >> 1);
+  for (let i = 0; i < floats.length; i++) floats[i] = table[bytes[2 * i] | (bytes[2 * i + 1] << 8)];
+  return floats;
+}
+
+/**
+ * Returns Σ a[i + n] · b[j + n] over n < length: four sums side by side, because that is faster.
+ * @param {Float32Array} a
+ * @param {number} i
+ * @param {Float32Array} b
+ * @param {number} j
+ * @param {number} length
+ */
+export function dot(a, i, b, j, length) {
+  let s0 = 0,
+    s1 = 0,
+    s2 = 0,
+    s3 = 0,
+    n = 0;
+  for (; n + 3 < length; n += 4) {
+    s0 += a[i + n] * b[j + n];
+    s1 += a[i + n + 1] * b[j + n + 1];
+    s2 += a[i + n + 2] * b[j + n + 2];
+    s3 += a[i + n + 3] * b[j + n + 3];
+  }
+  for (; n < length; n++) s0 += a[i + n] * b[j + n];
+  return s0 + s1 + (s2 + s3);
+}
+
+/**
+ * Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]; with `from` and `to`, only these rows of W and b.
+ * @param {Tensor} x
+ * @param {Tensor} weight
+ * @param {Tensor | null} bias
+ */
+export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
+  const [length, width] = x.shape;
+  const columns = to - from;
+  const out = tensor([length, columns]);
+  for (let row = from; row < to; row++) {
+    const shift = bias ? bias.data[row] : 0;
+    let t = 0;
+    for (; t + 3 < length; t += 4) {
+      fourDots(x.data, t * width, weight.data, row * width, width);
+      for (let i = 0; i < 4; i++) out.data[(t + i) * columns + row - from] = fourProducts[i] + shift;
+    }
+    for (; t < length; t++) {
+      out.data[t * columns + row - from] = dot(x.data, t * width, weight.data, row * width, width) + shift;
+    }
+  }
+  return out;
+}
+
+const fourProducts = new Float64Array(4);
+
+/**
+ * Puts the products of four rows of x with one row of w into `fourProducts`: w is read only once.
+ * @param {Float32Array} x
+ * @param {number} i
+ * @param {Float32Array} w
+ * @param {number} j
+ * @param {number} width
+ */
+function fourDots(x, i, w, j, width) {
+  let s0 = 0,
+    s1 = 0,
+    s2 = 0,
+    s3 = 0;
+  for (let n = 0; n < width; n++) {
+    const factor = w[j + n];
+    s0 += x[i + n] * factor;
+    s1 += x[i + width + n] * factor;
+    s2 += x[i + 2 * width + n] * factor;
+    s3 += x[i + 3 * width + n] * factor;
+  }
+  fourProducts[0] = s0;
+  fourProducts[1] = s1;
+  fourProducts[2] = s2;
+  fourProducts[3] = s3;
+}
+
+/**
+ * Returns a + b, element by element.
+ * @param {Tensor} a
+ * @param {Tensor} b
+ * @returns {Tensor}
+ */
+export function add(a, b) {
+  return { shape: a.shape, data: a.data.map((value, i) => value + b.data[i]) };
+}
+
+/**
+ * Returns √(variance + 1e-5), with the biased variance of `width` numbers.
+ * @param {number} squares the sum of their squared distances from their mean
+ * @param {number} width
+ */
+export function deviation(squares, width) {
+  return Math.sqrt(squares / width + 1e-5);
+}
+
+/**
+ * Returns (x − mean) / deviation · γ + β for each row of x.
+ * @param {Tensor} x
+ * @param {Tensor} gamma
+ * @param {Tensor} beta
+ * @param {(squares: number, width: number) => number} deviationOf
+ */
+export function layerNorm(x, gamma, beta, deviationOf = deviation) {
+  const width = x.shape[1];
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const { mean, squares } = momentsOf(x.data, start, width);
+    const divisor = deviationOf(squares, width);
+    for (let d = 0; d < width; d++) {
+      out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
+    }
+  }
+  return out;
+}
+
+/**
+ * Returns the mean of a row and the sum of its squared distances from it.
+ * @param {Float32Array} data
+ * @param {number} start
+ * @param {number} width
+ */
+function momentsOf(data, start, width) {
+  let mean = 0;
+  for (let d = 0; d < width; d++) mean += data[start + d] / width;
+  let squares = 0;
+  for (let d = 0; d < width; d++) squares += (data[start + d] - mean) ** 2;
+  return { mean, squares };
+}
+
+/**
+ * Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of nothing but −∞ is all zeros.
+ * @param {Float32Array} scores
+ * @param {Float32Array} out
+ * @param {number} start
+ * @param {number} width
+ */
+function softmaxRow(scores, out, start, width) {
+  let peak = -Infinity;
+  for (let s = 0; s < width; s++) peak = Math.max(peak, scores[start + s]);
+  if (peak === -Infinity) return;
+  let sum = 0;
+  for (let s = 0; s < width; s++) sum += Math.exp(scores[start + s] - peak);
+  for (let s = 0; s < width; s++) out[start + s] = Math.exp(scores[start + s] - peak) / sum;
+}
+
+/**
+ * Returns the length of a tensor's rows, its last axis.
+ * @param {Tensor} x
+ */
+export function widthOf({ shape }) {
+  return shape[shape.length - 1];
+}
+
+/**
+ * Returns the softmax of each row (last axis).
+ * @param {Tensor} x
+ */
+export function softmax(x) {
+  const width = widthOf(x);
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) softmaxRow(x.data, out.data, start, width);
+  return out;
+}
+
+/**
+ * Returns the logarithm of the softmax of each row.
+ * @param {Tensor} x
+ */
+export function logSoftmax(x) {
+  const width = widthOf(x);
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const row = x.data.subarray(start, start + width);
+    const peak = row.reduce((most, value) => Math.max(most, value), -Infinity);
+    const logSum = peak + Math.log(row.reduce((sum, value) => sum + Math.exp(value - peak), 0));
+    for (let v = 0; v < width; v++) out.data[start + v] = row[v] - logSum;
+  }
+  return out;
+}
+
+/**
+ * Returns the error function: 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), to double precision.
+ * @param {number} x
+ */
+export function erf(x) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let [term, sum] = [x, 0];
+  for (let n = 1; sum + term !== sum; n++) {
+    sum += term;
+    term *= (2 * x * x) / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+/**
+ * The non-linearities of the feed-forward network, by the name that the configuration gives them.
+ * @type {Record<Activation, (x: number) => number>}
+ */
+export const ACTIVATIONS = {
+  relu: (x) => Math.max(x, 0),
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  silu: (x) => x / (1 + Math.exp(-x)),
+};

@@ -1,0 +1,437 @@
+// Texts ↔ ids, cut exactly as glassformer.text cuts them, for every text: words, characters, and
+// sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and what the row calls.
+
+/** @import { PieceData, Tokenizer, TokenizerData } from "./types.js" */
+/** @typedef {Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] }} Cutter */
+/** @typedef {{ make(data: TokenizerData): Cutter, wholeWords: boolean, spaces: boolean }} TokenizerKind */
+/** @typedef {{ piece: string, id: number }} Piece */
+/** @typedef {ReturnType<typeof pieceModel>} PieceModel */
+/** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
+
+const UNKNOWN_ID = 3; // the ids below it are those of <pad>, <bos>, <eos>
+const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
+
+/**
+ * Returns a tokenizer from what Python's `to_dict` returns.
+ * @param {TokenizerData} data
+ * @returns {Tokenizer}
+ */
+export function makeTokenizer(data) {
+  const kind = TOKENIZER_KINDS[data.kind];
+  if (!kind) {
+    const known = Object.keys(TOKENIZER_KINDS).join(", ");
+    throw new Error(
+      `this page cannot cut texts with a tokenizer of the kind "${data.kind}": it knows ${known}`,
+    );
+  }
+  const { encode, join, split } = kind.make(data);
+  return {
+    kind: data.kind,
+    wholeWords: kind.wholeWords,
+    spaces: kind.spaces,
+    encode: (text) => encode(normaliseText(text)),
+    decode: (ids) => join(checkedIds(ids, data.tokens).filter((id) => id >= UNKNOWN_ID)),
+    tokens: (ids) => checkedIds(ids, data.tokens).map((id) => data.tokens[id]),
+    split: (text) => split(normaliseText(text)),
+  };
+}
+
+/** @type {Record<string, TokenizerKind>} */
+const TOKENIZER_KINDS = {
+  words: {
+    make: (data) => lookupTokenizer(data, splitWords, joinWords, straightened),
+    wholeWords: true,
+    spaces: false,
+  },
+  characters: {
+    make: (data) => lookupTokenizer(data, splitCharacters, joinCharacters, (token) => token),
+    wholeWords: true,
+    spaces: true,
+  },
+  bpe: {
+    make: (/** @type {PieceData} */ data) => pieceTokenizer(data, mergedPieces),
+    wholeWords: false,
+    spaces: false,
+  },
+  unigram: {
+    make: (/** @type {PieceData} */ data) => pieceTokenizer(data, likeliestPieces),
+    wholeWords: false,
+    spaces: false,
+  },
+};
+
+/**
+ * The ids as an Array; one without a token is an error.
+ * @param {number[]} ids
+ * @param {string[]} tokens
+ */
+function checkedIds(ids, tokens) {
+  const wrong = ids.find((id) => tokens[id] === undefined);
+  if (wrong === undefined) return [...ids];
+  throw new RangeError(`token id ${wrong} is not in a vocabulary of ${tokens.length} tokens`);
+}
+
+// --- what every tokenizer does to a text first
+
+// What Python's str.split takes for white space (\s is another set), and the mark.
+// eslint-disable-next-line no-control-regex -- Python counts \x1c to \x1f among white space
+const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
+
+/**
+ * The text with every run of white space as one space, and none at its ends.
+ * @param {string} text
+ */
+function normaliseText(text) {
+  return text
+    .split(SPACES)
+    .filter((word) => word !== "")
+    .join(" ");
+}
+
+// --- words and characters: cut by a rule, looked up in a vocabulary
+
+/**
+ * {encode, join, split}; a token that the vocabulary lacks is looked up once more, respelled.
+ * @param {TokenizerData} data
+ * @param {(text: string) => string[]} split
+ * @param {(tokens: string[]) => string} join
+ * @param {(token: string) => string} respelled
+ * @returns {Cutter}
+ */
+function lookupTokenizer({ tokens }, split, join, respelled) {
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  /** @param {string} token */
+  const idOf = (token) => ids.get(token) ?? ids.get(respelled(token)) ?? UNKNOWN_ID;
+  return {
+    // A text that holds the letters "<eos>" must not end the sentence.
+    encode: (text) => split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID)),
+    join: (someIds) => join(someIds.map((id) => tokens[id])),
+    split,
+  };
+}
+
+/** @param {string} text */
+function splitCharacters(text) {
+  return [...text.replaceAll(" ", SPACE_MARK)];
+}
+
+/** @param {string[]} tokens */
+function joinCharacters(tokens) {
+  return tokens.join("").replaceAll(SPACE_MARK, " ");
+}
+
+const OPENING = new Set("([{«“„¿¡");
+const CLOSING = new Set(".,!?;:…)]}»”");
+const ELISIONS = "c d j l m n s t qu jusqu lorsqu puisqu quoiqu".split(" ").map((word) => `${word}'`);
+const CONTRACTIONS = ["n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'"];
+const LEAN_RIGHT = new Set([...OPENING, ...ELISIONS]);
+const LEAN_LEFT = new Set([...CLOSING, ...CONTRACTIONS]);
+
+/**
+ * The words of a normalised text; a "▁" begins one that a space keeps from a neighbour it leans to.
+ * @param {string} text
+ */
+function splitWords(text) {
+  /** @type {string[]} */
+  const tokens = [];
+  for (const word of text === "" ? [] : text.split(" ")) {
+    const [first, ...rest] = cutWord(word);
+    const leans = tokens.length > 0 && leanTogether(tokens[tokens.length - 1], first);
+    tokens.push(leans ? SPACE_MARK + first : first, ...rest);
+  }
+  return tokens;
+}
+
+/**
+ * The text of these words, without a space where two lean together.
+ * @param {string[]} tokens
+ */
+function joinWords(tokens) {
+  const spaced = tokens.map((token, i) => {
+    const marked = token.replaceAll(SPACE_MARK, " ");
+    return marked.startsWith(" ") || leanTogether(tokens[i - 1] ?? "", token) ? marked : ` ${token}`;
+  });
+  return spaced.join("").replace(/^ +/, "");
+}
+
+/**
+ * @param {string} left
+ * @param {string} right
+ */
+function leanTogether(left, right) {
+  const bare = left.startsWith(SPACE_MARK) ? left.slice(1) : left;
+  return LEAN_RIGHT.has(plainWord(bare)) || LEAN_LEFT.has(plainWord(right));
+}
+
+// Lower case only decides whether a word is in a list above: for such letters JavaScript and Python agree.
+/** @param {string} token */
+function plainWord(token) {
+  return straightened(token).toLowerCase();
+}
+
+/** @param {string} token */
+function straightened(token) {
+  return token.replaceAll("’", "'");
+}
+
+/**
+ * The word's parts: what leans to the right in front, the rest, what leans to the left behind.
+ * @param {string} word
+ */
+function cutWord(word) {
+  /** @type {string[]} */
+  const heads = [];
+  /** @type {string[]} */
+  const tails = [];
+  for (let head = wordHead(word); head; head = wordHead(word)) {
+    heads.push(head);
+    word = word.slice(head.length);
+  }
+  for (let tail = wordTail(word); tail; tail = wordTail(word)) {
+    tails.unshift(tail);
+    word = word.slice(0, -tail.length);
+  }
+  return [...heads, word, ...tails];
+}
+
+/** @param {string} word */
+function wordHead(word) {
+  const end = OPENING.has(word[0]) ? 1 : straightened(word).indexOf("'") + 1;
+  return end < word.length && LEAN_RIGHT.has(plainWord(word.slice(0, end))) ? word.slice(0, end) : "";
+}
+
+/** @param {string} word */
+function wordTail(word) {
+  if (word.length > 1 && CLOSING.has(word.slice(-1))) return word.slice(-1);
+  if (ELISIONS.includes(plainWord(word))) return "";
+  const endings = CONTRACTIONS.filter((it) => word.length > it.length).map((it) => word.slice(-it.length));
+  return endings.find((ending) => CONTRACTIONS.includes(plainWord(ending))) ?? "";
+}
+
+// --- sentencepiece: pieces with scores
+
+const NORMAL_PIECE = 1; // the numbers of sentencepiece's ModelProto
+const BYTE_PIECE = 6;
+const UNKNOWN_PENALTY = 10;
+const SCORE_LIMIT = 100000; // beyond it sentencepiece counts anew, so that float32 stays exact enough
+
+/**
+ * {encode, join, split}; `cut` turns the characters of a text, spaces as "▁", into [{piece, id}].
+ * @param {PieceData} data
+ * @param {(model: PieceModel, characters: string[]) => Piece[]} cut
+ * @returns {Cutter}
+ */
+function pieceTokenizer(data, cut) {
+  const model = pieceModel(data);
+  /** @param {string} text */
+  const pieces = (text) => (text === "" ? [] : spelledPieces(model, cut(model, markedCharacters(text))));
+  return {
+    encode: (text) => pieces(text).map(({ id }) => id),
+    join: (ids) => joinPieces(data, ids),
+    split: (text) => pieces(text).map(({ piece }) => piece),
+  };
+}
+
+/**
+ * What the cutting needs: ids by piece, float32 scores by id, ids by byte (empty without byte fallback).
+ * @param {PieceData} data
+ */
+function pieceModel({ tokens, scores, types }) {
+  /** @param {number} type */
+  const ofType = (type) => [...tokens.entries()].filter(([id]) => types[id] === type);
+  const normal = ofType(NORMAL_PIECE);
+  const worst = normal.reduce((least, [id]) => Math.min(least, Math.fround(scores[id])), Infinity);
+  return {
+    ids: new Map(normal.map(([id, piece]) => [piece, id])),
+    scores: Float32Array.from(scores),
+    unknownScore: Math.fround(worst - UNKNOWN_PENALTY),
+    longest: normal.reduce((most, [, piece]) => Math.max(most, [...piece].length), 0),
+    byteIds: new Map(ofType(BYTE_PIECE).map(([id, piece]) => [byteOfPiece(piece), id])),
+  };
+}
+
+/**
+ * The byte that "<0x41>" stands for.
+ * @param {string} piece
+ */
+function byteOfPiece(piece) {
+  return Number(piece.slice(1, -1));
+}
+
+/**
+ * The code points of the text, after one "▁", spaces as "▁".
+ * @param {string} text
+ */
+function markedCharacters(text) {
+  if (/\p{Surrogate}/u.test(text)) throw new Error("the text holds half a surrogate pair: no character");
+  return [...(SPACE_MARK + text.replaceAll(" ", SPACE_MARK))];
+}
+
+/**
+ * Unigram: the pieces whose scores sum to the most (Viterbi), in sentencepiece's order and precision.
+ * @param {PieceModel} model
+ * @param {string[]} characters
+ */
+function likeliestPieces(model, characters) {
+  const count = characters.length;
+  const ends = {
+    best: new Float32Array(count + 1),
+    starts: new Int32Array(count + 1).fill(-1),
+    ids: new Int32Array(count + 1),
+  };
+  for (let start = 0; start < count; start++) {
+    if (Math.abs(ends.best[start]) > SCORE_LIMIT) countAnew(ends, start);
+    const single = offerPieces(model, characters, ends, start);
+    if (!single) offerPiece(ends, start, start + 1, UNKNOWN_ID, model.unknownScore);
+  }
+  const pieces = [];
+  for (let end = count; end > 0; end = ends.starts[end]) {
+    pieces.push({ piece: characters.slice(ends.starts[end], end).join(""), id: ends.ids[end] });
+  }
+  return pieces.reverse();
+}
+
+/**
+ * Offers every piece that begins at `start`, shorter ones first; true when one is a single character.
+ * @param {PieceModel} model
+ * @param {string[]} characters
+ * @param {Ends} ends
+ * @param {number} start
+ */
+function offerPieces(model, characters, ends, start) {
+  const last = Math.min(start + model.longest, characters.length);
+  let single = false;
+  for (let end = start + 1, piece = ""; end <= last; end++) {
+    piece += characters[end - 1];
+    const id = model.ids.get(piece);
+    if (id === undefined) continue;
+    offerPiece(ends, start, end, id, model.scores[id]);
+    single ||= end === start + 1;
+  }
+  return single;
+}
+
+/**
+ * Ends the best path to `end` with this piece when that is better; at a tie the earlier offer stays.
+ * @param {Ends} ends
+ * @param {number} start
+ * @param {number} end
+ * @param {number} id
+ * @param {number} score
+ */
+function offerPiece(ends, start, end, id, score) {
+  const sum = Math.fround(ends.best[start] + score);
+  if (ends.starts[end] !== -1 && sum <= ends.best[end]) return;
+  ends.best[end] = sum;
+  ends.starts[end] = start;
+  ends.ids[end] = id;
+}
+
+/**
+ * @param {Ends} ends
+ * @param {number} from
+ */
+function countAnew({ best, starts }, from) {
+  const offset = best[from];
+  for (let end = from; end < best.length; end++) if (starts[end] !== -1) best[end] -= offset;
+}
+
+/**
+ * Byte-pair encoding: of all neighbours the pair with the highest score is merged, the leftmost first.
+ * @param {PieceModel} model
+ * @param {string[]} characters
+ */
+function mergedPieces({ ids, scores }, characters) {
+  const pieces = [...characters];
+  /** @param {number} left */
+  const scoreAt = (left) => scores[ids.get(pieces[left] + pieces[left + 1]) ?? -1] ?? -Infinity;
+  const pairs = pieces.map((_, left) => scoreAt(left)); // pairs[left]: left and its right neighbour
+  for (let left = indexOfBest(pairs); pairs[left] > -Infinity; left = indexOfBest(pairs)) {
+    pieces.splice(left, 2, pieces[left] + pieces[left + 1]);
+    pairs.splice(left + 1, 1);
+    pairs[left] = scoreAt(left);
+    if (left > 0) pairs[left - 1] = scoreAt(left - 1);
+  }
+  return pieces.map((piece) => ({ piece, id: ids.get(piece) ?? UNKNOWN_ID }));
+}
+
+/** @param {number[]} scores */
+function indexOfBest(scores) {
+  let best = 0;
+  for (let i = 1; i < scores.length; i++) if (scores[i] > scores[best]) best = i;
+  return best;
+}
+
+/**
+ * The pieces with unknown characters as bytes; without byte fallback neighbouring ones are one <unk>.
+ * @param {PieceModel} model
+ * @param {Piece[]} pieces
+ */
+function spelledPieces({ byteIds }, pieces) {
+  /** @type {Piece[]} */
+  const spelled = [];
+  for (const { piece, id } of pieces) {
+    const last = spelled.at(-1);
+    if (id === UNKNOWN_ID && byteIds.size > 0) spelled.push(...bytePieces(byteIds, piece));
+    else if (id === UNKNOWN_ID && last?.id === UNKNOWN_ID) last.piece += piece;
+    else spelled.push({ piece, id });
+  }
+  return spelled;
+}
+
+/**
+ * @param {PieceModel["byteIds"]} byteIds
+ * @param {string} piece
+ */
+function bytePieces(byteIds, piece) {
+  return Array.from(new TextEncoder().encode(piece), (byte) => ({
+    piece: `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`,
+    id: /** @type {number} */ (byteIds.get(byte)),
+  }));
+}
+
+/**
+ * The text of pieces: bytes side by side are read as UTF-8, and spaces at the beginning fall away.
+ * @param {PieceData} data
+ * @param {number[]} ids
+ */
+function joinPieces({ tokens, types }, ids) {
+  let text = "";
+  for (let i = 0; i < ids.length; i++) {
+    const bytes = [];
+    for (; types[ids[i]] === BYTE_PIECE; i++) bytes.push(byteOfPiece(tokens[ids[i]]));
+    text += textOfBytes(bytes);
+    if (i === ids.length) break;
+    const piece = tokens[ids[i]].replaceAll(SPACE_MARK, " ");
+    text += text === "" && piece.startsWith(" ") ? piece.slice(1) : piece;
+  }
+  return text;
+}
+
+/**
+ * The text of these bytes; one that begins no character reads "\ufffd", alone.
+ * @param {number[]} bytes
+ */
+function textOfBytes(bytes) {
+  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let text = "";
+  for (let at = 0; at < bytes.length;) {
+    const size = [0x80, 0xe0, 0xf0].filter((lead) => bytes[at] >= lead).length + 1;
+    const character = decodedOrNull(utf8, bytes.slice(at, at + size));
+    text += character ?? "\ufffd";
+    at += character === null ? 1 : size;
+  }
+  return text;
+}
+
+/**
+ * @param {TextDecoder} utf8
+ * @param {number[]} bytes
+ */
+function decodedOrNull(utf8, bytes) {
+  try {
+    return utf8.decode(Uint8Array.from(bytes));
+  } catch {
+    return null;
+  }
+}

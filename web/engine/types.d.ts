@@ -1,0 +1,473 @@
+// What the modules of web/ hand to each other, and what Python hands to them: the types behind their JSDoc.
+// Names with underscores are Python's; what is read from a page's data keeps them.
+
+import type { Model } from "./model.js";
+import type { Run } from "./run.js";
+
+// Numbers
+
+/** Numbers in row-major order: the last axis of `shape` is contiguous in `data`. */
+export interface Tensor {
+  shape: number[];
+  data: Float32Array;
+}
+
+/** Base64 text, a buffer or a view of one. */
+export type Bytes = string | ArrayBuffer | ArrayBufferView<ArrayBuffer>;
+
+/** Where one tensor lies in an array of numbers; `offset` counts numbers. */
+export interface Slice {
+  name: string;
+  shape: number[];
+  offset: number;
+}
+
+/** Tensors as one sequence of little-endian numbers. */
+export interface Packed {
+  dtype: "float16" | "float32";
+  tensors: Slice[];
+  data: Bytes;
+}
+
+// The model
+
+export type Side = "source" | "target";
+export type Stack = "encoder" | "decoder";
+export type Activation = "relu" | "gelu" | "silu";
+export type PositionKind = "interleaved" | "halves" | "learned" | "none";
+
+/** A named point of the forward pass. */
+export interface Point {
+  name: string;
+  /** What it is part of: the key of its sentence is `point.${part}.${last word of the name}`. */
+  part: string;
+  /** Whether it has one matrix for each head. */
+  heads: boolean;
+}
+
+/** The fields of Python's `ModelConfig` that a forward pass needs, its points, and the mistakes it can make. */
+export interface ModelConfig extends ModelSettings {
+  points: Point[];
+  mistakes: Mistake[];
+}
+interface ModelSettings {
+  source_vocab_size: number;
+  target_vocab_size: number;
+  d_model: number;
+  heads: number;
+  d_k: number;
+  d_v: number;
+  d_ff: number;
+  encoder_layers: number;
+  decoder_layers: number;
+  activation: Activation;
+  norm: "post" | "pre";
+  positions: PositionKind;
+  max_length: number;
+  tie_embeddings: boolean;
+  tie_output: boolean;
+  pad_id: number;
+  bos_id: number;
+  eos_id: number;
+}
+
+/** The points of a forward pass, by name. */
+export type Points = Map<string, Tensor>;
+
+/** The forward pass of one sentence; `get` computes or fetches a point, and throws when there is none. */
+export interface Trace {
+  names: string[];
+  has(name: string): boolean;
+  get(name: string): Promise<Tensor>;
+}
+
+/** What each query may look at: rows × columns cells, 1 = may look; the first row is the query at `start`. */
+export interface Mask {
+  rows: number;
+  columns: number;
+  start: number;
+  data: Uint8Array;
+}
+
+/** The heads' keys [H, S, K] and values [H, S, W]. */
+export interface KeyValue {
+  key: Tensor;
+  value: Tensor;
+}
+
+/** The steps of a forward pass that a classic mistake replaces; forward.js has them as the paper does. */
+export interface Steps {
+  readIds(sourceIds: number[], targetIds: number[], padId: number): Sentence;
+  embeddingScale(width: number): number;
+  exponent(pair: number, isCosine: number, width: number): number;
+  preNorm(config: ModelConfig): boolean;
+  shortcut(run: Run, name: string, x: Tensor): Tensor;
+  deviation(squares: number, width: number): number;
+  finalNorm(run: Run, stack: Stack, x: Tensor): Tensor;
+  splitHeads(x: Tensor, heads: number): Tensor;
+  divisor(config: ModelConfig): number;
+  targetMask(ids: number[], rows: number, padId: number, start: number): Mask;
+  memoryMask(sourceIds: number[], targetIds: number[], rows: number, padId: number, start: number): Mask;
+  crossKeyValue(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue;
+  hidden(score: number): number;
+  softmax(scores: Tensor): Tensor;
+  weights(run: Run, scores: Tensor, mask: Mask): Tensor;
+  logProbs(logits: Tensor): Tensor;
+}
+
+/** Token ids as the model reads them: the source with eos, the target with bos. */
+export interface Sentence {
+  sourceIds: number[];
+  targetIds: number[];
+}
+
+// Changes
+
+/** One cell of a mask: query, key, whether the query may look at the key. */
+export type MaskCell = [query: number, key: number, allowed: boolean];
+
+/** One row of attention weights written by hand; missing weights are 0. */
+export type WeightRow = [head: number, query: number, weights: number[]];
+
+/** Rows of a point that come from another sentence. */
+export interface PatchedRows {
+  point: string;
+  positions: [here: number, there: number][];
+  heads?: number[];
+}
+
+/** A patch as the engine takes it: the other sentence as ids. */
+export interface Patch extends PatchedRows, Sentence {}
+
+/** A patch as the reader gives it: the other sentence as text. */
+export interface TextPatch extends PatchedRows {
+  sentence: string;
+}
+
+/** What is changed in a forward pass; the keys of the records are the names of attentions. */
+export interface ChangesWith<AnyPatch> {
+  ablated: Record<string, number[]>;
+  masks: Record<string, MaskCell[]>;
+  overrides: Record<string, WeightRow[]>;
+  patches: AnyPatch[];
+  positions: boolean;
+  scale: boolean;
+  mistakes: string[];
+  checkpoint: number | null;
+}
+export type Changes = ChangesWith<Patch>;
+
+/** Changes as the reader gives them: also of the sentence and of how its output begins. */
+export type TextChanges = ChangesWith<TextPatch> & { source?: string; prefix?: string };
+
+/** A classic mistake, as the table of Python's `inspection/mistakes.toml` has it. */
+export interface Mistake {
+  id: string;
+  /** The first point that differs in this model, null where nothing does. */
+  first: string | null;
+  /** Patterns of the points that it computes differently. */
+  at: string[];
+  /** Whether decoding may use a cache. */
+  causal: boolean;
+  /** Whether source and target have to be padded to one length. */
+  one_length: boolean;
+}
+
+// Searching
+
+/** The settings of a search that a run brings along. */
+export interface Decoding {
+  beam_size: number;
+  length_penalty: number;
+  /** How many tokens an output may be longer than its source. */
+  extra_length: number;
+}
+
+/** One finished output; `ids` end with eos. Log probabilities are natural logarithms. */
+export interface Hypothesis {
+  ids: number[];
+  tokens: string[];
+  text: string;
+  logProb: number;
+  score: number;
+  tokenLogProbs: number[];
+}
+
+export type NodeState = "kept" | "finished" | "pruned";
+
+/** A token that a search weighed, or the root. The root stands for <bos>: its parent is null, its position −1. */
+export interface TreeNode extends WeighedNode {
+  text: string;
+}
+export interface WeighedNode {
+  /** Its place in the tree. */
+  id: number;
+  parent: number | null;
+  position: number;
+  token: number;
+  tokenLogProb: number;
+  logProb: number;
+  state: NodeState;
+  /** Only of a finished output. */
+  score: number | null;
+}
+
+/** The best outputs, best first, and all that the search weighed. */
+export interface SearchResult {
+  hypotheses: Hypothesis[];
+  tree: TreeNode[];
+}
+
+// Engines
+
+export interface TraceRequest extends Sentence {
+  changes?: Partial<Changes>;
+  signal?: AbortSignal | null;
+}
+
+export interface SearchRequest {
+  sourceIds: number[];
+  prefixIds?: number[];
+  beamSize?: number;
+  lengthPenalty?: number;
+  nBest?: number;
+  changes?: Partial<Changes>;
+  signal?: AbortSignal | null;
+}
+
+/** What all engines answer. */
+interface AnyEngine {
+  payload: Payload;
+  host: Host | null;
+  config: ModelConfig;
+  decoding: Decoding;
+  tokenizers: Record<Side, Tokenizer>;
+  encode(side: Side, text: string): Promise<{ ids: number[]; tokens: string[] }>;
+  tokens(side: Side, ids: number[]): string[];
+  decode(ids: number[]): string;
+  trace(request: TraceRequest): Promise<Trace>;
+  search(request: SearchRequest): Promise<SearchResult>;
+}
+
+/** An engine that computes on this page: it has the weights. */
+interface LiveEngine extends AnyEngine {
+  live: true;
+  model(step?: number | null): Promise<Model>;
+}
+
+/** An engine that asks Python, or shows what was recorded. */
+interface DistantEngine extends AnyEngine {
+  live: "remote" | false;
+  model?: undefined;
+}
+export type Engine = LiveEngine | DistantEngine;
+
+// Tokenizers
+
+/** A tokenizer as Python's `to_dict` gives it; its tokens by id. The kinds are in tokenizers.js. */
+export interface TokenizerData {
+  kind: string;
+  tokens: string[];
+}
+
+/** One of sentencepiece's: scores and types by id, as its ModelProto has them. */
+export interface PieceData extends TokenizerData {
+  scores: number[];
+  types: number[];
+}
+
+/** Texts ↔ ids; `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
+export interface Tokenizer {
+  kind: string;
+  /** Whether tokens may be suggested to somebody who types. */
+  wholeWords: boolean;
+  /** Whether "▁" is a token of its own, so that no token begins with a space. */
+  spaces: boolean;
+  encode(text: string): number[];
+  decode(ids: number[]): string;
+  tokens(ids: number[]): string[];
+  split(text: string): string[];
+}
+
+// What Python hands over
+
+/** PyTorch's own points of one sentence. */
+export interface RecordedTrace {
+  source_ids: number[];
+  target_ids: number[];
+  points: Slice[];
+  data: Bytes;
+}
+
+export interface RecordedHypothesis {
+  ids: number[];
+  tokens: string[];
+  text: string;
+  log_prob: number;
+  score: number;
+  token_log_probs: number[];
+}
+
+export interface RecordedNode {
+  id: number;
+  parent: number | null;
+  position: number;
+  token: number;
+  text: string;
+  token_log_prob: number;
+  log_prob: number;
+  state: NodeState;
+  score: number | null;
+}
+
+export interface RecordedSearch {
+  hypotheses: RecordedHypothesis[];
+  tree: RecordedNode[];
+}
+
+/** A snapshot of the training; without data, the host has its weights. */
+export interface Checkpoint {
+  step: number;
+  data: Bytes | null;
+}
+
+/** The texts of the interface, by language and key. */
+export type Strings = Record<"en" | "zh", Record<string, string>>;
+
+/** All that a page gets of a model; written by glassformer/explorer/payload.py. */
+export interface Payload {
+  format_version: number;
+  name: string;
+  config: ModelSettings;
+  points: Point[];
+  mistakes: Mistake[];
+  parameters: number;
+  decoding: Decoding;
+  /** The sentence that is translated first. */
+  sentence: string;
+  examples: string[];
+  strings: Strings;
+  source: TokenizerData;
+  /** null: the source's. */
+  target: TokenizerData | null;
+  /** null: the model is too large to travel. */
+  weights: Packed | null;
+  /** The step whose weights the run kept. */
+  step: number | null;
+  /** Pairs of a step and a loss. */
+  curve: Record<"loss" | "validation", [step: number, loss: number][]>;
+  trace: RecordedTrace;
+  search: RecordedSearch | null;
+  host: { url: string } | null;
+  checkpoints: Checkpoint[];
+  /** Steps of checkpoints for which the page had no room. */
+  left_out: number[];
+}
+
+/** Changes as Python reads them. */
+export type WireChanges = ChangesWith<PatchedRows & { source_ids: number[]; target_ids: number[] }>;
+
+/** What Python behind the page is asked, and what its answer says, by kind. */
+interface Questions {
+  payload: Record<never, never>;
+  trace: { source_ids: number[]; target_ids: number[]; changes: WireChanges; names: string[] | null };
+  search: {
+    source_ids: number[];
+    prefix_ids: number[];
+    beam_size: number;
+    length_penalty: number;
+    n_best: number;
+    changes: WireChanges;
+  };
+  checkpoint: { step: number };
+}
+interface Answers {
+  /** Where a number stands, {buffer: n} means the n-th buffer. */
+  payload: { payload: unknown };
+  trace: { names: string[]; points: Slice[] };
+  search: RecordedSearch;
+  checkpoint: Record<never, never>;
+}
+export type Question<Kind extends keyof Questions = keyof Questions> = { kind: Kind } & Questions[Kind];
+export type Answer<Kind extends keyof Answers = keyof Answers> = { message: Answers[Kind]; buffers: Bytes[] };
+
+/** Python behind the page: a server, or a notebook's kernel. */
+export interface Host {
+  request<Kind extends keyof Questions>(question: Question<Kind>): Promise<Answer<Kind>>;
+}
+
+// How a number was made
+
+/** One number of a trace. */
+export interface Cell {
+  name: string;
+  index: number[];
+}
+
+/** A row of an explanation's table; `from` names the cells of `left` and `right`, or of `value`. */
+export interface Part {
+  label: string;
+  left?: number;
+  right?: number;
+  value?: number;
+  from?: Cell[];
+  /** Whether this is the explained number's own row. */
+  own?: boolean;
+}
+
+/** A line of working beside an explanation's table. */
+export interface Step {
+  label: string;
+  text: string;
+  value: number;
+  from?: Cell[];
+}
+
+/** A number's arithmetic as Python: named inputs, and lines that make `result` of them. */
+export interface Code {
+  inputs: Record<string, number | number[]>;
+  lines: string[];
+}
+
+/** How a number was made. */
+export interface Explanation extends Cell {
+  /** The traced number. */
+  result: number;
+  /** Text with symbols. */
+  formula: string;
+  /** The same with numbers. */
+  numbers?: string;
+  /** Numbers whose sum is `result`, but for `difference`: what float32 rounded off. */
+  terms: number[];
+  difference: number;
+  parts: Part[];
+  /** Headings of the table. */
+  columns: string[];
+  total?: { label: string; value: number };
+  steps: Step[];
+  /** Whether the steps come before the table. */
+  stepsFirst?: boolean;
+  /** What was changed here. */
+  notes: string[];
+  /** Absent where the numbers are not on this page. */
+  code?: Code;
+}
+
+/** The tokens along a point's rows and columns; null along dimensions. */
+export interface Labels {
+  rows: string[];
+  columns: string[] | null;
+  rowSide: Side;
+  columnSide?: Side;
+}
+
+/** What an explanation needs of the view that shows the number. */
+export interface Explained {
+  config: ModelConfig;
+  engine: Engine;
+  changes: { patches: TextPatch[] };
+  /** There is one before a number can be chosen. */
+  result: { current: Sentence & { trace: Trace; changes: Changes } } | null;
+  t(key: string, ...values: (string | number)[]): string;
+  labels(name: string): Labels;
+}

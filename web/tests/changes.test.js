@@ -1,0 +1,146 @@
+// What the page changes against the same change made in PyTorch: equal at every point that follows from it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkChanges, isUnchanged } from "../engine/changes.js";
+import { createEngine, firstDifference } from "../engine/engine.js";
+import { slices } from "../engine/model.js";
+import { bytesOf, floatsOf } from "../engine/tensor.js";
+import { assertSamePoints } from "./points.js";
+import { traces } from "./traces.js";
+
+/** @import { Changes, ChangesWith, MaskCell, Patch, Tensor, WireChanges } from "../engine/types.js" */
+
+const made = await traces("changes");
+const { payload } = made.post;
+const SENTENCE = { sourceIds: payload.trace.source_ids, targetIds: payload.trace.target_ids };
+const [DECODER, CROSS] = ["decoder.layers.0.self_attention", "decoder.layers.1.cross_attention"];
+
+/**
+ * Returns changes as the engine takes them.
+ * @param {Partial<WireChanges>} changes
+ * @returns {Partial<Changes>}
+ */
+function asked({ patches = [], ...changes }) {
+  const renamed = patches.map(({ source_ids: sourceIds, target_ids: targetIds, ...patch }) => {
+    return { ...patch, sourceIds, targetIds };
+  });
+  return { ...changes, patches: renamed };
+}
+
+/**
+ * Returns the trace of the post-norm model under changes.
+ * @param {Partial<Changes>} changes
+ */
+async function traceUnder(changes) {
+  return (await createEngine(payload)).trace({ ...SENTENCE, changes });
+}
+
+for (const [norm, { payload, cases }] of Object.entries(made)) {
+  test(`changes are Python's at every point: ${norm}`, async () => {
+    const engine = await createEngine(payload);
+    const { points, data } = payload.trace;
+    const unchanged = slices(points, floatsOf(bytesOf(data)));
+    for (const [name, { changes, points, data }] of Object.entries(cases)) {
+      const trace = await engine.trace({ ...SENTENCE, changes: asked(changes) });
+      await assertSamePoints(trace, { points, data }, name);
+      const before = /** @type {Tensor} */ (unchanged.get("logits")).data;
+      const after = (await trace.get("logits")).data;
+      assert.ok(
+        after.some((value, i) => Math.abs(value - before[i]) > 1e-3),
+        `${name} changes nothing`,
+      );
+    }
+  });
+}
+
+test("without a cross head the encoder is the same to the bit", async () => {
+  const [before, after] = [await traceUnder({}), await traceUnder({ ablated: { [CROSS]: [0] } })];
+  const encoder = before.names.filter((name) => /^(source|encoder)\./.test(name));
+  assert.ok(encoder.length > 30);
+  for (const name of encoder) assert.deepEqual(await before.get(name), await after.get(name), name);
+  assert.notDeepEqual(await before.get("logits"), await after.get("logits"));
+  assert.equal(await firstDifference(before, after), `${CROSS}.heads`);
+});
+
+test("a row that may look nowhere is all zeros", async () => {
+  /** @type {MaskCell[]} */
+  const cells = [0, 1, 2, 3, 4, 5].map((key) => [2, key, false]);
+  const { shape, data } = await (await traceUnder({ masks: { [CROSS]: cells } })).get(`${CROSS}.weights`);
+  const [, rows, columns] = shape;
+  assert.ok(data.every((weight, i) => (Math.floor(i / columns) % rows === 2 ? weight === 0 : true)));
+  assert.ok(data.some((weight) => weight > 0));
+});
+
+test("a row by hand stands above mask and mistakes", async () => {
+  const trace = await traceUnder({
+    overrides: { [DECODER]: [[0, 0, [0, 0, 1]]] },
+    masks: { [DECODER]: [[0, 2, false]] },
+    mistakes: ["mask_after_softmax"],
+  });
+  assert.deepEqual([...(await trace.get(`${DECODER}.weights`)).data.slice(0, 5)], [0, 0, 1, 0, 0]);
+});
+
+test("rows of another width cannot be patched in", async () => {
+  /** @type {Patch} */
+  const patch = { point: `${CROSS}.weights`, sourceIds: [6, 2], targetIds: [1, 5], positions: [[0, 0]] };
+  const message = `a row of ${CROSS}.weights has 2 numbers in the other sentence, but 6 here`;
+  await assert.rejects(traceUnder({ patches: [patch] }), { message });
+});
+
+/** @type {[wrong: unknown, message: string][]} */
+const WRONG = [
+  [{ ablate: {} }, 'changes has no "ablate": there are source, prefix, ablated, masks'],
+  [{ ablated: { "encoder.layers.2.self_attention": [0] } }, "ablated has no"],
+  [{ ablated: { [CROSS]: [3] } }, "is 3: expected heads from 0 to 2"],
+  [{ ablated: { [CROSS]: 1 } }, "is 1: expected a list of heads from 0 to 2"],
+  [{ masks: { [CROSS]: [[0, 1]] } }, "is [0,1]: expected cells [query, key, true when it may look]"],
+  [{ masks: { [CROSS]: [[0, -1, true]] } }, "expected cells"],
+  [{ overrides: { [CROSS]: [[0, 1, "half"]] } }, "expected rows [head, query, [weights]]"],
+  [{ overrides: { [CROSS]: [[3, 1, [1]]] } }, "expected rows"],
+  [{ patches: {} }, "patches is {}: expected a list"],
+  [{ patches: [{ point: "logit" }] }, 'point is "logit": expected the name of a point'],
+  [{ patches: [{ point: "logits", positions: [] }] }, "expected a text, or sourceIds and targetIds"],
+  [{ patches: [{ point: "logits", sentence: "w4", positions: [[1]] }] }, "expected pairs [here, there]"],
+  [{ patches: [{ point: "logits", sentence: "w4", positions: [], heads: [7] }] }, "expected heads"],
+  [{ positions: 0 }, "positions is 0: expected true or false"],
+  [{ scale: null }, "scale is null: expected true or false"],
+  [{ mistakes: ["none"] }, 'is "none": expected the names norm_order, residual_normed'],
+  [{ checkpoint: "last" }, 'checkpoint is "last": expected a step'],
+  [{ source: 5 }, "source is 5: expected a text"],
+  [[], "changes is []: expected an object"],
+];
+
+test("what cannot be changed is an error that says what can", async () => {
+  const { config } = await createEngine(payload);
+  for (const [wrong, message] of WRONG) {
+    assert.throws(
+      () => checkChanges(/** @type {Partial<Changes>} */ (wrong), config),
+      (/** @type {Error} */ error) => error.message.includes(message),
+      message,
+    );
+  }
+});
+
+test("changes that change nothing are known", () => {
+  const unchanged = [
+    {},
+    { ablated: { [CROSS]: [] } },
+    { source: "w5", prefix: "w4" },
+    { positions: true, mistakes: [] },
+  ];
+  /** @type {Partial<ChangesWith<unknown>>[]} */
+  const changed = [
+    { ablated: { [CROSS]: [0] } },
+    { masks: { [CROSS]: [[0, 0, true]] } },
+    { overrides: { [CROSS]: [[0, 0, []]] } },
+    { patches: [{}] },
+    { positions: false },
+    { scale: false },
+    { mistakes: ["no_scale"] },
+    { checkpoint: 0 },
+  ];
+  assert.deepEqual([...unchanged, ...changed].map(isUnchanged), [
+    ...unchanged.map(() => true),
+    ...changed.map(() => false),
+  ]);
+});

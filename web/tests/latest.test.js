@@ -1,0 +1,53 @@
+// A page that Python serves gets its numbers late, and not always in the order in which it asked for them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { latestOnly } from "../ui/latest.js";
+
+/** Returns a drawing whose numbers arrive when told, and what it has shown. */
+function slowDrawing() {
+  const closing = new AbortController();
+  /** @type {Map<string, (text: string) => void>} */
+  const arrive = new Map();
+  /** @type {string[]} */
+  const shown = [];
+  const ask = (/** @type {string} */ name) => new Promise((resolve) => arrive.set(name, () => resolve(name)));
+  const draw = latestOnly(closing.signal, ask, (name) => shown.push(name));
+  return { closing, arrive: (/** @type {string} */ name) => arrive.get(name)?.(name), shown, draw };
+}
+
+test("an older answer that arrives last is not shown", async () => {
+  const { arrive, shown, draw } = slowDrawing();
+  const drawings = [draw("layer 0"), draw("layer 1")];
+  arrive("layer 1");
+  arrive("layer 0");
+  await Promise.all(drawings);
+  assert.deepEqual(shown, ["layer 1"]);
+});
+
+test("an older answer that arrives first is not shown either", async () => {
+  const { arrive, shown, draw } = slowDrawing();
+  const drawings = [draw("layer 0"), draw("layer 1")];
+  arrive("layer 0");
+  arrive("layer 1");
+  await Promise.all(drawings);
+  assert.deepEqual(shown, ["layer 1"]);
+});
+
+test("each answer is shown when nothing was asked for meanwhile", async () => {
+  const { arrive, shown, draw } = slowDrawing();
+  for (const name of ["layer 0", "layer 1"]) {
+    const drawing = draw(name);
+    arrive(name);
+    await drawing;
+  }
+  assert.deepEqual(shown, ["layer 0", "layer 1"]);
+});
+
+test("nothing is shown in a view that was closed", async () => {
+  const { closing, arrive, shown, draw } = slowDrawing();
+  const drawing = draw("layer 0");
+  closing.abort();
+  arrive("layer 0");
+  await drawing;
+  assert.deepEqual(shown, []);
+});

@@ -1,0 +1,55 @@
+// The classic mistakes: the page makes each as PyTorch does, and it shows first where the table says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createEngine, firstDifference } from "../engine/engine.js";
+import { STEPS } from "../engine/forward.js";
+import { MISTAKES } from "../engine/mistakes.js";
+import { assertSamePoints } from "./points.js";
+import { traces } from "./traces.js";
+
+const [SOURCE, TARGET] = [
+  [4, 9, 5, 17, 3, 2],
+  [1, 7, 20, 5, 11],
+];
+const PADDED = [...TARGET, 0]; // as long as the source
+const recorded = await traces("mistakes");
+
+test("the page can make each mistake of the table, by steps that there are", () => {
+  const table = recorded.post.mistakes.map((/** @type {{ id: string }} */ { id }) => id);
+  assert.deepEqual(Object.keys(MISTAKES), table);
+  const steps = Object.values(MISTAKES).flatMap((replaced) => Object.keys(replaced));
+  assert.deepEqual(
+    steps.filter((step) => !(step in STEPS)),
+    [],
+  );
+});
+
+for (const [kind, payload] of Object.entries(recorded)) {
+  test(`every point is PyTorch's under mistakes: ${kind}`, async () => {
+    const engine = await createEngine(payload);
+    for (const { mistakes, source_ids: sourceIds, target_ids: targetIds, ...trace } of payload.cases) {
+      await assertSamePoints(await engine.trace({ sourceIds, targetIds, changes: { mistakes } }), trace);
+    }
+  });
+
+  test(`each mistake shows first where the table says: ${kind}`, async () => {
+    const engine = await createEngine(payload);
+    const asked = { sourceIds: SOURCE, targetIds: PADDED };
+    const unchanged = await engine.trace(asked);
+    for (const { id, first } of payload.mistakes) {
+      const changed = await engine.trace({ ...asked, changes: { mistakes: [id] } });
+      assert.equal(await firstDifference(unchanged, changed), first, id);
+    }
+  });
+}
+
+test("a mistake that only padding shows pads by itself, and needs lengths that differ", async () => {
+  const engine = await createEngine(recorded.post);
+  const changes = { mistakes: ["target_padding_mask"] };
+  const trace = await engine.trace({ sourceIds: [4, 2], targetIds: TARGET, changes });
+  const { shape } = await trace.get("decoder.layers.0.cross_attention.weights");
+  assert.deepEqual(shape.slice(1), [TARGET.length, TARGET.length]);
+  const equal = { sourceIds: SOURCE.slice(1), targetIds: TARGET };
+  const [before, after] = [await engine.trace(equal), await engine.trace({ ...equal, changes })];
+  assert.equal(await firstDifference(before, after), null);
+});

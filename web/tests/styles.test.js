@@ -1,0 +1,57 @@
+// The page's colours: each stands once a theme, in styles.css, and what they mark can be told from the page.
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+const UI = new URL("../ui/", import.meta.url);
+const css = readFileSync(new URL("styles.css", UI), "utf8");
+const COLOUR = /#[0-9a-f]{3,8}\b|\b(rgb|hsl|hwb|lab|lch|oklab|oklch|color)a?\(/i;
+
+/**
+ * Returns the colours of a theme, by name.
+ * @param {string} selector
+ */
+function themeOf(selector) {
+  const start = css.indexOf(`${selector} {`);
+  const block = css.slice(start, css.indexOf("}", start));
+  return new Map([...block.matchAll(/^ *--([\w-]+): (.+);$/gm)].map(([, name, value]) => [name, value]));
+}
+const THEMES = { light: themeOf(".glassformer"), dark: themeOf('.glassformer[data-theme="dark"]') };
+
+/**
+ * Returns the relative luminance of a colour written #rrggbb (WCAG 2).
+ * @param {string} hex
+ */
+function luminance(hex) {
+  const [red, green, blue] = [1, 3, 5].map((at) => {
+    const share = parseInt(hex.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+test("both themes have the same colours", () => {
+  assert.ok(THEMES.light.size > 20);
+  assert.deepEqual([...THEMES.light.keys()], [...THEMES.dark.keys()]);
+});
+
+test("a colour is written in styles.css, as a variable, and nowhere else", () => {
+  const written = css.split("\n").filter((line) => COLOUR.test(line));
+  assert.deepEqual(
+    written.filter((line) => !/^ {2}--[\w-]+: /.test(line)),
+    [],
+  );
+  for (const file of globSync("**/*.js", { cwd: UI.pathname }))
+    assert.doesNotMatch(readFileSync(new URL(file, UI), "utf8"), COLOUR, file);
+});
+
+for (const [theme, colours] of Object.entries(THEMES)) {
+  for (const name of ["encoder", "cross", "decoder", "plus", "minus", "bar", "lit", "bad"]) {
+    test(`${name} stands out from the page in the ${theme} theme`, () => {
+      const [low, high] = [name, "paper"]
+        .map((one) => luminance(colours.get(one) ?? ""))
+        .sort((a, b) => a - b);
+      assert.ok((high + 0.05) / (low + 0.05) >= 3);
+    });
+  }
+}

@@ -1,0 +1,509 @@
+// What one view of the explorer knows: the sentence, the changes, what was computed, and what the reader looks at.
+// Panels listen to its events ("result", "ui", "hover", "busy") and change it; it draws nothing itself.
+import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.js";
+import { createEngine, firstDifference, parity } from "../engine/engine.js";
+import { STEPS } from "../engine/forward.js";
+import { stepsUnder } from "../engine/mistakes.js";
+import { headStatistics } from "../engine/statistics.js";
+/**
+ * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Stack, TextChanges, Trace } from "../engine/types.js"
+ * @import { Events, Family, Looks, MeasuredHead, Result } from "./types.js"
+ * @import { Search, SomeChanges, Token, Translated } from "./types.js"
+ */
+
+/**
+ * The three families of attention, as they stand on the map from left to right.
+ * @type {Family[]}
+ */
+export const FAMILIES = [
+  { id: "encoder", stack: "encoder", sublayer: "self_attention", rows: "source", columns: "source" },
+  { id: "cross", stack: "decoder", sublayer: "cross_attention", rows: "target", columns: "source" },
+  { id: "decoder", stack: "decoder", sublayer: "self_attention", rows: "target", columns: "target" },
+];
+const PADDING = "target_padding_mask";
+
+/**
+ * Returns the name of a family's attention in a layer, such as "decoder.layers.0.cross_attention".
+ * @param {Family} family
+ * @param {number} layer
+ */
+export function attentionName(family, layer) {
+  return `${family.stack}.layers.${layer}.${family.sublayer}`;
+}
+
+/**
+ * Returns the app of one view; `signal` ends all that it started.
+ * @param {Payload} payload
+ * @param {Host | null} host
+ * @param {AbortSignal} signal
+ */
+export async function createApp(payload, host, signal) {
+  const engine = await createEngine(payload, host);
+  const app = new App(payload, engine, signal);
+  await app.open(payload.sentence);
+  await app.pickHeads();
+  const { sourceIds, targetIds, trace } = app.result.reference;
+  const { source_ids: source, target_ids: target } = payload.trace ?? {};
+  const known = String([sourceIds, targetIds]) === String([source, target]);
+  app.parity = await parity(engine, payload, known ? trace : null);
+  return app;
+}
+
+/** @implements {Explained} */
+export class App {
+  /** @type {Result | null} */
+  #result = null;
+  /** @type {(Translated & {key: string}) | null} */
+  #reference = null;
+  /** @type {Map<keyof Events, Set<(detail: any) => void>>} */
+  #listeners = new Map();
+  #run = 0;
+  #computable;
+  /**
+   * The largest difference from PyTorch's numbers; null where there is nothing to compare.
+   * @type {number | null}
+   */
+  parity = null;
+  /** @type {TextChanges} */
+  changes = { ...NO_CHANGES };
+
+  /**
+   * @param {Payload} payload
+   * @param {Engine} engine
+   * @param {AbortSignal} signal
+   */
+  constructor(payload, engine, signal) {
+    this.payload = payload;
+    this.engine = engine;
+    this.signal = signal;
+    this.config = engine.config;
+    this.sentence = payload.sentence;
+    /** @type {Search} */
+    this.search = { beamSize: engine.decoding.beam_size, lengthPenalty: engine.decoding.length_penalty };
+    const heads = FAMILIES.map((family) => [family.id, { layer: this.layersOf(family) - 1, head: 0 }]);
+    /** @type {Looks} */
+    this.ui = {
+      language: navigator.language?.startsWith("zh") ? "zh" : "en",
+      theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
+      stage: "map",
+      point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
+      heads: Object.fromEntries(heads),
+      order: "index",
+      contrast: false,
+      panel: "numbers",
+      selected: null,
+      shown: null,
+      step: null,
+      pace: 700,
+    };
+    this.#computable = this.#asked();
+  }
+
+  /** What was computed last; panels are made once there is something. */
+  get result() {
+    if (!this.#result) throw new Error("nothing is computed yet");
+    return this.#result;
+  }
+
+  /**
+   * Calls `listener` at each event of a type, until the view is closed. Returns what stops it earlier.
+   * @template {keyof Events} Type
+   * @param {Type} type
+   * @param {(detail: Events[Type]) => void} listener
+   */
+  on(type, listener) {
+    const listeners = this.#listeners.get(type) ?? new Set();
+    this.#listeners.set(type, listeners.add(listener));
+    return () => listeners.delete(listener);
+  }
+
+  /**
+   * @template {keyof Events} Type
+   * @param {Type} type
+   * @param {Events[Type]} detail
+   */
+  emit(type, detail) {
+    for (const listener of [...(this.#listeners.get(type) ?? [])]) listener(detail);
+  }
+
+  /**
+   * Returns a string of the interface in the reader's language; {0}, {1} … are filled in.
+   * @param {string} key
+   * @param {(string | number)[]} values
+   */
+  t(key, ...values) {
+    const { strings } = this.payload;
+    const text = strings[this.ui.language][key] ?? strings.en[key] ?? key;
+    return text.replace(/\{(\d)\}/g, (whole, place) => String(values[Number(place)] ?? whole));
+  }
+
+  /**
+   * Changes what the reader looks at.
+   * @param {Partial<Looks>} looks
+   */
+  show(looks) {
+    this.ui = { ...this.ui, ...looks };
+    this.emit("ui", /** @type {(keyof Looks)[]} */ (Object.keys(looks)));
+  }
+
+  /**
+   * Lights tokens in all grids.
+   * @param {Token[]} tokens
+   */
+  light(tokens) {
+    this.emit("hover", tokens);
+  }
+
+  /**
+   * Opens the arithmetic of one number.
+   * @param {string} name
+   * @param {number[]} index
+   */
+  select(name, index) {
+    this.show({ selected: { name, index: [...index] }, panel: "numbers" });
+  }
+
+  /** Shows the head of each family's last layer that looks most decidedly at something. */
+  async pickHeads() {
+    const heads = { ...this.ui.heads };
+    for (const family of FAMILIES) {
+      const last = (await this.statistics(family)).filter(({ layer }) => layer === this.layersOf(family) - 1);
+      const { layer, head } = last.reduce((best, one) => (one.peak > best.peak ? one : best));
+      heads[family.id] = { layer, head };
+    }
+    this.show({ heads });
+  }
+
+  /** @param {{stack: Stack}} family */
+  layersOf(family) {
+    return this.config[`${family.stack}_layers`];
+  }
+
+  /**
+   * Does what the reader asked for, and says what went wrong.
+   * @param {() => unknown} action
+   */
+  async attempt(action) {
+    this.emit("problem", "");
+    try {
+      await action();
+    } catch (error) {
+      this.emit("problem", messageOf(error));
+    }
+  }
+
+  /**
+   * Starts anew with another sentence: it becomes what changes are compared with.
+   * @param {string} sentence
+   */
+  async open(sentence) {
+    this.sentence = sentence;
+    this.changes = { ...NO_CHANGES };
+    await this.compute();
+  }
+
+  /**
+   * Changes the model or its input; what is not named stays as it is.
+   * @param {SomeChanges} changes
+   */
+  async set(changes) {
+    checkChanges(changes, this.config);
+    this.changes = { ...this.changes, ...changes };
+    await this.compute();
+  }
+
+  /** Undoes all changes. */
+  async reset() {
+    this.changes = { ...NO_CHANGES };
+    await this.compute();
+  }
+
+  /**
+   * Changes beam size or length penalty.
+   * @param {Partial<Search>} search
+   */
+  async searchWith(search) {
+    this.search = { ...this.search, ...search };
+    await this.compute();
+  }
+
+  /** Whether anything differs from the sentence as it was opened. */
+  get changed() {
+    const { source, prefix } = this.changes;
+    return !isUnchanged(this.changes) || Boolean(prefix) || (source ?? this.sentence) !== this.sentence;
+  }
+
+  /**
+   * Returns the value of a point for the current sentence under the current changes.
+   * @param {string} name
+   */
+  async value(name) {
+    return this.result.current.trace.get(name);
+  }
+
+  #asked() {
+    return { sentence: this.sentence, changes: this.changes, search: this.search };
+  }
+
+  async compute() {
+    const run = ++this.#run;
+    this.emit("busy", true);
+    try {
+      const result = await this.#computed();
+      if (run !== this.#run || this.signal.aborted) return;
+      this.#result = result;
+      this.#computable = this.#asked();
+      this.emit("result", result);
+    } catch (error) {
+      if (run === this.#run) Object.assign(this, this.#computable); // what cannot be computed leaves nothing behind
+      throw error;
+    } finally {
+      if (run === this.#run) this.emit("busy", false);
+    }
+  }
+
+  /** @returns {Promise<Result>} */
+  async #computed() {
+    const {
+      sentence,
+      changed,
+      changes: { source = sentence, prefix = "" },
+    } = this;
+    if (!(sentence.trim() && source.trim())) throw new Error(this.t("page.blank"));
+    const { readIds } = stepsUnder(this.changes); // compared runs are of one shape
+    const key = JSON.stringify([sentence, this.search, readIds === STEPS.readIds]);
+    const unchanged = this.engineChanges(NO_CHANGES);
+    const reference =
+      this.#reference?.key === key
+        ? this.#reference
+        : { key, ...(await this.translated(sentence, "", unchanged, readIds)) };
+    this.#reference = reference;
+    if (!changed) {
+      return {
+        reference,
+        current: reference,
+        firstDifference: null,
+        logProbOfReference: reference.hypothesis.logProb,
+      };
+    }
+    const changes = await this.resolved();
+    const current = await this.translated(source, prefix, changes);
+    const sameTarget = String(current.targetIds) === String(reference.targetIds);
+    const compared = sameTarget
+      ? current.trace
+      : await this.traced(current.sourceIds, reference.targetIds, changes);
+    return {
+      reference,
+      current,
+      firstDifference: await firstDifference(reference.trace, compared),
+      logProbOfReference: await logProbOf(compared, reference.hypothesis.ids),
+    };
+  }
+
+  /**
+   * Returns one sentence translated and traced under changes.
+   * @param {string} text
+   * @param {string} prefix
+   * @param {Changes} changes
+   * @returns {Promise<Translated>}
+   */
+  async translated(text, prefix, changes, readIds = stepsUnder(changes).readIds) {
+    const { engine } = this;
+    const { eos_id: eos, bos_id: bos } = this.config;
+    const sourceIds = [...(await engine.encode("source", text)).ids, eos];
+    const prefixIds = prefix ? (await engine.encode("target", prefix)).ids : [];
+    const search = await engine.search({
+      sourceIds,
+      prefixIds,
+      ...this.search,
+      nBest: this.search.beamSize,
+      changes,
+    });
+    const hypothesis = search.hypotheses[0];
+    const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
+    const read = readIds(sourceIds, targetIds, this.config.pad_id);
+    const trace = await engine.trace({ ...read, changes });
+    return {
+      text: hypothesis.text,
+      search,
+      hypothesis,
+      sourceIds,
+      targetIds,
+      prefixIds,
+      trace,
+      changes,
+      sourceTokens: engine.tokens("source", read.sourceIds),
+      targetTokens: engine.tokens("target", read.targetIds),
+      outputTokens: hypothesis.tokens,
+      statistics: {},
+    };
+  }
+
+  /**
+   * @param {number[]} sourceIds
+   * @param {number[]} targetIds
+   * @param {Changes} changes
+   */
+  traced(sourceIds, targetIds, changes) {
+    return this.engine.trace({
+      ...stepsUnder(changes).readIds(sourceIds, targetIds, this.config.pad_id),
+      changes,
+    });
+  }
+
+  /**
+   * Returns the changes as the engine takes them.
+   * @param {ChangesWith<unknown>} changes
+   * @param {Changes["patches"]} [patches] - With their sentences as ids.
+   * @returns {Changes}
+   */
+  engineChanges({ ablated, masks, overrides, positions, scale, mistakes, checkpoint }, patches = []) {
+    return { ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint };
+  }
+
+  /** Returns the current changes for the engine: the sentences that patches come from as ids. */
+  async resolved() {
+    const plain = this.engineChanges(NO_CHANGES);
+    const patches = [];
+    for (const { sentence, ...patch } of this.changes.patches) {
+      const donor = await this.translated(sentence, "", { ...plain, checkpoint: this.changes.checkpoint });
+      patches.push({ ...patch, sourceIds: donor.sourceIds, targetIds: donor.targetIds });
+    }
+    return this.engineChanges(this.changes, patches);
+  }
+
+  /**
+   * Returns the tokens along a point's rows or columns, or null where these are dimensions.
+   * @param {string} name
+   * @returns {Labels}
+   */
+  labels(name) {
+    const { sourceTokens, targetTokens, changes } = this.result.current;
+    const tokens = { source: sourceTokens, target: targetTokens };
+    const memory = name.includes("cross_attention") && !changes.mistakes.includes("decoder_keys");
+    const ofSource = /^(source|encoder)/.test(name) || (memory && /\.(key|value)$/.test(name));
+    const rowSide = ofSource ? "source" : "target";
+    if (!/\.(scores|weights)$/.test(name)) return { rows: tokens[rowSide], columns: null, rowSide };
+    const columnSide = memory ? "source" : rowSide;
+    return { rows: tokens[rowSide], columns: tokens[columnSide], rowSide, columnSide };
+  }
+
+  /**
+   * Returns whether the query at `row` may look at the key at `column` in an attention, under the current changes.
+   * @param {string} attention
+   * @param {number} row
+   * @param {number} column
+   */
+  allowed(attention, row, column) {
+    const {
+      targetTokens,
+      changes: { masks, mistakes },
+    } = this.result.current;
+    const edit = (masks[attention] ?? []).findLast((cell) => cell[0] === row && cell[1] === column);
+    if (edit) return edit[2];
+    const cross = attention.includes("cross");
+    const keys =
+      cross && mistakes.includes(PADDING) ? targetTokens : this.labels(`${attention}.weights`).columns;
+    if (keys?.[column] === "<pad>") return false;
+    return cross || attention.startsWith("encoder") || mistakes.includes("no_causal_mask") || column <= row;
+  }
+
+  /**
+   * Returns the statistics of every head of a family.
+   * @param {Family} family
+   * @returns {Promise<MeasuredHead[]>}
+   */
+  statistics(family) {
+    const { current } = this.result;
+    return (current.statistics[family.id] ??= this.#measured(family, current));
+  }
+
+  /**
+   * @param {Family} family
+   * @param {Translated} current
+   */
+  async #measured(family, current) {
+    const found = [];
+    for (let layer = 0; layer < this.layersOf(family); layer++) {
+      const name = `${attentionName(family, layer)}.weights`;
+      const {
+        shape: [heads, rows, columns],
+        data,
+      } = await current.trace.get(name);
+      const keys = this.labels(name).columns ?? [];
+      for (let head = 0; head < heads; head++) {
+        found.push({ layer, head, ...headStatistics(data, head * rows * columns, rows, columns, keys) });
+      }
+    }
+    return found;
+  }
+
+  /**
+   * Returns how log p of the current output changes when one head is ablated.
+   * @param {string} attention
+   * @param {number} head
+   */
+  async ablationEffect(attention, head) {
+    const { current } = this.result;
+    const changes = await this.resolved();
+    const heads = [...new Set([...(changes.ablated[attention] ?? []), head])];
+    const trace = await this.traced(current.sourceIds, current.targetIds, {
+      ...changes,
+      ablated: { ...changes.ablated, [attention]: heads },
+    });
+    return (await logProbOf(trace, current.hypothesis.ids)) - current.hypothesis.logProb;
+  }
+
+  /**
+   * Returns a translation under the current changes.
+   * @param {string} [text]
+   * @param {Partial<Search> & {prefix?: string}} [options]
+   * @returns {Promise<{text: string, score: number, logProb: number, tokens: string[]}>}
+   */
+  async translate(text, { beamSize, lengthPenalty, prefix } = {}) {
+    const { engine } = this;
+    const source = text ?? this.changes.source ?? this.sentence;
+    if (!source.trim()) return { text: "", score: 0, logProb: 0, tokens: [] }; // as in Python
+    const sourceIds = [...(await engine.encode("source", source)).ids, this.config.eos_id];
+    const forced = prefix ?? this.changes.prefix ?? "";
+    const { hypotheses } = await engine.search({
+      sourceIds,
+      prefixIds: forced ? (await engine.encode("target", forced)).ids : [],
+      beamSize: beamSize ?? this.search.beamSize,
+      lengthPenalty: lengthPenalty ?? this.search.lengthPenalty,
+      nBest: 1,
+      changes: await this.resolved(),
+    });
+    return hypotheses[0];
+  }
+}
+
+/**
+ * Returns the sum of the log probabilities that a trace gives to the tokens of an output.
+ * @param {Trace} trace
+ * @param {number[]} ids
+ */
+async function logProbOf(trace, ids) {
+  const {
+    shape: [, width],
+    data,
+  } = await trace.get("log_probs");
+  return ids.reduce((sum, id, position) => sum + data[position * width + id], 0);
+}
+
+/**
+ * Returns whether any of some keys is among those that changed.
+ * @param {(keyof Looks)[]} keys
+ * @param {(keyof Looks)[]} some
+ */
+export function hasAny(keys, ...some) {
+  return some.some((key) => keys.includes(key));
+}
+
+/**
+ * Returns what went wrong, in words.
+ * @param {unknown} error
+ */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,109 @@
+// What is changed now, each with what undoes it.
+import { placeName } from "./attention.js";
+import { withList, without } from "./lists.js";
+/**
+ * @import { App } from "../app.js"
+ * @import { MaskCell } from "../../engine/types.js"
+ * @import { ActiveChange, SomeChanges } from "../types.js"
+ */
+
+/**
+ * Returns every change that is on.
+ * @param {App} app
+ * @returns {ActiveChange[]}
+ */
+export function activeChanges(app) {
+  const { source, prefix, checkpoint, positions, scale, mistakes, patches, ablated } = app.changes;
+  /** @type {(on: boolean, section: ActiveChange["section"], text: string, undo: SomeChanges) => ActiveChange[]} */
+  const one = (on, section, text, undo) => (on ? [{ section, text, undo: () => undo }] : []);
+  /**
+   * @template Entry
+   * @param {Entry[]} list
+   * @param {ActiveChange["section"]} section
+   * @param {(entry: Entry) => string} text
+   * @param {(entry: Entry) => SomeChanges} undo
+   */
+  const each = (list, section, text, undo) =>
+    list.map((entry) => ({ section, text: text(entry), undo: () => undo(entry) }));
+  return [
+    ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source ?? ""), {
+      source: app.sentence,
+    }),
+    ...one(Boolean(prefix), "words", app.t("changes.is.prefix", prefix ?? ""), { prefix: "" }),
+    ...each(
+      Object.entries(ablated),
+      "heads",
+      ([name, heads]) => app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
+      ([name]) => ({ ablated: withList(app.changes.ablated, name, []) }),
+    ),
+    ...activeMasks(app),
+    ...activeRows(app),
+    ...each(
+      patches,
+      "patch",
+      ({ point, sentence, positions: pairs }) => {
+        const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
+        return app.t("changes.is.patch", words, sentence, point);
+      },
+      (patch) => ({ patches: without(app.changes.patches, patch) }),
+    ),
+    ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
+    ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
+    ...each(
+      mistakes,
+      "mistakes",
+      (id) => app.t(`mistake.${id}`),
+      (id) => ({ mistakes: without(app.changes.mistakes, id) }),
+    ),
+    ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint ?? 0), {
+      checkpoint: null,
+    }),
+  ];
+}
+
+/**
+ * Returns the edits of masks, one entry for each key that is treated alike.
+ * @param {App} app
+ * @returns {ActiveChange[]}
+ */
+export function activeMasks(app) {
+  const { masks } = app.changes,
+    kind = (/** @type {MaskCell} */ [, key, may]) => `${key} ${may}`;
+  return Object.entries(masks).flatMap(([name, cells]) => {
+    const { rows, columns } = app.labels(`${name}.weights`);
+    return [...new Set(cells.map(kind))].map((alike) => {
+      const [[query, key, may], ...more] = cells.filter((cell) => kind(cell) === alike);
+      const others = () => (app.changes.masks[name] ?? []).filter((cell) => kind(cell) !== alike);
+      const who = more.length > 0 ? app.t("changes.many", more.length + 1) : `“${rows[query] ?? query}”`;
+      return {
+        section: "masks",
+        text: app.t(
+          `changes.is.${may ? "open" : "blocked"}`,
+          who,
+          columns?.[key] ?? key,
+          placeName(app, name),
+        ),
+        undo: () => ({ masks: withList(app.changes.masks, name, others()) }),
+      };
+    });
+  });
+}
+
+/**
+ * @param {App} app
+ * @returns {ActiveChange[]}
+ */
+function activeRows(app) {
+  const { overrides } = app.changes;
+  return Object.entries(overrides).flatMap(([name, rows]) =>
+    rows.map((one) => {
+      const others = () => without(app.changes.overrides[name] ?? [], one);
+      const word = app.labels(`${name}.weights`).rows[one[1]] ?? one[1];
+      return {
+        section: "hand",
+        text: app.t("changes.is.override", word, one[0], placeName(app, name)),
+        undo: () => ({ overrides: withList(app.changes.overrides, name, others()) }),
+      };
+    }),
+  );
+}

@@ -1,0 +1,40 @@
+// Undoing and redoing the changes of a sentence.
+import { NO_CHANGES } from "../../engine/changes.js";
+import { tryChange } from "./controls.js";
+/** @import { App } from "../app.js" */
+
+/**
+ * Returns the changes complete, as text that can be compared and set again.
+ * @param {App} app
+ */
+function changesText(app) {
+  return JSON.stringify({ ...NO_CHANGES, source: app.sentence, prefix: "", ...app.changes });
+}
+
+/**
+ * Returns what undoes and redoes the changes of one sentence.
+ * @param {App} app
+ */
+export function changesHistory(app) {
+  /** @type {string[]} */
+  const past = [];
+  /** @type {string[]} */
+  const future = [];
+  let { sentence } = app,
+    present = changesText(app);
+  app.on("result", () => {
+    const now = changesText(app);
+    if (app.sentence !== sentence) past.length = future.length = 0;
+    else if (now !== present) {
+      past.push(present);
+      future.length = 0;
+    }
+    [sentence, present] = [app.sentence, now];
+  });
+  const move = (/** @type {string[]} */ from, /** @type {string[]} */ to) => async () => {
+    to.push(present);
+    present = from.pop() ?? present;
+    return tryChange(app, JSON.parse(present));
+  };
+  return { past, future, undo: move(past, future), redo: move(future, past) };
+}

@@ -1,0 +1,24 @@
+// The lists of changes, by attention: what is set is always a new object.
+
+/**
+ * Returns a list without one entry.
+ * @template Entry
+ * @param {readonly Entry[]} list
+ * @param {Entry} entry
+ */
+export function without(list, entry) {
+  return list.filter((one) => one !== entry);
+}
+
+/**
+ * Returns the lists by name with one of them replaced; an empty one is left out.
+ * @template Entry
+ * @param {Record<string, Entry[]>} lists
+ * @param {string} name
+ * @param {Entry[]} list
+ */
+export function withList(lists, name, list) {
+  const all = { ...lists, [name]: list };
+  if (list.length === 0) delete all[name];
+  return all;
+}

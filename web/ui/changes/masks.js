@@ -1,0 +1,79 @@
+// Masks: which query may look at which key.
+import { attentionNames } from "../../engine/model.js";
+import { element } from "../dom.js";
+import { activeMasks } from "./active.js";
+import { atChoosers } from "./attention.js";
+import { chips, press, row, tryChange } from "./controls.js";
+import { withList } from "./lists.js";
+/**
+ * @import { MaskCell } from "../../engine/types.js"
+ * @import { App } from "../app.js"
+ * @import { At, ChangesPanel, Child } from "../types.js"
+ */
+
+const LATER = 50; // an output may be so many tokens longer than its source: these do not see what is hidden
+
+/**
+ * @param {ChangesPanel} panel
+ * @returns {Child[]}
+ */
+export function masksSection(panel) {
+  const { app, at } = panel;
+  const choosers = atChoosers(panel, "attention", "query", "key");
+  const labels = (/** @type {string} */ name) => app.labels(`${name}.weights`);
+  const { rows, columns: keys, columnSide } = labels(at.attention);
+  const columns = keys ?? [];
+  const query = rows[at.query],
+    key = columns[at.key],
+    may = app.allowed(at.attention, at.query, at.key);
+  const left = columns.some((_, place) => app.allowed(at.attention, at.query, place));
+  const everywhere = attentionNames(app.config).filter((name) => labels(name).columnSide === columnSide);
+  const set = (/** @type {Record<string, MaskCell[]>} */ masks) => tryChange(app, { masks });
+  const said = (/** @type {string} */ text, /** @type {boolean} */ good) =>
+    element("p", { role: "status", className: good ? "" : "gf-blocked" }, text);
+  const edits = activeMasks(app);
+  return [
+    choosers,
+    said(app.t(may ? "changes.may" : "changes.may.not", query, key), may),
+    !left && said(app.t("changes.no.key", query), false),
+    row(
+      press("toggle", app.t(may ? "changes.block" : "changes.open"), () => set(toggledCell(app, at, !may))),
+      press("hide", app.t("changes.hide", key), () => set(hiding(app, [at.attention], at.key))),
+      press("hide all", app.t("changes.hide.all", key), () => set(hiding(app, everywhere, at.key))),
+    ),
+    edits.length > 0 && element("h3", {}, app.t("changes.edits")),
+    edits.length > 0 && chips(app, edits),
+  ];
+}
+
+/**
+ * Returns the masks with one cell the other way round: an edit goes away again, or comes in.
+ * @param {App} app
+ * @param {At} at
+ * @param {boolean} may
+ */
+function toggledCell(app, { attention, query, key }, may) {
+  const cells = app.changes.masks[attention] ?? [];
+  const others = cells.filter((cell) => cell[0] !== query || cell[1] !== key);
+  /** @type {MaskCell[]} */
+  const edited = others.length < cells.length ? others : [...cells, [query, key, may]];
+  return withList(app.changes.masks, attention, edited);
+}
+
+/**
+ * Returns the masks with a key that nobody may look at in some attentions, not even words written later.
+ * @param {App} app
+ * @param {string[]} names
+ * @param {number} key
+ */
+function hiding(app, names, key) {
+  const { length } = app.result.current.sourceIds;
+  return names.reduce((masks, name) => {
+    const ofTarget = name.startsWith("decoder");
+    const first = ofTarget && name.endsWith("self_attention") ? key : 0;
+    const count = Math.max(0, length + (ofTarget ? LATER : 0) - first);
+    /** @type {MaskCell[]} */
+    const cells = Array.from({ length: count }, (_, place) => [first + place, key, false]);
+    return withList(masks, name, [...(masks[name] ?? []).filter((cell) => cell[1] !== key), ...cells]);
+  }, app.changes.masks);
+}

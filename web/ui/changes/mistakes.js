@@ -1,0 +1,31 @@
+// The classic mistakes, each to be planted.
+import { button, element } from "../dom.js";
+import { switchRow, tryChange } from "./controls.js";
+import { without } from "./lists.js";
+/** @import { ChangesPanel } from "../types.js" */
+
+/** @param {ChangesPanel} panel */
+export function mistakesSection({ app }) {
+  const { mistakes } = app.changes,
+    { sourceIds, targetIds } = app.result.current;
+  return app.config.mistakes.map(({ id, first: point, one_length: oneLength }) => {
+    const on = mistakes.includes(id);
+    const show = () => point && app.show({ stage: "point", point: { name: point, head: 0 } });
+    const others = () => without(app.changes.mistakes, id);
+    const set = (/** @type {boolean} */ wanted) =>
+      tryChange(app, { mistakes: wanted ? [...others(), id] : others() });
+    const made = switchRow(app.t(`mistake.${id}`), app.t(`mistake.${id}.about`), on, set, !point);
+    const equal = oneLength && sourceIds.length === targetIds.length;
+    const told = point ? app.t("changes.first") : app.t("changes.unseen", app.t(`mistake.${id}.unseen`));
+    made.append(
+      element(
+        "p",
+        { className: "gf-note" },
+        `${told} `,
+        point && button(point, show, { className: "gf-link" }),
+        equal && ` ${app.t("changes.equal")}`,
+      ),
+    );
+    return made;
+  });
+}

@@ -1,0 +1,223 @@
+// "What if?": everything that can be changed. Each section shows its part of app.changes and sets it; what
+// that does to the output stands at the top of the page. Only the section that is open has elements.
+import { NO_CHANGES } from "../../engine/changes.js";
+import { attentionName, FAMILIES } from "../app.js";
+import { button, element, refill } from "../dom.js";
+import { latestOnly } from "../latest.js";
+import { linkOf } from "../link.js";
+import { activeChanges } from "./active.js";
+import { chips, press, row, tightRow, tryChange } from "./controls.js";
+import { headsSection } from "./heads.js";
+import { changesHistory } from "./history.js";
+import { masksSection } from "./masks.js";
+import { mistakesSection } from "./mistakes.js";
+import { partsSection } from "./parts.js";
+import { patchSection } from "./patches.js";
+import { handSection } from "./hand.js";
+import { wordsSection } from "./words.js";
+/**
+ * @import { Cell } from "../../engine/types.js"
+ * @import { App } from "../app.js"
+ * @import { ActiveChange, At, ChangesPanel, Child, SectionName, SomeChanges } from "../types.js"
+ */
+
+/** @typedef {(panel: ChangesPanel) => Child[] | Promise<Child[]>} Section */
+
+/** @type {Record<SectionName, Section>} */
+const SECTIONS = {
+  words: wordsSection,
+  heads: headsSection,
+  masks: masksSection,
+  hand: handSection,
+  patch: patchSection,
+  parts: partsSection,
+  mistakes: mistakesSection,
+};
+const SECTION_NAMES = /** @type {SectionName[]} */ (Object.keys(SECTIONS));
+let groups = 0;
+
+/**
+ * Returns the panel as an element.
+ * @param {App} app
+ */
+export function createChangesPanel(app) {
+  const { layer, head } = app.ui.heads.cross;
+  /** @type {At} */
+  const at = { attention: attentionName(FAMILIES[1], layer), head, query: 0, key: 0 };
+  const redraw = latestOnly(app.signal, prepared, show);
+  /** @type {ChangesPanel} */
+  const panel = {
+    app,
+    at,
+    history: changesHistory(app),
+    redraw,
+    word: null,
+    rival: null,
+    row: null,
+    patch: null,
+  };
+  const top = element("div", { tabindex: "-1" });
+  const group = `gf-changes-${++groups}`;
+  const sections = SECTION_NAMES.map((id) => folded(panel, group, id, SECTIONS[id]));
+  const disabled = app.engine.live === false;
+  const holder = element(
+    "div",
+    { className: "gf-changes" },
+    top,
+    element(
+      "fieldset",
+      { disabled },
+      sections.map((section) => section.element),
+    ),
+  );
+
+  async function prepared() {
+    if (app.ui.panel !== "changes") return null;
+    const active = activeChanges(app);
+    return { active, bodies: await Promise.all(sections.map((section) => section.content())) };
+  }
+
+  /** @param {{active: ActiveChange[], bodies: Child[][]} | null} made */
+  function show(made) {
+    if (!made) return;
+    keepingFocus(holder, top, () => {
+      refill(top, topOf(panel, made.active));
+      sections.forEach((section, place) => section.fill(made.bodies[place], made.active));
+    });
+  }
+  app.on("busy", (busy) => {
+    if (!busy) redraw();
+  });
+  app.on("ui", (keys) => {
+    if (keys.includes("selected")) follow(at, app.ui.selected);
+    if (keys.includes("panel") || keys.includes("language")) redraw();
+  });
+  redraw();
+  return holder;
+}
+
+/**
+ * Returns one section that folds; while it is folded its body is empty.
+ * @param {ChangesPanel} panel
+ * @param {string} group
+ * @param {SectionName} id
+ * @param {Section} content
+ */
+function folded(panel, group, id, content) {
+  const summary = element("summary"),
+    about = element("p", { className: "gf-note" }),
+    body = element("div");
+  const parts = [summary, about, body];
+  const details = element("details", { name: group, open: id === "words", ontoggle: panel.redraw }, parts);
+  return {
+    element: details,
+    content: async () => (details.open ? content(panel) : []),
+    /**
+     * @param {Child[]} children
+     * @param {ActiveChange[]} active
+     */
+    fill(children, active) {
+      const { app } = panel,
+        count = active.filter(({ section }) => section === id).length;
+      refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
+      about.textContent = app.t(`changes.${id}.about`);
+      refill(body, children);
+    },
+  };
+}
+
+/**
+ * Refills and puts the focus, and what was being typed, where they were: on the control of this data-key.
+ * @param {HTMLElement} holder
+ * @param {HTMLElement} otherwise
+ * @param {() => void} action
+ */
+function keepingFocus(holder, otherwise, action) {
+  const root = holder.getRootNode(); // in a notebook's cell it may be a shadow
+  const before = root instanceof Document || root instanceof ShadowRoot ? root.activeElement : null;
+  const key = before?.getAttribute("data-key");
+  const kept = holder.contains(before);
+  action();
+  if (!kept || holder.contains(before)) return;
+  /** @type {HTMLElement | null} */
+  const after = key ? holder.querySelector(`[data-key="${CSS.escape(key)}"]:enabled`) : null;
+  if (before instanceof HTMLInputElement && after instanceof HTMLInputElement && after.type === "text")
+    after.value = before.value;
+  (after ?? otherwise).focus({ preventScroll: true });
+}
+
+/**
+ * Makes masks and rows by hand those of the cell that the reader has chosen in a grid.
+ * @param {At} at
+ * @param {Cell | null} selected
+ */
+function follow(at, selected) {
+  if (!selected || !/\.(scores|weights)$/.test(selected.name)) return;
+  const [head, query, key] = selected.index;
+  Object.assign(at, { attention: selected.name.replace(/\.\w+$/, ""), head, query, key });
+}
+
+/**
+ * @param {ChangesPanel} panel
+ * @param {ActiveChange[]} active
+ * @returns {Child[]}
+ */
+function topOf({ app, history }, active) {
+  /** @type {(id: string, action: () => unknown, disabled: boolean) => Child} */
+  const tool = (id, action, disabled) => press(id, app.t(`changes.${id}`), action, { disabled });
+  const reset = () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" });
+  return [
+    app.engine.live === false && element("p", { className: "gf-error" }, app.t("changes.needs")),
+    app.changed ? chips(app, active) : element("p", {}, app.t("changes.intro")),
+    !app.changed && app.engine.live !== false && firstTries(app),
+    row(
+      tool("undo", history.undo, !history.past.length),
+      tool("redo", history.redo, !history.future.length),
+      tool("reset", reset, !app.changed),
+      linkOf(app) && linkButton(app),
+    ),
+  ];
+}
+
+/**
+ * Returns changes that any model understands, for those who do not know where to begin.
+ * @param {App} app
+ */
+function firstTries(app) {
+  const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
+  /** @type {[string, SomeChanges][]} */
+  const tries = Object.entries({
+    positions: { positions: false },
+    "try.cross": { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
+    "try.causal": { mistakes: ["no_causal_mask"] },
+  });
+  const title = app.t("changes.try"),
+    className = "gf-chip";
+  return tightRow(
+    title,
+    element("span", { className: "gf-note" }, title),
+    tries.map(([id, changes]) =>
+      button(app.t(`changes.${id}`), () => tryChange(app, changes), { className }),
+    ),
+  );
+}
+
+/**
+ * Returns a button that copies the link; where that is not allowed, the link to be copied.
+ * @param {App} app
+ */
+function linkButton(app) {
+  const title = app.t("changes.link");
+  const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": title });
+  const copy = press("link", title, async () => {
+    shown.value = linkOf(app) ?? "";
+    try {
+      await navigator.clipboard.writeText(shown.value);
+      copy.textContent = app.t("changes.link.copied");
+    } catch {
+      shown.hidden = false;
+      shown.select();
+    }
+  });
+  return [copy, shown];
+}

@@ -1,0 +1,195 @@
+// The words: another source, a forced beginning of the output.
+import { numberText } from "../../engine/number_text.js";
+import { button, element, refill } from "../dom.js";
+import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
+/**
+ * @import { Side } from "../../engine/types.js"
+ * @import { App } from "../app.js"
+ * @import { ChangesPanel, Child } from "../types.js"
+ */
+
+const RIVALS = 7; // other words that are offered in place of one
+const SUGGESTIONS = 40;
+let lists = 0;
+
+/**
+ * @param {ChangesPanel} panel
+ * @returns {Promise<Child[]>}
+ */
+export async function wordsSection(panel) {
+  const { app, word, rival } = panel,
+    { current } = app.result;
+  const tokens = current.sourceTokens.slice(0, current.sourceIds.length - 1);
+  const prefix = field(app.t("changes.prefix"), app.changes.prefix ?? "", "prefix");
+  return [
+    wordButtons(panel, "word", "source", tokens, 0),
+    word !== null && word < tokens.length && (await wordEditor(panel, tokens, word)),
+    element("h3", {}, app.t("changes.prefix")),
+    element("p", { className: "gf-note" }, app.t("changes.prefix.about")),
+    form(() => tryChange(app, { prefix: prefix.value }), app.t("changes.force"), prefix),
+    wordButtons(panel, "rival", "target", current.outputTokens, 1),
+    rival !== null && rival < current.outputTokens.length && (await rivalButtons(panel, rival)),
+  ];
+}
+
+/**
+ * Returns a sentence as buttons; the place of the one that is pressed is `panel[part]`.
+ * @param {ChangesPanel} panel
+ * @param {"word" | "rival"} part
+ * @param {Side} side
+ * @param {string[]} tokens
+ * @param {number} first
+ */
+function wordButtons(panel, part, side, tokens, first) {
+  const { app } = panel;
+  return tightRow(
+    app.t(`changes.pick.${side}`),
+    tokens.map((token, at) => {
+      const pick = () => {
+        panel[part] = panel[part] === at ? null : at;
+        panel.redraw();
+      };
+      const made = wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
+      made.addEventListener("pointerenter", () => app.light([{ side, position: at + first }]));
+      made.addEventListener("pointerleave", () => app.light([]));
+      return made;
+    }),
+  );
+}
+
+/**
+ * @param {ChangesPanel} panel
+ * @param {string[]} tokens
+ * @param {number} place
+ */
+async function wordEditor(panel, tokens, place) {
+  const { app } = panel,
+    { sourceIds } = app.result.current;
+  const replace = (/** @type {string} */ made) =>
+    tryChange(app, { source: withWord(app, sourceIds.slice(0, -1), place, made) });
+  const typed = field(app.t("changes.replace.by", tokens[place]), "", "replacement");
+  const list = element("datalist", { id: `gf-words-${++lists}` });
+  const suggest = () =>
+    refill(
+      list,
+      suggestions(app, typed.value).map((value) => element("option", { value })),
+    );
+  const apply = () => {
+    if (typed.value.trim()) replace(typed.value.trim());
+    typed.value = "";
+  };
+  const remove = () => {
+    panel.word = null;
+    replace("");
+  };
+  typed.setAttribute("list", list.id);
+  typed.addEventListener("input", suggest);
+  suggest();
+  const near = await nearestWords(app, sourceIds[place]),
+    title = app.t("changes.near");
+  return element(
+    "div",
+    { className: "gf-box" },
+    form(apply, app.t("changes.replace"), typed, list),
+    near.length > 0 &&
+      tightRow(
+        title,
+        element("span", { className: "gf-note" }, title),
+        near.map((word) => wordPress(`near ${word}`, word, () => replace(word))),
+      ),
+    button(app.t("changes.delete", tokens[place]), remove, { disabled: tokens.length < 2 }),
+  );
+}
+
+/**
+ * Returns the source with another word (or none) in one place; all around it stays as it was typed.
+ * @param {App} app
+ * @param {number[]} ids
+ * @param {number} place
+ * @param {string} word
+ */
+function withWord(app, ids, place, word) {
+  const { source } = app.engine.tokenizers,
+    text = app.changes.source ?? app.sentence;
+  let start = 0,
+    end = 0;
+  for (const piece of source.split(text).slice(0, place + 1)) {
+    const spaced = piece.replaceAll("▁", " ");
+    const bare = source.spaces ? spaced : spaced.trimStart();
+    start = text.indexOf(bare, end);
+    if (start < 0) return source.decode(ids.toSpliced(place, 1, ...source.encode(word)));
+    end = start + bare.length;
+  }
+  return (text.slice(0, start) + word + text.slice(end)).replace(/ +/g, " ").trim();
+}
+
+/**
+ * Returns words that begin as typed: those of the examples, then the vocabulary; no pieces of words.
+ * @param {App} app
+ * @param {string} typed
+ */
+function suggestions(app, typed) {
+  const { source } = app.engine.tokenizers;
+  if (!source.wholeWords) return [];
+  const words = [...app.payload.examples.flatMap(source.split), ...app.payload.source.tokens.slice(4)];
+  const fits = (/** @type {string} */ word) => word.toLowerCase().startsWith(typed.trim().toLowerCase());
+  return [...new Set(words)].filter(fits).slice(0, SUGGESTIONS);
+}
+
+/**
+ * Returns the words whose embeddings point most nearly the same way (cosine), if the weights are here.
+ * @param {App} app
+ * @param {number} id
+ * @returns {Promise<string[]>}
+ */
+async function nearestWords(app, id) {
+  if (app.engine.live !== true || id < 4) return [];
+  const { shape, data } = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");
+  const vector = (/** @type {number} */ word) => data.subarray(word * shape[1], (word + 1) * shape[1]);
+  const product = (/** @type {Float32Array} */ a, /** @type {Float32Array} */ b) =>
+    a.reduce((sum, value, d) => sum + value * b[d], 0);
+  const here = vector(id);
+  const cosine = (/** @type {number} */ word) =>
+    product(here, vector(word)) / Math.sqrt(product(vector(word), vector(word)));
+  const other = (/** @type {number} */ word) => word > 3 && word !== id;
+  const close = Array.from({ length: shape[0] }, (_, word) => (other(word) ? cosine(word) : -Infinity));
+  const ids = [...close.keys()].sort((a, b) => close[b] - close[a]).slice(0, Math.min(RIVALS, shape[0] - 5));
+  return app.engine.tokens("source", ids).map((token) => token.replaceAll("▁", ""));
+}
+
+/**
+ * Returns the words that were likeliest at a place of the output, each to be forced there.
+ * @param {ChangesPanel} panel
+ * @param {number} rival
+ */
+async function rivalButtons({ app }, rival) {
+  const { ids } = app.result.current.hypothesis;
+  const {
+    shape: [, width],
+    data,
+  } = await app.value("log_probs");
+  const logProbs = data.subarray(rival * width, (rival + 1) * width);
+  const { pad_id: pad, bos_id: bos, eos_id: eos } = app.config;
+  const others = [...logProbs.keys()].filter((id) => ![pad, bos, eos].includes(id));
+  const best = others.sort((a, b) => logProbs[b] - logProbs[a]).slice(0, RIVALS);
+  const force = (/** @type {number} */ id) =>
+    tryChange(app, { prefix: app.engine.decode([...ids.slice(0, rival), id]) });
+  const title = app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)));
+  return element(
+    "div",
+    { className: "gf-box" },
+    element("p", { className: "gf-note" }, title),
+    tightRow(
+      title,
+      app.engine
+        .tokens("target", best)
+        .map((text, at) =>
+          wordPress(
+            `force ${text}`,
+            [`${text} `, element("small", {}, numberText(Math.exp(logProbs[best[at]])))],
+            () => force(best[at]),
+          ),
+        ),
+    ),
+  );
+}

@@ -1,0 +1,97 @@
+// Making elements. Text is always text: nothing here, or anywhere in the page, parses HTML.
+/** @import { Child, Properties } from "./types.js" */
+
+/**
+ * Returns a new element; `on…` properties become listeners, `class`, `data-…` and `aria-…` attributes.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Properties} [properties]
+ * @param {Child[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") made.addEventListener(name.slice(2), value);
+    else if (name in made && !name.includes("-") && name !== "list" && name !== "role")
+      Reflect.set(made, name, value);
+    else made.setAttribute(name === "className" ? "class" : name, value === true ? "" : String(value));
+  }
+  made.append(...nodesOf(children));
+  return made;
+}
+
+/**
+ * Puts new children into the place of an element's old ones.
+ * @param {Element} parent
+ * @param {Child[]} children
+ */
+export function refill(parent, ...children) {
+  parent.replaceChildren(...nodesOf(children));
+}
+
+/**
+ * Returns what may be appended of these children, in one list.
+ * @param {readonly Child[]} children
+ * @returns {(Node | string)[]}
+ */
+export function nodesOf(children) {
+  return children.flatMap((child) => {
+    if (child === null || child === undefined || child === false) return [];
+    if (typeof child === "number") return [String(child)];
+    return typeof child === "string" || child instanceof Node ? [child] : nodesOf(child);
+  });
+}
+
+/**
+ * Returns a button; `pressed` makes it a toggle.
+ * @param {Child} label
+ * @param {() => unknown} onclick
+ * @param {{title?: string, pressed?: boolean | null, className?: string, disabled?: boolean}} [looks]
+ */
+export function button(
+  label,
+  onclick,
+  { title = "", pressed = null, className = "", disabled = false } = {},
+) {
+  const made = element("button", { type: "button", className, title, onclick, disabled }, label);
+  if (pressed !== null) made.setAttribute("aria-pressed", String(pressed));
+  return made;
+}
+
+/**
+ * Returns a drop-down of [value, label] pairs.
+ * @template {string} Value
+ * @param {string} label
+ * @param {readonly (readonly [Value, string])[]} pairs
+ * @param {string} value
+ * @param {(value: Value) => unknown} onchange
+ */
+export function chooser(label, pairs, value, onchange) {
+  const options = pairs.map(([key, text]) =>
+    element("option", { value: key, selected: key === value }, text),
+  );
+  const made = element("select", { "aria-label": label }, options);
+  made.addEventListener("change", () => onchange(pairs[made.selectedIndex][0]));
+  return made;
+}
+
+/**
+ * Returns a token as it is shown: in isolation, so that right-to-left words do not disturb their neighbours.
+ * @param {string} text
+ * @param {Properties} [properties]
+ */
+export function tokenElement(text, properties = {}) {
+  return element("bdi", { className: "gf-token", ...properties }, text);
+}
+
+/**
+ * Returns what draws on a canvas.
+ * @param {HTMLCanvasElement} canvas
+ */
+export function brushOf(canvas) {
+  const brush = canvas.getContext("2d");
+  if (!brush) throw new Error("this browser draws no canvas");
+  return brush;
+}

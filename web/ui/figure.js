@@ -1,0 +1,53 @@
+// What the figures of the panels are made of: SVG elements, remarks, and sliders that say their number.
+import { element, nodesOf } from "./dom.js";
+/** @import { Child } from "./types.js" */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Returns a new SVG element with these attributes.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number>} [attributes]
+ * @param {Child[]} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function drawing(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...nodesOf(children));
+  return made;
+}
+
+/**
+ * Returns a remark in small type.
+ * @param {Child[]} content
+ */
+export function remark(...content) {
+  return element("span", { className: "gf-note" }, ...content);
+}
+
+/**
+ * Returns a slider with its name and its number; `written` turns the number into text.
+ * @param {string} label
+ * @param {{low: number, high: number, step?: number, value: number, written?: (value: number) => string}} range
+ * @param {(value: number) => void} onchange
+ */
+export function slider(label, { low, high, step = 1, value, written = String }, onchange) {
+  const number = element("output", { className: "gf-mono" }, written(value));
+  const input = element("input", {
+    type: "range",
+    min: low,
+    max: high,
+    step,
+    value: String(value),
+    "aria-label": label,
+  });
+  input.setAttribute("aria-valuetext", written(value));
+  input.addEventListener("input", () => {
+    number.textContent = written(Number(input.value));
+    input.setAttribute("aria-valuetext", number.textContent);
+    onchange(Number(input.value));
+  });
+  return element("label", { className: "gf-range" }, element("span", {}, label), input, number);
+}

@@ -1,0 +1,362 @@
+// A matrix as a picture: one canvas with token rulers, whatever its size, and a keyboard grid over it.
+import { numberText } from "../engine/number_text.js";
+import { colourPlace, coloursAt, colourTable, inkOn, pixelled } from "./colours.js";
+import { brushOf, element } from "./dom.js";
+import { keyboardGrid } from "./keyboard.js";
+/** @import { Colours, Picture, Scale } from "./types.js" */
+
+const FONT = "system-ui, sans-serif";
+const LABEL = 12;
+const NUMBERS_FROM = 34;
+const WIDEST = 12000;
+
+/**
+ * What is drawn, with what, and where: the first cell's corner, a cell's size, and that of the whole picture.
+ * @typedef {object} Sheet
+ * @property {Picture} data
+ * @property {CanvasRenderingContext2D} brush
+ * @property {Colours} colours
+ * @property {number} left
+ * @property {number} top
+ * @property {number} width
+ * @property {number} height
+ * @property {{width: number, height: number}} whole
+ */
+
+/**
+ * The rows and columns that stand out.
+ * @typedef {{rows: number[], columns: number[]}} Lit
+ */
+
+/**
+ * Returns a picture of a matrix that is drawn anew by `draw`. `hovered`, with null outside, and `chosen` are told what
+ * the reader points at and picks.
+ * @param {object} told
+ * @param {(cell: [row: number, column: number] | null) => void} told.hovered
+ * @param {(row: number, column: number) => void} told.chosen
+ * @param {boolean} [told.roomy] - Whether there is room for numbers.
+ */
+export function createGrid({ hovered, chosen, roomy = false }) {
+  const canvas = element("canvas", { "aria-hidden": "true" });
+  const layer = element("canvas");
+  const keys = keyboardGrid({
+    label: "",
+    describe: (row, column) => sheet?.data.describe(row, column) ?? "",
+    moved: (row, column) => hovered([row, column]),
+    chosen,
+  });
+  const holder = element("div", { className: roomy ? "gf-grid gf-roomy" : "gf-grid" }, canvas, keys.element);
+  /** @type {Sheet | null} */
+  let sheet = null;
+  /** @type {Lit} */
+  let lit = { rows: [], columns: [] };
+
+  /**
+   * @param {MouseEvent} event
+   * @returns {[row: number, column: number] | null}
+   */
+  function cellAt(event) {
+    if (!sheet) return null;
+    const box = canvas.getBoundingClientRect();
+    const row = Math.floor((event.clientY - box.top - sheet.top) / sheet.height);
+    const column = Math.floor((event.clientX - box.left - sheet.left) / sheet.width);
+    const inside = row >= 0 && row < sheet.data.rows && column >= 0 && column < sheet.data.columns;
+    return inside ? [row, column] : null;
+  }
+  let last = "";
+  canvas.addEventListener("pointermove", (event) => {
+    const cell = cellAt(event);
+    if (String(cell) === last) return;
+    last = String(cell);
+    hovered(cell);
+  });
+  canvas.addEventListener("pointerleave", () => {
+    last = "";
+    hovered(null);
+  });
+  canvas.addEventListener("click", (event) => {
+    const cell = cellAt(event);
+    if (!cell) return;
+    keys.place(...cell, { tell: false });
+    chosen(...cell);
+  });
+
+  /** @param {Picture} data */
+  function draw(data) {
+    keys.resize(data.rows, data.columns);
+    keys.name(data.label);
+    const brush = brushOf(layer);
+    sheet = {
+      data,
+      brush,
+      colours: coloursAt(holder),
+      ...measure(brush, data, holder.clientWidth || 300, roomy),
+    };
+    const { whole } = sheet;
+    const ratio = Math.min(window.devicePixelRatio || 1, WIDEST / whole.width);
+    for (const one of [canvas, layer]) {
+      one.width = Math.max(1, Math.round(whole.width * ratio));
+      one.height = Math.max(1, Math.round(whole.height * ratio));
+    }
+    canvas.style.width = `${whole.width}px`;
+    canvas.style.height = `${whole.height}px`;
+    brush.scale(ratio, ratio);
+    paint(sheet);
+    light(lit);
+  }
+
+  /** @param {Lit} next */
+  function light(next) {
+    lit = next;
+    if (!sheet) return;
+    const brush = brushOf(canvas);
+    const ratio = canvas.width / sheet.whole.width;
+    brush.setTransform(1, 0, 0, 1, 0, 0);
+    brush.clearRect(0, 0, canvas.width, canvas.height);
+    brush.drawImage(layer, 0, 0);
+    brush.setTransform(ratio, 0, 0, ratio, 0, 0);
+    highlight({ ...sheet, brush }, lit);
+  }
+  return { element: holder, draw, light, sizes: () => sheet };
+}
+
+/**
+ * Returns where the cells of a picture stand, and how large they are, in `room` pixels.
+ * @param {CanvasRenderingContext2D} brush
+ * @param {Picture} data
+ * @param {number} room
+ * @param {boolean} roomy
+ */
+function measure(brush, data, room, roomy) {
+  brush.font = `${LABEL}px ${FONT}`;
+  const longest = (/** @type {string[]} */ labels) =>
+    Math.ceil(Math.max(8, ...labels.slice(0, 200).map((label) => brush.measureText(label).width)));
+  const left = Math.min(roomy ? 130 : 78, longest(data.rowLabels)) + 8;
+  const top = Math.min(roomy ? 110 : 70, longest(data.columnLabels)) + 8;
+  let width = (room - left - 2) / data.columns;
+  let height;
+  if (roomy) {
+    width = Math.max(Math.min(width, 64), Math.min(data.scale === "signed" ? 52 : 38, WIDEST / data.columns));
+    height = data.rows > 400 ? 8 : 26;
+  } else {
+    width = height = Math.min(width, 36, Math.max(360 / data.rows, 2.2));
+  }
+  return {
+    left,
+    top,
+    width,
+    height,
+    whole: { width: left + width * data.columns + 2, height: top + height * data.rows + 2 },
+  };
+}
+
+/** @param {Sheet} sheet */
+function paint(sheet) {
+  const { brush, data, left, top, width, height } = sheet;
+  const table = colourTable(data.scale, sheet.colours);
+  const colourAt = (/** @type {number} */ row, /** @type {number} */ column) => {
+    const largest = typeof data.largest === "number" ? data.largest : data.largest[row];
+    return table[colourPlace(data.scale, valueAt(data, row, column), largest)];
+  };
+  const small = pixelled(data.columns, data.rows, (pixels) => {
+    for (let row = 0; row < data.rows; row++) {
+      if (data.hidden(row)) continue;
+      for (let column = 0; column < data.columns; column++)
+        pixels[row * data.columns + column] = colourAt(row, column);
+    }
+  });
+  brush.imageSmoothingEnabled = false;
+  brush.drawImage(small, left, top, width * data.columns, height * data.rows);
+  paintBlocked(sheet);
+  paintNumbers(sheet, colourAt);
+  paintFrame(sheet);
+  paintLabels(sheet, { rows: [], columns: [] });
+}
+
+/**
+ * @param {Picture} data
+ * @param {number} row
+ * @param {number} column
+ */
+function valueAt({ values, offset, columns }, row, column) {
+  return values[offset + row * columns + column];
+}
+
+/** @param {Sheet} sheet */
+function paintBlocked({ brush, data, colours, left, top, width, height }) {
+  brush.strokeStyle = colours("--hatching");
+  brush.lineWidth = 1;
+  for (let row = 0; row < data.rows; row++) {
+    if (data.hidden(row)) continue;
+    for (let column = 0; column < data.columns; column++) {
+      if (!data.blocked(row, column)) continue;
+      const x = left + column * width,
+        y = top + row * height;
+      brush.fillStyle = colours("--blocked");
+      brush.fillRect(x, y, width, height);
+      if (width < 6) continue;
+      brush.beginPath();
+      brush.moveTo(x, y + height);
+      brush.lineTo(x + width, y);
+      brush.stroke();
+      if (width >= NUMBERS_FROM) ink(brush, "–∞", x + width / 2, y + height / 2, colours("--soft"), 10);
+    }
+  }
+}
+
+/**
+ * @param {Sheet} sheet
+ * @param {(row: number, column: number) => number} colourAt - The packed colour of a cell.
+ */
+function paintNumbers({ brush, data, left, top, width, height }, colourAt) {
+  if (width < NUMBERS_FROM || height < 14) return;
+  for (let row = 0; row < data.rows; row++) {
+    if (data.hidden(row)) continue;
+    for (let column = 0; column < data.columns; column++) {
+      if (data.blocked(row, column)) continue;
+      const value = valueAt(data, row, column);
+      const text =
+        data.scale === "signed"
+          ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
+          : shortProbability(value);
+      const [x, y] = [left + (column + 0.5) * width, top + (row + 0.5) * height];
+      ink(brush, text, x, y, inkOn(colourAt(row, column)), 11);
+    }
+  }
+}
+
+/**
+ * Returns a probability in four characters: .123, 1, 0 for an exact zero, and a small one as <.001.
+ * @param {number} value
+ */
+function shortProbability(value) {
+  if (value === 0) return "0";
+  if (value >= 0.9995) return "1.00";
+  return value < 0.0005 ? "~0" : value.toFixed(3).slice(1);
+}
+
+/** @param {Sheet} sheet */
+function paintFrame({ brush, data, colours, left, top, width, height }) {
+  brush.strokeStyle = colours("--line");
+  brush.lineWidth = 1;
+  brush.strokeRect(left - 0.5, top - 0.5, width * data.columns + 1, height * data.rows + 1);
+  if (width < 9) return;
+  brush.globalAlpha = 0.45;
+  brush.beginPath();
+  for (let row = 1; row < data.rows; row++)
+    lineAcross(brush, left, top + row * height, width * data.columns, 0);
+  for (let column = 1; column < data.columns; column++)
+    lineAcross(brush, left + column * width, top, 0, height * data.rows);
+  brush.stroke();
+  brush.globalAlpha = 1;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} brush
+ * @param {number} x
+ * @param {number} y
+ * @param {number} right
+ * @param {number} down
+ */
+function lineAcross(brush, x, y, right, down) {
+  brush.moveTo(x, y);
+  brush.lineTo(x + right, y + down);
+}
+
+/**
+ * @param {Sheet} sheet
+ * @param {Lit} lit
+ */
+function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
+  const [plain, strong] = [colours("--ink"), colours("--lit")];
+  const clear = (/** @type {[x: number, y: number, width: number, height: number]} */ ...box) => {
+    brush.fillStyle = colours("--paper");
+    brush.fillRect(...box);
+  };
+  const every = (/** @type {number} */ size) => Math.max(1, Math.ceil(LABEL / size));
+  const rowStep = every(height),
+    columnStep = every(width);
+  data.rowLabels.forEach((label, row) => {
+    const on = lit.rows.includes(row);
+    if (!on && (row % rowStep || data.hidden(row))) return;
+    const middle = top + (row + 0.5) * height;
+    if (on) clear(0, middle - 8, left - 2, 16);
+    ink(brush, fitted(brush, label, left - 8), left - 6, middle, on ? strong : plain, LABEL, "right", on);
+  });
+  data.columnLabels.forEach((label, column) => {
+    const on = lit.columns.includes(column);
+    if (!on && column % columnStep) return;
+    brush.save();
+    brush.translate(left + (column + 0.5) * width, top - 6);
+    brush.rotate(-Math.PI / 2);
+    if (on) clear(-4, -8, top, 16);
+    ink(brush, fitted(brush, label, top - 8), 0, 0, on ? strong : plain, LABEL, "left", on);
+    brush.restore();
+  });
+}
+
+/**
+ * Returns a text, cut to fit.
+ * @param {CanvasRenderingContext2D} brush
+ * @param {string} text
+ * @param {number} room
+ */
+function fitted(brush, text, room) {
+  brush.font = `${LABEL}px ${FONT}`;
+  if (brush.measureText(text).width <= room) return text;
+  const letters = Array.from(text);
+  while (letters.length > 1 && brush.measureText(`${letters.join("")}…`).width > room) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} brush
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {string} colour
+ * @param {number} size
+ * @param {CanvasTextAlign} [align]
+ */
+function ink(brush, text, x, y, colour, size, align = "center", bold = false) {
+  brush.font = `${bold ? "bold " : ""}${size}px ${FONT}`;
+  brush.fillStyle = colour;
+  brush.textAlign = align;
+  brush.textBaseline = "middle";
+  brush.fillText(text, x, y);
+}
+
+/**
+ * @param {Sheet} sheet
+ * @param {Lit} lit
+ */
+function highlight(sheet, lit) {
+  const { brush, data, left, top, width, height } = sheet;
+  brush.strokeStyle = sheet.colours("--lit");
+  brush.lineWidth = 1.5;
+  for (const row of lit.rows)
+    if (row < data.rows) brush.strokeRect(left, top + row * height, width * data.columns, height);
+  for (const column of lit.columns)
+    if (column < data.columns) brush.strokeRect(left + column * width, top, width, height * data.rows);
+  if (data.chosen) {
+    brush.lineWidth = 3;
+    brush.strokeRect(left + data.chosen[1] * width, top + data.chosen[0] * height, width, height);
+  }
+  if (lit.rows.length || lit.columns.length) paintLabels(sheet, lit);
+}
+
+/**
+ * Returns a legend for a scale: its colours from left to right, with the numbers at its ends.
+ * @param {Scale} scale
+ * @param {number} largest
+ */
+export function legend(scale, largest) {
+  const low = scale === "signed" ? numberText(-largest, 1, true) : "0";
+  return element(
+    "span",
+    { className: "gf-legend" },
+    element("span", {}, low),
+    element("span", { className: `gf-scale gf-${scale}` }),
+    element("span", {}, scale === "signed" ? numberText(largest, 1, true) : numberText(largest, 0)),
+  );
+}

@@ -1,0 +1,84 @@
+// Grids for the keyboard and the screen reader. The picture is a canvas; beside it stands one focusable grid that holds
+// only the cell where the reader is, so that a grid of any size costs five nodes.
+import { element } from "./dom.js";
+
+/** @type {Record<string, [down: number, right: number]>} */
+const STEPS_OF_KEYS = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  PageUp: [-10, 0],
+  PageDown: [10, 0],
+};
+let counted = 0;
+
+/**
+ * Returns {element, place(row, column), resize(rows, columns), name(text)}: arrows, Home, End and Page keys move, Enter
+ * or the space bar chooses. `describe(row, column)` names a cell; `moved` and `chosen` are told where the reader is.
+ * @param {object} parts
+ * @param {string} parts.label
+ * @param {(row: number, column: number) => string} parts.describe
+ * @param {(row: number, column: number) => void} parts.moved
+ * @param {(row: number, column: number) => void} parts.chosen
+ */
+export function keyboardGrid({ label, describe, moved, chosen }) {
+  const id = `gf-cell-${++counted}`;
+  const cell = element("div", { role: "gridcell", id });
+  const row = element("div", { role: "row" }, cell);
+  const grid = element(
+    "div",
+    {
+      role: "grid",
+      tabindex: "0",
+      className: "gf-keys",
+      "aria-label": label,
+      "aria-activedescendant": id,
+    },
+    row,
+  );
+  const size = { rows: 1, columns: 1 };
+  const at = { row: 0, column: 0 };
+
+  /**
+   * @param {number} to
+   * @param {number} across
+   */
+  function place(to, across, { tell = true } = {}) {
+    at.row = Math.max(0, Math.min(size.rows - 1, to));
+    at.column = Math.max(0, Math.min(size.columns - 1, across));
+    row.setAttribute("aria-rowindex", String(at.row + 1));
+    cell.setAttribute("aria-colindex", String(at.column + 1));
+    cell.setAttribute("aria-label", describe(at.row, at.column));
+    if (tell) moved(at.row, at.column);
+  }
+  grid.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const step = STEPS_OF_KEYS[event.key];
+    if (step) place(at.row + step[0], at.column + step[1]);
+    else if (event.key === "Home") place(at.row, 0);
+    else if (event.key === "End") place(at.row, size.columns - 1);
+    else if (event.key === "Enter" || event.key === " ") chosen(at.row, at.column);
+    else return;
+    event.preventDefault();
+  });
+  grid.addEventListener("focus", () => place(at.row, at.column));
+  return {
+    element: grid,
+    place,
+    /**
+     * @param {number} rows
+     * @param {number} columns
+     */
+    resize(rows, columns) {
+      Object.assign(size, { rows: Math.max(rows, 1), columns: Math.max(columns, 1) });
+      grid.setAttribute("aria-rowcount", String(size.rows));
+      grid.setAttribute("aria-colcount", String(size.columns));
+      place(at.row, at.column, { tell: false });
+    },
+    /** @param {string} text */
+    name(text) {
+      grid.setAttribute("aria-label", text);
+    },
+  };
+}

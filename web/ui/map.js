@@ -1,0 +1,423 @@
+// The map: the encoder's attention left, the decoder's right, cross-attention between them, all with the same rulers.
+// Each has its heads as thumbnails (layers from top to bottom, heads from left to right) and one head large.
+import { numberText } from "../engine/number_text.js";
+import { attentionName, FAMILIES, hasAny } from "./app.js";
+import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
+import { brushOf, button, chooser, element, refill } from "./dom.js";
+import { createGrid, legend } from "./grid.js";
+import { keyboardGrid } from "./keyboard.js";
+import { latestOnly } from "./latest.js";
+import { HEAD_ORDERS } from "../engine/statistics.js";
+
+/**
+ * @import { Side, Tensor } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Colours, Family, MeasuredHead, Picture, Result, Square, Token } from "./types.js"
+ */
+
+/**
+ * Returns the map as an element.
+ * @param {App} app
+ */
+export function createMap(app) {
+  const columns = FAMILIES.map((family) => familyColumn(app, family));
+  const controls = element("div", { className: "gf-controls" });
+  const fill = () =>
+    refill(
+      controls,
+      element(
+        "label",
+        {},
+        app.t("map.order"),
+        chooser(
+          app.t("map.order"),
+          HEAD_ORDERS.map((order) => [order, app.t(`order.${order}`)]),
+          app.ui.order,
+          (order) => app.show({ order }),
+        ),
+      ),
+      button(app.t("map.contrast"), () => app.show({ contrast: !app.ui.contrast }), {
+        pressed: app.ui.contrast,
+        title: app.t("map.contrast.title"),
+      }),
+      app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
+      legend("probability", 1),
+      element("span", { className: "gf-note" }, app.t("map.masked")),
+    );
+  fill();
+  app.on("ui", (keys) => {
+    if (hasAny(keys, "order", "contrast", "language")) fill();
+  });
+  return element(
+    "section",
+    { className: "gf-map", "aria-label": app.t("point.back") },
+    controls,
+    element("div", { className: "gf-columns" }, columns),
+  );
+}
+
+/**
+ * @param {App} app
+ * @param {Family} family
+ */
+function familyColumn(app, family) {
+  const title = element("h2");
+  const about = element("p", { className: "gf-note" });
+  const facts = element("p", { className: "gf-facts" });
+  const thumbnails = createThumbnails(app, family);
+  const readout = element("p", { className: "gf-readout" });
+  /** @type {Picture | null} */
+  let picture = null;
+  const grid = createGrid({
+    hovered(cell) {
+      readout.textContent = cell && picture ? picture.describe(...cell) : app.t("map.hint");
+      app.light(cell ? tokensAt(app, family, ...cell) : []);
+    },
+    chosen: (row, column) => {
+      const { layer, head } = app.ui.heads[family.id];
+      app.select(`${attentionName(family, layer)}.weights`, [head, row, column]);
+    },
+  });
+  const larger = button("", () => {
+    const { layer, head } = app.ui.heads[family.id];
+    app.show({ stage: "point", point: { name: `${attentionName(family, layer)}.weights`, head } });
+  });
+
+  async function prepared() {
+    const { layer, head } = app.ui.heads[family.id];
+    const name = `${attentionName(family, layer)}.weights`;
+    const picture = attentionPicture(app, name, await app.value(name), head);
+    const measured = await app.statistics(family);
+    const [one] = measured.filter((one) => one.layer === layer && one.head === head);
+    return { made: picture, one };
+  }
+
+  /** @param {{made: Picture, one: MeasuredHead}} prepared */
+  function show({ made, one: { layer, head, entropy, peak } }) {
+    picture = made;
+    title.textContent = app.t(`family.${family.id}`);
+    about.textContent = app.t(`family.${family.id}.about`);
+    larger.textContent = app.t("map.larger");
+    grid.draw(picture);
+    readout.textContent = app.t("map.hint");
+    const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head);
+    facts.textContent =
+      app.t("map.facts", layer, head, numberText(entropy, 2), numberText(peak, 2)) +
+      (ablated ? ` · ${app.t("map.ablated")}` : "");
+    thumbnails.draw();
+  }
+  const draw = latestOnly(app.signal, prepared, show);
+  app.on("result", draw);
+  app.on("resize", draw);
+  app.on("ui", (keys) => {
+    if (hasAny(keys, "heads", "order", "contrast", "language", "theme", "shown", "selected", "stage")) draw();
+  });
+  app.on("hover", (tokens) => grid.light(litBy(family, tokens)));
+  draw();
+  return element(
+    "article",
+    { className: `gf-family gf-${family.id}` },
+    title,
+    about,
+    thumbnails.element,
+    facts,
+    grid.element,
+    readout,
+    larger,
+  );
+}
+
+/**
+ * Returns the tokens that stand at a row and a column of a family's grids.
+ * @param {App} app
+ * @param {Family} family
+ * @param {number} row
+ * @param {number} column
+ * @returns {Token[]}
+ */
+function tokensAt(app, family, row, column) {
+  const { rowSide, columnSide = rowSide } = app.labels(`${attentionName(family, 0)}.weights`);
+  return [
+    { side: rowSide, position: row },
+    { side: columnSide, position: column },
+  ];
+}
+
+/**
+ * Returns which rows and columns of a family's grid show these tokens.
+ * @param {Family} family
+ * @param {Token[]} tokens
+ */
+function litBy(family, tokens) {
+  const on = (/** @type {Side} */ side) =>
+    tokens.filter((token) => token.side === side).map((token) => token.position);
+  return { rows: on(family.rows), columns: on(family.columns) };
+}
+
+/**
+ * Returns what a grid needs to picture one head's weights (or scores).
+ * @param {App} app
+ * @param {string} name
+ * @param {Tensor} tensor
+ * @param {number} head
+ * @returns {Picture}
+ */
+export function attentionPicture(app, name, { shape: [, rows, columns], data }, head) {
+  const { rows: rowLabels, columns: columnLabels, rowSide } = app.labels(name);
+  const attention = name.replace(/\.\w+$/, "");
+  const signed = name.endsWith("scores");
+  const offset = head * rows * columns;
+  const { selected, shown } = app.ui;
+  const blocked = (/** @type {number} */ row, /** @type {number} */ column) =>
+    !app.allowed(attention, row, column);
+  /** @type {Picture} */
+  const picture = {
+    values: data,
+    offset,
+    rows,
+    columns,
+    rowLabels,
+    columnLabels: columnLabels ?? [],
+    blocked,
+    scale: signed ? "signed" : "probability",
+    largest: 1,
+    hidden: (row) => shown !== null && rowSide === "target" && row >= shown,
+    label: app.t("grid.label", name, head, rows, columns),
+    chosen:
+      selected?.name === name && selected.index[0] === head ? [selected.index[1], selected.index[2]] : null,
+    describe(row, column) {
+      const value = blocked(row, column)
+        ? app.t("grid.blocked")
+        : numberText(data[offset + row * columns + column], 3, signed);
+      return app.t(
+        "grid.cell",
+        rowLabels[row],
+        columnLabels?.[column] ?? column,
+        app.t(signed ? "word.score" : "word.weight"),
+        value,
+      );
+    },
+  };
+  if (signed) picture.largest = largestSize(data, offset, rows * columns);
+  else if (app.ui.contrast)
+    picture.largest = Array.from({ length: rows }, (_, row) =>
+      rowPeak(data, offset + row * columns, columns),
+    );
+  return picture;
+}
+
+/**
+ * Returns the largest size among `count` numbers from `offset` on, and not less than a trifle.
+ * @param {Float32Array} data
+ * @param {number} offset
+ * @param {number} count
+ */
+export function largestSize(data, offset, count) {
+  let largest = 1e-9;
+  for (let place = offset; place < offset + count; place++)
+    largest = Math.max(largest, Math.abs(data[place]));
+  return largest;
+}
+
+/**
+ * @param {Float32Array} data
+ * @param {number} start
+ * @param {number} columns
+ */
+function rowPeak(data, start, columns) {
+  let peak = 1e-9;
+  for (let column = 0; column < columns; column++) peak = Math.max(peak, data[start + column]);
+  return peak;
+}
+
+/**
+ * Returns a family's heads as small pictures on one canvas.
+ * @param {App} app
+ * @param {Family} family
+ */
+function createThumbnails(app, family) {
+  const canvas = element("canvas", { "aria-hidden": "true" });
+  /** @type {MeasuredHead[]} */
+  let places = [];
+  let across = 1,
+    size = 30;
+  const keys = keyboardGrid({
+    label: "",
+    describe: (row, column) => describeHead(app, places[row * across + column]),
+    moved: () => {},
+    chosen: (row, column) => choose(places[row * across + column]),
+  });
+  const holder = element("div", { className: "gf-thumbnails" }, canvas, keys.element);
+  /** @param {MeasuredHead | undefined} place */
+  function choose(place) {
+    if (place)
+      app.show({ heads: { ...app.ui.heads, [family.id]: { layer: place.layer, head: place.head } } });
+  }
+  const at = (/** @type {MouseEvent} */ event) => {
+    const box = canvas.getBoundingClientRect();
+    return [Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size)];
+  };
+  canvas.addEventListener("click", (event) => {
+    const [row, column] = at(event);
+    choose(places[row * across + column]);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [row, column] = at(event);
+    const place = places[row * across + column];
+    canvas.title = place ? describeHead(app, place) : "";
+  });
+
+  async function prepared() {
+    const heads = await ordered(app, family, await app.statistics(family));
+    const names = heads.map(({ layer }) => `${attentionName(family, layer)}.weights`);
+    return { heads, tensors: await Promise.all(names.map((name) => app.value(name))) };
+  }
+
+  /** @param {{heads: MeasuredHead[], tensors: Tensor[]}} prepared */
+  function show({ heads, tensors }) {
+    places = heads;
+    across = app.config.heads;
+    const rows = Math.ceil(places.length / across);
+    keys.resize(rows, across);
+    keys.name(app.t("map.heads", app.t(`family.${family.id}`)));
+    size = Math.floor(Math.min(46, (holder.clientWidth || 300) / across, Math.max(22, 100 / rows)));
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = Math.round(size * across * ratio);
+    canvas.height = Math.round(size * rows * ratio);
+    canvas.style.width = `${size * across}px`;
+    canvas.style.height = `${size * rows}px`;
+    const brush = brushOf(canvas);
+    const colours = coloursAt(canvas);
+    for (const [place, one] of places.entries()) {
+      const box = {
+        x: (place % across) * size * ratio,
+        y: Math.floor(place / across) * size * ratio,
+        side: (size - 3) * ratio,
+      };
+      paintThumbnail(brush, tensors[place], one.head, box, colours);
+      paintMarks(brush, marksOf(app, family, one), box, ratio, colours);
+    }
+  }
+  const draw = latestOnly(app.signal, prepared, show);
+  return { element: holder, draw };
+}
+
+/**
+ * @param {App} app
+ * @param {MeasuredHead | undefined} place
+ */
+function describeHead(app, place) {
+  if (!place) return "";
+  const { layer, head, entropy, peak, special } = place;
+  return app.t("map.head", layer, head, numberText(entropy, 2), numberText(peak, 2), numberText(special, 2));
+}
+
+/**
+ * Returns the heads in the order that the reader chose; the effects of ablation are computed when first asked for.
+ * @param {App} app
+ * @param {Family} family
+ * @param {MeasuredHead[]} heads
+ */
+async function ordered(app, family, heads) {
+  const { order } = app.ui;
+  if (order === "index") return heads;
+  if (order !== "ablation") return heads.toSorted((a, b) => b[order] - a[order]);
+  await addEffects(app, family, heads);
+  return heads.toSorted((a, b) => (a.effect ?? 0) - (b.effect ?? 0));
+}
+
+/** @type {WeakMap<Result, Map<string, Promise<number>>>} */
+const effects = new WeakMap();
+
+/**
+ * @param {App} app
+ * @param {Family} family
+ * @param {MeasuredHead[]} heads
+ */
+async function addEffects(app, family, heads) {
+  const { result } = app;
+  const known = effects.get(result) ?? new Map();
+  effects.set(result, known);
+  for (const one of heads) {
+    const key = `${family.id} ${one.layer} ${one.head}`;
+    if (!known.has(key)) known.set(key, app.ablationEffect(attentionName(family, one.layer), one.head));
+    one.effect = await known.get(key);
+  }
+}
+
+/**
+ * Paints one head's weights small: each dot is the largest weight of the cells that fall on it.
+ * @param {CanvasRenderingContext2D} brush
+ * @param {Tensor} tensor
+ * @param {number} head
+ * @param {Square} square
+ * @param {Colours} colours
+ */
+function paintThumbnail(brush, { shape: [, rows, columns], data }, head, { x, y, side }, colours) {
+  const table = colourTable("probability", colours);
+  const high = Math.min(rows, Math.floor(side)),
+    wide = Math.min(columns, Math.floor(side));
+  const peaks = new Float32Array(wide * high);
+  for (let row = 0; row < rows; row++) {
+    const to = Math.floor((row * high) / rows) * wide;
+    const from = (head * rows + row) * columns;
+    for (let column = 0; column < columns; column++) {
+      const place = to + Math.floor((column * wide) / columns);
+      if (data[from + column] > peaks[place]) peaks[place] = data[from + column];
+    }
+  }
+  const small = pixelled(wide, high, (pixels) => {
+    for (const [place, peak] of peaks.entries()) pixels[place] = table[colourPlace("probability", peak)];
+  });
+  brush.imageSmoothingEnabled = false;
+  brush.drawImage(small, x, y, side, side);
+}
+
+/**
+ * Returns what a head's picture is marked with: its name, whether it is the large one, and whether it is ablated.
+ * @param {App} app
+ * @param {Family} family
+ * @param {MeasuredHead} head
+ */
+function marksOf(app, family, { layer, head }) {
+  const here = app.ui.heads[family.id];
+  const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head) ?? false;
+  return { text: `${layer}·${head}`, current: here.layer === layer && here.head === head, ablated };
+}
+
+/**
+ * @param {CanvasRenderingContext2D} brush
+ * @param {{text: string, current: boolean, ablated: boolean}} marks
+ * @param {Square} square
+ * @param {number} ratio
+ * @param {Colours} colours
+ */
+function paintMarks(brush, { text, current, ablated }, { x, y, side }, ratio, colours) {
+  brush.lineWidth = (current ? 3 : 1) * ratio;
+  brush.strokeStyle = colours(current ? "--lit" : "--line");
+  brush.strokeRect(
+    x + brush.lineWidth / 2,
+    y + brush.lineWidth / 2,
+    side - brush.lineWidth,
+    side - brush.lineWidth,
+  );
+  brush.font = `${10 * ratio}px system-ui, sans-serif`;
+  const width = brush.measureText(text).width + 4 * ratio;
+  brush.globalAlpha = 0.9;
+  brush.fillStyle = colours("--paper");
+  brush.fillRect(x + side - width, y, width, 12 * ratio);
+  brush.globalAlpha = 1;
+  brush.fillStyle = colours("--ink");
+  brush.textAlign = "left";
+  brush.textBaseline = "top";
+  brush.fillText(text, x + side - width + 2 * ratio, y + ratio);
+  if (!ablated) return;
+  brush.strokeStyle = colours("--bad");
+  brush.lineWidth = 2 * ratio;
+  brush.beginPath();
+  brush.moveTo(x + 3, y + 3);
+  brush.lineTo(x + side - 3, y + side - 3);
+  brush.moveTo(x + side - 3, y + 3);
+  brush.lineTo(x + 3, y + side - 3);
+  brush.stroke();
+}

@@ -1,0 +1,287 @@
+// One tensor, large, with its numbers: any named point of the forward pass, one head at a time.
+import { hasHeads, pointText } from "../engine/model.js";
+import { numberText } from "../engine/number_text.js";
+import { button, chooser, element, refill } from "./dom.js";
+import { createGrid, legend } from "./grid.js";
+import { latestOnly } from "./latest.js";
+import { attentionPicture, largestSize } from "./map.js";
+
+const LIKELIEST = 16;
+const TABLE_CELLS = 1500;
+
+/**
+ * @import { Side, Tensor } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Looks, Picture, Token } from "./types.js"
+ */
+
+/**
+ * Returns the view of one point as an element.
+ * @param {App} app
+ */
+export function createPointView(app) {
+  const bar = element("div", { className: "gf-controls" });
+  const meaning = element("p", { className: "gf-note" });
+  const grid = createGrid({
+    roomy: true,
+    hovered: (cell) => app.light(cell ? tokensOf(app, ...cell) : []),
+    chosen: (row, column) => app.select(app.ui.point.name, indexOf(row, column)),
+  });
+  const table = element("div", { className: "gf-scroll" });
+  /** @type {number[] | null} */
+  let columnsShown = null;
+  let asTable = false;
+
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  function indexOf(row, column) {
+    const { name, head } = app.ui.point;
+    const place = columnsShown ? columnsShown[column] : column;
+    return hasHeads(app.config, name) ? [head, row, place] : [row, place];
+  }
+
+  async function prepared() {
+    const { stage, point } = app.ui;
+    if (stage !== "point") return null;
+    if (!app.result.current.trace.has(point.name)) return { point, tensor: null };
+    return { point, tensor: await app.value(point.name) };
+  }
+
+  /** @param {{point: Looks["point"], tensor: Tensor | null} | null} made */
+  function show(made) {
+    if (!made) return;
+    const { point, tensor } = made;
+    const { name } = point;
+    if (!tensor) return refill(meaning, app.t("point.missing", name));
+    const head = Math.min(point.head, hasHeads(app.config, name) ? tensor.shape[0] - 1 : 0);
+    const picture = /\.(scores|weights)$/.test(name)
+      ? attentionPicture(app, name, tensor, head)
+      : tensorPicture(app, name, tensor, head);
+    columnsShown = picture.columnsShown ?? null;
+    fillBar(picture, tensor);
+    meaning.textContent = app.t(pointText(app.config, name));
+    grid.element.hidden = asTable;
+    if (!asTable) grid.draw(picture);
+    refill(table, asTable ? asRows(app, picture) : null);
+  }
+  const draw = latestOnly(app.signal, prepared, show);
+
+  /**
+   * @param {Picture} picture
+   * @param {Tensor} tensor
+   */
+  function fillBar(picture, tensor) {
+    const { name, head } = app.ui.point;
+    const cut = name.lastIndexOf(".");
+    const parts = partsOf(app.result.current.trace.names);
+    const part = name.slice(0, Math.max(cut, 0));
+    const namesOf = (/** @type {string} */ part) => parts.get(part) ?? [];
+    const jump = (/** @type {string} */ next) => app.show({ point: { name: next, head } });
+    refill(
+      bar,
+      button(`← ${app.t("point.back")}`, () => app.show({ stage: "map" })),
+      chooser(
+        app.t("point.part"),
+        [...parts.keys()].map((key) => [key, key || app.t("point.end")]),
+        part,
+        (next) => jump(nearestPoint(namesOf(next), name)),
+      ),
+      chooser(
+        app.t("point.point"),
+        namesOf(part).map((full) => [full, full.slice(part.length ? part.length + 1 : 0)]),
+        name,
+        jump,
+      ),
+      hasHeads(app.config, name) &&
+        chooser(
+          app.t("word.head"),
+          Array.from({ length: tensor.shape[0] }, (_, at) => [String(at), `${app.t("word.head")} ${at}`]),
+          String(head),
+          (next) => app.show({ point: { name, head: Number(next) } }),
+        ),
+      element("code", {}, tensor.shape.join(" × ")),
+      button(
+        app.t("point.table"),
+        () => {
+          asTable = !asTable;
+          draw();
+        },
+        { pressed: asTable },
+      ),
+      legend(picture.scale, typeof picture.largest === "number" ? picture.largest : 1),
+    );
+  }
+
+  for (const event of /** @type {const} */ (["result", "ui", "resize"])) app.on(event, () => draw());
+  app.on("hover", (tokens) => {
+    if (app.ui.stage !== "point") return;
+    const labels = app.labels(app.ui.point.name);
+    const on = (/** @type {Side} */ side) =>
+      tokens.filter((token) => token.side === side).map((token) => token.position);
+    grid.light({ rows: on(labels.rowSide), columns: labels.columnSide ? on(labels.columnSide) : [] });
+  });
+  return element(
+    "section",
+    { className: "gf-point", "aria-label": app.t("point.title") },
+    bar,
+    meaning,
+    element("div", { className: "gf-scroll" }, grid.element),
+    table,
+  );
+}
+
+/**
+ * @param {App} app
+ * @param {number} row
+ * @param {number} column
+ * @returns {Token[]}
+ */
+function tokensOf(app, row, column) {
+  const { rowSide, columnSide } = app.labels(app.ui.point.name);
+  const token = { side: rowSide, position: row };
+  return columnSide ? [token, { side: columnSide, position: column }] : [token];
+}
+
+/**
+ * Returns the names of points by the part of the model that they belong to.
+ * @param {string[]} names
+ */
+function partsOf(names) {
+  /** @type {Map<string, string[]>} */
+  const parts = new Map();
+  for (const name of names) {
+    const part = name.slice(0, Math.max(name.lastIndexOf("."), 0));
+    parts.set(part, [...(parts.get(part) ?? []), name]);
+  }
+  return parts;
+}
+
+/**
+ * @param {string[]} names
+ * @param {string} like
+ */
+function nearestPoint(names, like) {
+  const ending = like.slice(like.lastIndexOf("."));
+  return names.find((name) => name.endsWith(ending)) ?? names[0];
+}
+
+/**
+ * @param {App} app
+ * @param {string} name
+ * @param {Tensor} tensor
+ * @param {number} head
+ * @returns {Picture}
+ */
+function tensorPicture(app, name, { shape, data }, head) {
+  const [rows, width] = shape.slice(-2);
+  const labels = app.labels(name);
+  const vocabulary = name === "logits" || name === "log_probs";
+  const offset = hasHeads(app.config, name) ? head * rows * width : 0;
+  const columnsShown = vocabulary ? likeliest(data, rows, width) : null;
+  const columns = columnsShown?.length ?? width;
+  const values = columnsShown ? picked(data, rows, width, columnsShown) : data;
+  const columnLabels = columnsShown
+    ? app.engine.tokens("target", columnsShown)
+    : Array.from({ length: width }, (_, at) => String(at));
+  const start = columnsShown ? 0 : offset;
+  const { selected, shown } = app.ui;
+  const probabilities = name === "log_probs";
+  /** @type {Picture} */
+  const picture = {
+    values: probabilities ? values.map(Math.exp) : values,
+    offset: start,
+    rows,
+    columns,
+    columnsShown,
+    columnLabels,
+    rowLabels: labels.rows,
+    blocked: () => false,
+    hidden: (row) => shown !== null && labels.rowSide === "target" && row >= shown,
+    scale: probabilities ? "probability" : "signed",
+    largest: probabilities ? 1 : largestSize(values, start, rows * columns),
+    label: app.t("grid.label", name, head, rows, columns),
+    chosen: null,
+    describe: (row, column) =>
+      app.t(
+        "grid.cell",
+        labels.rows[row],
+        columnLabels[column],
+        app.t("word.value"),
+        numberText(values[start + row * columns + column], 4, true),
+      ),
+  };
+  if (selected?.name === name && (!hasHeads(app.config, name) || selected.index[0] === head)) {
+    const [row, column] = selected.index.slice(-2);
+    const place = columnsShown ? columnsShown.indexOf(column) : column;
+    if (place >= 0) picture.chosen = [row, place];
+  }
+  return picture;
+}
+
+/**
+ * Returns the ids of the words that are likeliest at any position.
+ * @param {Float32Array} data
+ * @param {number} rows
+ * @param {number} width
+ */
+function likeliest(data, rows, width) {
+  const best = new Float32Array(width).fill(-Infinity);
+  for (let at = 0; at < rows * width; at++) best[at % width] = Math.max(best[at % width], data[at]);
+  return Array.from(best.keys())
+    .sort((a, b) => best[b] - best[a])
+    .slice(0, LIKELIEST);
+}
+
+/**
+ * @param {Float32Array} data
+ * @param {number} rows
+ * @param {number} width
+ * @param {number[]} columns
+ */
+function picked(data, rows, width, columns) {
+  return Float32Array.from(
+    { length: rows * columns.length },
+    (_, at) => data[Math.floor(at / columns.length) * width + columns[at % columns.length]],
+  );
+}
+
+/**
+ * Returns a picture as a table of numbers, as many columns as a page can hold.
+ * @param {App} app
+ * @param {Picture} picture
+ */
+function asRows(app, picture) {
+  const columns = Math.max(1, Math.min(picture.columns, Math.floor(TABLE_CELLS / picture.rows)));
+  const cell = (/** @type {number} */ row, /** @type {number} */ column) =>
+    picture.blocked(row, column)
+      ? "–∞"
+      : numberText(
+          picture.values[picture.offset + row * picture.columns + column],
+          3,
+          picture.scale === "signed",
+        );
+  const header = picture.columnLabels
+    .slice(0, columns)
+    .map((label) => element("th", { scope: "col" }, element("bdi", {}, label)));
+  const rows = picture.rowLabels.map((label, row) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("bdi", {}, label)),
+      Array.from({ length: columns }, (_, column) => element("td", {}, cell(row, column))),
+    ),
+  );
+  const rest = picture.columns - columns;
+  return [
+    element(
+      "table",
+      { className: "gf-table" },
+      element("caption", {}, picture.label),
+      element("thead", {}, element("tr", {}, element("td"), header)),
+      element("tbody", {}, rows),
+    ),
+    rest > 0 && element("p", { className: "gf-note" }, app.t("point.cut", rest)),
+  ];
+}

@@ -1,0 +1,296 @@
+// Positions: the sinusoids as a picture, and what makes them useful: k positions further on, each pair of
+// dimensions is turned by the same angle, wherever one starts. Paper: §3.5.
+import { numberText } from "../engine/number_text.js";
+import { hasAny } from "./app.js";
+import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
+import { brushOf, element, refill } from "./dom.js";
+import { drawing, remark, slider } from "./figure.js";
+import { STEPS, sinusoids } from "../engine/forward.js";
+import { stepsUnder } from "../engine/mistakes.js";
+import { latestOnly } from "./latest.js";
+
+const ROWS = 64;
+const FURTHER = 16; // so far a shift can go at least
+const WIDE = 300;
+const HIGH = 92;
+
+/**
+ * @import { ModelConfig, Tensor } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Child } from "./types.js"
+ */
+
+/**
+ * What the reader looks at: a position, how far the second one is from it, and a pair of dimensions.
+ * @typedef {{position: number, shift: number, pair: number}} Place
+ */
+
+/** @typedef {[sine: number, cosine: number]} Pair */
+
+/**
+ * Returns the panel as an element.
+ * @param {App} app
+ */
+export function createPositionsPanel(app) {
+  const panel = element("div", { className: "gf-positions" });
+  /** @type {Place} */
+  const at = { position: 3, shift: 2, pair: 0 };
+  const keys = /** @type {const} */ (["position", "shift", "pair"]);
+
+  async function prepared() {
+    const { positions } = app.config;
+    if (app.ui.panel !== "positions") return () => {}; // it is made when it is opened
+    if (positions === "none") return () => refill(panel, remark(app.t("positions.none")));
+    return positions === "learned" ? learned() : () => fillSinusoids(positions);
+  }
+
+  /** Returns what shows the positions that a model has learned. */
+  async function learned() {
+    const { trace } = app.result.current;
+    const vectors = trace.has("source.positions") ? await trace.get("source.positions") : null;
+    return () => {
+      const picture = createPicture(app, () => {});
+      refill(panel, remark(app.t("positions.learned")), vectors && picture.element);
+      if (vectors) picture.draw(vectors);
+    };
+  }
+  const fill = latestOnly(app.signal, prepared, (show) => show());
+
+  /** @param {"interleaved" | "halves"} layout */
+  function fillSinusoids(layout) {
+    const width = app.config.d_model;
+    const { exponent } = stepsUnder(app.changes);
+    const between = [0, 0.25, 0.5, 0.75].map((start) => sinusoids(start, ROWS, width, layout, exponent).data);
+    const [data] = between;
+    const length = Math.min(ROWS, app.result.current.sourceIds.length);
+    const shown = { shape: [length, width], data };
+    const last = Math.min(length, ROWS - FURTHER) - 1;
+    const most = { position: last, shift: ROWS - 1 - last, pair: Math.floor(width / 2) - 1 };
+    for (const key of keys) at[key] = Math.max(0, Math.min(at[key], most[key]));
+    const picture = createPicture(app, (position, dimension) => {
+      const pair = pairsOf(app.config).findIndex((dimensions) => dimensions.includes(dimension));
+      Object.assign(at, { position, pair });
+      fill();
+    });
+    const figures = element("div");
+    const sliders = keys.map((key) =>
+      slider(app.t(`positions.${key}`), { low: 0, high: most[key], value: at[key] }, (value) => {
+        at[key] = value;
+        update();
+      }),
+    );
+    const update = () => {
+      const dimensions = pairsOf(app.config)[at.pair];
+      picture.draw(shown, dimensions, [at.position, at.position + at.shift]);
+      refill(figures, demonstration(app, between, dimensions, at, exponent !== STEPS.exponent));
+    };
+    refill(
+      panel,
+      remark(app.t("positions.about")),
+      !app.changes.positions && element("p", { className: "gf-change" }, app.t("positions.off")),
+      picture.element,
+      ...sliders,
+      figures,
+    );
+    update();
+  }
+
+  app.on("result", fill);
+  app.on("ui", (keys) => {
+    if (hasAny(keys, "panel", "language", "theme")) fill();
+  });
+  fill();
+  return panel;
+}
+
+/**
+ * Returns the two dimensions, sine and cosine, of each pair.
+ * @param {ModelConfig} config
+ */
+function pairsOf({ positions, d_model: width }) {
+  const half = Math.ceil(width / 2);
+  return Array.from(
+    { length: Math.floor(width / 2) },
+    (_, i) => /** @type {Pair} */ (positions === "interleaved" ? [2 * i, 2 * i + 1] : [i, i + half]),
+  );
+}
+
+/**
+ * Returns a picture of a table; `picked` hears of clicks.
+ * @param {App} app
+ * @param {(row: number, column: number) => void} picked
+ */
+function createPicture(app, picked) {
+  const canvas = element("canvas", { role: "img", "aria-label": app.t("positions.about") });
+  let [rows, columns] = [1, 1];
+  canvas.addEventListener("click", (event) => {
+    const place = (/** @type {number} */ share, /** @type {number} */ count) =>
+      Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    picked(
+      place(event.offsetY / canvas.clientHeight, rows),
+      place(event.offsetX / canvas.clientWidth, columns),
+    );
+  });
+  /**
+   * @param {Tensor} table - [positions, dimensions]
+   * @param {number[]} [lit] - Columns.
+   * @param {number[]} [marked] - Rows.
+   */
+  function draw({ shape, data }, lit = [], marked = []) {
+    [rows, columns] = [Math.min(shape[0], ROWS), shape[1]];
+    const colours = coloursAt(canvas);
+    const shades = colourTable("signed", colours);
+    const shown = data.subarray(0, rows * columns);
+    const largest = shown.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
+    const small = pixelled(columns, rows, (pixels) => {
+      for (const [place, value] of shown.entries())
+        pixels[place] = shades[colourPlace("signed", value, largest)];
+    });
+    const x = Math.max(2, Math.ceil((WIDE * 2) / columns));
+    const y = Math.max(4, Math.min(20, Math.round(320 / rows)));
+    Object.assign(canvas, { width: columns * x, height: rows * y });
+    const brush = brushOf(canvas);
+    brush.imageSmoothingEnabled = false;
+    brush.drawImage(small, 0, 0, canvas.width, canvas.height);
+    brush.strokeStyle = colours("--ink");
+    brush.lineWidth = 2;
+    for (const column of lit) brush.strokeRect(column * x, 1, x, canvas.height - 2);
+    for (const row of marked) brush.strokeRect(1, row * y, canvas.width - 2, y);
+  }
+  return { element: canvas, draw };
+}
+
+/**
+ * Returns the figures and the numbers of a pair of dimensions at pos and at pos + k.
+ * @param {App} app
+ * @param {Float32Array[]} between - The table from position 0, ¼, ½ and ¾ on.
+ * @param {Pair} dimensions
+ * @param {Place} place
+ * @param {boolean} doubled
+ * @returns {Child[]}
+ */
+function demonstration(app, between, [sine, cosine], { position, shift, pair }, doubled) {
+  const width = app.config.d_model;
+  /** @type {(pos: number) => Pair} */
+  const of = (pos) => {
+    const [table, row] = [between[(pos % 1) * 4], Math.floor(pos) * width];
+    return [table[row + sine], table[row + cosine]];
+  };
+  const frequency = 10000 ** ((-2 * pair) / width);
+  const angle = shift * frequency;
+  const turn = [
+    [Math.cos(angle), Math.sin(angle)],
+    [-Math.sin(angle), Math.cos(angle)],
+  ];
+  const turned = (/** @type {number} */ pos) => turn.map(([a, b]) => a * of(pos)[0] + b * of(pos)[1]);
+  const missed = (/** @type {number} */ pos) =>
+    Math.max(...turned(pos).map((value, place) => Math.abs(value - of(pos + shift)[place])));
+  const everywhere = Math.max(...Array.from({ length: ROWS - shift }, (_, pos) => missed(pos)));
+  const cells = (/** @type {number[]} */ values) =>
+    values.map((value) => element("span", {}, numberText(value)));
+  const column = (/** @type {number[]} */ values) =>
+    element("span", { className: "gf-column" }, cells(values));
+  const term = (/** @type {string} */ name, /** @type {Child[]} */ ...content) =>
+    element("div", { className: "gf-term" }, element("div", {}, ...content), element("small", {}, name));
+  const [now, then] = [`PE[${position}]`, `PE[${position + shift}]`];
+  return [
+    element(
+      "p",
+      {},
+      element("b", {}, app.t("positions.chosen", pair, sine, cosine)),
+      ` · ${app.t("positions.period", numberText((2 * Math.PI) / frequency, 1))}`,
+    ),
+    element(
+      "div",
+      { className: "gf-waves" },
+      waves(of, position, shift),
+      clock(of(position), of(position + shift)),
+    ),
+    element(
+      "p",
+      { className: "gf-note" },
+      element("span", { className: "gf-now" }, "●"),
+      ` ${now} · `,
+      element("span", { className: "gf-then" }, "●"),
+      ` ${then} · ${app.t("positions.key")}`,
+    ),
+    element(
+      "p",
+      { className: "gf-mono" },
+      `${app.t("positions.angle")} = ${shift} / 10000^(${2 * pair}/${width}) = `,
+      `${numberText(angle, 4)} rad = ${numberText((angle * 180) / Math.PI, 2)}°`,
+    ),
+    element(
+      "div",
+      { className: "gf-equation gf-mono" },
+      term(`M_${shift}`, element("span", { className: "gf-column gf-two" }, cells(turn.flat()))),
+      "·",
+      term(now, column(of(position))),
+      "=",
+      term(`M·${now}`, column(turned(position))),
+      "≈",
+      term(then, column(of(position + shift))),
+    ),
+    element("p", {}, app.t("positions.difference", missed(position).toExponential(1))),
+    element(
+      "p",
+      { className: doubled ? "gf-change" : "" },
+      app.t(
+        doubled ? "positions.doubled" : "positions.same",
+        shift,
+        ROWS - 1 - shift,
+        everywhere.toExponential(1),
+      ),
+    ),
+  ];
+}
+
+/**
+ * Returns the pair's sine and cosine along the positions, with points at pos and pos + k.
+ * @param {(pos: number) => Pair} of
+ * @param {number} position
+ * @param {number} shift
+ */
+function waves(of, position, shift) {
+  const x = (/** @type {number} */ pos) => 6 + (pos * 200) / (ROWS - 1);
+  const y = (/** @type {number} */ value) => HIGH / 2 - value * 38;
+  const wave = (/** @type {0 | 1} */ which) =>
+    Array.from({ length: 4 * ROWS - 3 }, (_, at) => `${x(at / 4)},${y(of(at / 4)[which])}`).join(" ");
+  const points = [position, position + shift].flatMap((pos, order) =>
+    [0, 1].map((which) =>
+      drawing("circle", { cx: x(pos), cy: y(of(pos)[which]), r: 4, class: order ? "gf-then" : "gf-now" }),
+    ),
+  );
+  const rulers = [position, position + shift].map((pos) =>
+    drawing("path", { d: `M${x(pos)} 4V${HIGH - 4}`, class: "gf-ruler" }),
+  );
+  return drawing(
+    "svg",
+    { viewBox: `0 0 212 ${HIGH}`, "aria-hidden": "true" },
+    drawing("path", { d: `M6 ${HIGH / 2}H206`, class: "gf-ruler" }),
+    drawing("polyline", { points: wave(0), class: "gf-sine" }),
+    drawing("polyline", { points: wave(1), class: "gf-cosine" }),
+    ...rulers,
+    ...points,
+  );
+}
+
+/**
+ * Returns the pair as hands of a clock: (cosine, sine) at pos and at pos + k.
+ * @param {Pair} now
+ * @param {Pair} then
+ */
+function clock(now, then) {
+  const middle = HIGH / 2;
+  const hand = (/** @type {Pair} */ [sine, cosine], /** @type {string} */ name) => [
+    drawing("path", { d: `M${middle} ${middle}L${middle + cosine * 38} ${middle - sine * 38}`, class: name }),
+    drawing("circle", { cx: middle + cosine * 38, cy: middle - sine * 38, r: 4, class: name }),
+  ];
+  return drawing(
+    "svg",
+    { viewBox: `0 0 ${HIGH} ${HIGH}`, "aria-hidden": "true" },
+    drawing("circle", { cx: middle, cy: middle, r: 38, class: "gf-ruler" }),
+    ...hand(now, "gf-now"),
+    ...hand(then, "gf-then"),
+  );
+}

@@ -1,0 +1,478 @@
+// The step ribbon: the paper's steps in order. Each can be looked at, in any layer; or they are played, word
+// by word, as a translation comes about: the encoder once, the decoder again and again.
+import { numberText } from "../engine/number_text.js";
+import { button, chooser, element, refill, tokenElement } from "./dom.js";
+import { remark } from "./figure.js";
+
+/**
+ * @import { ModelConfig, Stack, Tensor } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Looks } from "./types.js"
+ */
+
+/**
+ * @typedef {object} Step
+ * @property {string} id
+ * @property {(config: ModelConfig) => string} formula
+ * @property {string} section - Of the paper.
+ * @property {string | null} point
+ * @property {boolean} decoder
+ */
+
+/**
+ * Where steps are looked at; on the map, null is whichever layer is there.
+ * @typedef {{stack: Stack, layer: number | null}} Place
+ */
+
+/** @typedef {{step: Step, stack: Stack, word: number | null}} Frame */
+
+/**
+ * @param {string} id
+ * @param {Step["formula"]} formula
+ * @param {string} section
+ * @returns {Step}
+ */
+function aStep(id, formula, section, point = "", decoder = false) {
+  return { id, formula, section, point: point || null, decoder };
+}
+
+/**
+ * Each step's id, formula and section, and the point that the stage shows: none is the map, and S, L and A
+ * stand for a side, a layer and its self-attention. What has `decoder` is in no encoder.
+ */
+const STEPS = [
+  aStep("tokens", () => "x₁ x₂ … <eos>", "5.1"),
+  aStep("embedding", () => "E[token] · √d_model", "3.4", "S.embedding"),
+  aStep("positions", positionFormula, "3.5", "S.positions"),
+  aStep("projections", () => "Q = x W_Q, K = x W_K, V = x W_V", "3.2.2", "A.query"),
+  aStep("scores", () => "Q Kᵀ / √d_k", "3.2.1", "A.scores"),
+  aStep("mask", () => "score := −∞", "3.2.3"),
+  aStep("softmax", () => "exp(score) / Σ exp(scores)", "3.2.1"),
+  aStep("heads", () => "weights · V", "3.2.1", "A.heads"),
+  aStep("joined", () => "Concat(head₁, … head_h) W_O", "3.2.2", "A.joined"),
+  aStep("norm", normFormula, "3.1", "A.normed"),
+  aStep("feed_forward", innerFormula, "3.3", "L.feed_forward.activated"),
+  aStep(
+    "cross",
+    () => "Q = y W_Q, K = memory W_K, V = memory W_V",
+    "3.2.3",
+    "L.cross_attention.weights",
+    true,
+  ),
+  aStep("logits", () => "y Wᵀ", "3.4", "logits", true),
+  aStep("next", () => "softmax(logits)", "3.4", "log_probs", true),
+];
+const ENCODER = STEPS.filter((step) => !step.decoder);
+const LAST_OF_ENCODER = ENCODER[ENCODER.length - 1];
+const [CROSS, ...ENDING] = STEPS.filter((step) => step.decoder);
+/** The decoder looks at the source before its feed-forward network. */
+const DECODER = [...ENCODER.slice(0, -1), CROSS, LAST_OF_ENCODER, ...ENDING];
+const PACES = [2000, 1200, 700, 350, 100];
+const RIVAL_WORDS = 3;
+
+/** @param {ModelConfig} config */
+function positionFormula({ positions }) {
+  if (positions === "learned") return "x = embedding + P[pos]";
+  return positions === "none" ? "x = embedding" : "x = embedding + (sin, cos)(pos / 10000^(2i/d_model))";
+}
+
+/** @param {ModelConfig} config */
+function normFormula({ norm }) {
+  return norm === "pre" ? "x + Sublayer(LayerNorm(x))" : "LayerNorm(x + Sublayer(x))";
+}
+
+/** @param {ModelConfig} config */
+function innerFormula({ activation }) {
+  return `${activation === "relu" ? "max(0, x W₁ + b₁)" : `${activation}(x W₁ + b₁)`} W₂ + b₂`;
+}
+
+/**
+ * Returns the ribbon as an element.
+ * @param {App} app
+ */
+export function createRibbon(app) {
+  /** @type {Place} */
+  const place = { stack: "encoder", layer: null };
+  const player = new Player(app, (frame) => (frame ? watch(frame) : leave()), refresh);
+  const bar = element("div", { className: "gf-controls" });
+  const strip = element("div", { className: "gf-strip", role: "toolbar" });
+  const about = element("p", { className: "gf-about" });
+  const line = element("p", { className: "gf-writer", hidden: true });
+  const ribbon = element("nav", { className: "gf-ribbon" }, bar, strip, about, line);
+  const names = STEPS.map(() => element("span"));
+  const steps = STEPS.map((step, at) => {
+    const label = [element("span", { className: "gf-number" }, at + 1), names[at]];
+    const made = button(label, () => choose(step), { className: "gf-step" });
+    made.dataset.step = step.id;
+    made.tabIndex = at ? -1 : 0;
+    return made;
+  });
+  refill(strip, steps);
+  let controls = makeControls();
+
+  /** @param {Step} step */
+  function choose(step) {
+    player.pause();
+    if (step.decoder) place.stack = "decoder";
+    app.show({ ...lookAt(app, step, place), step: step.id });
+    refresh();
+  }
+
+  function whole() {
+    player.end();
+    app.show({ stage: "map", step: null });
+  }
+
+  function fill() {
+    for (const one of [ribbon, strip]) one.setAttribute("aria-label", app.t("ribbon.label"));
+    names.forEach((one, at) => {
+      one.textContent = app.t(`step.${STEPS[at].id}`);
+    });
+    controls = makeControls();
+    refill(bar, Object.values(controls));
+    refresh();
+  }
+
+  function makeControls() {
+    /** @type {(text: string, key: string, action: () => unknown) => HTMLButtonElement} */
+    const symbol = (text, key, action) => {
+      const made = button(text, action, { title: app.t(key) });
+      made.setAttribute("aria-label", made.title);
+      return made;
+    };
+    const every = element("input", { type: "checkbox", checked: player.every });
+    every.addEventListener("change", () => (player.every = every.checked));
+    const paces = PACES.map(
+      (pace) => /** @type {const} */ ([String(pace), app.t("ribbon.seconds", pace / 1000)]),
+    );
+    const stacks = /** @type {const} */ ([
+      ["encoder", app.t("ribbon.encoder")],
+      ["decoder", app.t("ribbon.decoder")],
+    ]);
+    const setPace = (/** @type {string} */ pace) => app.show({ pace: Number(pace) });
+    return {
+      play: button("", () => (player.playing ? player.pause() : player.play()), { className: "gf-primary" }),
+      restart: symbol("↺", "ribbon.restart", () => player.restart()),
+      back: symbol("◀", "ribbon.back", () => player.step(-1)),
+      forward: symbol("▶❘", "ribbon.forward", () => player.step(1)),
+      pace: chooser(app.t("ribbon.pace"), paces, String(player.pace), setPace),
+      every: element("label", { title: app.t("ribbon.every.title") }, every, app.t("ribbon.every")),
+      stack: chooser(app.t("ribbon.stack"), stacks, place.stack, (stack) => pick({ stack })),
+      layer: layerChooser(),
+      whole: button(app.t("point.back"), whole, { title: app.t("ribbon.whole") }),
+    };
+  }
+
+  function layerChooser() {
+    const made = element("select", { "aria-label": app.t("word.layer") });
+    made.addEventListener("change", () => pick({ layer: Number(made.value) }));
+    return made;
+  }
+
+  /**
+   * Looks at the same step elsewhere; the encoder's last step stands for those that it lacks.
+   * @param {Partial<Place>} change
+   */
+  function pick(change) {
+    Object.assign(place, change);
+    const step = STEPS.find(({ id }) => id === app.ui.step);
+    if (step) choose(step.decoder && place.stack === "encoder" ? LAST_OF_ENCODER : step);
+    else refresh();
+  }
+
+  /** Brings the controls up to date without making them anew: they keep the focus. */
+  function refresh() {
+    const { play, restart, back, stack, layer } = controls;
+    play.textContent = player.playing ? `❚❚ ${app.t("ribbon.pause")}` : `▶ ${app.t("ribbon.play")}`;
+    restart.disabled = player.at < 0;
+    back.disabled = player.at < 1;
+    stack.value = place.stack;
+    const here = layerOf(app, place);
+    const layers = Array.from({ length: app.layersOf(place) }, (_, at) => {
+      return element("option", { value: String(at), selected: at === here }, `${app.t("word.layer")} ${at}`);
+    });
+    refill(layer, layers);
+    mark();
+  }
+
+  /** Shows which step is looked at, which ones are behind, and what happens in it. */
+  function mark() {
+    const passed = player.passed();
+    const at = STEPS.findIndex(({ id }) => id === app.ui.step);
+    steps.forEach((one, other) => {
+      one.toggleAttribute("data-passed", passed.includes(STEPS[other].id));
+      one.setAttribute("aria-current", other === at ? "step" : "false");
+      if (at >= 0) one.tabIndex = other === at ? 0 : -1;
+    });
+    if (at < 0) return refill(about, app.t("ribbon.invitation"));
+    const { id, formula, section } = STEPS[at];
+    refill(
+      about,
+      element("code", {}, formula(app.config)),
+      app.t(`step.${id}.about`),
+      remark(` §${section}`),
+    );
+    const left = steps[at].offsetLeft - (strip.clientWidth - steps[at].offsetWidth) / 2;
+    strip.scrollTo({ left, behavior: wantsStillness() ? "auto" : "smooth" }); // the strip, never the page
+  }
+
+  /**
+   * Shows one frame of the animation: the step, the words so far, and on the stage what the step makes.
+   * @param {Frame} frame
+   */
+  function watch({ step, stack, word }) {
+    place.stack = stack;
+    /** @type {Partial<Looks>} */
+    const view = word && !player.every ? { stage: "map" } : lookAt(app, step, place);
+    app.show({ ...view, step: step.id, shown: word === null ? 0 : word + 1 });
+    app.light(word === null ? [] : [{ side: "target", position: word }]);
+    const { outputTokens, hypothesis } = app.result.current;
+    const phase =
+      word === null ? app.t("ribbon.reading") : app.t("ribbon.writing", word + 1, hypothesis.ids.length);
+    refill(
+      line,
+      remark(phase),
+      outputTokens.slice(0, word ?? 0).map((token) => tokenElement(token)),
+      step.id === "next" && word !== null
+        ? nextWord(app, player.probabilities, word)
+        : word !== null && element("span", { className: "gf-big" }, "…"),
+    );
+    line.hidden = false;
+    refresh();
+  }
+
+  /** Shows everything again; after the last word, the whole translation. */
+  function leave() {
+    app.light([]);
+    app.show({ stage: "map", step: null, shown: null });
+    line.hidden = !player.finished;
+    if (player.finished) {
+      const { text, hypothesis } = app.result.current;
+      const done = element("span", { role: "status" }, app.t("ribbon.done", hypothesis.ids.length));
+      refill(line, tokenElement(text, { className: "gf-token gf-big" }), remark(done));
+    }
+    refresh();
+  }
+
+  strip.addEventListener("keydown", (event) => {
+    const from = steps.findIndex((one) => event.target instanceof Node && one.contains(event.target));
+    /** @type {Record<string, number>} */
+    const ways = { ArrowRight: from + 1, ArrowLeft: from - 1, Home: 0, End: steps.length - 1 };
+    const to = ways[event.key];
+    if (to === undefined || from < 0) return;
+    event.preventDefault();
+    steps[Math.max(0, Math.min(steps.length - 1, to))].focus();
+  });
+  app.on("result", () => {
+    player.end();
+    line.hidden = true;
+    refresh();
+  });
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+    else if (keys.includes("step")) mark();
+    else if (strayed(app, place)) app.show({ step: null });
+  });
+  fill();
+  return ribbon;
+}
+
+/**
+ * Returns what the stage shows for a step in a stack's layer.
+ * @param {App} app
+ * @param {Step} step
+ * @param {Place} place
+ * @returns {Partial<Looks>}
+ */
+function lookAt(app, { point }, place) {
+  const { stack } = place;
+  const layer = layerOf(app, place);
+  if (!point && place.layer === null) return { stage: "map" };
+  if (!point) {
+    const { encoder, cross, decoder } = app.ui.heads;
+    const moved =
+      stack === "encoder"
+        ? { encoder: { ...encoder, layer } }
+        : { cross: { ...cross, layer }, decoder: { ...decoder, layer } };
+    return { stage: "map", heads: { ...app.ui.heads, ...moved } };
+  }
+  /** @type {Record<string, string>} */
+  const full = {
+    S: stack === "encoder" ? "source" : "target",
+    L: `${stack}.layers.${layer}`,
+    A: `${stack}.layers.${layer}.self_attention`,
+  };
+  const name = point.replace(/^[SLA](?=\.)/, (letter) => full[letter]);
+  return { stage: "point", point: { name, head: app.ui.point.head } };
+}
+
+/**
+ * @param {App} app
+ * @param {Place} place
+ */
+function layerOf(app, place) {
+  return Math.min(place.layer ?? 0, app.layersOf(place) - 1);
+}
+
+/**
+ * Returns whether the reader has gone elsewhere than the marked step; not while words are played.
+ * @param {App} app
+ * @param {Place} place
+ */
+function strayed(app, place) {
+  const step = STEPS.find(({ id }) => id === app.ui.step);
+  if (!step || app.ui.shown !== null) return false;
+  const here = lookAt(app, step, place);
+  return here.stage !== app.ui.stage || (here.stage === "point" && here.point?.name !== app.ui.point.name);
+}
+
+function wantsStillness() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+/**
+ * Returns the next word, how probable it is, and what else it could have been.
+ * @param {App} app
+ * @param {Tensor | null} probabilities
+ * @param {number} word
+ */
+function nextWord(app, probabilities, word) {
+  const { outputTokens, hypothesis } = app.result.current;
+  const rivals = probabilities ? rivalsOf(probabilities, word, hypothesis.ids[word]) : [];
+  const ids = rivals.map(({ id }) => id);
+  const names = app.engine.tokens("target", ids);
+  return element(
+    "span",
+    { className: "gf-next", role: "status" },
+    remark(app.t("ribbon.next")),
+    tokenElement(outputTokens[word], { className: "gf-token gf-big" }),
+    element("b", {}, numberText(Math.exp(hypothesis.tokenLogProbs[word]))),
+    rivals.length > 0 && remark(app.t("ribbon.rivals")),
+    ...rivals.flatMap(({ probability }, at) => [tokenElement(names[at]), remark(numberText(probability))]),
+  );
+}
+
+/**
+ * Returns the likeliest other words at a position of log probabilities [T, V], best first.
+ * @param {Tensor} logProbs
+ * @param {number} position
+ * @param {number} chosen
+ */
+function rivalsOf({ shape: [, width], data }, position, chosen) {
+  const row = data.subarray(position * width, (position + 1) * width);
+  return Array.from(row, (value, id) => ({ id, probability: Math.exp(value) }))
+    .filter(({ id }) => id !== chosen)
+    .sort((a, b) => b.probability - a.probability)
+    .slice(0, RIVAL_WORDS);
+}
+
+/** Plays a translation frame by frame: the encoder's steps once, then the decoder's for each word. */
+class Player {
+  /** @type {Frame[]} */
+  frames = [];
+  at = -1;
+  /** @type {Tensor | null} */
+  probabilities = null;
+  tries = 0;
+  playing = false;
+  every = false;
+  finished = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+
+  /**
+   * `show` is given each frame, and null at the end; `changed` is told when playing begins or stops.
+   * @param {App} app
+   * @param {(frame: Frame | null) => void} show
+   * @param {() => void} changed
+   */
+  constructor(app, show, changed) {
+    this.app = app;
+    this.show = show;
+    this.changed = changed;
+    app.signal.addEventListener("abort", () => clearTimeout(this.timer), { once: true });
+  }
+
+  get pace() {
+    return this.app.ui.pace;
+  }
+
+  /** Makes the frames of the present translation. Returns whether they may be shown. */
+  async ready() {
+    if (this.at >= 0) return true;
+    const { app } = this;
+    const { current } = app.result;
+    const attempt = ++this.tries;
+    const known = current.trace.has("log_probs") ? await current.trace.get("log_probs") : null;
+    if (attempt !== this.tries || app.signal.aborted || current !== app.result.current) return false;
+    /** @type {(steps: Step[], stack: Stack, word: number | null) => Frame[]} */
+    const frames = (steps, stack, word) => steps.map((step) => ({ step, stack, word }));
+    const decoder = current.hypothesis.ids.flatMap((_, word) => frames(DECODER, "decoder", word));
+    this.frames = [...frames(ENCODER, "encoder", null), ...decoder];
+    this.probabilities = known;
+    this.finished = false;
+    return true;
+  }
+
+  /** Plays on. Where less motion is wanted, the first press only shows the first frame. */
+  async play() {
+    const first = this.at < 0;
+    if (!(await this.ready())) return;
+    this.playing = !(first && wantsStillness());
+    if (first) this.go(0);
+    this.schedule();
+    this.changed();
+  }
+
+  schedule() {
+    clearTimeout(this.timer);
+    if (!this.playing) return;
+    this.timer = setTimeout(() => {
+      this.go(this.at + 1);
+      this.schedule();
+    }, this.pace);
+  }
+
+  pause() {
+    clearTimeout(this.timer);
+    this.playing = false;
+    this.changed();
+  }
+
+  /** @param {number} by */
+  async step(by) {
+    this.pause();
+    if (await this.ready()) this.go(Math.max(0, this.at + by));
+  }
+
+  restart() {
+    this.go(0);
+    this.schedule();
+  }
+
+  /** @param {number} at */
+  go(at) {
+    this.finished = at === this.frames.length;
+    if (this.finished) return this.end();
+    this.at = at;
+    this.show(this.frames[at]);
+  }
+
+  /** Ends the animation, wherever it is. */
+  end() {
+    clearTimeout(this.timer);
+    this.tries++;
+    if (this.at < 0) return;
+    Object.assign(this, { at: -1, playing: false });
+    this.show(null);
+  }
+
+  /** Returns the ids of the steps that are behind, of this word or of the encoder. */
+  passed() {
+    const word = this.frames[this.at]?.word;
+    return this.frames
+      .slice(0, Math.max(this.at, 0))
+      .filter((frame) => frame.word === word)
+      .map(({ step }) => step.id);
+  }
+}

@@ -1,0 +1,471 @@
+// One view: the page's frame, its panels, and the console that scripts and tests use.
+import { numberText } from "../engine/number_text.js";
+import { createApp, messageOf } from "./app.js";
+import { arithmetic } from "../engine/arithmetic.js";
+import { createBeamPanel } from "./beam_panel.js";
+import { createChangesPanel } from "./changes/panel.js";
+import { button, chooser, element, refill, tokenElement } from "./dom.js";
+import { claimLink, keepLink } from "./link.js";
+import { createMap } from "./map.js";
+import { createNumbersPanel } from "./numbers_panel.js";
+import { createPointView } from "./point_view.js";
+import { createPositionsPanel } from "./positions_panel.js";
+import { createRibbon } from "./ribbon.js";
+import styles from "./styles.css";
+import { createTrainingPanel } from "./training_panel.js";
+
+/**
+ * @import { Host, Payload, Side } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Child, Mounted, PanelName, SomeChanges, Translated, View } from "./types.js"
+ */
+
+/** @type {[PanelName, (app: App) => HTMLElement][]} */
+const PANELS = [
+  ["numbers", createNumbersPanel],
+  ["changes", createChangesPanel],
+  ["beam", createBeamPanel],
+  ["positions", createPositionsPanel],
+  ["training", createTrainingPanel],
+];
+
+/**
+ * Returns the last of the views that is not closed, from this one backwards.
+ * @param {View | undefined} view
+ * @returns {View | undefined}
+ */
+function stillOpen(view) {
+  return view?.closed ? stillOpen(view.earlier) : view;
+}
+
+/**
+ * Returns the view in `el`: its console, ready once `ready` is.
+ * @param {Mounted} el
+ * @param {Payload} payload
+ * @param {Host | null} host
+ */
+export function createView(el, payload, host) {
+  const closing = new AbortController(),
+    earlier = globalThis.glassformer;
+  claimLink(closing.signal);
+  const root = element("div", { className: "glassformer" });
+  refill(el, element("style", {}, styles), root);
+  /** @type {App | null} */
+  let app = null;
+  const made = createApp(payload, host, closing.signal);
+  const ready = made.then(async (one) => {
+    if (closing.signal.aborted) return;
+    app = one;
+    build(root, app);
+    await keepLink(app);
+  });
+  ready.catch((error) => {
+    refill(root, element("p", { className: "gf-error", role: "alert" }, messageOf(error)));
+  });
+  /**
+   * Returns an action that waits until the view is ready.
+   * @template {unknown[]} Given
+   * @template Made
+   * @param {(app: App, ...given: Given) => Made} action
+   */
+  const after =
+    (action) =>
+    async (/** @type {Given} */ ...given) => {
+      await ready;
+      return action(await made, ...given);
+    };
+  return {
+    ready,
+    get parity() {
+      return app?.parity ?? null;
+    },
+    get firstDifference() {
+      return app?.result?.firstDifference ?? null;
+    },
+    get app() {
+      return app;
+    },
+    earlier,
+    get closed() {
+      return closing.signal.aborted;
+    },
+    points: after((app) => app.result.current.trace.names),
+    value: after((app, /** @type {string} */ name) => app.value(name)),
+    translate: after(async (app, /** @type {Parameters<App["translate"]>} */ ...asked) => {
+      const { text, score, logProb, tokens } = await app.translate(...asked);
+      return { text, score, logProb, tokens };
+    }),
+    set: after((app, /** @type {SomeChanges} */ changes) => app.set(changes)),
+    reset: after((app) => app.reset()),
+    explain: after((app, /** @type {string} */ name, /** @type {number[]} */ index) =>
+      arithmetic(app, name, index),
+    ),
+    close() {
+      closing.abort();
+      refill(el);
+      if (globalThis.glassformer === this) globalThis.glassformer = stillOpen(earlier);
+      if (el.glassformer === this) delete el.glassformer;
+    },
+  };
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {App} app
+ */
+function build(root, app) {
+  const dress = () => {
+    root.dataset.theme = app.ui.theme;
+    root.lang = app.ui.language === "zh" ? "zh-CN" : "en";
+  };
+  dress();
+  app.on("ui", dress); // before the panels, whose pictures are drawn in the theme's colours
+  refill(
+    root,
+    header(app),
+    outcome(app),
+    createRibbon(app),
+    element("main", { className: "gf-main" }, stage(app), panels(app)),
+  );
+  watchSize(root, app);
+  const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
+  root.prepend(problems);
+  app.on("problem", (text) => {
+    problems.textContent = text;
+    problems.hidden = !text;
+  });
+  app.emit("resize", null);
+}
+
+/**
+ * Returns the map and the point, of which one is shown.
+ * @param {App} app
+ */
+function stage(app) {
+  const [map, point] = [createMap(app), createPointView(app)];
+  const choose = () => {
+    map.hidden = app.ui.stage !== "map";
+    point.hidden = app.ui.stage !== "point";
+  };
+  choose();
+  app.on("ui", choose);
+  return element("div", { className: "gf-stage" }, map, point);
+}
+
+/**
+ * Tells the panels when the page's width changes: pictures are drawn to fit.
+ * @param {HTMLElement} root
+ * @param {App} app
+ */
+function watchSize(root, app) {
+  let width = root.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (root.clientWidth === width) return;
+    width = root.clientWidth;
+    app.emit("resize", null);
+  });
+  observer.observe(root);
+  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+}
+
+/** @param {App} app */
+function header(app) {
+  const top = element("header", { className: "gf-header" });
+  const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
+  field.value = app.sentence;
+  const form = element("form", {
+    className: "gf-form",
+    onsubmit: (event) => {
+      event.preventDefault();
+      app.attempt(() => app.open(field.value));
+    },
+  });
+  function fill() {
+    const { config, payload, engine } = app;
+    field.setAttribute("aria-label", app.t("page.sentence"));
+    field.disabled = engine.live === false;
+    /** @type {[string, string][]} */
+    const examples = [
+      ["", app.t("page.examples.pick")],
+      ...payload.examples.map((text) => /** @type {[string, string]} */ ([text, text])),
+    ];
+    refill(
+      form,
+      field,
+      element(
+        "button",
+        { type: "submit", className: "gf-primary", disabled: engine.live === false },
+        app.t("page.translate"),
+      ),
+      payload.examples.length > 0 &&
+        chooser(app.t("page.examples"), examples, "", (text) => {
+          if (!text) return;
+          field.value = text;
+          app.attempt(() => app.open(text));
+        }),
+    );
+    refill(
+      top,
+      element(
+        "div",
+        { className: "gf-brand" },
+        element("h1", {}, "glassformer"),
+        element(
+          "p",
+          { className: "gf-note" },
+          element(
+            "bdi",
+            {},
+            app.t(
+              "page.about",
+              payload.name,
+              payload.parameters.toLocaleString("en"),
+              config.encoder_layers,
+              config.decoder_layers,
+              config.heads,
+              config.d_model,
+            ),
+          ),
+        ),
+      ),
+      form,
+      element(
+        "div",
+        { className: "gf-tools" },
+        badge(app),
+        button(app.t("page.language"), () => app.show({ language: app.ui.language === "en" ? "zh" : "en" })),
+        themeButton(app),
+      ),
+    );
+  }
+  fill();
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+  });
+  app.on("result", () => {
+    if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence;
+  });
+  return top;
+}
+
+/** @param {App} app */
+function themeButton(app) {
+  const title = app.t("page.theme");
+  const turn = () => app.show({ theme: app.ui.theme === "dark" ? "light" : "dark" });
+  const made = button("◐", turn, { title });
+  made.setAttribute("aria-label", title);
+  return made;
+}
+
+/** @param {App} app */
+function badge(app) {
+  const good = app.parity === null || app.parity <= 1e-4;
+  const text =
+    app.parity === null
+      ? app.t("page.recorded")
+      : app.t(good ? "page.parity" : "page.parity.bad", app.parity.toExponential(0));
+  const label =
+    app.engine.live === "remote"
+      ? app.t("page.remote")
+      : app.engine.live === false
+        ? app.t("page.recorded")
+        : text;
+  return element(
+    "span",
+    {
+      className: good ? "gf-badge" : "gf-badge gf-bad",
+      title: app.t("page.parity.title"),
+    },
+    label,
+  );
+}
+
+/**
+ * Returns the lines under the header: source and translation, and what a change has done to them.
+ * @param {App} app
+ */
+function outcome(app) {
+  const lines = element("section", { className: "gf-outcome", "aria-live": "polite" });
+  function fill() {
+    const { reference, current } = app.result;
+    refill(
+      lines,
+      line(app, "output.source", tokens(app, current.sourceTokens, "source", 0)),
+      app.changed &&
+        current.text !== reference.text &&
+        line(app, "output.before", element("bdi", {}, reference.text), logProb(reference.hypothesis.logProb)),
+      line(
+        app,
+        app.changed ? "output.after" : "output.output",
+        confidentTokens(app, current),
+        logProb(current.hypothesis.logProb),
+      ),
+      app.changed && changeLine(app),
+    );
+  }
+  app.on("result", fill);
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+  });
+  app.on("busy", (busy) => {
+    lines.setAttribute("aria-busy", String(busy));
+  });
+  app.on("hover", (lit) => {
+    for (const one of lines.querySelectorAll("[data-side]")) {
+      const { side: here, position: place } = /** @type {HTMLElement} */ (one).dataset;
+      one.classList.toggle(
+        "gf-lit",
+        lit.some(({ side, position }) => side === here && position === Number(place)),
+      );
+    }
+  });
+  fill();
+  return lines;
+}
+
+/**
+ * Returns what the changes have done: to the translation as it was, and to which tensor first.
+ * @param {App} app
+ */
+function changeLine(app) {
+  const { reference, current, firstDifference, logProbOfReference } = app.result;
+  const [before, after] = [reference.hypothesis.logProb, logProbOfReference].map((value) =>
+    numberText(value),
+  );
+  return element(
+    "p",
+    { className: "gf-change" },
+    current.text === reference.text ? `${app.t("output.same")} · ` : "",
+    `${app.t("output.oldUnderNew")}: ${before} → ${after} · `,
+    firstDifference
+      ? element("span", {}, `${app.t("output.first")}: `, firstLink(app, firstDifference))
+      : app.t("output.none"),
+    " ",
+    button(app.t("output.reset"), () => app.attempt(() => app.reset())),
+  );
+}
+
+/**
+ * @param {App} app
+ * @param {string} key
+ * @param {Child[]} content
+ */
+function line(app, key, ...content) {
+  return element(
+    "p",
+    { className: "gf-line" },
+    element("span", { className: "gf-label" }, app.t(key)),
+    element(
+      "span",
+      { className: "gf-words", tabindex: "0", role: "group", "aria-label": app.t(key) },
+      content,
+    ),
+  );
+}
+
+/** @param {number} value */
+function logProb(value) {
+  return element("span", { className: "gf-note" }, ` log p = ${numberText(value)}`);
+}
+
+/**
+ * @param {App} app
+ * @param {string} name
+ */
+function firstLink(app, name) {
+  return button(name, () => app.show({ stage: "point", point: { name, head: 0 } }), {
+    className: "gf-link gf-first",
+  });
+}
+
+/**
+ * @param {App} app
+ * @param {string[]} texts
+ * @param {Side} side
+ * @param {number} first
+ */
+function tokens(app, texts, side, first) {
+  return texts.map((text, at) => {
+    const position = at + first;
+    const light = (/** @type {boolean} */ on) => () => app.light(on ? [{ side, position }] : []);
+    return tokenElement(text, {
+      "data-side": side,
+      "data-position": position,
+      onpointerenter: light(true),
+      onpointerleave: light(false),
+    });
+  });
+}
+
+/**
+ * Returns the output's words; the line under each is as long as the word is probable.
+ * @param {App} app
+ * @param {Translated} current
+ */
+function confidentTokens(app, { outputTokens, hypothesis }) {
+  const made = tokens(app, outputTokens, "target", 1);
+  made.forEach((one, at) => {
+    const probability = Math.exp(hypothesis.tokenLogProbs[at]);
+    one.classList.add("gf-confident");
+    one.style.setProperty("--share", `${Math.round(100 * probability)}%`);
+    one.title = app.t("output.word", outputTokens[at], numberText(probability, 3));
+  });
+  return made;
+}
+
+/** @param {App} app */
+function panels(app) {
+  const aside = element("aside", { className: "gf-panels" });
+  const ids = PANELS.map(([id]) => id);
+  const tabs = element("div", { role: "tablist", className: "gf-tabs" });
+  const prefix = `gf-${Math.random().toString(36).slice(2)}`;
+  function fill() {
+    tabs.setAttribute("aria-label", app.t("page.panels"));
+    refill(
+      tabs,
+      ids.map((id) =>
+        element(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `${prefix}-tab-${id}`,
+            "aria-controls": `${prefix}-${id}`,
+            "aria-selected": String(id === app.ui.panel),
+            tabindex: id === app.ui.panel ? "0" : "-1",
+            onclick: () => app.show({ panel: id }),
+          },
+          app.t(`panel.${id}`),
+        ),
+      ),
+    );
+    holders.forEach((holder, place) => {
+      holder.hidden = ids[place] !== app.ui.panel;
+    });
+  }
+  tabs.addEventListener("keydown", (event) => {
+    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
+    if (step === 0) return;
+    app.show({ panel: ids[(ids.indexOf(app.ui.panel) + step + ids.length) % ids.length] });
+    /** @type {HTMLElement | null} */ (tabs.querySelector("[aria-selected=true]"))?.focus();
+    event.preventDefault();
+  });
+  const holders = PANELS.map(([id, create]) =>
+    element(
+      "div",
+      {
+        role: "tabpanel",
+        id: `${prefix}-${id}`,
+        "aria-labelledby": `${prefix}-tab-${id}`,
+        tabindex: "0",
+      },
+      create(app),
+    ),
+  );
+  refill(aside, tabs, holders);
+  fill();
+  app.on("ui", (keys) => {
+    if (keys.includes("panel") || keys.includes("language")) fill();
+  });
+  return aside;
+}
