@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     )
     from glassformer.explorer.widget import explore
     from glassformer.inspection.check import check
+    from glassformer.jobs import train
     from glassformer.model.attention import attention
     from glassformer.model.config import ModelConfig
     from glassformer.model.positions import sinusoids
     from glassformer.model.taps import intervene, points, record
     from glassformer.model.transformer import Transformer
-    from glassformer.run import train
     from glassformer.translator import Translator
 
 __version__ = "0.1.0"
@@ -66,7 +66,7 @@ _MODULES = {
     "glassformer.model.positions": ("sinusoids",),
     "glassformer.model.taps": ("intervene", "points", "record"),
     "glassformer.model.transformer": ("Transformer",),
-    "glassformer.run": ("train",),
+    "glassformer.jobs": ("train",),
     "glassformer.translator": ("Translator",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -7,16 +7,17 @@ model.safetensors    the weights: plain numbers, so that loading a model somebod
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import CheckpointError, ConfigError, nearest
 from glassformer.model.config import ModelConfig
+from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load, model_config, to_toml
-from glassformer.text.storage import sync, write_safely
+from glassformer.system.files import check_regular, read_bytes, sync, write_safely
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Bundle",
+    "check_weights",
     "load_weights",
     "put_weights",
     "read_weights",
@@ -37,6 +39,9 @@ __all__ = [
 ]
 
 CONFIG, TOKENIZER, WEIGHTS = "config.toml", "tokenizer", "model.safetensors"
+
+_NUMBERS = ("F64", "F32", "F16", "BF16")
+"""What weights may be, by safetensors' names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +65,12 @@ class Bundle:
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
+            read_bytes(folder / CONFIG)  # refuses what is not a file, or too large
             configuration = load(folder / CONFIG)
             config = model_config(configuration, len(source), len(target))
-        except ConfigError as error:
+        except CheckpointError:
+            raise
+        except (ConfigError, OSError) as error:
             raise CheckpointError(f"{folder / CONFIG} is damaged: {error}") from error
         return cls(
             folder=folder,
@@ -101,6 +109,7 @@ class Bundle:
         Raises:
             CheckpointError: the weights are missing, damaged, or of another model.
         """
+        check_weights(self.folder / WEIGHTS, self.model_config)
         model = _without_weights(self.model_config)
         load_weights(model, self.folder / WEIGHTS)
         return model.eval()
@@ -149,6 +158,30 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
     sync(path)
 
 
+def check_weights(path: Path, config: ModelConfig) -> None:
+    """Refuse a file whose weights are not those of this configuration, before anything of that size is built.
+
+    Only the file's header is read.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or a weight's name, shape or type is not the model's.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    check_regular(path)
+    try:
+        with safe_open(path, framework="np") as file:
+            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # a file is not a mapping
+            types = {name: str(one.get_dtype()) for name, one in found.items()}
+            shapes = {name: tuple(one.get_shape()) for name, one in found.items()}
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(path, error) from error
+    for name, kind in types.items():
+        if kind not in _NUMBERS:
+            raise CheckpointError(f"{path}: {name} has the type {kind}: expected {', '.join(_NUMBERS)}")
+    _check_shapes(str(path), shapes, weight_shapes(config))
+
+
 def read_weights(path: Path) -> "dict[str, Tensor]":
     """Return the weights in a safetensors file, by name.
 
@@ -158,16 +191,11 @@ def read_weights(path: Path) -> "dict[str, Tensor]":
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    check_regular(path)
     try:
         return dict(load_file(path))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"{path} does not exist: train the run to its first validation, or copy the file"
-        ) from error
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"{path} is damaged or cut short ({error}): copy it again, or use a checkpoint of the run"
-        ) from error
+    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a type that PyTorch does not have
+        raise _unreadable(path, error) from error
 
 
 def load_weights(model: "nn.Module", path: Path) -> None:
@@ -186,15 +214,34 @@ def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str
         CheckpointError: their names or shapes are not this model's.
     """
     parameters = dict(model.named_parameters())
-    for name in sorted(parameters.keys() ^ weights.keys()):
-        where = "has no" if name in parameters else "has an unknown"
-        raise CheckpointError(f"{origin} {where} weight {name!r}: it belongs to a model of another configuration")
-    for name, parameter in parameters.items():
-        if parameter.shape != weights[name].shape:
-            got, expected = tuple(weights[name].shape), tuple(parameter.shape)
-            raise CheckpointError(f"{origin}: {name} has shape {got}, but the configuration says {expected}")
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    _check_shapes(origin, shapes, ((name, tuple(parameter.shape)) for name, parameter in parameters.items()))
+    for name, weight in weights.items():
+        if not weight.is_floating_point():
+            raise CheckpointError(f"{origin}: {name} has the type {weight.dtype}: expected floating-point numbers")
     for name, parameter in parameters.items():
         parameter.data.copy_(weights[name])
+
+
+def _check_shapes(origin: str, found: Mapping[str, Shape], expected: Iterable[tuple[str, Shape]]) -> None:
+    """Refuse weights with a missing or unknown name or a wrong shape; `expected` is read up to the first of them."""
+    unknown = dict(found)
+    for name, shape in expected:
+        if name not in unknown:
+            raise CheckpointError(f"{origin} has no weight {name!r}: it belongs to a model of another configuration")
+        if (got := unknown.pop(name)) != shape:
+            raise CheckpointError(f"{origin}: {name} has shape {got}, but the configuration says {shape}")
+    if unknown:
+        raise CheckpointError(
+            f"{origin} has an unknown weight {min(unknown)[:100]!r}: it belongs to a model of another configuration"
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
+    if isinstance(error, FileNotFoundError):
+        return CheckpointError(f"{path} does not exist: train the run to its first validation, or copy the file")
+    reason = str(error).partition("\n")[0][:200]
+    return CheckpointError(f"{path} is damaged or cut short ({reason}): copy it again, or use a checkpoint of the run")
 
 
 def _os_error(error: Exception) -> OSError:

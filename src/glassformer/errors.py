@@ -30,7 +30,12 @@ __all__ = [
     "ShapeError",
     "VocabularyError",
     "nearest",
+    "quoted",
+    "shortened",
 ]
+
+QUOTED = 100
+"""Characters of a user's text that a message quotes at most."""
 
 
 class GlassformerError(Exception):
@@ -75,5 +80,19 @@ class MissingDependencyError(GlassformerError, ImportError):
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the allowed word nearest to `word`, or "" when none is near."""
-    matches = get_close_matches(word, list(allowed), n=1, cutoff=0.5)
+    matches = get_close_matches(word, list(allowed), n=1, cutoff=0.5) if len(word) <= QUOTED else []
     return f" (did you mean '{matches[0]}'?)" if matches else ""
+
+
+def quoted(value: object) -> str:
+    """Return a value as a message shows it: the way Python writes it, of at most 100 characters."""
+    return shortened(repr(value[:QUOTED] if isinstance(value, str | bytes) else value))
+
+
+def shortened(text: str) -> str:
+    """Return a text, or its beginning and its last character when it has more than 100.
+
+    >>> shortened("'" + "a" * 200 + "'") == "'" + "a" * 97 + "…'"
+    True
+    """
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 2]}…{text[-1]}"

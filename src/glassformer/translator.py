@@ -1,21 +1,24 @@
-"""Text in, text out: an engine and the tokenizers of its models, put to work. Needs no torch itself.
+"""Text in, text out: an engine with its models' tokenizers. Importing it does not import torch.
 
-Each text has exactly one result, in order; one that cannot be translated has an empty text and a status that says why.
+Each text has exactly one result, in order; a text that cannot be translated has an empty result whose status says why.
 """
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, EngineName, Ids, Job, Quantization, Sampling, Search, Sources
+from glassformer.decoding.engine import Engine, EngineName, Ids, Job, Need, Quantization, Search, Sources
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.search_trace import SearchTree
-from glassformer.errors import ConfigError, ShapeError
+from glassformer.errors import ConfigError, ShapeError, quoted
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.recipes.toml import changed_decoding
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.tokenizer import Tokenizer
 
@@ -23,64 +26,60 @@ if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["Explanation", "Sampling", "Status", "Translation", "Translator"]
+__all__ = ["Explanation", "Status", "Translation", "Translator"]
 
 Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
 
-MAX_SOURCE = 1024
-"""Longer sources are not translated unless asked for: in tokens, `<eos>` included."""
-WINDOW = 2000
-"""Lines of a stream that are sorted by length together."""
 WINDOW_CHARACTERS = 4_000_000
-"""Characters of a stream that are held at most, but for a single longer line: bounds memory when lines are long."""
+"""Most characters of a stream held at a time, except for a single longer line; bounds memory when lines are long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """One output, with what the model thinks of it."""
+    """An output of a model, with its scores."""
 
     text: str
-    """The translation; empty when there is none."""
+    """The translation; "" if there is none."""
     log_prob: float = 0.0
-    """Sum of the tokens' log probabilities, `<eos>` included (natural logarithm, ≤ 0); NaN if not asked for."""
+    """Sum of the tokens' log probabilities, including `<eos>` (natural logarithm, ≤ 0); NaN if not requested."""
     score: float = 0.0
-    """What the search ranks by: log_prob over the length penalty; NaN if not asked for."""
+    """The value by which the search ranks: log_prob divided by the length penalty; NaN if not requested."""
     tokens: tuple[str, ...] = ()
-    """The tokens, `<eos>` included."""
+    """The tokens, including `<eos>`."""
     token_log_probs: tuple[float, ...] = ()
-    """Log probability of each token (natural logarithm, ≤ 0); none if not asked for."""
+    """Log probability of each token (natural logarithm, ≤ 0); empty if not requested."""
     alternatives: tuple["Translation", ...] = ()
-    """The next best outputs, best first, when more than one was asked for."""
+    """The next best outputs, best first, if several were requested."""
     status: Status = "ok"
-    """"ok"; "max_length": cut at its maximal length; or why nothing was translated."""
+    """"ok"; "max_length": cut at its maximum length; or why the text was not translated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How one translation came about; where there is none, only the text, the status and how it was to be searched."""
+    """How one translation came about; without a translation, only the text, the status and the settings are set."""
 
     text: str
     translation: Translation
-    """What `translate` returns; the alternatives are all other hypotheses that the beam finished."""
-    beam_size: int
-    length_penalty: float
+    """The result of `translate`; its alternatives are all other hypotheses that the beam finished."""
+    settings: DecodingConfig
+    """The settings of the search: the run's decoding settings, and the settings given for this text."""
     source: tuple[str, ...] = ()
-    """The tokens that the encoder reads, `<eos>` included."""
+    """The tokens that the encoder reads, including `<eos>`."""
     unknown: tuple[str, ...] = ()
-    """Tokens of the text that are not in the vocabulary: the encoder reads `<unk>`."""
+    """Tokens of the text outside the vocabulary, which the encoder reads as `<unk>`."""
     attention: tuple[tuple[float, ...], ...] = ()
-    """For each token of the translation, how much cross-attention looks at each token of the source while the token is
-    being chosen: the mean over the heads of one layer; each row sums to 1."""
+    """For each token of the translation, the cross-attention to each token of the source when the token is chosen: the
+    mean over the heads of one layer; each row sums to 1."""
     attention_layer: str = ""
-    """The name of that attention: of the decoder's last layer."""
+    """The name of that attention, in the decoder's last layer."""
     tree: SearchTree = field(default_factory=lambda: SearchTree(()))
     """All candidates of the search."""
     tree_tokens: tuple[str, ...] = ()
-    """The token of each node of the tree, in a readable form."""
+    """The token of each node of the tree, in readable form."""
 
 
 class Translator:
-    """Translates with one model, or with the ensemble of several.
+    """A translator with one model, or with an ensemble of several.
 
     >>> import glassformer as gf
     >>> translator = gf.Translator.load("runs/demo")                                 # doctest: +SKIP
@@ -103,32 +102,39 @@ class Translator:
         engine: EngineName = "torch",
         quantization: Quantization | None = None,
         workers: int = 0,
+        settings: Mapping[str, Any] | None = None,
+        needs: Collection[Need] = (),
     ) -> "Translator":
-        """Return the translator of a run directory or an exported folder, or of several: their ensemble.
+        """Return the translator of a run directory or an exported folder, or, given several, of their ensemble.
 
-        At each step an ensemble takes the mean of the probabilities that its models give. Each model reads the source
-        with its own tokenizer; all of them write with the same. How to search is the first one's configuration.
+        At each step an ensemble averages the probabilities of its models. Each model reads the source with its own
+        tokenizer; all models must share the target tokenizer. The first run's decoding settings apply.
 
         Args:
-            folder: of the run, or of the export.
-            others: of the ensemble's other models.
-            engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same answers.
-            quantization: how the matrices are held; as trained, or as they were exported, unless given.
-            workers: how many batches are decoded side by side. Each needs a core; with the engine torch each but the
-                first is a process with a copy of the models, which starts once there is enough to translate. Unless
-                given, CTranslate2 has one for each core, and torch has one.
+            folder: folder of the run or the export.
+            others: folders of the ensemble's other models.
+            engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same outputs.
+            quantization: number format of the matrices; by default, as trained or as exported.
+            workers: number of batches decoded in parallel, each of which needs a core. With the engine torch, each but
+                the first is a process with a copy of the models, which starts when there is enough to translate. By
+                default, CTranslate2 has one per core, and torch has one.
+            settings: decoding settings by name, which override the run's own.
+            needs: abilities that "auto" must choose an engine for, such as "sampling".
 
         Raises:
-            CheckpointError: something is missing or damaged there.
-            ConfigError: the models' target vocabularies differ, or the engine cannot do what is asked for.
-            MissingDependencyError: CTranslate2 is asked for and not installed.
+            CheckpointError: a part of a folder is missing or damaged.
+            ConfigError: the models' target vocabularies differ, a setting is unknown or impossible, or the engine does
+                not support the request.
+            MissingDependencyError: CTranslate2 is requested but not installed.
         """
         from glassformer.interop.choice import load_engine
 
-        if others and engine == "ctranslate2":
-            raise ConfigError("CTranslate2 has no ensembles: leave out all models but one, or choose the engine torch")
         bundle = Bundle.load(folder)
-        found = load_engine(bundle, "torch" if others else engine, quantization, workers)
+        if settings:
+            decoding = changed_decoding(bundle.configuration.decoding, settings)
+            bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
+        wanted: set[Need] = {*needs, "ensemble"} if others else {*needs}
+        found = load_engine(bundle, engine, quantization, workers, wanted)
         return cls(bundle, found, *(cls.load(other, quantization=quantization) for other in others))
 
     @property
@@ -136,7 +142,7 @@ class Translator:
         """The model.
 
         Raises:
-            ConfigError: there are several, or the engine is none of PyTorch.
+            ConfigError: there are several models, or the engine does not use PyTorch.
         """
         return self._torch().models[0]
 
@@ -144,104 +150,87 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
         n_best: int = 1,
         prefix: str | Sequence[str] = "",
-        sampling: Sampling | None = None,
-        max_source: int = MAX_SOURCE,
+        sample: bool = False,
         log_probs: bool = True,
+        **settings: Any,
     ) -> list[Translation]:
-        """Return one translation for each text, in order.
+        """Return one translation per text, in order.
 
-        With weights in float32 the same text gives the same translation whatever stands beside it. Unless given, beam
-        size and length penalty are those of the run's configuration; `prefix` is what each output (or, as a list, each
-        single one) has to begin with. A text that is blank, longer than `max_source` tokens (or than the model has
-        positions) or not valid Unicode has no translation; its status says so. Without `log_probs`, log probabilities
-        and scores are left out, which saves some engines a good part of the time.
+        With weights in float32, a text's translation does not depend on the other texts. A text that is blank, longer
+        than the setting `max_source` (or the model's positions), or not valid Unicode has no translation; its status
+        says so.
+
+        Args:
+            texts: the texts to translate.
+            n_best: number of outputs per text: the best one and its `alternatives`.
+            prefix: the beginning of each output, or a list with one beginning per output.
+            sample: whether to draw tokens at random instead of searching for the best output.
+            log_probs: whether to compute log probabilities and scores; some engines are much faster without.
+            settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:
-            ShapeError: `texts` is one string, or there are not as many prefixes as texts.
-            ConfigError: `sampling` and a beam are both asked for, or the engine cannot do what is asked for.
-            DecodingError: an option is out of its range.
+            ShapeError: `texts` is one string, or the numbers of prefixes and texts differ.
+            ConfigError: a setting is unknown or out of range, sampling and a beam are both requested, or the engine
+                does not support the request.
+            DecodingError: `n_best` is larger than the beam, or a prefix does not fit.
         """
         if isinstance(texts, str):
-            raise ShapeError(f"texts is one string, expected a list of them: translate([{texts[:20]!r}])")
+            raise ShapeError(f"texts: expected a list of strings, got one string; call translate([{quoted(texts)}])")
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
-            raise ShapeError(f"got {len(prefixes)} prefixes for {len(texts)} texts")
-        search = self._search(beam_size, length_penalty, n_best, sampling, log_probs)
-        return self._begin(texts, prefixes, search, max_source)()
+            raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
+        return self._begin(texts, prefixes, self._search(settings, n_best, sample, log_probs))()
 
     def stream(
         self,
-        texts: Iterable[str],
+        texts: Iterable[str | None],
         *,
-        window: int = WINDOW,
+        n_best: int = 1,
         prefix: str = "",
-        max_source: int = MAX_SOURCE,
-        **options: Any,
+        sample: bool = False,
+        log_probs: bool = True,
+        **settings: Any,
     ) -> Iterator[Translation]:
-        """Yield the translation of each text of a stream, in order, holding `window` of them at a time.
+        """Yield the translation of each text of a stream, in order, holding `window` texts (a setting) at a time.
 
-        Fewer are held where they are long, and twice as many where the engine works on while the next ones are read.
-        The options are those of `translate`, but for a list of prefixes.
+        Fewer texts are held when they are long, and twice as many when the engine decodes while the next texts are
+        read. A None among the texts says that no more are available for now: the translations of all texts before it
+        are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
         """
+        search = self._search(settings, n_best, sample, log_probs)
+        window = search.settings.window
         waiting: deque[Callable[[], list[Translation]]] = deque()
         ahead = 1 if self.engine.reads_ahead and window > 1 else 0
-        search = self._search(**options)
+        first = 0
         for held in _windows(texts, window):
-            waiting.append(self._begin(held, [prefix] * len(held), search, max_source))
-            if search.sampling:
-                sampling = replace(search.sampling, first=search.sampling.first + len(held))
-                search = replace(search, sampling=sampling)
-            if len(waiting) > ahead:
+            if held:
+                waiting.append(self._begin(held, [prefix] * len(held), search, first))
+            first += len(held)
+            while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()()
-        for finish in waiting:
-            yield from finish()
 
-    def explain(
-        self,
-        text: str,
-        *,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
-        prefix: str = "",
-        max_source: int = MAX_SOURCE,
-    ) -> Explanation:
-        """Return the translation of a text, where cross-attention looked for it, and the tree of the search.
+    def explain(self, text: str, *, prefix: str = "", **settings: Any) -> Explanation:
+        """Return the translation of a text, its cross-attention to the text, and the tree of the search.
 
-        The options are those of `translate`.
+        Takes the arguments of `translate`.
 
         Raises:
-            ConfigError: the translator is an ensemble.
-            DecodingError: an option is out of its range.
+            ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
+            DecodingError: the prefix does not fit.
         """
-        from glassformer.decoding.beam import search_tree
-
-        torch = self._torch()
-        search = self._search(beam_size, length_penalty)
-        size, alpha = search.beam_size, search.length_penalty
-        [status], sources = self._read([text], max_source)
+        torch, search = self._torch(), self._search(settings)
+        [status], sources = self._read([text], search.settings.max_source)
         if status != "ok":
-            return Explanation(
-                text=text, translation=Translation(text="", status=status), beam_size=size, length_penalty=alpha
-            )
-        job = self._job(sources[0], prefix)
-        hypotheses, tree = search_tree(
-            torch.step([job]),
-            beam_size=size,
-            n_best=size,
-            length_penalty=alpha,
-            max_length=job.max_length,
-            prefix=job.prefix,
-        )
+            return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
+        job = self._job(sources[0], prefix, search)
+        hypotheses, tree = torch.search_tree(job, search)
         [translation] = self._translations([hypotheses], [job], search)
         return Explanation(
             text=text,
             translation=translation,
-            beam_size=size,
-            length_penalty=alpha,
+            settings=search.settings,
             source=tuple(self.bundle.source_tokenizer.tokens(job.sources[0])),
             unknown=self.unknown(text),
             attention=self._looks(job.sources[0], hypotheses[0].tokens),
@@ -250,27 +239,31 @@ class Translator:
             tree_tokens=tuple(self.bundle.target_tokenizer.tokens([node.token for node in tree.nodes])),
         )
 
-    def score(self, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None) -> list[Translation]:
-        """Return each given target as a Translation: its tokens with the log probabilities that the model gives them.
+    def score(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[Translation]:
+        """Return each given target as a Translation, with the log probabilities that the model gives its tokens.
 
-        A pair with a side that is blank, too long or not valid Unicode is not scored; its status says so.
+        A pair with a side that is blank, longer than `max_source` or not valid Unicode is not scored; its status says
+        so. `settings` are decoding settings by name, which override the run's own.
+
+        Raises:
+            ConfigError: a setting is unknown or out of range.
         """
-        alpha = self.bundle.configuration.decoding.length_penalty if length_penalty is None else length_penalty
-        statuses, sources = self._read([source for source, _ in pairs])
-        targets = self._targets([target for _, target in pairs])
+        decoding = changed_decoding(self.bundle.configuration.decoding, settings)
+        statuses, sources = self._read([source for source, _ in pairs], decoding.max_source)
+        targets = self._targets([target for _, target in pairs], decoding.max_source)
         both: list[Status] = [one if one != "ok" else other for one, (other, _) in zip(statuses, targets, strict=True)]
         places = [place for place, status in enumerate(both) if status == "ok"]
         scores = self.engine.score([(sources[place], targets[place][1]) for place in places])
         results = [Translation(text=target, status=status) for (_, target), status in zip(pairs, both, strict=True)]
         for place, log_probs in zip(places, scores, strict=True):
-            results[place] = self._scored(pairs[place][1], targets[place][1], log_probs, alpha)
+            results[place] = self._scored(pairs[place][1], targets[place][1], log_probs, decoding)
         return results
 
     def _torch(self) -> "TorchEngine":
-        """Return the engine, if one can look into it."""
+        """Return the engine, if its computation can be inspected."""
         if len(self._bundles) > 1:
             folders = ", ".join(str(bundle.folder) for bundle in self._bundles)
-            raise ConfigError(f"an ensemble ({folders}) cannot be looked into: explain and explore one of its models")
+            raise ConfigError(f"an ensemble ({folders}) cannot be inspected: explain or explore one of its models")
         from glassformer.decoding.torch_engine import TorchEngine
 
         if not isinstance(self.engine, TorchEngine):
@@ -281,33 +274,25 @@ class Translator:
         return self.engine
 
     def _search(
-        self,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
-        n_best: int = 1,
-        sampling: Sampling | None = None,
-        log_probs: bool = True,
+        self, settings: Mapping[str, Any], n_best: int = 1, sample: bool = False, log_probs: bool = True
     ) -> Search:
-        if sampling and max(beam_size or 1, n_best) > 1:
-            raise ConfigError("sampling draws one output a text: leave out beam_size and n_best")
-        decoding = self.bundle.configuration.decoding
-        return Search(
-            beam_size=decoding.beam_size if beam_size is None else beam_size,
-            length_penalty=decoding.length_penalty if length_penalty is None else length_penalty,
-            n_best=n_best,
-            sampling=sampling,
-            log_probs=log_probs,
-        )
+        if sample and max(settings.get("beam_size", 1), n_best) > 1:
+            raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
+        decoding = changed_decoding(self.bundle.configuration.decoding, settings)
+        return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs)
 
     def _begin(
-        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, max_source: int
+        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, first: int = 0
     ) -> Callable[[], list[Translation]]:
-        """Ask the engine for the translations of some texts; what is returned waits for them and returns them."""
-        statuses, sources = self._read(texts, max_source)
-        jobs: dict[Job, list[int]] = {}  # each different job once, with the places of the texts that wait for it
+        """Start translating some texts; return a function that waits for the translations and returns them.
+
+        `first` is the index of the first text in the whole input.
+        """
+        statuses, sources = self._read(texts, search.settings.max_source)
+        jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
-            seed = search.sampling.seed_of(place) if search.sampling else 0
-            jobs.setdefault(self._job(source, prefixes[place], seed), []).append(place)
+            seed = search.settings.seed * 1_000_003 + first + place if search.sample else 0
+            jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
         different = list(jobs)
         found = self.engine.decode(different, search)
 
@@ -321,8 +306,8 @@ class Translator:
 
         return finish
 
-    def _read(self, texts: Sequence[str], longest: int = MAX_SOURCE) -> tuple[list[Status], dict[int, Sources]]:
-        """Return each text's status and, of those that can be translated, by their places, what the models read."""
+    def _read(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
+        """Return each text's status and, by the index of each translatable text, the ids that the models read."""
         statuses = [_status(text) for text in texts]
         places = [place for place, status in enumerate(statuses) if status == "ok"]
         readable = [texts[place] for place in places]
@@ -336,21 +321,22 @@ class Translator:
                 statuses[place] = "too_long"
         return statuses, read
 
-    def _targets(self, texts: Sequence[str]) -> list[tuple[Status, Ids]]:
-        """Return the status of each target that is to be scored, and its ids, none where it cannot be."""
+    def _targets(self, texts: Sequence[str], longest: int) -> list[tuple[Status, Ids]]:
+        """Return the status of each target to score, and its ids, empty if it cannot be scored."""
         statuses = [_status(text) for text in texts]
         writable = [text for text, status in zip(texts, statuses, strict=True) if status == "ok"]
         encoded = iter(_with_eos(self.bundle.target_tokenizer, writable))
-        longest = min(MAX_SOURCE, self.engine.longest)
+        longest = min(longest, self.engine.longest)
         targets: list[tuple[Status, Ids]] = []
         for status in statuses:
             ids = next(encoded) if status == "ok" else ()
             targets.append(("too_long" if len(ids) > longest else status, ids))
         return targets
 
-    def _job(self, sources: Sources, prefix: str, seed: int = 0) -> Job:
+    def _job(self, sources: Sources, prefix: str, search: Search, seed: int = 0) -> Job:
+        extra = search.settings.extra_length
         lengths = (
-            max_length(bundle.model_config, len(one)) for bundle, one in zip(self._bundles, sources, strict=True)
+            max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self._bundles, sources, strict=True)
         )
         begin = tuple(self.bundle.target_tokenizer.encode(prefix)) if prefix else ()
         return Job(sources, begin, min(self.engine.longest, *lengths), seed)
@@ -360,7 +346,7 @@ class Translator:
         return f"decoder.layers.{self.bundle.model_config.decoder_layers - 1}.cross_attention"
 
     def _looks(self, source: Sequence[int], target: Sequence[int]) -> tuple[tuple[float, ...], ...]:
-        """Return the mean weights of the last cross-attention for each target token, taken where it was predicted."""
+        """Return the mean weights of the last cross-attention for each target token, where it was predicted."""
         import torch
 
         from glassformer.decoding.transformer_step import padded
@@ -373,7 +359,7 @@ class Translator:
         return tuple(map(tuple, trace[point][0].mean(0).tolist()))
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """Return the tokens of a source that the vocabulary lacks: the model reads `<unk>` in their places."""
+        """Return the tokens of a source outside the vocabulary, which the model reads as `<unk>`."""
         tokenizer = self.bundle.source_tokenizer
         cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
         return tuple(token for token, id in cut if id == tokenizer.unk_id)
@@ -381,7 +367,7 @@ class Translator:
     def _translations(
         self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job], search: Search
     ) -> list[Translation]:
-        """Return what was found for each job, with the next best outputs as alternatives of the best."""
+        """Return each job's best translation, with the next best outputs as its alternatives."""
         texts = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
         results = []
         for several, job in zip(found, jobs, strict=True):
@@ -401,11 +387,11 @@ class Translator:
 
     @cached_property
     def _tokens(self) -> list[str]:
-        """The target's vocabulary."""
+        """The target vocabulary's tokens."""
         return self.bundle.target_tokenizer.tokens(range(len(self.bundle.target_tokenizer)))
 
-    def _scored(self, text: str, target: Ids, log_probs: Sequence[float], alpha: float) -> Translation:
-        hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, alpha)
+    def _scored(self, text: str, target: Ids, log_probs: Sequence[float], decoding: DecodingConfig) -> Translation:
+        hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, decoding)
         return replace(self._one(text, hypothesis, longest=0), text=text)
 
 
@@ -418,7 +404,7 @@ def _engine(model: "Transformer | Engine", *others: Engine) -> Engine:
     first = model if isinstance(model, Engine) else TorchEngine(model)
     members = [one for one in (first, *others) if isinstance(one, TorchEngine)]
     if len(members) <= len(others):
-        raise ConfigError("only models on the engine torch can translate together")
+        raise ConfigError("an ensemble needs models on the engine torch: choose the engine torch for all of them")
     return TorchEngine(*(model for member in members for model in member.models), workers=members[0].workers)
 
 
@@ -427,7 +413,7 @@ def _with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:
 
 
 def _status(text: str) -> Status:
-    """Return "ok" if a text can be cut into tokens at all."""
+    """Return "ok" if a text can be tokenised at all, and the reason otherwise."""
     if is_normal(text):
         return "ok" if text else "blank"
     if not normalise(text):
@@ -436,13 +422,13 @@ def _status(text: str) -> Status:
 
 
 def _check_targets(first: Bundle, other: Bundle) -> None:
-    """Refuse an ensemble whose models write with different tokens."""
+    """Raise an error if the models of an ensemble have different target vocabularies."""
     ours, theirs = first.target_tokenizer, other.target_tokenizer
-    problem = f"an ensemble must write with the same tokens, but those of {first.folder} and {other.folder}"
+    problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
     remedy = "train both from one prepared corpus (data.prepared), or with the same data.valid_source"
     if (ours.kind, len(ours)) != (theirs.kind, len(theirs)):
         sizes = f"{len(ours):,} {ours.kind} and {len(theirs):,} {theirs.kind}"
-        raise ConfigError(f"{problem} are {sizes}: {remedy}")
+        raise ConfigError(f"{problem} have {sizes} tokens: {remedy}")
     pairs = zip(ours.tokens(range(len(ours))), theirs.tokens(range(len(theirs))), strict=True)
     for id, (one, another) in enumerate(pairs):
         if one != another:
@@ -454,15 +440,19 @@ def _one_line(text: str) -> str:
     return text.replace("\n", " ").replace("\r", " ")
 
 
-def _windows(texts: Iterable[str], window: int) -> Iterator[list[str]]:
-    """Yield texts in runs of at most `window`, each of them shorter than it would be once it holds many characters."""
+def _windows(texts: Iterable[str | None], window: int) -> Iterator[list[str]]:
+    """Yield texts in runs of at most `window`, shorter where they hold many characters.
+
+    An empty run is yielded for each None among the texts (no more are available for now), and at the end.
+    """
     held: list[str] = []
     characters = 0
-    for text in texts:
-        held.append(text)
-        characters += len(text)
-        if len(held) == window or characters >= WINDOW_CHARACTERS:
+    for text in chain(texts, [None]):
+        if text is not None:
+            held.append(text)
+            characters += len(text)
+        if held and (text is None or len(held) == window or characters >= WINDOW_CHARACTERS):
             yield held
             held, characters = [], 0
-    if held:
-        yield held
+        if text is None:
+            yield []

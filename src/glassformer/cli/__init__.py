@@ -3,50 +3,65 @@
 Nothing heavy is imported before a command runs, so that `--help` answers at once.
 """
 
-import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from glassformer.cli.hidden_options import log_details, show_traceback, with_hidden_options
+from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
 from glassformer.errors import GlassformerError
 
-__all__ = ["COMMANDS", "application", "main"]
+__all__ = ["COMMANDS", "GROUPS", "GroupedCommands", "application", "main"]
 
 SPINS = "3000"
 """How often one of OpenMP's threads, which multiply matrices, looks whether the others are done before it sleeps."""
 
-COMMANDS = (
-    "demo",
-    "prepare",
-    "train",
-    "translate",
-    "evaluate",
-    "compare",
-    "score",
-    "trace",
-    "explore",
-    "report",
-    "check",
-    "estimate",
-    "average",
-    "export",
-    "distil",
-    "recipes",
-    "learn",
-    "bench",
-)
-"""In the order of the help; each is in the file of its name."""
+GROUPS = {
+    "Use": ("demo", "translate", "learn"),
+    "Train": ("recipes", "prepare", "train", "average", "distil"),
+    "Look inside": ("explore", "trace", "check", "report"),
+    "Measure": ("evaluate", "compare", "score", "estimate", "bench"),
+    "Deploy": ("export",),
+}
+"""The commands by group, in the order of the help: `trace` is the function `trace_command` in look_inside/trace.py."""
+
+MOVED = {
+    "translate": ("length_penalty", "max_source", "temperature", "top_k", "top_p", "seed"),
+    **dict.fromkeys(("evaluate", "compare", "score", "distil"), ("length_penalty",)),
+}
+"""Options of version 0.1.0 that are decoding settings now, by command."""
+
+COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
+
+
+class GroupedCommands(TyperGroup):
+    """The commands, listed by group."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in the order of the help."""
+        return sorted(super().list_commands(ctx), key=COMMANDS.index)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group: its commands with their summaries."""
+        there = self.list_commands(ctx)
+        width = max(map(len, COMMANDS))
+        for group, names in GROUPS.items():
+            rows = [(f"{name:<{width}}", self.commands[name].get_short_help_str(80)) for name in names if name in there]
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(rows)
 
 
 def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the command line with these commands: the one that is called needs no other, and to make it takes time."""
     app = typer.Typer(
         name="glassformer",
+        cls=GroupedCommands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -54,12 +69,18 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(options)
     for name in commands:
-        command = getattr(import_module(f"glassformer.cli.{name}"), name)
+        command = getattr(import_module(_module_of(name)), f"{name}_command")
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command()(command)
+            app.command(name)(with_hidden_options(command, MOVED.get(name, ())))
     return app
+
+
+def _module_of(command: str) -> str:
+    """Return the name of the module that holds a command."""
+    group = next(group for group, commands in GROUPS.items() if command in commands)
+    return f"glassformer.cli.{group.lower().replace(' ', '_')}.{command}"
 
 
 def _version(wanted: bool) -> bool:
@@ -75,49 +96,60 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (at any place).")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say on stderr what works (at any place).")] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", callback=show_traceback, is_eager=True, help="Show the traceback of an error."),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", callback=log_details, is_eager=True, help="Log details to stderr, such as the engine in use."
+        ),
+    ] = False,
 ) -> None:
-    """The Transformer of "Attention Is All You Need" that you can read, watch, train and use."""
+    """Read, watch, train and use the Transformer of "Attention Is All You Need".
+
+    Every command also takes --debug and --verbose. `glassformer COMMAND --help` explains a command.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake ends it with one line on stderr and status 1."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    command = next((word for word in given if not word.startswith("-")), "")
+    flags: dict[str, bool] = {}  # filled by `--debug`
     _share_cores()
     try:
-        with _saying_more() if "--verbose" in given else nullcontext():
-            words = [argument for argument in given if argument not in ("--debug", "--verbose")]
-            application([word for word in words[:1] if word in COMMANDS] or COMMANDS)(words)
+        prepare_streams()
+        try:
+            application([command] if command in COMMANDS else COMMANDS)(given, obj=flags)
+        except SystemExit as end:
+            flush_output()
+            if end.code == INTERRUPTED:
+                end_at_once()
+            raise
     except BrokenPipeError:  # whoever read our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (GlassformerError, OSError) as error:
-        if debug:
+        if flags.get("debug"):
             raise
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {' '.join(_sentence(error).split())}", file=sys.stderr)
         sys.exit(1)
 
 
+def _sentence(error: Exception) -> str:
+    """Return an error's message; the operating system's without its number, behind the file if there is one."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
 def _share_cores() -> None:
-    """Let threads that wait for each other sleep soon, where the user has not said how they shall wait.
+    """Let threads that wait for each other sleep soon, unless the user sets how they wait.
 
     By default they look for milliseconds, on a core that the one they wait for may need: beside one busy program, a
     training on two cores falls to a twentieth of its speed; so to two fifths. OpenMP reads it when PyTorch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
-
-
-@contextmanager
-def _saying_more() -> Iterator[None]:
-    """Write on stderr what the library logs."""
-    logger, handler = logging.getLogger("glassformer"), logging.StreamHandler()
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)

@@ -11,12 +11,11 @@ __all__ = [
     "BeamSize",
     "ConfigName",
     "Data",
+    "DecodingOverrides",
     "EngineChoice",
     "Ensemble",
     "Group",
     "Json",
-    "LengthPenalty",
-    "MaxSource",
     "Metrics",
     "Overrides",
     "QuantizationChoice",
@@ -25,55 +24,75 @@ __all__ = [
     "TestSource",
 ]
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, such as runs/demo.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo.")]
 TestSource = Annotated[
     str | None,
-    typer.Argument(metavar="SRC", help="Source text, one sentence a line; or a .tsv or .jsonl file with both sides."),
+    typer.Argument(
+        metavar="SRC", help="Source text, one sentence per line; or a .tsv or .jsonl file with sources and references."
+    ),
 ]
 TestReference = Annotated[
-    str | None, typer.Argument(metavar="REF", help="Its translations, line by line, unless SRC holds them.")
+    str | None, typer.Argument(metavar="REF", help="References, line by line; left out where SRC holds them.")
 ]
 ConfigName = Annotated[
-    str, typer.Argument(metavar="CONFIG", help="A TOML file, or the name of a recipe (`glassformer recipes`).")
+    str, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe (`glassformer recipes` lists them).")
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.FIELD=VALUE", help="Change a setting, such as training.steps=60."),
+    typer.Option(
+        "--set", metavar="SECTION.NAME=VALUE", help="Change a setting, such as training.steps=60. Repeatable."
+    ),
 ]
-Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder that holds the corpus.")]
+DecodingOverrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="decoding.NAME=VALUE",
+        help="Change a decoding setting of the run, such as decoding.length_penalty=1. Repeatable.",
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Read the corpus from this folder.  [default: the configuration's]"),
+]
 BeamSize = Annotated[
-    int | None, typer.Option("--beam-size", help="Hypotheses followed side by side; 1 = greedy.  [default: the run's]")
+    int | None,
+    typer.Option(
+        "--beam-size", metavar="N", help="Follow N hypotheses side by side; 1 = greedy search.  [default: the run's]"
+    ),
 ]
-LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", help="α of the length penalty.  [default: the run's]")
-]
-MaxSource = Annotated[int, typer.Option("--max-source", help="Longest source that is translated, in tokens.")]
 EngineChoice = Annotated[
     EngineName,
-    typer.Option("--engine", help="What computes: PyTorch, CTranslate2, or the fastest that gives the same answers."),
+    typer.Option(
+        "--engine", help="Compute with PyTorch, with CTranslate2, or with the faster one that gives the run's outputs."
+    ),
 ]
 QuantizationChoice = Annotated[
     Quantization | None,
-    typer.Option("--quantization", help="Hold the matrices in fewer bits.  [default: as trained, or as exported]"),
+    typer.Option(
+        "--quantization",
+        metavar="TYPE",
+        help="Hold the matrices as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Ensemble = Annotated[
     list[Path] | None,
-    typer.Option("--ensemble", metavar="RUN", help="Translate together with this run; may be given several times."),
+    typer.Option("--ensemble", metavar="RUN", help="Average probabilities with this run's model. Repeatable."),
 ]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
-        help="bleu, chrf, exact (accuracy), word_error (share of words that are wrong: the WER of pronunciation), wer "
-        "(edits of words within lines), per or cer; may be given several times.  [default: those that fit the data]",
+        metavar="NAME",
+        help="Score by bleu, chrf, exact, word_error, wer, per or cer. Repeatable.  [default: what fits the data]",
     ),
 ]
 Group = Annotated[
     bool | None,
     typer.Option(
         "--group/--no-group",
-        help="Lines with the same source are one item, right if any of their references is.  [default: in one file "
-        "with both sides]",
+        help="Score lines with the same source as one item, right if it equals any of their references.  [default: "
+        "--group for one file with both sides]",
     ),
 ]

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from glassformer.decoding.hypothesis import penalty_text
 from glassformer.translator import Explanation
 
 if TYPE_CHECKING:
@@ -18,22 +19,22 @@ __all__ = ["layout"]
 
 STATUS = {
     "blank": "blank: there is nothing to translate",
-    "too_long": "too long: it has more tokens than --max-source allows, or than the model has positions",
-    "undecodable": "undecodable: its bytes are no UTF-8",
-    "max_length": "cut at its maximal length (source + 50): the last <eos> was forced",
+    "too_long": "too long: it has more tokens than decoding.max_source allows, or than the model has positions",
+    "undecodable": "undecodable: its bytes are not UTF-8",
+    "max_length": "cut at its maximal length (decoding.extra_length): the last <eos> was forced",
 }
 CHOSEN = "→"
 MARKS = {"kept": "•", "finished": "✓", "pruned": "×"}
-STYLES = {"kept": "", "finished": "green", "pruned": "dim"}
+NODE_STYLES = {"kept": "", "finished": "green", "pruned": "dim"}
 BAR_WIDTH, EIGHTHS = 8, "▏▎▍▌▋▊▉█"
-MARGIN = 15
+NUMBER_COLUMNS = 15
 """Columns before the words of a hypothesis: step, mark and log p."""
 SHOWN_WEIGHT = 0.1
 """Source tokens that get less are not named, unless no other gets more."""
 
 
 def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
-    """Return what there is to show for line `number`, for a terminal of this many columns."""
+    """Return the explanation of line `number`, laid out for a terminal of `width` columns."""
     status = explanation.translation.status
     heading = Text(f"line {number}", style="bold")
     if status in STATUS:
@@ -70,9 +71,9 @@ def _tokens(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _sums(explanation: Explanation) -> Iterator[RenderableType]:
-    one, alpha = explanation.translation, explanation.length_penalty
+    one = explanation.translation
     yield f"log p  {one.log_prob:.4f}: the sum of the tokens' log p; the whole has p {_probability(exp(one.log_prob))}"
-    yield f"score  {one.score:.4f} = {one.log_prob:.4f} / ((5 + {len(one.tokens)}) / 6)^{alpha:g}"
+    yield f"score  {one.score:.4f} = {one.log_prob:.4f} / {penalty_text(len(one.tokens), explanation.settings)}"
     yield Text(
         f"p: how sure the model is of a token, given those before it. Looks: {explanation.attention_layer}, the mean "
         "of its heads, while the token is being chosen: a hint, not a proof, of what it was made from.",
@@ -82,7 +83,7 @@ def _sums(explanation: Explanation) -> Iterator[RenderableType]:
 
 def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     """Yield the steps of the search: a line for each hypothesis that is kept or finished, one for the pruned."""
-    size = explanation.beam_size
+    size = explanation.settings.beam_size
     yield Text(f"the beam, of size {size}: the best {2 * size} candidates of each step, with their log p so far")
     yield Text(f"{CHOSEN} kept, becomes the output   • kept   ✓ finished   × pruned", style="dim")
     grid = Table.grid(padding=(0, 1))
@@ -102,8 +103,8 @@ def _row(explanation: Explanation, node: "Node", chosen: bool, width: int) -> tu
     """Return the cells of one hypothesis: its mark, its log p, and its words, the last of them if not all fit."""
     score = f"  (score {node.score:.4f})" if node.score is not None else ""
     mark = CHOSEN if chosen and node.state == "kept" else MARKS[node.state]
-    words = _end(_printed(explanation, node), width - MARGIN - len(score))
-    style = "bold" if chosen else STYLES[node.state]
+    words = _end(_printed(explanation, node), width - NUMBER_COLUMNS - len(score))
+    style = "bold" if chosen else NODE_STYLES[node.state]
     return Text(mark, style=style), Text(f"{node.log_prob:.3f}", style=style), Text(words + score, style=style)
 
 
@@ -111,13 +112,13 @@ def _pruned_row(explanation: Explanation, nodes: Sequence["Node"], width: int) -
     """Return the cells of all candidates that are dropped: their last two tokens, with the log p."""
     words = (f"{' '.join(_printed(explanation, node)[-2:])} {node.log_prob:.2f}" for node in nodes)
     text = Text(", ".join(words), style="dim")
-    text.truncate(width - MARGIN, overflow="ellipsis")
+    text.truncate(width - NUMBER_COLUMNS, overflow="ellipsis")
     return Text(MARKS["pruned"], style="dim"), Text(), text
 
 
 def _hypotheses(explanation: Explanation) -> Iterator[RenderableType]:
     one = explanation.translation
-    yield Text(f"the best of what was finished, by score (α = {explanation.length_penalty:g})")
+    yield Text(f"the best of what was finished, by score (α = {explanation.settings.length_penalty:g})")
     table = Table("score", "log p", "tokens", "text", box=None, pad_edge=False, header_style="dim")
     for column in table.columns[:3]:
         column.justify = "right"

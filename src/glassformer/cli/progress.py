@@ -1,4 +1,4 @@
-"""Training as one watches it: a live bar in a terminal, a line now and then anywhere else. All on stderr."""
+"""The progress of a training on stderr: a live bar in a terminal, a line every ten seconds elsewhere."""
 
 import signal
 import threading
@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from glassformer.run.reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
+from glassformer.jobs.run_reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
 __all__ = ["TrainingProgress", "stop_on_signal"]
@@ -36,7 +36,7 @@ class TrainingProgress:
         self.training = False
         """Whether the corpus is ready, and training has begun."""
         self.ending = False
-        """Whether the command shall end at once."""
+        """Whether the command must end at once."""
 
     def __enter__(self) -> "TrainingProgress":
         """Start the live bar where there is a terminal."""
@@ -69,7 +69,7 @@ class TrainingProgress:
                 best = ", best so far" if report.best else ""
                 self._line(f"step {report.step}: validation {_quality(report.loss, report.metric)}{best}")
             case AverageReport():
-                kept = "better: kept" if report.kept else "no better: not kept"
+                kept = "better, kept" if report.kept else "not better, dropped"
                 quality = _quality(report.loss, report.metric)
                 self._line(f"mean of the last {report.checkpoints} checkpoints: {quality}, {kept}")
             case CheckpointReport() | EndReport():
@@ -138,13 +138,13 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
             show.ending = True
             raise KeyboardInterrupt
         stop.set()
-        show.console.print("stopping after this step, with a checkpoint (Ctrl-C again: at once, without)")
+        show.console.print("Stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one.")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     except KeyboardInterrupt:
-        show.console.print("stopped: what is done is kept, the same command goes on")
+        show.console.print("Stopped; progress is saved. Run the same command to resume.")
         before = dict.fromkeys(before, signal.SIG_DFL)  # Python says much when it is interrupted at its end
         raise typer.Exit(_INTERRUPTED) from None
     finally:
@@ -155,7 +155,7 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
 def _quality(loss: float, metric: Measured | None) -> str:
     from math import exp
 
-    measured = f", {metric.name} {metric.value:.1f}" if metric else ""
+    measured = f", {metric}" if metric else ""
     return f"loss {loss:.3f}, perplexity {exp(min(loss, 700)):.2f}{measured}"
 
 

@@ -1,6 +1,6 @@
-"""Token ids from a model: greedy search, beam search and sampling, over anything that keeps to the `Step` protocol.
+"""Decoding: greedy search, beam search and sampling of token ids, from anything that implements the `Step` protocol.
 
-Importing it imports no torch: the searches, which need it, are fetched when they are first used.
+Importing this package does not import torch: the searches, which need it, are imported on first use.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""Which sentences a search is at work on: those that are done leave, and waiting ones enter.
+"""The active sentences of a search: finished sentences leave, and waiting ones enter.
 
-Axis letters: B sentences at work · R rows.
+Axis letters: B active sentences · R rows.
 """
 
 from typing import Any
@@ -16,13 +16,13 @@ __all__ = ["Active"]
 
 
 class Active:
-    """The sentences at work, each at a position of its own, and the state that the step has of them."""
+    """The active sentences, each at its own position, and the step's state of them."""
 
     def __init__(self, step: Step[Any], total: int) -> None:
         self._step, self._total, self._entered = step, total, 0
         self.sentences = torch.arange(0, device=step.device)
         self.positions = self.sentences
-        """Which of its tokens each sentence is to get next, from 0."""
+        """Index of each sentence's next token, from 0."""
         self._state: Any = None
 
     def advance(self, tokens: Int[Tensor, "R"]) -> Tensor:
@@ -31,9 +31,9 @@ class Active:
         return log_probs
 
     def keep(self, places: Int[Tensor, "B2"], rows: Int[Tensor, "R2"] | None = None) -> None:
-        """Go on with the sentences at these places, which rise, each a token longer; the others are done.
+        """Keep the sentences at these ascending indices, one token longer; drop the others.
 
-        `rows` are those that follow; unless given, each sentence has one, which stays.
+        `rows` are the rows to keep; by default, each sentence has one row, which is kept.
         """
         all_stay = len(places) == len(self.sentences)
         if not all_stay:
@@ -45,7 +45,7 @@ class Active:
             self._state = self._step.select(self._state, rows=places if rows is None else rows, sentences=places)
 
     def admit(self) -> int:
-        """Let waiting sentences enter, behind the others, where there is room; return how many did."""
+        """Admit waiting sentences after the active ones, as memory allows; return the number admitted."""
         if self._entered == self._total:
             return 0
         if isinstance(self._step, QueuedStep):

@@ -1,6 +1,6 @@
-"""What no search may choose freely: tokens that are never written, prefixes that are given, and the last `<eos>`.
+"""Constraints on every search: tokens that are never chosen, given prefixes, and the final `<eos>`.
 
-Axis letters: B sentences · L the longest of their maximal lengths · R rows · V vocabulary.
+Axis letters: B sentences · L the largest maximum length · R rows · V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -18,26 +18,26 @@ from glassformer.errors import DecodingError
 __all__ = ["FREE", "Constraints", "keep_only_", "no_output"]
 
 FREE = -1
-"""In the place of a forced token: any may come."""
+"""Marks a position without a forced token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """The tokens that B sentences must have and those that they cannot have, built once for a search."""
+    """The forced and the forbidden tokens of B sentences, built once per search."""
 
     forced: Int[Tensor, "B L"]
-    """The one token that a sentence may have at a position (from its prefix, or `<eos>` at its last), or FREE."""
+    """The forced token of each sentence and position (from its prefix, or `<eos>` at the last position), or FREE."""
     forced_positions: frozenset[int]
-    """The positions at which any sentence is not free, so that the others need no look at `forced`."""
+    """The positions with a forced token in any sentence; at other positions `forced` is not read."""
     suppressed: Int[Tensor, "2"]
     """`<bos>` and `<pad>`, which are never chosen."""
 
     @classmethod
     def of(cls, step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Sequence[int]] | None) -> "Constraints":
-        """Return the constraints of a search with these maximal lengths (counting `<eos>`) and prefixes.
+        """Return the constraints of a search with these maximum lengths (including `<eos>`) and prefixes.
 
         Raises:
-            DecodingError: a maximal length is below 1, or a prefix does not fit.
+            DecodingError: a maximum length is below 1, or a prefix does not fit.
         """
         prefixes = [()] * len(max_lengths) if prefixes is None else prefixes
         _check(step, max_lengths, prefixes)
@@ -55,9 +55,10 @@ class Constraints:
     def apply_(
         self, log_probs: Float[Tensor, "R V"], sentences: Int[Tensor, "B2"], positions: Int[Tensor, "B2"]
     ) -> None:
-        """Give −inf to every token that rows of `sentences` cannot have at these positions, in place.
+        """Set the log probability of every token that rows of `sentences` cannot have at these positions to −inf, in
+        place.
 
-        The rest is untouched; nothing is renormalised, so that log probabilities stay those of forced rescoring.
+        Other values stay unchanged and are not renormalised, so that log probabilities equal forced rescoring's.
         """
         log_probs.index_fill_(1, self.suppressed, -torch.inf)
         if not self.forced_positions.isdisjoint(positions.tolist()):
@@ -66,7 +67,7 @@ class Constraints:
 
 
 def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> None:
-    """Give −inf, in place, to all but one token of each row; a row whose token is FREE keeps them all."""
+    """Set all but one token of each row to −inf, in place; a row whose token is FREE is unchanged."""
     rows = (tokens != FREE).nonzero().squeeze(1)
     tokens = tokens[rows]
     kept = log_probs[rows, tokens]
@@ -75,17 +76,17 @@ def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> Non
 
 
 def no_output(sentence: int) -> DecodingError:
-    """Return the error of a sentence to which the model gives no output at all."""
+    """Return the error for a sentence to which the model gives no output."""
     return DecodingError(
-        f"sentence {sentence} (counted from 0) has no output: every continuation has probability 0 or NaN. "
-        "Check that the model's weights are finite and that its prefix is possible"
+        f"sentence {sentence} (counted from 0) has no output: every continuation has probability 0 or NaN; "
+        "check that the model's weights are finite, and that the sentence's prefix is possible"
     )
 
 
 def _check(step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Sequence[int]]) -> None:
     if len(prefixes) != len(max_lengths):
         raise DecodingError(
-            f"got {len(prefixes)} prefixes for {len(max_lengths)} sentences: give each its own, [] for none"
+            f"prefixes: expected one for each of {len(max_lengths)} sentences, got {len(prefixes)}; give [] for none"
         )
     for sentence, (prefix, max_length) in enumerate(zip(prefixes, max_lengths, strict=True)):
         check_room(sentence, max_length, len(prefix))
@@ -97,10 +98,10 @@ def _check_tokens(step: Step[Any], sentence: int, prefix: Sequence[int]) -> None
     for token in prefix:
         if token in special:
             raise DecodingError(
-                f"the prefix of sentence {sentence} holds {special[token]} (id {token}): give it without special tokens"
+                f"the prefix of sentence {sentence} holds {special[token]} (id {token}): leave special tokens out"
             )
         if not 0 <= token < step.vocab_size:
             raise DecodingError(
-                f"the prefix of sentence {sentence} holds the id {token}, expected 0 to {step.vocab_size - 1}: "
+                f"the prefix of sentence {sentence}: expected ids from 0 to {step.vocab_size - 1}, got {token}; "
                 "encode it with the tokenizer of this model's target"
             )

@@ -1,4 +1,4 @@
-"""The seam between texts and searches: what an engine is asked for, whatever it computes with. Needs no torch."""
+"""The interface between texts and searches: the jobs and results of an engine. Needs no torch."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,134 +6,125 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.errors import DecodingError
+from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = [
+    "DECODED_POSITIONS",
     "Engine",
     "EngineName",
     "Ids",
     "Job",
+    "Need",
     "Quantization",
-    "Sampling",
     "Search",
     "Sources",
-    "batches",
+    "batched_by_size",
+    "check_n_best",
     "check_room",
-    "check_sizes",
     "longest",
 ]
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
-"""Which engine: "auto" is the fastest that gives the same answers."""
+"""Name of an engine; "auto" chooses the fastest engine that gives the same outputs."""
+Need = Literal["sampling", "prefix", "explanation", "ensemble"]
+"""Abilities that a translation may need beyond a search for the best output."""
 Quantization = Literal[
     "float32", "bfloat16", "float16", "int16", "int8", "int8_float32", "int8_bfloat16", "int8_float16"
 ]
-"""How the matrices are held, by CTranslate2's names: as trained, in fewer bits, or as integers, beside other numbers of
-the type behind the underscore. The torch engine has the first two, and int8."""
+"""Number format of the matrices, by CTranslate2's names: as trained, in fewer bits, or as integers; the other numbers
+then have the type after the underscore. The torch engine supports the first two, and int8."""
+
+DECODED_POSITIONS = 6000
+"""Budget of source positions, including padding and beams, decoded in one batch; bounds memory."""
 
 T = TypeVar("T")
 
 Ids = tuple[int, ...]
 Sources = tuple[Ids, ...]
-"""The ids of one text, `<eos>` included, as each model reads it: an ensemble may have several tokenizers."""
+"""The ids of one text, including `<eos>`, for each model: the models of an ensemble may have different tokenizers."""
 
 
 class Job(NamedTuple):
-    """What decides an output: equal jobs are decoded once."""
+    """Everything that decides an output; equal jobs are decoded once."""
 
     sources: Sources
     prefix: Ids = ()
-    """The tokens that the output has to begin with."""
+    """The tokens that the output must begin with."""
     max_length: int = 1
-    """How many tokens the output may have, counting `<eos>`."""
+    """Maximum number of tokens of the output, including `<eos>`."""
     seed: int = 0
-    """Of its random numbers, where tokens are drawn."""
+    """Seed of the job's random numbers, for sampling."""
 
     @property
     def size(self) -> int:
-        """Source positions that it takes."""
+        """Number of source positions."""
         return longest(self.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
-    """Draw tokens at random instead of searching for the best."""
-
-    temperature: float = 1.0
-    """Logits are divided by it: below 1 bolder, above 1 more varied."""
-    top_k: int = 0
-    """Only the k most probable tokens may be drawn; 0 = all."""
-    top_p: float = 1.0
-    """Only the most probable tokens that together reach this probability may be drawn."""
-    seed: int = 1
-    """The draws of a text depend on this and its place in the input alone."""
-    first: int = 0
-    """The place of the first text in the whole input, of which it may be a part."""
-
-    def seed_of(self, place: int) -> int:
-        """Return the seed of the draws for the text at this place, of those that are translated together."""
-        return self.seed * 1_000_003 + self.first + place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """How to search, whatever the texts."""
+    """The settings of a search, for all texts."""
 
-    beam_size: int = 1
-    """Hypotheses of a text that live on at each step; 1 is greedy search."""
-    length_penalty: float = 0.0
-    """α of the length penalty."""
+    settings: DecodingConfig
     n_best: int = 1
-    """How many hypotheses of a text are wanted, at most `beam_size`."""
-    sampling: Sampling | None = None
-    """Draw tokens instead."""
+    """Number of hypotheses to return per text, at most the beam size."""
+    sample: bool = False
+    """Whether to draw tokens at random instead of searching."""
     log_probs: bool = True
-    """Whether the hypotheses need their log probabilities; where not, an engine may save the time."""
+    """Whether the hypotheses need their log probabilities; leaving them out may save time."""
+
+    @property
+    def beam_size(self) -> int:
+        """Number of hypotheses kept at each step; 1 is greedy search."""
+        return self.settings.beam_size
 
     @property
     def rows(self) -> int:
-        """Hypotheses that are decoded side by side for each text."""
-        return 1 if self.sampling else max(self.beam_size, 1)
+        """Number of hypotheses decoded in parallel for each text."""
+        return 1 if self.sample else self.beam_size
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """What turns ids into ids: a model, or several, with their searches."""
+    """A decoder of ids into ids: one model or several, with their searches."""
 
     @property
     def name(self) -> str:
-        """What `--engine` calls it."""
+        """The engine's name, as `--engine` takes it."""
 
     @property
     def longest(self) -> int:
-        """How many positions a source or an output may have."""
+        """Maximum number of positions of a source or an output."""
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether it works by itself once it was asked, so that it pays to read on meanwhile."""
+        """Whether decoding proceeds in the background, so that reading on meanwhile saves time."""
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Return the hypotheses of each job, in order, best first.
 
-        Without `search.log_probs` the numbers of a hypothesis may be missing: its tokens and their order count.
+        Without `search.log_probs`, the scores of a hypothesis may be missing; its tokens and rank are valid.
 
         Raises:
-            ConfigError: the engine cannot search in this way.
-            DecodingError: an option is out of its range, or a prefix does not fit.
+            ConfigError: the engine does not support this search.
+            DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
-        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, `<eos>` included."""
+        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
 
 
 def longest(sources: Sources, target: Ids = ()) -> int:
-    """Return the length of the longest of these."""
+    """Return the length of the longest of these sequences."""
     return max(map(len, (*sources, target)))
 
 
-def batches(items: Iterable[T], size: Callable[[T], int], budget: int, most: int | None = None) -> Iterator[list[T]]:
-    """Yield items of about equal size together, largest first, at most so many.
+def batched_by_size(
+    items: Iterable[T], size: Callable[[T], int], budget: int, most: int | None = None
+) -> Iterator[list[T]]:
+    """Yield batches of up to `most` items of about equal size, largest first.
 
-    Padded to the largest of them, a batch keeps to the budget, but for a single item that is larger.
+    The padded size of a batch stays within the budget, unless the batch is a single larger item.
     """
     batch: list[T] = []
     for item in sorted(items, key=size, reverse=True):
@@ -145,32 +136,30 @@ def batches(items: Iterable[T], size: Callable[[T], int], budget: int, most: int
         yield batch
 
 
-def check_sizes(beam_size: int, n_best: int) -> None:
-    """Refuse a beam of no hypotheses, and outputs that it cannot have.
+def check_n_best(n_best: int, beam_size: int) -> None:
+    """Raise an error unless a beam of this size can give `n_best` outputs.
 
     Raises:
-        DecodingError: a size is out of its range.
+        DecodingError: `n_best` is out of range.
     """
-    if beam_size < 1:
-        raise DecodingError(f"beam_size must be at least 1, got {beam_size}: 1 is greedy search, the paper's is 4")
     if not 1 <= n_best <= beam_size:
         raise DecodingError(
-            f"n_best must be from 1 to beam_size, which is {beam_size}, got {n_best}: raise beam_size or lower n_best"
+            f"n_best: expected a number from 1 to beam_size = {beam_size}, got {n_best}; change either of them"
         )
 
 
 def check_room(sentence: int, max_length: int, prefix: int) -> None:
-    """Refuse a maximal length that has no room for `<eos>` behind a prefix of so many tokens.
+    """Raise an error if a maximum length leaves no room for `<eos>` after a prefix of `prefix` tokens.
 
     Raises:
-        DecodingError: it has none.
+        DecodingError: the length leaves no room.
     """
     if max_length < 1:
         raise DecodingError(
-            f"the maximal length of sentence {sentence} must be at least 1, got {max_length}: it counts <eos>"
+            f"the maximum length of sentence {sentence}: expected at least 1, for <eos>, got {max_length}"
         )
     if prefix >= max_length:
         raise DecodingError(
-            f"the prefix of sentence {sentence} has {prefix} tokens, which leaves no room for <eos> in a "
-            f"maximal length of {max_length}: shorten the prefix or allow at least {prefix + 1} tokens"
+            f"the prefix of sentence {sentence} has {prefix} tokens, which leaves no room for <eos> within the "
+            f"maximum length {max_length}: shorten the prefix, or allow at least {prefix + 1} tokens"
         )

@@ -1,4 +1,4 @@
-"""Several models as one `Step`: at each step, the mean of the probabilities that they give.
+"""Ensembles: several models as one `Step`, whose probabilities are averaged at each step.
 
 Axis letters: M models · R rows (hypotheses) · B sentences · V vocabulary.
 """
@@ -17,25 +17,25 @@ __all__ = ["EnsembleStep", "mean_probability"]
 
 
 class EnsembleStep:
-    """The `Step` of an ensemble: p(y | so far) = (p₁ + … + p_M) / M. The state is one of each model, side by side.
+    """The `Step` of an ensemble: p(y | so far) = (p₁ + … + p_M) / M. Its state is the tuple of the models' states.
 
-    Probabilities are averaged, not their logarithms. Their mean sums to 1, so an ensemble is a model like any other and
-    its log probabilities compare with those of one; and a token needs only one model that believes in it, where in the
-    mean of logarithms any single model that gives it nearly 0 has a veto.
+    The probabilities are averaged, not their logarithms. The average sums to 1, so an ensemble is a model too, and its
+    log probabilities are comparable with those from a single model. One confident model suffices to choose a token,
+    whereas in an average of logarithms a single model with a probability near 0 has a veto.
 
     Raises:
-        DecodingError: there is no model, or they do not share their target vocabulary.
+        DecodingError: no model is given, or the models differ in their target vocabulary.
     """
 
     def __init__(self, steps: Sequence[Step[Any]]) -> None:
         self._steps: tuple[Any, ...] = tuple(steps)
         if not self._steps:
-            raise DecodingError("an ensemble needs at least one model, got none")
+            raise DecodingError("ensemble: expected at least one model, got none")
         first = self._steps[0]
         for name in ("vocab_size", "pad_id", "bos_id", "eos_id"):
             values = [getattr(step, name) for step in self._steps]
             if len(set(values)) > 1:
-                raise DecodingError(f"the models of an ensemble must agree on {name}, got {values}")
+                raise DecodingError(f"ensemble: expected models with the same {name}, got {values}")
         self.vocab_size, self.device = first.vocab_size, first.device
         self.bos_id, self.eos_id, self.pad_id = first.bos_id, first.eos_id, first.pad_id
 
@@ -53,14 +53,14 @@ class EnsembleStep:
         return tuple(step.select(one, rows, sentences) for step, one in zip(self._steps, state, strict=True))
 
     def join(self, state: tuple[Any, ...], newcomers: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the states in which sentences that have not begun stand behind those of `state`."""
+        """Return the states with new sentences appended to the sentences of `state`."""
         return tuple(step.join(*pair) for step, *pair in zip(self._steps, state, newcomers, strict=True))
 
 
 def mean_probability(log_probs: Float[Tensor, "M *any"]) -> Float[Tensor, "*any"]:
-    """Return log((e^x₁ + … + e^x_M) / M) of M log probabilities; of equal ones exactly these.
+    """Return log((e^x₁ + … + e^x_M) / M) of M log probabilities; equal ones are returned unchanged.
 
-    The largest is taken out before the exponential function, so that no probability is too small.
+    The maximum is subtracted before the exponential, so that small probabilities do not underflow.
     """
-    peak = log_probs.amax(0).clamp(min=torch.finfo(log_probs.dtype).min)  # −inf − −inf would be NaN
+    peak = log_probs.amax(0).clamp(min=torch.finfo(log_probs.dtype).min)  # finite, because −inf − −inf would be NaN
     return (log_probs - peak).exp().mean(0).log() + peak

@@ -1,10 +1,11 @@
-"""Greedy search: at each step the most probable token. The loop is shared with sampling, which chooses otherwise.
+"""Greedy search: the most probable token at each step. Sampling shares the loop and chooses tokens differently.
 
-Axis letters: B sentences still being written · V vocabulary.
+Axis letters: B active sentences · V vocabulary.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,13 +14,14 @@ from torch import Tensor
 
 from glassformer.decoding.active import Active
 from glassformer.decoding.constraints import Constraints, no_output
-from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis
+from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.step import State, Step
+from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = ["Choose", "follow", "greedy"]
 
 Choose = Callable[[Float[Tensor, "B V"], Int[Tensor, "B"], Int[Tensor, "B"]], Int[Tensor, "B"]]
-"""(log probabilities, which sentence each row is, at which position) → the token that each row goes on with."""
+"""(log probabilities, sentence of each row, position) → the next token of each row."""
 
 
 def greedy(
@@ -27,29 +29,30 @@ def greedy(
     *,
     max_lengths: Sequence[int],
     prefixes: Sequence[Sequence[int]] | None = None,
-    length_penalty: float = PAPER_ALPHA,
+    **settings: Any,
 ) -> list[Hypothesis]:
-    """Return for each sentence the hypothesis that always goes on with the most probable token.
+    """Return for each sentence the hypothesis with the most probable token at each step.
 
-    The arguments are those of `beam_search`; the length penalty touches `score` only.
+    Takes the arguments of `beam_search`; of the settings, only `length_penalty` is used, for `score`.
 
     Raises:
-        DecodingError: a maximal length is below 1, a prefix does not fit, or a sentence has no output.
+        ConfigError: a setting is out of range.
+        DecodingError: a maximum length is below 1, a prefix does not fit, or a sentence has no output.
     """
-    constraints = Constraints.of(step, max_lengths, prefixes)
-    return follow(step, lambda log_probs, *_: log_probs.argmax(-1), constraints, alpha=length_penalty)
+    decoding, constraints = DecodingConfig(**settings), Constraints.of(step, max_lengths, prefixes)
+    return follow(step, lambda log_probs, *_: log_probs.argmax(-1), constraints, decoding)
 
 
 @torch.inference_mode()
-def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha: float) -> list[Hypothesis]:
-    """Return for each sentence the one hypothesis that `choose` leads to."""
+def follow(step: Step[State], choose: Choose, constraints: Constraints, settings: DecodingConfig) -> list[Hypothesis]:
+    """Return for each sentence the hypothesis made of the tokens that `choose` picks."""
     B, longest = constraints.forced.shape
     if not B:
         return []
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
-    # Written into from step to step: small tensors that were kept would lie in the holes that the growing state leaves,
-    # which could not be used again, and a thousand tokens took gigabytes.
+    # Allocated once: small tensors allocated at each step would fragment the memory that the growing state frees, which
+    # took gigabytes for a thousand tokens.
     tokens = torch.full_like(constraints.forced, step.pad_id)
     token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
     while len(newest):
@@ -70,4 +73,4 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, *, alpha
         if not log_prob > -math.inf:
             raise no_output(sentence)
     paths = zip(tokens.tolist(), token_log_probs.tolist(), strict=True)
-    return [Hypothesis.ending_with(step.eos_id, *both, alpha) for both in paths]
+    return [Hypothesis.ending_with(step.eos_id, *both, settings) for both in paths]

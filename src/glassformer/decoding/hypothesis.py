@@ -1,45 +1,54 @@
-"""What a search returns, how long it may be, and how it is scored. Needs no torch."""
+"""The result of a search, its maximum length and its score. Needs no torch."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from glassformer.errors import DecodingError
 from glassformer.model.config import ModelConfig
+from glassformer.recipes.configuration import DecodingConfig
 
-__all__ = ["EXTRA_LENGTH", "PAPER_ALPHA", "Hypothesis", "length_penalty", "max_length"]
+__all__ = [
+    "EXTRA_LENGTH",
+    "Hypothesis",
+    "length_penalty",
+    "max_length",
+    "penalty_of",
+    "penalty_text",
+    "score_of",
+]
 
-PAPER_ALPHA = 0.6
-"""The paper's exponent of the length penalty (§6.1)."""
-EXTRA_LENGTH = 50
-"""An output may be so many tokens longer than its source. Paper: §6.1."""
+T = TypeVar("T")
+
+EXTRA_LENGTH = DecodingConfig().extra_length
+"""Tokens by which an output may exceed its source, unless the run's settings say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypothesis:
-    """One finished output of a search."""
+    """A finished output of a search."""
 
     tokens: tuple[int, ...]
     """Token ids without `<bos>`, with the final `<eos>`."""
     token_log_probs: tuple[float, ...]
-    """Log probability (natural logarithm, ≤ 0) of each token, as forced rescoring would give it."""
+    """Log probability (natural logarithm, ≤ 0) of each token, equal to that from forced rescoring."""
     log_prob: float
     """Sum of `token_log_probs`, rounded once (`math.fsum`)."""
     score: float
-    """What beam search ranks by: `log_prob` divided by the length penalty."""
+    """The value by which beam search ranks: `score_of(log_prob, …)`."""
 
     @classmethod
     def ending_with(
-        cls, eos_id: int, tokens: Sequence[int], token_log_probs: Sequence[float], alpha: float
+        cls, eos_id: int, tokens: Sequence[int], token_log_probs: Sequence[float], settings: DecodingConfig
     ) -> "Hypothesis":
-        """Return the hypothesis that goes as far as the first `eos_id` of `tokens`; what is behind it is padding."""
+        """Return the hypothesis up to the first `eos_id` of `tokens`, which may be followed by padding."""
         length = tokens.index(eos_id) + 1
         log_prob = math.fsum(token_log_probs[:length])
         return cls(
             tokens=tuple(tokens[:length]),
             token_log_probs=tuple(token_log_probs[:length]),
             log_prob=log_prob,
-            score=log_prob / length_penalty(length, alpha),
+            score=score_of(log_prob, penalty_of(length, settings)),
         )
 
 
@@ -47,15 +56,30 @@ def length_penalty(length: int, alpha: float) -> float:
     """Return ((5 + length) / 6)^alpha, with `<eos>` counted in the length; 1 for every length when alpha is 0.
 
     Paper: §6.1, after Wu et al. 2016, equation 14.
-
-    Raises:
-        DecodingError: alpha is not a number from −100 to 100.
     """
-    if not abs(alpha) <= 100:
-        raise DecodingError(f"length_penalty must be from −100 to 100, got {alpha}: the paper's value is {PAPER_ALPHA}")
     return math.pow((5 + length) / 6, alpha)
 
 
-def max_length(config: ModelConfig, source_length: int) -> int:
-    """Return how many tokens an output may have, `<eos>` included, for a source of so many, `<eos>` included."""
-    return min(source_length + EXTRA_LENGTH, config.longest)
+def penalty_of(length: int, settings: DecodingConfig) -> float:
+    """Return the length penalty of an output of this length, including `<eos>`.
+
+    All scores, and all of a search's pruning, use this function and `score_of`. A different formula changes these two,
+    `penalty_text`, the explorer's search in JavaScript, and the abilities declared by CTranslate2's engine.
+    """
+    return length_penalty(length, settings.length_penalty)
+
+
+def penalty_text(length: int, settings: DecodingConfig) -> str:
+    """Return the formula of `penalty_of` with its numbers put in."""
+    return f"((5 + {length}) / 6)^{settings.length_penalty:g}"
+
+
+def score_of(log_prob: T, penalty: T) -> T:
+    """Return the score of outputs, living or finished, from their log probability and length penalty."""
+    score: T = log_prob / penalty  # type: ignore[operator]  # floats or tensors, and this module needs no torch
+    return score
+
+
+def max_length(config: ModelConfig, source_length: int, extra_length: int = EXTRA_LENGTH) -> int:
+    """Return the maximum number of tokens of an output for a source of this length, both with `<eos>`. Paper: §6.1."""
+    return min(source_length + extra_length, config.longest)

@@ -1,8 +1,8 @@
-"""Weights of fewer bits, for decoding on CPUs: less to read from memory for each token.
+"""Quantization for decoding on CPUs: weights with fewer bits, of which each token reads less memory.
 
-Only the matrices of the products are changed; embeddings, norms, attention and softmax stay in float32.
+Only the matrices of linear layers are quantized; embeddings, norms, attention and softmax stay in float32.
 
-Axes: N rows, of any shape · I input width · O output width · P part of it.
+Axes: N rows, of any shape · I input width · O output width · P a part of the output width.
 """
 
 import torch
@@ -11,46 +11,46 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.decoding.engine import Quantization
-from glassformer.errors import ConfigError, nearest
+from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.model.linear import Linear
 from glassformer.model.transformer import Transformer
 
 __all__ = ["IntegerLinear", "RoundedLinear", "quantise"]
 
-SMALL = 2**21
-"""With no more multiplications, to make integers of x would take longer than it saves."""
+FEWEST_PRODUCTS_INT8 = 2**21
+"""Up to this many multiplications, quantizing x would take longer than it saves."""
 WIDE = 32
-"""So many numbers at a time, PyTorch's product of bf16 and int8 reads of a row."""
+"""Numbers of a row that PyTorch's product of bf16 and int8 reads at a time."""
 
 
 def quantise(model: Transformer, quantization: Quantization) -> Transformer:
-    """Put matrices of this kind into a model and return it: it can then decode on a CPU, but not be trained.
+    """Quantize a model's matrices in place and return the model, which can then decode on a CPU but not train.
 
     Raises:
-        ConfigError: the model is not on the CPU in float32, or there is no such kind.
+        ConfigError: the model is not on the CPU in float32, or the quantization is unknown.
     """
     if quantization == "float32":
         return model
-    if quantization not in KINDS:
+    if quantization not in QUANTIZED_LINEARS:
         raise ConfigError(
-            f"quantization = {quantization!r}: PyTorch has float32, {' and '.join(KINDS)} here"
-            f"{nearest(quantization, KINDS)}; or use the engine ctranslate2"
+            f"quantization: expected float32, {' or '.join(QUANTIZED_LINEARS)} with PyTorch, got {quoted(quantization)}"
+            f"{nearest(quantization, QUANTIZED_LINEARS)}; or use the engine ctranslate2"
         )
     trained = model.output.weight
     if trained.device.type != "cpu" or trained.dtype != torch.float32:
         raise ConfigError(
-            f"quantization = {quantization!r} is for models on the CPU in float32, and this one is on "
+            f"quantization: expected a model on the CPU in float32 for {quantization}, got one on "
             f"{trained.device} in {trained.dtype}"
         )
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, Linear):
-                setattr(module, name, KINDS[quantization](child))
+                setattr(module, name, QUANTIZED_LINEARS[quantization](child))
     return model
 
 
 class RoundedLinear(nn.Module):
-    """A `Linear` whose weights, inputs and results are rounded to bf16; sums are those of float32."""
+    """A `Linear` whose weights, inputs and results are rounded to bf16; its sums are computed in float32."""
 
     def __init__(self, linear: Linear) -> None:
         super().__init__()
@@ -58,21 +58,21 @@ class RoundedLinear(nn.Module):
         self.bias = None if linear.bias is None else linear.bias.detach().bfloat16()
 
     def forward(self, x: Float[Tensor, "*N I"]) -> Float[Tensor, "*N O"]:
-        """Return x Wᵀ + b, about."""
+        """Return x Wᵀ + b, approximately."""
         return F.linear(x.bfloat16(), self.weight, self.bias).float()
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return these outputs alone."""
+        """Return these outputs only."""
         bias = None if self.bias is None else self.bias[outputs]
         return F.linear(x.bfloat16(), self.weight[outputs], bias).float()
 
 
 class IntegerLinear(nn.Module):
-    """A `Linear` with integers from −127 to 127, and a scale for each row of W.
+    """A `Linear` with integers from −127 to 127, and a scale per row of W.
 
-    Each row of x becomes the like, and the products are summed up exactly. Where few rows meet a small matrix, that
-    would take longer than it saves: these are rounded to bf16. So how many rows there are changes a row's result, by
-    less than what int8 is off anyway; what stands in the others does not.
+    Each row of x is quantized the same way, and the products are summed exactly. For few rows and a small matrix, that
+    would take longer than it saves, and products are rounded to bf16 instead. The number of rows therefore changes a
+    row's result, by less than the error of int8; the contents of the other rows do not.
     """
 
     def __init__(self, linear: Linear) -> None:
@@ -82,15 +82,15 @@ class IntegerLinear(nn.Module):
         self.ones = torch.ones(len(scale), dtype=torch.bfloat16)
         self.bias = None if linear.bias is None else linear.bias.detach()
         fits = self.weight.shape[1] % WIDE == 0 and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-        self.small = SMALL if fits else 0
+        self.small = FEWEST_PRODUCTS_INT8 if fits else 0
         self._parts: dict[tuple[int | None, int | None], tuple[Tensor, Tensor, Tensor, Tensor | None]] = {}
 
     def forward(self, x: Float[Tensor, "*N I"]) -> Float[Tensor, "*N O"]:
-        """Return x Wᵀ + b, about."""
+        """Return x Wᵀ + b, approximately."""
         return self.part(x, slice(None))
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return these outputs alone."""
+        """Return these outputs only."""
         where = outputs.start, outputs.stop
         if where not in self._parts:
             own = None if self.bias is None else self.bias[outputs]
@@ -106,10 +106,10 @@ class IntegerLinear(nn.Module):
         return result.view(*x.shape[:-1], -1)
 
 
-KINDS = {"bfloat16": RoundedLinear, "int8": IntegerLinear}
+QUANTIZED_LINEARS = {"bfloat16": RoundedLinear, "int8": IntegerLinear}
 
 
 def _integers(x: Float[Tensor, "N I"]) -> tuple[Int8[Tensor, "N I"], Float[Tensor, "N 1"]]:
-    """Return integers and, for each row, the scale that makes them x again, but for rounding."""
+    """Return integers and a scale per row; their product is x up to rounding."""
     scale = x.abs().amax(-1, keepdim=True).div_(127).clamp_min_(torch.finfo(x.dtype).tiny)
     return (x / scale).round_().to(torch.int8), scale

@@ -1,6 +1,6 @@
-"""Many sentences, of which some are decoded at a time: those that are done leave, and waiting ones enter.
+"""Decode many sentences in a changing batch: finished sentences leave, and waiting ones enter.
 
-Axis letters: B sentences at work · R rows · V vocabulary.
+Axis letters: B active sentences · R rows · V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ __all__ = ["QueuedStep"]
 
 
 class QueuedStep:
-    """A `Step` over a queue of sentences, longest first; memory is bounded by the budget, however many there are.
+    """A `Step` over a queue of sentences, longest first; memory is bounded by the budget, for any number of sentences.
 
     Args:
-        step_of: Makes the step of the sentences of this range.
-        sizes: How many source positions each sentence has; none is larger than the one before.
-        budget: So many source positions, padding included, are at work at most (or a single longer sentence).
+        step_of: Returns the step of the sentences in a range.
+        sizes: Number of source positions per sentence, in descending order.
+        budget: Most source positions to decode at a time, including padding (or a single longer sentence).
     """
 
     def __init__(self, step_of: Callable[[range], JoinableStep[Any]], sizes: Sequence[int], budget: int) -> None:
@@ -30,13 +30,14 @@ class QueuedStep:
         self.bos_id, self.eos_id, self.pad_id = self._step.bos_id, self._step.eos_id, self._step.pad_id
 
     def start(self) -> Any:
-        """Return the state of all sentences at once."""
+        """Return the state of the first sentences."""
         return self._step_of(range(len(self._sizes))).start()
 
     def admit(self, state: Any, active: Int[Tensor, "B"], entered: int) -> tuple[Any, int]:
-        """Return the state with waiting sentences behind the active ones, and how many entered; before, so many had.
+        """Return the state with waiting sentences added, and how many were admitted; `entered` were admitted before.
 
-        None enters while three quarters of the places are taken: encoding a few takes about as long as encoding many.
+        None is admitted while three quarters of the budget are used: encoding a few takes about as long as encoding
+        many.
         """
         places = max(self._budget // self._sizes[int(active[0]) if len(active) else entered], 1)
         free = places - len(active)

@@ -1,10 +1,10 @@
-"""Sampling: at each step a token drawn by its probability, reproducibly.
+"""Sampling: a random token at each step, drawn by its probability, reproducibly.
 
-Axis letters: B sentences still being written · L the longest of the maximal lengths · V vocabulary.
+Axis letters: B active sentences · L the largest maximum length · V vocabulary.
 """
 
-import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -12,13 +12,14 @@ from torch import Tensor
 
 from glassformer.decoding.constraints import Constraints
 from glassformer.decoding.greedy_search import follow
-from glassformer.decoding.hypothesis import PAPER_ALPHA, Hypothesis
+from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.step import State, Step
 from glassformer.errors import DecodingError
+from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = ["draw", "sample"]
 
-SEEDS = 2**32  # torch's generator on the CPU looks at no more bits of its seed
+SEEDS = 2**32  # torch's CPU generator uses no more bits of its seed
 
 
 def sample(
@@ -26,37 +27,38 @@ def sample(
     *,
     max_lengths: Sequence[int],
     seeds: Sequence[int],
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
     prefixes: Sequence[Sequence[int]] | None = None,
-    length_penalty: float = PAPER_ALPHA,
+    **settings: Any,
 ) -> list[Hypothesis]:
-    """Return for each sentence a hypothesis drawn token by token; the same seed draws the same, whatever the batch.
+    """Return for each sentence a hypothesis drawn token by token; a seed gives the same draws in any batch.
 
     Args:
         step: The model and its sources.
-        max_lengths: For each sentence, how many tokens it may have, counting `<eos>`.
-        seeds: For each sentence, the seed of its own random numbers, an integer taken modulo 2³².
-        temperature: Divides the log probabilities before the draw: below 1 sharpens, above 1 flattens.
-        top_k: Draw from the `top_k` most probable tokens only; 0 draws from all.
-        top_p: Draw from the most probable tokens that together have at least this share (of what `top_k` leaves).
-        prefixes: For each sentence, the tokens that it has to begin with.
-        length_penalty: The exponent α in `score`.
+        max_lengths: For each sentence, its maximum number of tokens, including `<eos>`.
+        seeds: For each sentence, the seed of its random numbers, an integer taken modulo 2³².
+        prefixes: For each sentence, the tokens that its output must begin with.
+        settings: Settings of `DecodingConfig` by name: `temperature`, `top_k`, `top_p` (a share of the probability that
+            `top_k` leaves), and `length_penalty` for `score`.
 
-    `log_prob` is that of the model itself, at temperature 1 and with no token left out.
+    `log_prob` is the model's own, at temperature 1 and over all tokens.
 
     Raises:
-        DecodingError: a setting is out of its range, a prefix does not fit, or a sentence has no output.
+        ConfigError: a setting is out of range.
+        DecodingError: a prefix does not fit, or a sentence has no output.
     """
-    _check_settings(temperature, top_k, top_p)
-    constraints = Constraints.of(step, max_lengths, prefixes)
+    decoding, constraints = DecodingConfig(**settings), Constraints.of(step, max_lengths, prefixes)
     heights = _heights(seeds, max_lengths).to(step.device)
 
     def by_lot(log_probs: Tensor, sentences: Tensor, positions: Tensor) -> Tensor:
-        return draw(log_probs, heights[sentences, positions], temperature=temperature, top_k=top_k, top_p=top_p)
+        return draw(
+            log_probs,
+            heights[sentences, positions],
+            temperature=decoding.temperature,
+            top_k=decoding.top_k,
+            top_p=decoding.top_p,
+        )
 
-    return follow(step, by_lot, constraints, alpha=length_penalty)
+    return follow(step, by_lot, constraints, decoding)
 
 
 def draw(
@@ -64,8 +66,8 @@ def draw(
 ) -> Int[Tensor, "B"]:
     """Return the token at which each row's cumulative probability reaches its height, a random number in (0, 1]."""
     temperature = max(temperature, torch.finfo(log_probs.dtype).tiny)
-    peaks = log_probs.amax(1, keepdim=True)  # subtracted first, so that no temperature is too small
-    weights = ((log_probs - peaks) / temperature).softmax(1).nan_to_num_()  # NaN: no token is possible
+    peaks = log_probs.amax(1, keepdim=True)  # subtracted first, so that small temperatures do not overflow
+    weights = ((log_probs - peaks) / temperature).softmax(1).nan_to_num_()  # NaN where no token is possible
     tokens = None
     if 0 < top_k < weights.shape[1]:
         weights, tokens = weights.topk(top_k)
@@ -73,31 +75,19 @@ def draw(
         weights, tokens = weights.sort(dim=1, descending=True, stable=True)
 
     cumulative = weights.cumsum(1)
-    last = torch.searchsorted(cumulative, top_p * cumulative[:, -1:])  # of the nucleus
+    last = torch.searchsorted(cumulative, top_p * cumulative[:, -1:])  # the last token of the nucleus
     share = cumulative.gather(1, last)
-    # What is reached lies where the cumulative probability rises: never a token of probability 0, never behind `last`.
+    # The result lies where the cumulative probability rises: never a token of probability 0, nor one after `last`.
     drawn = torch.searchsorted(cumulative, heights[:, None].to(share) * share)
     return (drawn if tokens is None else tokens.gather(1, drawn)).squeeze(1)
 
 
 def _heights(seeds: Sequence[int], max_lengths: Sequence[int]) -> Float[Tensor, "B L"]:
-    """Return random numbers in (0, 1], one for each position, each sentence's from a generator of its own."""
+    """Return random numbers in (0, 1], one per position, from a separate generator for each sentence."""
     if len(seeds) != len(max_lengths):
-        raise DecodingError(f"got {len(seeds)} seeds for {len(max_lengths)} sentences: give each sentence its own")
+        raise DecodingError(f"seeds: expected one for each of {len(max_lengths)} sentences, got {len(seeds)}")
     heights = torch.ones(len(seeds), max(max_lengths, default=0), dtype=torch.float64)
     for row, seed, length in zip(heights, seeds, max_lengths, strict=True):
         generator = torch.Generator().manual_seed(seed % SEEDS)
         row[:length] -= torch.rand(length, generator=generator, dtype=torch.float64)
     return heights
-
-
-def _check_settings(temperature: float, top_k: int, top_p: float) -> None:
-    if not 0 < temperature < math.inf:
-        raise DecodingError(
-            f"temperature must be above 0 and finite, got {temperature}: 1 leaves the probabilities as they are; "
-            "for the most probable token use greedy search"
-        )
-    if top_k < 0:
-        raise DecodingError(f"top_k must be at least 0, got {top_k}: 0 draws from all tokens")
-    if not 0 < top_p <= 1:
-        raise DecodingError(f"top_p must be above 0 and at most 1, got {top_p}: 1 draws from all tokens")

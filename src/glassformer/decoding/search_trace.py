@@ -1,6 +1,6 @@
-"""What a beam search saw: the candidates at each step, and the tree that they make.
+"""The trace of a beam search: the candidates at each step, and the tree that they form.
 
-`beam_search(…, watch=…)` hands out one `SearchStep` for each sentence at each position; a list of them makes a tree:
+`beam_search(…, watch=…)` passes one `SearchStep` per sentence and position; a list of them gives a tree:
 
     seen: list[SearchStep] = []
     beam_search(step, beam_size=4, max_lengths=[20], watch=seen.append)
@@ -13,26 +13,28 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from glassformer.decoding.hypothesis import score_of
+
 __all__ = ["Candidate", "Fate", "Node", "SearchStep", "SearchTree"]
 
 Fate = Literal["kept", "finished", "pruned"]
-"""What becomes of a candidate: it is one of the N that live on, it has ended with `<eos>`, or it is dropped."""
+"""The fate of a candidate: kept among the N best, finished with `<eos>`, or dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One way in which a hypothesis may go on."""
+    """A possible continuation of a hypothesis."""
 
     parent: int
-    """Which of the hypotheses kept at the position before: 0 is the best; at the beginning there is one, `<bos>`."""
+    """Index of the continued hypothesis among those kept at the position before; 0 is the best, or `<bos>` at first."""
     token: int
     token_log_prob: float
     """Log probability of this token (natural logarithm, ≤ 0)."""
     log_prob: float
-    """Of the whole hypothesis: the sum of its tokens', rounded once."""
+    """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
     score: float | None
-    """`log_prob` over the length penalty; None unless it is finished."""
+    """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +43,9 @@ class SearchStep:
 
     sentence: int
     position: int
-    """Which token of the output they would be, from 0."""
+    """Index of the candidates' token in the output, from 0."""
     candidates: tuple[Candidate, ...]
-    """Best first; fewer where fewer are possible."""
+    """The candidates, best first; fewer than 2N where fewer are possible."""
 
     @classmethod
     def of(
@@ -56,15 +58,15 @@ class SearchStep:
         eos_id: int,
         penalty: float,
     ) -> "SearchStep":
-        """Return the step in which living hypotheses, given by their tokens' log_probs, may go on in these ways.
+        """Return the step of these continuations of living hypotheses, which are given by their tokens' log_probs.
 
-        A way is (parent, token, token_log_prob), best first; `penalty` is the length penalty of those that end.
+        A continuation is (parent, token, token_log_prob), best first; `penalty` is the length penalty of finished ones.
         """
         fates = _fates((token for _, token, _ in ways), beam_size, eos_id)
         candidates = []
         for (parent, token, token_log_prob), state in zip(ways, fates, strict=True):
             log_prob = math.fsum((*living[parent], token_log_prob))
-            score = log_prob / penalty if state == "finished" else None
+            score = score_of(log_prob, penalty) if state == "finished" else None
             candidates.append(
                 Candidate(
                     parent=parent,
@@ -80,34 +82,34 @@ class SearchStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A candidate in its place in the tree; the root stands for `<bos>`."""
+    """A candidate as a node of the tree; the root is `<bos>`."""
 
     id: int
-    """Its place among the tree's nodes; the root's is 0."""
+    """Index among the tree's nodes; 0 is the root."""
     parent: int | None
-    """The id of the node that it continues; None at the root."""
+    """The id of the parent node; None at the root."""
     position: int
-    """Which token of the output it is, from 0; −1 at the root."""
+    """Index of the token in the output, from 0; −1 at the root."""
     token: int
     token_log_prob: float
     """Log probability of this token (natural logarithm, ≤ 0); 0 at the root."""
     log_prob: float
-    """Of the whole hypothesis: the sum of its tokens', rounded once."""
+    """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
     score: float | None
-    """`log_prob` over the length penalty; None unless it is finished."""
+    """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTree:
-    """All candidates of one sentence, each behind the one that it continues."""
+    """All candidates of one sentence, each a child of the one that it continues."""
 
     nodes: tuple[Node, ...]
-    """By id: the root, then position by position, best first."""
+    """The nodes by id: the root, then position by position, best first."""
 
     @classmethod
     def of(cls, seen: Iterable[SearchStep], *, bos_id: int, sentence: int = 0) -> "SearchTree":
-        """Return the tree of one sentence of a search that was watched."""
+        """Return the tree of one sentence, from the steps that `watch` received."""
         root = Node(
             id=0, parent=None, position=-1, token=bos_id, token_log_prob=0.0, log_prob=0.0, state="kept", score=None
         )
@@ -119,7 +121,7 @@ class SearchTree:
         return cls(tuple(nodes))
 
     def path(self, id: int) -> list[Node]:
-        """Return the nodes from the first token to this one; none for the root."""
+        """Return the nodes from the first token to this node; none for the root."""
         path = []
         while (node := self.nodes[id]).parent is not None:
             path.append(node)
@@ -132,9 +134,9 @@ class SearchTree:
 
 
 def _fates(tokens: Iterable[int], beam_size: int, eos_id: int) -> Iterator[Fate]:
-    """Yield what becomes of candidates with these tokens, best first.
+    """Yield the fate of each candidate, given the candidates' tokens, best first.
 
-    Those among the first N that end are finished; the first N of those that do not end are kept.
+    Candidates that end with `<eos>` among the first N are finished; the first N others are kept.
     """
     kept = 0
     for place, token in enumerate(tokens):

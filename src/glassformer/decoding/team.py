@@ -1,7 +1,7 @@
-"""Several processes that decode side by side, one thread each.
+"""A team of processes that decode in parallel, with one thread each.
 
-On a CPU they do more work than the threads of one process: there, each of decoding's small products waits until all
-threads are done with it, and all of them wait for Python.
+On a CPU, several processes are faster than several threads of one process. There, all threads wait for each other after
+each of decoding's small products, and all of them wait for Python.
 """
 
 import weakref
@@ -16,15 +16,15 @@ import torch
 
 from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.machine import using_threads
-from glassformer.text.workers import Worker
+from glassformer.system.machine import using_threads
+from glassformer.system.processes import Worker
 
 __all__ = ["Decode", "Team"]
 
-LEAST = 64
-"""Sentences that are handed out at a time, at least: fewer would be decoded slowly."""
+SMALLEST_PARCEL = 64
+"""Fewest sentences per hand-out: smaller batches decode slowly."""
 TURNS = 4
-"""How often each process is handed some, where there are enough: all end at about the same time."""
+"""Hand-outs per process, where there are enough sentences, so that all processes end at about the same time."""
 
 T = TypeVar("T")
 
@@ -34,9 +34,9 @@ Decode = Callable[[Sequence[Job], Search], Found]
 
 
 class Team:
-    """This process and others, each with its own copy of `decode`, which can be pickled.
+    """This process and its helpers, each with its own copy of `decode`, which must be picklable.
 
-    The others start when there is enough to do for the first time, and end with this object.
+    The helpers start when there is enough work for the first time, and end with this object.
     """
 
     def __init__(self, decode: Decode, count: int) -> None:
@@ -45,12 +45,12 @@ class Team:
         weakref.finalize(self, _end, self._workers)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Found:
-        """Return the hypotheses of each job, whoever decoded it.
+        """Return the hypotheses of each job, from whichever process decoded it.
 
         Raises:
-            DataError: one of the processes was killed.
+            DataError: a process was killed.
         """
-        size = max(LEAST, -(-len(jobs) // (TURNS * self._count)))
+        size = max(SMALLEST_PARCEL, -(-len(jobs) // (TURNS * self._count)))
         parcels = [jobs[start : start + size] for start in range(0, len(jobs), size)]
         if self._count == 1 or len(parcels) < 2:
             return self._decode(jobs, search)
@@ -86,7 +86,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """What another process does."""
+    """The work of a helper process."""
 
     decode: Decode
 
@@ -96,13 +96,13 @@ class _Alone:
 
 
 def _taken(waiting: deque[T]) -> Iterator[T]:
-    """Yield what waits, until others have taken the rest."""
+    """Yield waiting items until none is left; other processes take some too."""
     with suppress(IndexError):
         while True:
             yield waiting.popleft()
 
 
 def _end(workers: dict[int, Worker[[Sequence[Job], Search], Found]]) -> None:
-    """End the processes, whatever they are doing."""
+    """End the processes, even at work."""
     while workers:
         workers.popitem()[1].__exit__()

@@ -1,17 +1,19 @@
-"""The engine that is always there: the searches of this package over models in PyTorch."""
+"""The engine that is always available: this package's searches with PyTorch models."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
-from glassformer.decoding.beam import beam_search
-from glassformer.decoding.engine import Ids, Job, Search, Sources, batches, longest
+from glassformer.decoding.beam import beam_search, search_tree
+from glassformer.decoding.engine import DECODED_POSITIONS, Ids, Job, Search, Sources, batched_by_size, longest
 from glassformer.decoding.ensemble import EnsembleStep, mean_probability
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import QueuedStep
 from glassformer.decoding.sampling import sample
+from glassformer.decoding.search_trace import SearchTree
 from glassformer.decoding.step import JoinableStep
 from glassformer.decoding.team import Team
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
@@ -19,15 +21,13 @@ from glassformer.model.transformer import Transformer
 
 __all__ = ["TorchEngine"]
 
-BATCH_TOKENS = 6000
-"""Source positions, padding and beams included, that are decoded side by side: bounds memory, whatever the input."""
 SCORED_TOKENS = 1000
-"""Target positions, padding included, that are scored side by side: each has logits for the whole vocabulary."""
+"""Budget of target positions scored in one batch, including padding; each has logits for the whole vocabulary."""
 
 
 class TorchEngine:
-    """One model, or the ensemble of several, each of which reads its own ids of a source; on CPUs by several processes,
-    if wanted.
+    """An engine of one model, or of several as an ensemble, where each model reads its own ids of a source. On CPUs, it
+    may use several processes.
     """
 
     name = "torch"
@@ -39,15 +39,15 @@ class TorchEngine:
 
     @property
     def longest(self) -> int:
-        """How many positions a source or an output may have."""
+        """Maximum number of positions of a source or an output."""
         return min(model.config.longest for model in self.models)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Return the hypotheses of each job, in order, best first.
 
         Raises:
-            DataError: a process that helps was killed.
-            DecodingError: an option is out of its range, or a prefix does not fit.
+            DataError: a helper process was killed.
+            DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
         if not jobs:
             return
@@ -57,14 +57,14 @@ class TorchEngine:
         yield from (found[place] for place in range(len(jobs)))
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
-        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, `<eos>` included."""
+        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
         scores: dict[int, tuple[float, ...]] = {}
-        for places in batches(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
+        for places in batched_by_size(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
             scores.update(zip(places, self._score([pairs[place] for place in places]), strict=True))
         return [scores[place] for place in range(len(pairs))]
 
     def step(self, jobs: Sequence[Job]) -> JoinableStep[Any]:
-        """Return what reads the sources of these jobs, ready to write."""
+        """Return the step that has read the sources of these jobs."""
         sources = zip(*(job.sources for job in jobs), strict=True)
         steps = [
             TransformerStep(model, padded(model, several)) for model, several in zip(self.models, sources, strict=True)
@@ -72,34 +72,22 @@ class TorchEngine:
         return steps[0] if len(steps) == 1 else EnsembleStep(steps)
 
     def _decode(self, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of jobs whose sizes fall."""
-        sizes, budget = [job.size for job in jobs], BATCH_TOKENS // search.rows
+        """Return the hypotheses of jobs in descending order of size."""
+        sizes, budget = [job.size for job in jobs], DECODED_POSITIONS // search.rows
         step = QueuedStep(lambda places: self.step([jobs[place] for place in places]), sizes, budget)
         lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
-        if search.sampling:
-            how, seeds = search.sampling, [job.seed for job in jobs]
-            drawn = sample(
-                step,
-                seeds=seeds,
-                temperature=how.temperature,
-                top_k=how.top_k,
-                top_p=how.top_p,
-                length_penalty=search.length_penalty,
-                max_lengths=lengths,
-                prefixes=prefixes,
-            )
+        common: dict[str, Any] = {"max_lengths": lengths, "prefixes": prefixes, **asdict(search.settings)}
+        if search.sample:
+            drawn = sample(step, seeds=[job.seed for job in jobs], **common)
             return [[hypothesis] for hypothesis in drawn]
         if search.beam_size == 1 and search.n_best == 1:
-            alpha = search.length_penalty
-            return [[one] for one in greedy(step, max_lengths=lengths, prefixes=prefixes, length_penalty=alpha)]
-        return beam_search(
-            step,
-            beam_size=search.beam_size,
-            n_best=search.n_best,
-            length_penalty=search.length_penalty,
-            max_lengths=lengths,
-            prefixes=prefixes,
-        )
+            return [[one] for one in greedy(step, **common)]
+        return beam_search(step, n_best=search.n_best, **common)
+
+    def search_tree(self, job: Job, search: Search) -> tuple[list[Hypothesis], SearchTree]:
+        """Return all finished hypotheses of a job's beam search, and the tree of all its candidates."""
+        settings, size = asdict(search.settings), search.beam_size
+        return search_tree(self.step([job]), n_best=size, max_length=job.max_length, prefix=job.prefix, **settings)
 
     def _score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         sources, targets = zip(*pairs, strict=True)

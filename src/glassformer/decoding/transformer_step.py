@@ -1,4 +1,4 @@
-"""The Transformer as a `Step`, and the log probabilities that it gives to targets that are already known.
+"""The Transformer as a `Step`, and the log probabilities of given targets.
 
 Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
 """
@@ -16,14 +16,14 @@ __all__ = ["TransformerStep", "padded", "target_log_probs"]
 
 
 def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) -> Int[Tensor, "B T"]:
-    """Return ids as the model takes them, on its device: all padded to the longest, and by `extra` positions more."""
+    """Return ids as a tensor on the model's device, padded to the longest row plus `extra` positions."""
     longest = max(map(len, rows)) + extra
     ids = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
     return torch.tensor(ids, device=model.source.tokens.weight.device)
 
 
 class TransformerStep:
-    """One batch of sources, to be decoded step by step; the state is the model's cache."""
+    """A batch of sources to be decoded step by step; the state is the model's cache."""
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"]) -> None:
         self._model, self._source = model, source
@@ -45,7 +45,7 @@ class TransformerStep:
         return state.select(rows, sentences)
 
     def join(self, state: Cache, newcomers: Cache) -> Cache:
-        """Return the cache in which sentences that have not begun stand behind those of `state`."""
+        """Return the cache with new sentences appended to the sentences of `state`."""
         return state.join(newcomers)
 
 

@@ -1,1 +1,1 @@
-"""How good translations are, without torch: BLEU, chrF, exact match and error rates."""
+"""Scores of translations, without torch: BLEU, chrF, exact match and error rates."""

@@ -1,11 +1,11 @@
-"""Scores of translations against references. Every score carries the signature that makes it comparable.
+"""Scores of translations against references, each with the signature that makes it comparable.
 
-BLEU and chrF are sacrebleu's. Every metric takes the hypotheses, one a line, and for each line its reference, or
-several references of which any is right. Every metric is a function of counts that are summed over the lines, so that
-the lines can be drawn anew (see `glassformer.evaluation.significance`).
+BLEU and chrF are sacrebleu's. Every metric takes one hypothesis per line, and for each line one reference or several,
+each of which is right. Every metric is a function of counts summed over the lines, so that significance tests can
+resample the lines (see `glassformer.evaluation.significance`).
 
-Two metrics go by the name WER. "wer" counts the words to edit within lines, as for recognised speech. "word_error" is
-what the literature on pronunciation calls WER: a line is one word, and the share of words that are wrong is counted.
+Two metrics are called WER. "wer" counts the words to edit within lines, as in speech recognition. "word_error" is the
+WER of the literature on pronunciation: each line is one word, and the value is the share of wrong words.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.errors import ConfigError, DataError, nearest
+from glassformer.errors import ConfigError, DataError, nearest, quoted
 
 __all__ = [
     "METRICS",
@@ -26,72 +26,71 @@ __all__ = [
     "References",
     "Score",
     "bleu",
-    "chosen",
     "chrf",
-    "error_rate",
-    "evaluate",
     "exact_match",
+    "metrics_named",
+    "score_texts",
     "sentence_scores",
     "word_error",
 ]
 
 References = Sequence[str | Sequence[str]]
-"""For each line one reference, or several."""
+"""For each line, one reference or several."""
 Choices = Sequence[Sequence[str]]
-"""For each line its references, at least one."""
+"""For each line, at least one reference."""
 Counts = NDArray[np.float64]
-"""Numbers that add up: a row for each line, or for each set of lines whose rows were summed."""
+"""Additive counts: one row per line, or per set of lines whose rows were summed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What a metric says about a set of translations."""
+    """The value of a metric on a set of translations."""
 
     name: str
-    """The metric's name as it is written: "BLEU", "chrF2", "exact", "WER (whole words)", "WER", "PER", "CER"."""
+    """The metric's printed name: "BLEU", "chrF2", "exact", "WER (whole words)", "WER", "PER", "CER"."""
     value: float
-    """In per cent: from 0 to 100, except that an error rate can be higher."""
+    """In per cent: from 0 to 100, except that an error rate can exceed 100."""
     signature: str
-    """How it was computed: two values compare only when their signatures agree."""
+    """How the value was computed; only values with equal signatures are comparable."""
     interval: tuple[float, float] | None = None
-    """In which the values of 95 % of samples of the lines lie, where it was asked for."""
+    """The interval with 95 % of the resampled values, if it was computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What a metric has counted in each line."""
+    """A metric's counts for each line."""
 
     lines: Counts
-    """A row for each line."""
+    """One row per line."""
     values: Callable[[Counts], NDArray[np.float64]]
-    """The metric's value for each row of sums over lines, in per cent."""
+    """Returns the metric's value for each row of sums over lines, in per cent."""
     signature: str
-    """How it was counted."""
+    """How the lines were counted."""
 
     @property
     def value(self) -> float:
-        """The metric's value for all lines."""
+        """The metric's value over all lines."""
         return float(self.values(self.lines.sum(0, keepdims=True))[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric: called with hypotheses and references, it gives their `Score`."""
+    """A metric; calling it with hypotheses and references returns their `Score`."""
 
     name: str
-    """How it is written in a score."""
+    """The name printed in a score."""
     meaning: str
-    """What it counts, in a few words."""
+    """What the metric counts, in a few words."""
     higher_is_better: bool
     """False for error rates."""
     count_in: Callable[[Sequence[str], Choices], Counted]
-    """What does the counting, once it is sure that there is something to count."""
+    """The counting function, called with checked arguments."""
 
     def count(self, hypotheses: Sequence[str], references: References) -> Counted:
-        """Return what is counted in each line.
+        """Return the metric's counts for each line.
 
         Raises:
-            DataError: not as many hypotheses as references, or nothing to score.
+            DataError: the numbers of hypotheses and references differ, or are 0.
         """
         return self.count_in(hypotheses, _choices(hypotheses, references))
 
@@ -99,46 +98,47 @@ class Metric:
         """Return the score.
 
         Raises:
-            DataError: not as many hypotheses as references, or nothing to score.
+            DataError: the numbers of hypotheses and references differ, or are 0.
         """
         counted = self.count(hypotheses, references)
         return Score(name=self.name, value=counted.value, signature=counted.signature)
 
 
-def evaluate(
+def score_texts(
     hypotheses: Sequence[str], references: References, *, metrics: Sequence[str] = ("bleu", "chrf", "exact")
 ) -> list[Score]:
-    """Return the scores of `metrics`, names of `METRICS`, in their order.
+    """Return the scores of `metrics` (names from `METRICS`), in the same order.
 
     Raises:
-        ConfigError: there is no such metric.
-        DataError: not as many hypotheses as references, or nothing to score.
+        ConfigError: a metric is unknown.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
-    return [metric(hypotheses, references) for metric in chosen(metrics)]
+    return [metric(hypotheses, references) for metric in metrics_named(metrics)]
 
 
-def chosen(names: Sequence[str]) -> list["Metric"]:
-    """Return the metrics of these names.
+def metrics_named(names: Sequence[str]) -> list["Metric"]:
+    """Return the metrics with these names.
 
     Raises:
-        ConfigError: there is no such metric.
+        ConfigError: a metric is unknown.
     """
     for name in names:
         if name not in METRICS:
-            raise ConfigError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}{nearest(name, METRICS)}")
+            known = ", ".join(METRICS)
+            raise ConfigError(f"metrics: expected some of {known}, got {quoted(name)}{nearest(name, METRICS)}")
     return [METRICS[name] for name in names]
 
 
 def sentence_scores(hypotheses: Sequence[str], references: References, metric: str) -> list[float]:
-    """Return the score of each line by itself, in per cent; of an error rate the lower is the better.
+    """Return the score of each single line, in per cent; for error rates, lower is better.
 
-    BLEU is smoothed, and takes n-grams only as long as the hypothesis has any (sacrebleu's effective order).
+    BLEU is smoothed, and uses n-grams only up to the hypothesis's length (sacrebleu's effective order).
 
     Raises:
-        ConfigError: there is no such metric.
-        DataError: not as many hypotheses as references, or nothing to score.
+        ConfigError: the metric is unknown.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
-    [wanted] = chosen([metric])
+    [wanted] = metrics_named([metric])
     if metric == "bleu":
         wanted = replace(wanted, count_in=partial(_count_by_sacrebleu, name="BLEU", effective_order=True))
     counted = wanted.count(hypotheses, references)
@@ -146,30 +146,30 @@ def sentence_scores(hypotheses: Sequence[str], references: References, metric: s
 
 
 def bleu(hypotheses: Sequence[str], references: References) -> Score:
-    """Return the corpus BLEU, by sacrebleu with its default tokenisation (13a).
+    """Return the corpus BLEU, computed by sacrebleu with its default tokenisation (13a).
 
     Raises:
-        DataError: not as many hypotheses as references, or nothing to score.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
     return METRICS["bleu"](hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: References) -> Score:
-    """Return the corpus chrF2, by sacrebleu.
+    """Return the corpus chrF2, computed by sacrebleu.
 
     Raises:
-        DataError: not as many hypotheses as references, or nothing to score.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
     return METRICS["chrf"](hypotheses, references)
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> Score:
-    """Return the share of lines whose hypothesis is equal to a reference, differences in white space aside.
+    """Return the share of lines whose hypothesis equals a reference, up to white space.
 
-    For transliterated words this is what the literature calls accuracy.
+    For transliterated words, the literature calls this accuracy.
 
     Raises:
-        DataError: not as many hypotheses as references, or nothing to score.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
     return METRICS["exact"](hypotheses, references)
 
@@ -177,39 +177,16 @@ def exact_match(hypotheses: Sequence[str], references: References) -> Score:
 def word_error(hypotheses: Sequence[str], references: References) -> Score:
     """Return the share of lines whose hypothesis equals none of its references: 100 − `exact_match`.
 
-    Where a line is the pronunciation of one word, the literature calls this WER: the share of words that are wrong.
+    Where each line is the pronunciation of one word, the literature calls this WER, the share of wrong words.
 
     Raises:
-        DataError: not as many hypotheses as references, or nothing to score.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
     return METRICS["word_error"](hypotheses, references)
 
 
-def error_rate(
-    hypotheses: Sequence[str], references: References, *, unit: Literal["words", "symbols", "characters"] = "words"
-) -> Score:
-    """Return the edits (insertions, deletions, replacements) from hypotheses to references per unit of the references.
-
-    Of several references the closest counts: the one with the fewest edits, of those the longest. Summed over all lines
-    before the division, so that long lines count for more. More than 100 when the hypotheses are too long.
-
-    Args:
-        hypotheses: one a line.
-        references: for each line one, or several of which any is right.
-        unit: "words" between white space (WER); "symbols" between white space (PER: the same count under its name for
-            lines of phones or letters); "characters", single spaces included (CER).
-
-    Raises:
-        DataError: not as many hypotheses as references, nothing to score, or references without any unit.
-    """
-    return METRICS[UNITS[unit]](hypotheses, references)
-
-
-UNITS = {"words": "wer", "symbols": "per", "characters": "cer"}
-
-
 def _count_equal(hypotheses: Sequence[str], choices: Choices, *, wrong: bool) -> Counted:
-    """Count the lines that equal a reference, or those that equal none."""
+    """Return which lines equal a reference, or, with `wrong`, which equal none."""
     equal = [
         hypothesis.split() in [reference.split() for reference in several]
         for hypothesis, several in zip(hypotheses, choices, strict=True)
@@ -221,19 +198,19 @@ def _count_equal(hypotheses: Sequence[str], choices: Choices, *, wrong: bool) ->
 def _count_edits(
     hypotheses: Sequence[str], choices: Choices, *, cut: Callable[[str], Sequence[str]], unit: str
 ) -> Counted:
-    """Count the edits to the closest reference of each line, and its length."""
+    """Return the edits to each line's closest reference, and the length of that reference."""
     closest = [
         _closest(cut(hypothesis), [cut(reference) for reference in several])
         for hypothesis, several in zip(hypotheses, choices, strict=True)
     ]
     counts = np.array(closest, dtype=np.float64)
     if not counts[:, 1].any():
-        raise DataError(f"references: expected {unit}s, got blank lines only: is it the right file?")
+        raise DataError(f"references: expected {unit}s, got blank lines only; choose another file")
     return Counted(lines=counts, values=_share, signature=_signature(choices, unit))
 
 
 def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """Return the edits to the closest reference, and its length."""
+    """Return the number of edits to the closest reference, and the length of that reference."""
     from rapidfuzz.distance import Levenshtein
 
     distances = ((Levenshtein.distance(hypothesis, reference), -len(reference)) for reference in references)
@@ -244,12 +221,12 @@ def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> 
 def _count_by_sacrebleu(
     hypotheses: Sequence[str], choices: Choices, *, name: Literal["BLEU", "CHRF"], **options: bool
 ) -> Counted:
-    """Count what sacrebleu counts: n-grams and lengths."""
+    """Return sacrebleu's counts: n-grams and lengths."""
     from sacrebleu import metrics
 
     metric: Any = getattr(metrics, name)(**options)
-    # sacrebleu wants the first references of all lines, then the second ones, …, None where a line has fewer. Its own
-    # significance tests use the methods below as we do.
+    # sacrebleu expects the first references of all lines, then the second ones, …, with None where a line has fewer.
+    # The methods below are also used by sacrebleu's own significance tests.
     counts = metric._extract_corpus_statistics(hypotheses, list(zip_longest(*choices)))
 
     def values(sums: Counts) -> NDArray[np.float64]:
@@ -260,7 +237,7 @@ def _count_by_sacrebleu(
 
 
 def _share(sums: Counts) -> NDArray[np.float64]:
-    """Return the first count per second, in per cent; drawn lines may all be blank and have no units at all."""
+    """Return the first count per second count, in per cent; 0 units occur when all resampled lines are blank."""
     return 100 * sums[:, 0] / np.maximum(sums[:, 1], 1)
 
 
@@ -270,14 +247,15 @@ def _signature(choices: Choices, unit: str) -> str:
 
 
 def _choices(hypotheses: Sequence[str], references: References) -> Choices:
-    """Return the references of each line as a list, once it is sure that they can be scored."""
+    """Return the references of each line as a list, after checking that they can be scored."""
     if len(hypotheses) != len(references):
         raise DataError(
-            f"got {len(hypotheses)} hypotheses and {len(references)} references: expected as many, line by line"
+            f"expected one reference per hypothesis, got {len(hypotheses)} hypotheses and {len(references)} "
+            "references; align them line by line"
         )
     choices = [[reference] if isinstance(reference, str) else reference for reference in references]
     if not choices:
-        raise DataError("got no hypotheses and no references: expected at least one line to score")
+        raise DataError("expected at least one line to score, got no hypotheses and no references")
     for number, several in enumerate(choices, start=1):
         if not several:
             raise DataError(f"references, line {number}: expected at least one reference, got none")
@@ -285,6 +263,11 @@ def _choices(hypotheses: Sequence[str], references: References) -> Choices:
 
 
 def _edits(name: str, unit: str, cut: Callable[[str], Sequence[str]]) -> Metric:
+    """Return the metric of edits (insertions, deletions, replacements) per unit of the references, over all lines.
+
+    Of several references, the one with the fewest edits counts, and among equals the longest. The rate exceeds 100 when
+    hypotheses are much too long.
+    """
     return Metric(
         name=name,
         meaning=f"{unit}s to edit within lines",
@@ -314,7 +297,7 @@ METRICS: dict[str, Metric] = {
     ),
     "word_error": Metric(
         name="WER (whole words)",
-        meaning="lines that equal no reference, where each is one word",
+        meaning="lines that equal none of their references, where each line is one word",
         higher_is_better=False,
         count_in=lambda hypotheses, choices: _count_equal(hypotheses, choices, wrong=True),
     ),
@@ -322,4 +305,4 @@ METRICS: dict[str, Metric] = {
     "per": _edits("PER", "symbol", str.split),
     "cer": _edits("CER", "character", lambda line: " ".join(line.split())),
 }
-"""The metrics by the names that `evaluate` takes."""
+"""The metrics, by the names that `evaluate` takes."""

@@ -1,14 +1,14 @@
-"""How sure a score is, and whether two systems differ by more than chance.
+"""Confidence intervals of scores, and significance tests of the difference between two systems.
 
-Both questions are answered by drawing the lines of the test set anew. *Bootstrap*: as many lines as there are, drawn
-with replacement, give another score; 95 % of such scores lie in the interval. For two systems the same lines are drawn
-(paired), and the interval is that of the difference. *Approximate randomisation*: if the systems were equally good, it
-would not matter which of them wrote which output; so the outputs of each line change sides by the toss of a coin, and
-the p-value is how often the difference is then as large as it was.
+Both methods resample the lines of the test set. *Bootstrap*: drawing the same number of lines with replacement gives
+another score; the interval holds 95 % of such scores. For two systems the same lines are drawn (paired), and the
+interval is the difference's. *Approximate randomisation*: if the systems were equally good, it would not matter which
+of them wrote which output. A coin toss per line therefore decides whether the two outputs change sides, and the p-value
+is the share of such tosses that give a difference at least as large as the real one.
 
-sacrebleu's own tests (`sacrebleu.significance`) draw the same way, and where no two draws tie they give the same
-p-value. Here a draw that ties with the real difference counts against it, as it must: where two systems differ in a
-single line, every toss gives the same difference, and p is 1 (theirs is 0.0001). Counts of whole words tie often.
+sacrebleu's own tests (`sacrebleu.significance`) resample in the same way, and give the same p-value when no draws tie.
+Here a draw that ties with the real difference counts against it, as it must: where two systems differ in a single line,
+every toss gives the same difference, and p is 1 (sacrebleu gives 0.0001). Counts of whole words tie often.
 
 Papers: Koehn 2004, "Statistical significance tests for machine translation evaluation"; Riezler and Maxwell 2005,
 "On some pitfalls in automatic evaluation and significance testing for MT".
@@ -20,25 +20,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.evaluation.metrics import Counted, Counts, References, Score, chosen
+from glassformer.evaluation.metrics import Counted, Counts, References, Score, metrics_named
 
-__all__ = ["Comparison", "Difference", "bootstrap", "compare", "differences", "evaluate", "randomisation"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "bootstrap",
+    "compare_texts",
+    "differences",
+    "randomisation",
+    "score_texts_with_intervals",
+]
 
 SAMPLES = 1000
-"""How often lines are drawn for an interval."""
+"""Bootstrap samples per interval."""
 TOSSES = 10_000
-"""How often outputs change sides for a p-value."""
+"""Randomised assignments per p-value."""
 LEVEL = 0.05
-"""Equal systems are called different in this share of tests."""
+"""Significance level: the share of tests that call equal systems different."""
 TIE = 1e-9
-"""Differences that are closer than this are equal: the same fraction may be rounded in two ways."""
-TOGETHER = 2**20
-"""How many coins are tossed at once: bounds memory."""
+"""Tolerance within which differences are equal, because rounding may change equal fractions."""
+TOSSED_TOGETHER = 2**20
+"""Number of coins tossed in one block, to bound memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two systems by one metric."""
+    """The comparison of two systems by one metric."""
 
     name: str
     """The metric's name, as in a `Score`."""
@@ -49,9 +57,9 @@ class Comparison:
     low: float
     """Lower end of the 95 % interval of `difference`, by paired bootstrap."""
     high: float
-    """Its upper end."""
+    """Upper end of that interval."""
     p_value: float
-    """How probable so large a difference is between equally good systems, by approximate randomisation."""
+    """Probability of a difference at least as large between equally good systems, by approximate randomisation."""
     higher_is_better: bool
     """False for error rates."""
     signature: str
@@ -59,12 +67,12 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """The second value less the first."""
+        """The second value minus the first."""
         return self.second - self.first
 
     @property
     def better(self) -> int:
-        """1 or 2: which system is better beyond chance; 0: that cannot be told."""
+        """The system that is better beyond chance, 1 or 2; 0 = undecided."""
         if self.p_value >= LEVEL or not self.difference:
             return 0
         return 2 if (self.difference > 0) == self.higher_is_better else 1
@@ -75,12 +83,12 @@ class Difference:
     """A line on which two systems differ."""
 
     line: int
-    """Its number among the lines that were compared, from 0."""
+    """Index of the line among the compared lines, from 0."""
     edits: tuple[float, float]
-    """Of each system's output: characters to edit to the closest reference, per character of it."""
+    """Character edits from each output to its closest reference, per character of that reference."""
 
 
-def evaluate(
+def score_texts_with_intervals(
     hypotheses: Sequence[str],
     references: References,
     *,
@@ -91,11 +99,11 @@ def evaluate(
     """Return the scores of `metrics` with their 95 % intervals.
 
     Raises:
-        ConfigError: there is no such metric.
-        DataError: not as many hypotheses as references, or nothing to score.
+        ConfigError: a metric is unknown.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
     scores = []
-    for metric in chosen(metrics):
+    for metric in metrics_named(metrics):
         counted = metric.count(hypotheses, references)
         interval = bootstrap(counted, samples=samples, seed=seed)
         signature = f"{counted.signature}|bs:{samples}|seed:{seed}"
@@ -103,7 +111,7 @@ def evaluate(
     return scores
 
 
-def compare(
+def compare_texts(
     first: Sequence[str],
     second: Sequence[str],
     references: References,
@@ -113,23 +121,23 @@ def compare(
     tosses: int = TOSSES,
     seed: int = 1,
 ) -> list[Comparison]:
-    """Return how two systems compare, by each metric of these names. The same seed gives the same numbers.
+    """Return the comparison of two systems by each of these metrics; the same seed gives the same numbers.
 
     Args:
-        first: the hypotheses of one system, one a line.
-        second: those of the other.
-        references: for each line one, or several of which any is right.
-        metrics: names of `METRICS`.
-        samples: how many bootstrap samples an interval comes from.
-        tosses: how often outputs change sides for a p-value, which is at least 1 / (tosses + 1).
-        seed: seeds the draws.
+        first: hypotheses of the first system, one per line.
+        second: hypotheses of the second system.
+        references: for each line, one reference or several, each of which is right.
+        metrics: names from `METRICS`.
+        samples: number of bootstrap samples per interval.
+        tosses: number of randomised assignments per p-value, which is at least 1 / (tosses + 1).
+        seed: seed of the random draws.
 
     Raises:
-        ConfigError: there is no such metric.
-        DataError: not as many hypotheses as references, or nothing to score.
+        ConfigError: a metric is unknown.
+        DataError: the numbers of hypotheses and references differ, or are 0.
     """
     comparisons = []
-    for metric in chosen(metrics):
+    for metric in metrics_named(metrics):
         a, b = metric.count(first, references), metric.count(second, references)
         low, high = bootstrap(a, b, samples=samples, seed=seed)
         comparison = Comparison(
@@ -149,7 +157,7 @@ def compare(
 def bootstrap(
     counted: Counted, other: Counted | None = None, *, samples: int = SAMPLES, seed: int = 1
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a value; with `other`, of its value less that of `counted`, from the same lines."""
+    """Return the 95 % interval of a value, or, with `other`, of its value minus the value of `counted`, paired."""
     sums = np.array([weights @ counted.lines for weights in _draws(len(counted.lines), samples, seed)])
     values = counted.values(sums)
     if other is not None:
@@ -162,7 +170,7 @@ def bootstrap(
 def randomisation(first: Counted, second: Counted, *, tosses: int = TOSSES, seed: int = 1) -> float:
     """Return the two-sided p-value of the difference between two systems: (ties and exceedings + 1) / (tosses + 1).
 
-    Only lines on which the counts differ are tossed for: the others do not change whichever side they are on.
+    Only lines with different counts are tossed, because swapping equal counts changes nothing.
     """
     differ = (first.lines != second.lines).any(1)
     change = (first.lines - second.lines)[differ]
@@ -177,8 +185,8 @@ def randomisation(first: Counted, second: Counted, *, tosses: int = TOSSES, seed
 
 
 def differences(first: Sequence[str], second: Sequence[str], references: References) -> list[Difference]:
-    """Return the lines whose outputs are not equally far from their references, those that differ most first."""
-    [cer] = chosen(["cer"])
+    """Return the lines whose outputs are unequally far from their references, largest difference first."""
+    [cer] = metrics_named(["cer"])
     rates = [_rates(cer.count(outputs, references)) for outputs in (first, second)]
     edits = list(zip(*(rate.tolist() for rate in rates), strict=True))
     found = [Difference(line=line, edits=both) for line, both in enumerate(edits) if both[0] != both[1]]
@@ -190,15 +198,15 @@ def _rates(counted: Counted) -> NDArray[np.float64]:
 
 
 def _draws(lines: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each line is drawn."""
+    """Yield, for each sample, how often each line is drawn."""
     chance = np.random.default_rng(seed)
     for _ in range(samples):
         yield np.bincount(chance.integers(lines, size=lines), minlength=lines)
 
 
 def _tosses(lines: int, tosses: int, seed: int) -> Iterator[Counts]:
-    """Yield blocks of tosses, a row each: 1 where a line changes sides."""
+    """Yield blocks of tosses, one row each, with 1 where a line changes sides."""
     chance = np.random.default_rng(seed)
-    block = max(1, TOGETHER // max(lines, 1))
+    block = max(1, TOSSED_TOGETHER // max(lines, 1))
     for start in range(0, tosses, block):
         yield chance.integers(2, size=(min(block, tosses - start), lines)).astype(np.float64)

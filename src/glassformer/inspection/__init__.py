@@ -1,8 +1,8 @@
-"""Looking into a model: what changes do to it, which head matters, where information is, and whether it is right.
+"""Inspection of models: change a forward pass, find important heads and information, and check correctness.
 
 `changed`, and the edits that `combine` joins, change a forward pass; `plant` plants a classic mistake. `log_prob`,
-`compare` and `decoding` put a changed model to work. `head_study` and `patching_study` try out one change after the
-other, and `study_heads` every head on a split of a built-in task. `glassformer.check` is the self-test.
+`compare` and `decoding` run a changed model. `head_study` and `patching_study` measure one change after another, and
+`study_heads` every head on a split of a built-in task. `glassformer.check` is the self-test.
 """
 
 from glassformer.inspection.changes import Changes, Patch, changed

@@ -1,4 +1,4 @@
-"""What can be changed in a forward pass, as plain data: the same that the explorer sends.
+"""Changes of a forward pass as plain data, in the format that the explorer sends.
 
 >>> import torch, glassformer as gf
 >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding.transformer_step import padded
-from glassformer.errors import ConfigError, nearest
+from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.inspection.edits import (
     Cell,
     Row,
@@ -31,62 +31,60 @@ from glassformer.inspection.edits import (
 )
 from glassformer.inspection.mistakes import MISTAKES, plant, replaced
 from glassformer.model.attention import MultiHeadAttention
-from glassformer.model.taps import intervene, points, record
+from glassformer.model.points import named_points
+from glassformer.model.taps import intervene, record
 from glassformer.model.transformer import Transformer
 
 __all__ = ["Changes", "Patch", "changed"]
 
-_HEADED = ("query", "key", "value", "scores", "weights", "heads")
-_MIXING = {"mask_zero", "mask_after_softmax", "target_padding_mask", "no_causal_mask", "decoder_keys", "no_transpose"}
-"""Mistakes under which what a position is depends on later ones."""
 _STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """Rows of a point that come from another sentence, which runs through the unchanged model."""
+    """Rows of a point taken from a different sentence, which runs through the unchanged model."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {**_STRICT, "arbitrary_types_allowed": True}
 
     point: str
     positions: Sequence[tuple[int, int]]
-    """(here, there): this row of the last axis but one is replaced by that one; rows that do not exist are left."""
+    """(here, there): the row here, on the last axis but one, is replaced by the row there; missing rows are skipped."""
     source_ids: Sequence[int] = ()
-    """The other sentence, with `<eos>`."""
+    """The ids of the other sentence, with `<eos>`."""
     target_ids: Sequence[int] = ()
-    """Its target, with `<bos>`."""
+    """The ids of its target, with `<bos>`."""
     heads: Sequence[int] | None = None
-    """Of a point with heads, those that are patched; all unless given."""
+    """For a point with heads, the patched heads; by default all."""
     trace: Mapping[str, Tensor] | None = None
-    """The recording of the other sentence, in the place of its ids."""
+    """A recording of the other sentence, in place of its ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """All that is changed in a model for one sentence, in plain data. Attentions are named as their points are."""
+    """All changes of a model for one sentence, as plain data. Attentions have the names of their points."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {**_STRICT, "arbitrary_types_allowed": True}
 
     ablated: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Heads whose weighted values are 0."""
+    """Heads whose weighted values are set to 0."""
     masks: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
-    """Cells of masks: (query, key, may look). A query that may look at nothing gets weights of 0."""
+    """Cells of masks: (query, key, may attend). A query that may attend to no key gets weights of 0."""
     overrides: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    """Rows of weights by hand: (head, query, weights)."""
+    """Rows of attention weights set by hand: (head, query, weights)."""
     patches: Sequence[Patch] = ()
     positions: bool = True
-    """False: positions add nothing."""
+    """Whether positions are added."""
     scale: bool = True
-    """False: scores are not divided by √d_k."""
+    """Whether scores are divided by √d_k."""
     mistakes: Sequence[str] = ()
     """Classic mistakes, by id."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Changes":
-        """Return the changes that `to_dict` (or the explorer, as JSON) describes.
+        """Return the changes from the plain data of `to_dict`, or of the explorer (as JSON).
 
         Raises:
-            ConfigError: a key is unknown, or a value is of another kind than it should be.
+            ConfigError: a key is unknown, or a value has the wrong type.
         """
         from pydantic import TypeAdapter, ValidationError
 
@@ -99,10 +97,10 @@ class Changes:
         """Return the changes as plain data.
 
         Raises:
-            ConfigError: a patch has a recording, which is no plain data.
+            ConfigError: a patch has a recording, which is not plain data.
         """
         if any(patch.trace is not None for patch in self.patches):
-            raise ConfigError("a patch with a recording is no plain data: give source_ids and target_ids instead")
+            raise ConfigError("patches: a recording is not plain data; give source_ids and target_ids instead")
         values = asdict(self)
         values["patches"] = [
             {name: value for name, value in patch.items() if value is not None} for patch in values["patches"]
@@ -112,20 +110,26 @@ class Changes:
 
     @property
     def planted(self) -> Sequence[str]:
-        """The classic mistakes, among them what `scale` stands for."""
+        """The classic mistakes, including the one for which `scale` is a short form."""
         return self.mistakes if self.scale else (*self.mistakes, "no_scale")
 
     @property
     def cacheable(self) -> bool:
-        """Whether cached decoding gives the same: nothing is changed by position behind the encoder."""
+        """Whether cached decoding gives the same result: no change after the encoder depends on the position."""
         named = (*self.masks, *self.overrides, *(patch.point for patch in self.patches))
-        return not _MIXING & set(self.mistakes) and all(name.startswith(("source.", "encoder.")) for name in named)
+        causal = all(MISTAKES[mistake].causal for mistake in self.mistakes)
+        return causal and all(name.startswith(("source.", "encoder.")) for name in named)
+
+    @property
+    def one_length(self) -> bool:
+        """Whether source and target must be padded to one length."""
+        return any(MISTAKES[mistake].one_length for mistake in self.mistakes)
 
     def resolved(self, model: Transformer) -> "Changes":
-        """Return the same changes with the other sentences of their patches recorded.
+        """Return the same changes, with the other sentences of their patches recorded.
 
         Raises:
-            ConfigError: a name, a head or a position is none of this model's.
+            ConfigError: the model does not have a named point, head or position.
         """
         _check(self, model)
         return replace(self, patches=tuple(_recorded(patch, model) for patch in self.patches))
@@ -133,14 +137,14 @@ class Changes:
 
 @contextmanager
 def changed(model: Transformer, changes: Changes) -> Iterator[None]:
-    """Make the model compute under these changes, while the context lasts.
+    """Let the model compute under these changes within the context.
 
-    At one attention they act in this order: scores (scale), mask, softmax, mistakes of the mask, rows by hand; patches
-    are the last at their point. For decoding, see `glassformer.inspection.forced.RecomputingStep`. Masks and some of
-    the mistakes replace methods of the model's parts: let one thread at a time use it.
+    At each attention, changes apply in this order: scores (scale), mask, softmax, mistakes of the mask, rows set by
+    hand; patches come last at their point. For decoding, see `glassformer.inspection.forced.RecomputingStep`. Masks and
+    some mistakes replace methods of the model's parts, so let only one thread at a time use the model.
 
     Raises:
-        ConfigError: a name, a head or a position is none of this model's.
+        ConfigError: the model does not have a named point, head or position.
     """
     changes = changes.resolved(model)
     edits = combine(
@@ -155,7 +159,7 @@ def changed(model: Transformer, changes: Changes) -> Iterator[None]:
 
 @contextmanager
 def _masked(model: Transformer, cells: Mapping[str, Sequence[Cell]]) -> Iterator[None]:
-    """Change cells of the masks that attentions are given."""
+    """Change cells of the masks that attentions receive."""
 
     def make(attention: MultiHeadAttention, chosen: Sequence[Cell]) -> Callable[..., Tensor]:
         right = attention.attend
@@ -181,7 +185,7 @@ def _recorded(patch: Patch, model: Transformer) -> Patch:
     return replace(patch, trace=trace)
 
 
-# What is wrong with changes
+# Errors in changes
 
 
 def _check(changes: Changes, model: Transformer) -> None:
@@ -203,38 +207,38 @@ def _check(changes: Changes, model: Transformer) -> None:
 
 
 def _check_patch(patch: Patch, model: Transformer) -> None:
-    _check_known("patches: a point is", patch.point, points(model))
+    _check_known("patches: a point is", patch.point, named_points(model.config))
     _check_range("patches: a position", (index for pair in patch.positions for index in pair))
     if patch.heads is not None:
-        if not patch.point.endswith(tuple(f".{point}" for point in _HEADED)):
-            raise ConfigError(f"patches: {patch.point} has no heads, got heads = {list(patch.heads)}: leave them out")
+        if not named_points(model.config)[patch.point].has_heads:
+            raise ConfigError(f"patches: expected no heads for {patch.point}, got {list(patch.heads)}; leave them out")
         _check_range("patches: a head", patch.heads, model.config.heads)
     if patch.trace is None and not (patch.source_ids and patch.target_ids):
-        raise ConfigError(f"patches: that of {patch.point} has no other sentence: give source_ids and target_ids")
+        raise ConfigError(f"patches: the patch of {patch.point} has no other sentence; give source_ids and target_ids")
     if patch.trace is not None and patch.point not in patch.trace:
-        raise ConfigError(f"patches: {patch.point} was not recorded of the other sentence")
+        raise ConfigError(f"patches: {patch.point} is not in the recording of the other sentence; record it")
 
 
 def _check_known(what: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
-        raise ConfigError(f"{what} {name!r}, which the model does not have{nearest(name, known)}")
+        raise ConfigError(f"{what} {quoted(name)}, which the model does not have{nearest(name, known)}")
 
 
 def _check_range(what: str, values: Iterable[int], size: int | None = None) -> None:
     for value in values:
         if value < 0 or (size is not None and value >= size):
             expected = "0 or more" if size is None else f"0 to {size - 1}"
-            raise ConfigError(f"{what} is {value}, expected {expected}")
+            raise ConfigError(f"{what}: expected {expected}, got {value}")
 
 
 def _described(problems: Sequence[Any]) -> str:
-    """Return the first of pydantic's complaints in our form, an unknown key before anything else."""
+    """Return pydantic's first error in our form; unknown keys come before other errors."""
     unknown = [problem for problem in problems if problem["type"] == "unexpected_keyword_argument"]
     problem = (*unknown, *problems)[0]
     where = ".".join(["changes", *map(str, problem["loc"])])
     if unknown:
         known = [one.name for one in fields(Patch if "patches" in problem["loc"] else Changes) if one.name != "trace"]
-        return f"{where}: unknown key{nearest(str(problem['loc'][-1]), known)}; there are {', '.join(known)}"
+        return f"{where}: unknown key{nearest(str(problem['loc'][-1]), known)}; the keys are {', '.join(known)}"
     if problem["type"] == "missing":
         return f"{where}: missing"
-    return f"{where} = {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {quoted(problem['input'])}"

@@ -1,7 +1,7 @@
-"""The self-test of a model: what has to hold whatever it has learned, with the likely mistake where it does not.
+"""The self-test of a model: properties that hold whatever it has learned, and the likely mistake where one fails.
 
-All is computed in float64 on the model as it is, so that rounding is far below every mistake. Weights, mode and random
-state are afterwards what they were before.
+All checks compute in float64, so that rounding is far smaller than the effect of any mistake. Weights, mode and random
+state are restored afterwards.
 """
 
 import math
@@ -24,23 +24,23 @@ from glassformer.inspection.divergence import divergence
 from glassformer.inspection.forced import outputs
 from glassformer.inspection.mistakes import MISTAKES
 from glassformer.inspection.probes import Sentence
-from glassformer.inspection.report import Check, Report
+from glassformer.inspection.self_test import Check, SelfTest
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 
 __all__ = ["Trained", "check"]
 
 TOLERANCE = 1e-9
-"""Of log probabilities and weights, in float64."""
+"""Tolerance of log probabilities and weights, in float64."""
 USED = 0.1
-"""Nats per token that a trained model's own output has to lose when the source is another one."""
+"""Nats per token by which a different source must worsen a trained model's own output."""
 NEVER = -100.0
-"""A log probability that is as good as impossible."""
+"""A log probability that counts as impossible."""
 
 
 @runtime_checkable
 class Trained(Protocol):
-    """A model with what belongs to its run, such as a Translator."""
+    """A model with its run, such as a Translator."""
 
     @property
     def model(self) -> Transformer:
@@ -48,18 +48,18 @@ class Trained(Protocol):
 
     @property
     def bundle(self) -> Bundle:
-        """Its configuration and tokenizers."""
+        """The run's configuration and tokenizers."""
 
 
-def check(subject: "Transformer | Trained | str | Path") -> Report:
-    """Return the self-test of a model, of a run (its folder) or of a translator.
+def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
+    """Return the self-test of a model, a run (its folder) or a translator.
 
-    Of a run, which is trained, the output has to depend on the source and to end by itself. Of a bare model, which may
-    be untrained, it is enough that both are possible.
+    For a run, which is trained, the output must depend on the source and must end. For a bare model, which may be
+    untrained, both need only be possible.
 
     Raises:
-        CheckpointError: the folder is no run.
-        ConfigError: the subject is none of these.
+        CheckpointError: the folder is not a run.
+        ConfigError: the subject is neither a model, nor a run, nor a translator.
 
     >>> import glassformer as gf
     >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
@@ -74,16 +74,16 @@ def check(subject: "Transformer | Trained | str | Path") -> Report:
             finite = _tried("finite weights", _finite, model)
             steady = _tried("determinism", _measured, "determinism", probes.determinism, model, batch)
             if "failed" in (finite.status, steady.status):
-                return Report(checks=(finite, steady, *_skipped(finite, steady), saved))
+                return SelfTest(checks=(finite, steady, *_skipped(finite, steady), saved))
             reference = _tried("reference", _reference, model, batch)
             others = [_tried(name, _measured, name, probe, model, batch) for name, probe in _PROBES.items()]
             others.append(_tried("source", _source_matters if trained else _source_is_read, model, batch))
             others.append(_tried("<eos>", _eos_ends if trained else _eos_is_possible, model, batch))
-    return Report(checks=(finite, steady, reference, *(_told_apart(one, reference) for one in others), saved))
+    return SelfTest(checks=(finite, steady, reference, *(_told_apart(one, reference) for one in others), saved))
 
 
 def _opened(subject: "Transformer | Trained | str | Path") -> tuple[Transformer, bool]:
-    """Return the model, and whether it is a run's."""
+    """Return the model, and whether it belongs to a run."""
     if isinstance(subject, Transformer):
         return subject, False
     if isinstance(subject, str | Path):
@@ -97,7 +97,7 @@ def _opened(subject: "Transformer | Trained | str | Path") -> tuple[Transformer,
 
 @contextmanager
 def _as_it_is(model: Transformer) -> Iterator[None]:
-    """Evaluate a model for a while: afterwards, its mode and torch's random state are what they were."""
+    """Put a model into evaluation mode within the context; restore its mode and torch's random state afterwards."""
     training = [part for part in model.modules() if part.training]
     model.eval()
     try:
@@ -110,7 +110,7 @@ def _as_it_is(model: Transformer) -> Iterator[None]:
 
 @contextmanager
 def _in_float64(model: Transformer) -> Iterator[None]:
-    """Compute in float64 for a while, on the same objects: what is planted or listens there stays where it is."""
+    """Compute in float64 within the context, on the same objects, which keep planted changes and listeners."""
     tensors = [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]
     before = [tensor.data for tensor in tensors]
     for tensor in tensors:
@@ -127,18 +127,18 @@ def _in_float64(model: Transformer) -> Iterator[None]:
 CLAIMS = {
     "finite weights": "every weight is a number",
     "determinism": "the same input, the same output",
-    "reference": "every point is the paper's, in NumPy",
-    "recording": "watching changes nothing",
-    "causality": "what comes later changes nothing",
+    "reference": "every point equals the paper's formula in NumPy",
+    "recording": "recording changes nothing",
+    "causality": "later positions change nothing",
     "padding": "padding changes nothing",
     "batch": "neighbours and order change nothing",
     "cache": "steps with a cache equal whole passes",
     "attention": "weights sum to 1, are 0 where masked",
-    "source": "another source, another output",
+    "source": "a different source gives a different output",
     "<eos>": "outputs can end",
-    "save and load": "what is loaded is what was saved",
+    "save and load": "loading returns what was saved",
 }
-"""What has to hold, by the name of the check."""
+"""The checked properties, by the name of the check."""
 
 _PROBES: dict[str, Callable[[Transformer, Sequence[Sentence]], float]] = {
     "recording": probes.recording,
@@ -146,48 +146,42 @@ _PROBES: dict[str, Callable[[Transformer, Sequence[Sentence]], float]] = {
     "padding": probes.padding,
     "batch": probes.batch,
     "cache": probes.cache,
-    "attention": probes.attention,
+    "attention": probes.weights_sum_to_one,
 }
-_LEAKS = tuple(
-    MISTAKES[mistake].title
-    for mistake in ("no_causal_mask", "mask_zero", "mask_after_softmax", "decoder_keys", "no_transpose")
-)
-_PADDED = tuple(MISTAKES[mistake].title for mistake in ("target_padding_mask", "mask_zero", "mask_after_softmax"))
-_SPLIT = MISTAKES["no_transpose"].title
+
+
+def _noticed(check: str) -> list[str]:
+    """Return the titles of the classic mistakes that fail a check."""
+    return [mistake.title for mistake in MISTAKES.values() if check in mistake.fails]
+
+
+_NO_PADDING_MASK = "padding attended: no padding mask, or one upside down"
 LIKELY = {
     "finite weights": ("training diverged: too high a learning rate, half precision that overflowed, or a NaN loss",),
     "determinism": ("dropout left on in evaluation, such as F.dropout without training=self.training",),
     "recording": ("the fused attention has another scale or another mask than the one that is written out",),
-    "causality": (*_LEAKS, MISTAKES["target_padding_mask"].title),
-    "padding": ("padding attended: no padding mask, or one upside down", *_PADDED, _SPLIT),
-    "batch": (
-        "padding attended: no padding mask, or one upside down",
-        *_PADDED,
-        _SPLIT,
-        "a state or a norm that sentences share",
-    ),
+    "causality": tuple(_noticed("causality")),
+    "padding": (_NO_PADDING_MASK, *_noticed("padding")),
+    "batch": (_NO_PADDING_MASK, *_noticed("batch"), "a state or a norm that sentences share"),
     "cache": (
         "the cache does not follow the beam: its rows stay when hypotheses change places",
         "stale keys and values of the memory: they stay when a sentence has left",
         "positions counted anew at each step",
-        *_LEAKS,
+        *_noticed("cache"),
     ),
-    "attention": (
-        *(*_PADDED, *(MISTAKES[mistake].title for mistake in ("no_causal_mask", "decoder_keys"))),
-        *("padding attended: no padding mask, or one upside down", "NaN of a row with nothing but −∞"),
-    ),
+    "attention": (*_noticed("attention"), _NO_PADDING_MASK, "NaN of a row with nothing but −∞"),
     "save and load": (
         "a part that is not registered (a plain list of modules), or a tensor that is no parameter",
         "weights of another configuration",
     ),
     "source": (
-        MISTAKES["decoder_keys"].title,
+        *_noticed("source"),
         "the memory is not handed on, or zeroed",
         "trained too little, or on pairs whose sides do not belong together",
     ),
     "<eos>": ("<eos> missing at the end of the training targets", "an output bias or a mask that forbids <eos>"),
 }
-"""The likely mistakes, by the name of the check that fails."""
+"""The likely mistakes, by the name of the failed check."""
 
 
 def _checked(name: str, passed: bool, measured: float, unit: str, note: str = "") -> Check:
@@ -204,22 +198,22 @@ def _checked(name: str, passed: bool, measured: float, unit: str, note: str = ""
 
 
 def _tried(name: str, run: Callable[..., Check], *arguments: Any) -> Check:
-    """Return what a check finds; one that stops has failed, with its reason."""
+    """Return the result of a check; an exception counts as a failure, with its message as the note."""
     try:
         return run(*arguments)
-    except Exception as error:  # whatever a model in development may raise
-        note = f"it stops with {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    except Exception as error:  # a model in development may raise anything
+        note = f"it raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         return Check(name=name, claim=CLAIMS[name], status="failed", note=note, likely=LIKELY.get(name, ()))
 
 
 def _skipped(*failed: Check) -> Iterator[Check]:
     reason = " and ".join(one.name for one in failed if one.status == "failed")
     for name in ("reference", *_PROBES, "source", "<eos>"):
-        yield Check(name=name, claim=CLAIMS[name], status="skipped", note=f"means nothing while {reason} fails")
+        yield Check(name=name, claim=CLAIMS[name], status="skipped", note=f"not meaningful while {reason} fails")
 
 
 def _told_apart(one: Check, reference: Check) -> Check:
-    """Return the check with the one mistake that the reference tells, where that is among its likely ones."""
+    """Return the check with only the mistake that the reference identified, if it is among the likely ones."""
     told = one.status == "failed" and len(reference.likely) == 1 and reference.likely[0] in one.likely
     return replace(one, likely=reference.likely) if told else one
 
@@ -230,7 +224,7 @@ def _measured(
     model: Transformer,
     batch: Sequence[Sentence],
 ) -> Check:
-    """Return the check of a number that has to be 0."""
+    """Return the check of a number that must be 0."""
     difference = probe(model, batch)
     unit = "of a weight" if name == "attention" else "in log p"
     return _checked(name, difference <= TOLERANCE, difference, unit)
@@ -259,7 +253,7 @@ def _reference(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _lengths(config: ModelConfig, batch: Sequence[Sentence]) -> list[Sentence]:
-    """Return pairs of equal length, of different lengths padded to one, and of different lengths."""
+    """Return pairs of equal length, pairs of different lengths padded to one, and pairs of different lengths."""
     source, target = batch[0]
     length = min(len(source), len(target))
     ends = [config.pad_id] * (len(source) - len(target))
@@ -290,13 +284,13 @@ def _source_is_read(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _source_matters(model: Transformer, batch: Sequence[Sentence]) -> Check:
-    """Compare the model's own outputs with the same outputs for other sources."""
+    """Compare the model's own outputs with the same outputs for different sources."""
     written = _written(model, batch)
     own = outputs(model, written)
     swapped = [(other, output) for (other, _), (_, output) in zip([*written[1:], written[0]], written, strict=True)]
     tokens = sum(len(output) for _, output in written)
     loss = sum(one.log_prob for one in own) - sum(one.log_prob for one in outputs(model, swapped))
-    return _checked("source", loss / tokens > USED, loss / tokens, "nats a token lost")
+    return _checked("source", loss / tokens > USED, loss / tokens, "nats per token lost")
 
 
 def _eos_is_possible(model: Transformer, batch: Sequence[Sentence]) -> Check:

@@ -10,36 +10,16 @@ from glassformer.decoding.transformer_step import padded
 from glassformer.inspection.reference import Array, Reference
 from glassformer.inspection.suspects import SUSPECTS
 from glassformer.model.config import ModelConfig
+from glassformer.model.points import Point, named_points
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 
 __all__ = ["Divergence", "divergence"]
 
-TOLERANCE = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 """Of a number in float64, relative to the largest one of its point."""
 ALIKE = 1e-7
 """Beyond this, a model's numbers are not those of a suspect."""
-
-WORDS = {
-    "embedding": "the embedding: its factor √d_model, or the rows that are looked up",
-    "positions": "the table of positions",
-    "input": "the sum of embedding and position, or what is handed from one part to the next",
-    "normed": "the layer norm: its eps (10⁻⁵, within the root), its deviation (biased), its gain or bias",
-    "query": "W_Q, its bias, or the split into heads",
-    "key": "W_K, its bias, what it is multiplied with, or the split into heads",
-    "value": "W_V, its bias, what it is multiplied with, or the split into heads",
-    "scores": "the product of queries and keys, or what it is divided by",
-    "weights": "the mask or the softmax",
-    "heads": "the weighted sum of the values",
-    "joined": "the heads' order when they are joined",
-    "hidden": "W_1 or its bias",
-    "activated": "the activation",
-    "output": "the last projection of this part, or a norm at its end",
-    "added": "the residual sum: dropout, or another x than the one that came",
-    "logits": "the output matrix, or whom it is shared with",
-    "log_probs": "the softmax over the vocabulary",
-}
-"""What makes each point: where to look when no suspect fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +49,7 @@ def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence
         if first is not None:
             size = np.abs(observed[first] - right[first]).max() if _fits(observed, right, first) else np.inf
             numbers = {title: _as(model.config, weights, title, source, target) for title in SUSPECTS}
-            mistakes, exact = _named(first, observed, right, numbers)
+            mistakes, exact = _named(named_points(model.config)[first], observed, right, numbers)
             return Divergence(point=first, size=float(np.nan_to_num(size, nan=np.inf)), mistakes=mistakes, exact=exact)
     return None
 
@@ -90,22 +70,22 @@ def _as(
 
 
 def _named(
-    first: str, observed: Mapping[str, Array], right: Mapping[str, Array], suspects: Mapping[str, Mapping[str, Array]]
+    first: Point, observed: Mapping[str, Array], right: Mapping[str, Array], suspects: Mapping[str, Mapping[str, Array]]
 ) -> tuple[tuple[str, ...], bool]:
     """Return the likely mistakes, and whether they explain every number."""
     alike = {title: max(_errors(observed, points)) for title, points in suspects.items()}
     best = min(alike, key=lambda title: alike[title])
     if alike[best] <= ALIKE:
         return (best,), True
-    here = [title for title, points in suspects.items() if _error(observed[first], points[first]) <= ALIKE]
-    same_place = [title for title, points in suspects.items() if _first(points, right) == first]
-    return tuple(here or [*same_place, WORDS[first.rpartition(".")[2]]]), False
+    here = [title for title, points in suspects.items() if _error(observed[first.name], points[first.name]) <= ALIKE]
+    same_place = [title for title, points in suspects.items() if _first(points, right) == first.name]
+    return tuple(here or [*same_place, first.suspect]), False
 
 
 def _first(observed: Mapping[str, Array], right: Mapping[str, Array]) -> str | None:
     """Return the first point of the reference that differs; points that were not heard are passed over."""
     names = [name for name in right if name in observed]
-    return next((name for name in names if not _error(observed[name], right[name]) <= TOLERANCE), None)
+    return next((name for name in names if not _error(observed[name], right[name]) <= RELATIVE_TOLERANCE), None)
 
 
 def _errors(observed: Mapping[str, Array], points: Mapping[str, Array]) -> Iterator[float]:

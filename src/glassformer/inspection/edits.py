@@ -1,4 +1,4 @@
-"""Edits for `gf.intervene`: heads off, rows of weights by hand, masks, positions off, rows of another sentence.
+"""Edits for `gf.intervene`: ablate heads, set weights, change masks, remove positions, patch rows from a sentence.
 
 >>> import torch, glassformer as gf
 >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -9,7 +9,7 @@
 >>> trace[f"{cross}.weights"][0, 1, 0].tolist()
 [0.0, 0.0, 1.0]
 
-Positions are absolute and counted from 0, so that edits by position are for whole passes, not for cached steps.
+Positions are absolute and count from 0, so edits by position need whole passes, not cached steps.
 
 Axes: B batch · H heads · T query positions · S key positions.
 """
@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from glassformer.errors import ConfigError, ShapeError, nearest
+from glassformer.errors import ConfigError, ShapeError, nearest, quoted
 from glassformer.model.attention import MultiHeadAttention, attention_weights
 from glassformer.model.masks import causal_mask
 from glassformer.model.taps import Edit
@@ -44,13 +44,13 @@ __all__ = [
 Cell = tuple[int, int, bool]
 """(query position, key position, whether it may be attended to), in all heads."""
 Row = tuple[int, int, Sequence[float]]
-"""(head, query position, its weights); missing ones at the end are 0, surplus ones are cut."""
+"""(head, query position, weights); missing weights at the end are 0, surplus ones are ignored."""
 HeadSet = Literal["encoder", "decoder", "cross"]
-"""Which attentions' heads are meant."""
+"""A group of attentions."""
 
 
 def combine(*edits: Mapping[str, Edit]) -> dict[str, Edit]:
-    """Return all these edits as one: those of a point act one after the other, in this order. Names have no wildcards.
+    """Return all these edits as one; edits of the same point apply in this order. Names have no wildcards.
 
     >>> both = combine({"logits": lambda x: x + 1}, {"logits": lambda x: 2 * x})
     >>> both["logits"](torch.zeros(1))
@@ -64,22 +64,22 @@ def combine(*edits: Mapping[str, Edit]) -> dict[str, Edit]:
 
 
 def heads_of(model: Transformer, which: HeadSet) -> list[tuple[str, int]]:
-    """Return (attention, head) of all heads of the encoder, of the decoder's self-attention, or of cross-attention.
+    """Return (attention, head) for all heads of the encoder, of the decoder's self-attention, or of cross-attention.
 
     Raises:
-        ConfigError: there is no such set.
+        ConfigError: the set is unknown.
     """
     ends = {"encoder": ("encoder.", ".self_attention"), "decoder": ("decoder.", ".self_attention")}
     ends["cross"] = ("decoder.", ".cross_attention")
     if which not in ends:
-        raise ConfigError(f"no set of heads is called {which!r}{nearest(which, ends)}; there are {', '.join(ends)}")
+        raise ConfigError(f"which: expected one of {', '.join(ends)}, got {quoted(which)}{nearest(which, ends)}")
     first, last = ends[which]
     names = [name for name in attentions(model) if name.startswith(first) and name.endswith(last)]
     return [(name, head) for name in names for head in range(model.config.heads)]
 
 
 def without_heads(heads: Mapping[str, Iterable[int]]) -> dict[str, Edit]:
-    """Return the edits that take heads away: their weighted values are 0."""
+    """Return the edits that ablate heads: their weighted values become 0."""
 
     def edit(chosen: list[int]) -> Edit:
         def ablated(values: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ def without_heads(heads: Mapping[str, Iterable[int]]) -> dict[str, Edit]:
 
 
 def with_rows(rows: Mapping[str, Iterable[Row]]) -> dict[str, Edit]:
-    """Return the edits that write rows of attention weights by hand."""
+    """Return the edits that set rows of attention weights."""
 
     def edit(chosen: list[Row]) -> Edit:
         def written(weights: Tensor) -> Tensor:
@@ -111,11 +111,11 @@ def with_rows(rows: Mapping[str, Iterable[Row]]) -> dict[str, Edit]:
 
 
 def with_mask(cells: Mapping[str, Iterable[Cell]], usual: Tensor | None = None) -> dict[str, Edit]:
-    """Return the edits after which weights are those of a mask with these cells.
+    """Return the edits that recompute weights under a mask with these cells.
 
-    The other cells are those of `usual`, (B, 1, T or 1, S); unless it is given, nothing is padding, and the decoder's
-    self-attention sees no future. Weights are made anew from the scores as they are when these edits meet them: combine
-    them behind other edits of scores, and before other edits of weights.
+    The other cells come from `usual`, (B, 1, T or 1, S); by default, nothing is padding, and the decoder's
+    self-attention is causal. Weights are recomputed from the scores that these edits see: combine them after other
+    edits of scores, and before other edits of weights.
     """
     edits: dict[str, Edit] = {}
     for name, chosen in cells.items():
@@ -124,7 +124,7 @@ def with_mask(cells: Mapping[str, Iterable[Cell]], usual: Tensor | None = None) 
 
 
 def without_positions() -> dict[str, Edit]:
-    """Return the edits after which positions add nothing."""
+    """Return the edits that remove positions."""
     return dict.fromkeys(("source.positions", "target.positions"), torch.zeros_like)
 
 
@@ -134,12 +134,13 @@ def patched(
     positions: Iterable[tuple[int, int]] | None = None,
     heads: Iterable[int] | None = None,
 ) -> dict[str, Edit]:
-    """Return the edit that puts rows of another recording into a point: (here, there), or all at their own places.
+    """Return the edit that copies rows of a recording into a point: pairs (here, there), or all rows at their own
+    places.
 
-    Rows that do not exist, here or there, are left as they are.
+    Rows missing here or there are skipped.
 
     Raises:
-        ShapeError: (when it acts) a row there is not as wide as here.
+        ShapeError: (when it applies) a row there has a different width.
     """
     there = trace[point]
     pairs = None if positions is None else list(positions)
@@ -148,8 +149,8 @@ def patched(
     def edit(tensor: Tensor) -> Tensor:
         if there.shape[-1] != tensor.shape[-1]:
             raise ShapeError(
-                f"{point} of the other sentence has rows of {there.shape[-1]} numbers, here they have "
-                f"{tensor.shape[-1]}: patch scores and weights between sentences of equal length only"
+                f"{point}: expected rows of {tensor.shape[-1]} numbers as here, got {there.shape[-1]} from the other "
+                "sentence; patch scores and weights only between sentences of equal length"
             )
         rows, available = tensor.shape[-2], there.shape[-2]
         tensor, donor = tensor.clone(), there.to(tensor)
@@ -168,7 +169,7 @@ def _one_after_the_other(first: Edit, second: Edit) -> Edit:
 
 
 def _remade(name: str, cells: Sequence[Cell], usual: Tensor | None) -> dict[str, Edit]:
-    """Return the edits that remember an attention's scores, and make its weights of them."""
+    """Return the edits that record an attention's scores and recompute its weights from them."""
     seen: list[Tensor] = []
 
     def remember(scores: Tensor) -> Tensor:
@@ -185,7 +186,7 @@ def _remade(name: str, cells: Sequence[Cell], usual: Tensor | None) -> dict[str,
 
 
 def with_cells(mask: Tensor | None, cells: Iterable[Cell], T: int, S: int, device: torch.device) -> Tensor:
-    """Return a mask, (B, 1, T, S), in which these cells are changed; without a mask, all is allowed before."""
+    """Return a mask, (B, 1, T, S), with these cells changed; without a mask, all cells start as allowed."""
     whole = torch.ones(1, 1, T, S, dtype=torch.bool, device=device) if mask is None else mask
     whole = whole.expand(-1, -1, T, S).clone()
     for query, key, allowed in cells:
@@ -195,5 +196,5 @@ def with_cells(mask: Tensor | None, cells: Iterable[Cell], T: int, S: int, devic
 
 
 def attentions(model: Transformer) -> dict[str, MultiHeadAttention]:
-    """Return the attentions of a model, by name."""
+    """Return a model's attentions, by name."""
     return {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadAttention)}

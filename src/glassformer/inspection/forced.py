@@ -1,7 +1,7 @@
-"""Models under changes at work: recordings of one sentence, given outputs scored, and decoding without a cache.
+"""Run models under changes: record a sentence, score given outputs, and decode without a cache.
 
-Token ids are as everywhere: a source ends with `<eos>`, what the decoder reads begins with `<bos>`, and an output is
-what a search returns, without `<bos>` and with `<eos>`.
+Ids follow the usual convention: a source ends with `<eos>`, the decoder's input begins with `<bos>`, and an output is
+the result of a search, without `<bos>` and with `<eos>`.
 
 Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
 """
@@ -35,11 +35,11 @@ __all__ = [
 
 UNCHANGED = Changes()
 SIDE_BY_SIDE = 4000
-"""Positions, padding included, that are run together: bounds memory."""
+"""Most positions per batch, including padding; bounds memory."""
 
 
 class Compared(NamedTuple):
-    """Two recordings of one sentence, and the first point at which they differ."""
+    """Two recordings of one sentence, and the first point that differs."""
 
     unchanged: Trace
     changed: Trace
@@ -48,12 +48,12 @@ class Compared(NamedTuple):
 
 @torch.no_grad()
 def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int], changes: Changes) -> Compared:
-    """Return all points of the model and of the changed model, reading the same source and target.
+    """Return all points of the model and of the changed model, for the same source and target.
 
-    Both are padded to one length, for both, where a mistake could not be seen otherwise.
+    For mistakes that show only in padded sentences, both recordings are padded to the same length.
     """
     source, target = (padded(model, [ids]) for ids in (source_ids, target_ids))
-    if "target_padding_mask" in changes.mistakes:
+    if changes.one_length:
         source, target = pad_to_one_length(source, target, model.config.pad_id)
     with record(model) as before:
         model(source, target)
@@ -65,7 +65,7 @@ def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[
 def first_difference(
     unchanged: Mapping[str, Tensor], changed: Mapping[str, Tensor], tolerance: float = 0.0
 ) -> str | None:
-    """Return the first point, in the order of the unchanged recording, whose shape or numbers differ; None if none."""
+    """Return the first point, in the unchanged recording's order, with a different shape or value; None if equal."""
     for name, right in unchanged.items():
         wrong = changed[name]
         if right.shape != wrong.shape or not bool(((right - wrong).abs() <= tolerance).all()):
@@ -74,12 +74,13 @@ def first_difference(
 
 
 class Forced(NamedTuple):
-    """What a model makes of a given output."""
+    """The scores of a given output."""
 
     log_prob: float
-    """Log probability of the whole (natural logarithm, ≤ 0), `<eos>` included."""
+    """Log probability of the whole output (natural logarithm, ≤ 0), including `<eos>`."""
     greedy: bool
-    """Whether greedy search writes exactly this: each token is the most probable one after those before it."""
+    """Whether greedy search gives exactly this output: each token is the most probable one after the previous
+    tokens."""
     token_log_probs: tuple[float, ...]
     """Log probability of each token."""
 
@@ -95,9 +96,9 @@ def log_prob(
 
 @torch.no_grad()
 def outputs(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Forced]:
-    """Return what the model makes of each (source, output), as it is: run it within changes to have them act.
+    """Return the scores of each (source, output) by the model as it is; call it within `changed` to apply changes.
 
-    One pass for many pairs, padded, instead of a search for each.
+    Many pairs are scored in one padded pass, instead of one search per pair.
     """
     results: dict[int, Forced] = {}
     batch: list[int] = []
@@ -119,7 +120,7 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
     log_probs = model(source, target_input).log_softmax(-1)
     real = output != config.pad_id
     given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double()
-    log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # no search may choose them
+    log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # no search chooses them
     best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
     rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)
     return [Forced(total, greedy, tuple(each[: len(ids)])) for total, greedy, each, (_, ids) in rows]
@@ -127,9 +128,9 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
 
 @contextmanager
 def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -> Iterator[Step[Any]]:
-    """Yield what to search with under changes: cached where that gives the same, recomputing elsewhere.
+    """Yield a step for searches under changes: cached where that gives the same result, recomputing otherwise.
 
-    Some changes depend on the length of what is run together: decode one sentence at a time under changes.
+    Some changes depend on the length of the batch, so decode one sentence at a time under changes.
     """
     if changes.cacheable:
         with changed(model, changes):
@@ -139,7 +140,7 @@ def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -
 
 
 class RecomputingState(NamedTuple):
-    """The rows' tokens so far, from `<bos>` on, and the sentences that they belong to."""
+    """The rows' tokens so far, including `<bos>`, and their sentences."""
 
     prefixes: Int[Tensor, "R T"]
     source: Int[Tensor, "B S"]
@@ -147,9 +148,10 @@ class RecomputingState(NamedTuple):
 
 
 class RecomputingStep:
-    """A `Step` without a cache: each time, the whole prefix runs through the decoder under the changes.
+    """A `Step` without a cache: at each step, the whole prefix runs through the decoder under the changes.
 
-    This is what decoding under changes means: whatever they do, a step sees what a whole pass over its prefix sees.
+    This defines decoding under changes: a step computes what a whole pass over its prefix computes, whatever the
+    changes.
     """
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"], changes: Changes = UNCHANGED) -> None:
@@ -174,7 +176,7 @@ class RecomputingStep:
         rows = len(prefixes) // len(state.source)
         source, memory = (x.repeat_interleave(rows, dim=0) for x in (state.source, state.memory))
         with changed(self._model, self._changes):
-            if "target_padding_mask" in self._changes.mistakes:  # it pads the source, anew at each step
+            if self._changes.one_length:  # the source is padded anew at each step
                 logits = self._model(source, prefixes)
             else:
                 logits = self._model.decode(prefixes, memory, source)

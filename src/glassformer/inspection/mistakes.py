@@ -1,15 +1,18 @@
 """The classic mistakes of Transformer implementations, each of which can be planted in a working model for a while.
 
-All of them run without an error and give the right shapes. `MISTAKES` says what each gets wrong, and which point of the
-forward pass is the first to differ; `plant` makes a model commit some of them.
+All of them run without an error and give the right shapes. `MISTAKES` is the table of mistakes.toml: what each gets
+wrong, and which point of the forward pass differs first. `plant` makes a model commit some of them: for each, one
+function replaces a step of the model, or intervenes at a named point.
 
 Axes: B batch · T query positions · S key positions · H heads · K width of a head · D d_model.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import torch
@@ -17,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.errors import ConfigError, nearest
-from glassformer.model.attention import MultiHeadAttention, attention_scores, join_heads
+from glassformer.model.attention import MultiHeadAttention, attention_weights, join_heads
 from glassformer.model.cache import KeyValues
 from glassformer.model.config import ModelConfig
 from glassformer.model.positions import Positions
@@ -28,23 +31,59 @@ from glassformer.model.transformer import Transformer
 __all__ = ["MISTAKES", "Mistake", "pad_to_one_length", "plant", "replaced"]
 
 Planted = Iterator[None]
-Part = TypeVar("Part", bound=nn.Module)
+Planter = Callable[[Transformer], AbstractContextManager[None]]
+"""Returns the context in which a model commits a mistake."""
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One mistake: what it is, how it shows, and how it is planted."""
+    """One mistake: what it is, how it shows, and what it does to a forward pass."""
 
     id: str
     title: str
+    """What it is, in a few words."""
     wrong: str
     """What goes wrong, in one sentence."""
     symptom: str
     """How it is likely to show in training or translation."""
-    first: Callable[[ModelConfig], str | None]
-    """Returns the first point that differs, in the order of the unchanged model, or None where nothing can."""
-    planted: Callable[[Transformer], AbstractContextManager[None]]
-    """Returns the context in which a model commits it."""
+    rules: Sequence[Mapping[str, Any]]
+    """Points by settings: the first rule whose settings are the configuration's has the first point that differs."""
+    at: Sequence[str]
+    """Patterns of the points that it computes differently."""
+    zh: Mapping[str, str]
+    """The title, and what goes wrong, in Chinese."""
+    unseen: str = ""
+    """Why nothing differs, where that depends on the configuration."""
+    causal: bool = True
+    """Whether positions depend on earlier ones only, so that decoding may use a cache."""
+    one_length: bool = False
+    """Whether source and target have to be padded to one length."""
+    fails: Sequence[str] = ()
+    """The checks of `glassformer.check` that notice it, besides the comparison with the reference."""
+
+    def first(self, config: ModelConfig) -> str | None:
+        """Return the first point that differs, in the order of the unchanged model, or None where nothing can."""
+        point: str | None = next(rule.get("point") for rule in self.rules if _applies(rule, config))
+        return point
+
+
+def _applies(rule: Mapping[str, Any], config: ModelConfig) -> bool:
+    """Return whether a configuration has a rule's settings: a value, one of a list, or that of the setting named."""
+    for setting, expected in rule.items():
+        allowed = expected if isinstance(expected, list) else [expected]
+        if setting != "point" and getattr(config, setting) not in [getattr(config, str(one), one) for one in allowed]:
+            return False
+    return True
+
+
+def _table() -> dict[str, Mistake]:
+    rows = tomllib.loads(files("glassformer.inspection").joinpath("mistakes.toml").read_text(encoding="utf-8"))
+    return {row["id"]: Mistake(rules=row.pop("first"), **row) for row in rows["mistake"]}
+
+
+MISTAKES = _table()
+"""The classic mistakes by id, in the order in which they are planted."""
 
 
 @contextmanager
@@ -69,7 +108,7 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
             raise ConfigError(
                 f"no classic mistake is called {mistake!r}{nearest(mistake, MISTAKES)}; there are {', '.join(MISTAKES)}"
             )
-    planters = {one.id: one.planted for one in MISTAKES.values() if one.id in mistakes}
+    planters = {one: _PLANTERS[one] for one in MISTAKES if one in mistakes}
     for both, planter in _TOGETHER.items():
         if set(both) <= set(planters):
             planters = {one: planters[one] for one in planters if one not in both} | {both[0]: planter}
@@ -100,12 +139,12 @@ def pad_to_one_length(first: Tensor, second: Tensor, pad_id: int) -> tuple[Tenso
     return next(padded), next(padded)
 
 
-def _parts(model: nn.Module, kind: type[Part]) -> list[Part]:
+def _parts(model: nn.Module, kind: type[Module]) -> list[Module]:
     return [part for part in model.modules() if isinstance(part, kind)]
 
 
 @contextmanager
-def _all_replaced(parts: Sequence[Part], name: str, make: Callable[[Part], Any]) -> Planted:
+def _all_replaced(parts: Sequence[Module], name: str, make: Callable[[Module], Any]) -> Planted:
     """Replace a method of each of these parts by what `make` makes for it."""
     with ExitStack() as stack:
         for part in parts:
@@ -134,20 +173,11 @@ def _norm_order(model: Transformer) -> Planted:
 def _residual_normed(model: Transformer) -> AbstractContextManager[None]:
     """What is added back is LayerNorm(x) in the place of x."""
 
-    def make(residual: Residual) -> Callable[..., Tensor]:
-        tap = residual.tap
+    def make(residual: Residual) -> Callable[[Tensor, Tensor], Tensor]:
+        right = residual.add
+        return lambda x, share: right(residual.norm(x), share)
 
-        def forward(x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-            x = tap("input", x)
-            if residual.pre:
-                x = tap("normed", residual.norm(x))  # the name of x is overwritten
-                return tap("added", x + residual.dropout(sublayer(x)))
-            added = tap("added", residual.norm(x) + residual.dropout(sublayer(x)))
-            return tap("normed", residual.norm(added))
-
-        return forward
-
-    return _all_replaced(_parts(model, Residual), "forward", make)
+    return _all_replaced(_parts(model, Residual), "add", make)
 
 
 def _unbiased_norm(model: Transformer) -> AbstractContextManager[None]:
@@ -174,20 +204,19 @@ def _no_embedding_scale(model: Transformer) -> AbstractContextManager[None]:
 def _doubled_exponent(model: Transformer) -> AbstractContextManager[None]:
     """2i/d_model with an i that counts dimensions instead of pairs."""
 
-    def make(positions: Positions) -> Callable[..., Tensor]:
-        def forward(start: int, length: int, like: Tensor) -> Tensor:
+    def make(positions: Positions) -> Callable[[int, Tensor], Tensor]:
+        def patterns(end: int, like: Tensor) -> Tensor:
             i = torch.arange(positions.d_model, dtype=torch.float64)
-            angles = torch.arange(start, start + length)[:, None] * 10000.0 ** (-2 * i / positions.d_model)
-            sines, cosines = angles[:, 0::2].sin(), angles[:, 1::2].cos()
+            angles = torch.arange(end)[:, None] * 10000.0 ** (-2 * i / positions.d_model)
+            table = torch.where(i % 2 == 0, angles.sin(), angles.cos())
             if positions.kind == "halves":
-                return torch.cat([sines, cosines], dim=-1).to(like)
-            angles[:, 0::2], angles[:, 1::2] = sines, cosines
-            return angles.to(like)
+                table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=-1)
+            return table.to(like)
 
-        return forward
+        return patterns
 
-    sinusoids = [part for part in _parts(model, Positions) if part.kind in _SINUSOIDS]
-    return _all_replaced(sinusoids, "forward", make)
+    sinusoids = [part for part in _parts(model, Positions) if part.kind in ("interleaved", "halves")]
+    return _all_replaced(sinusoids, "patterns", make)
 
 
 # Scores and heads
@@ -213,31 +242,29 @@ def _no_transpose(model: Transformer) -> AbstractContextManager[None]:
 
 # Masks and softmax
 
-Rule = Callable[[Tensor, Tensor], Tensor]
+WeightRule = Callable[[Tensor, Tensor], Tensor]
 """(scores, mask) → weights."""
 
 
-def _weights_by(rule: Rule) -> Callable[[Transformer], AbstractContextManager[None]]:
+def _weights_by(rule: WeightRule) -> Planter:
     """Return what plants another rule of making weights, in every attention."""
 
-    def make(attention: MultiHeadAttention) -> Callable[..., Tensor]:
-        tap = attention.tap
+    @contextmanager
+    def planted(model: Transformer) -> Planted:
+        def weights(scores: Tensor, mask: Tensor | None) -> Tensor:
+            return rule(scores, scores.new_ones((), dtype=torch.bool) if mask is None else mask)
 
-        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-            key, value = (_for_each_row(x, query) for x in (key, value))
-            scores = tap("scores", attention_scores(query, key))
-            weights = scores.softmax(-1) if mask is None else rule(scores, _for_each_row(mask, query))
-            heads = tap("heads", tap("weights", weights) @ value)
-            return tap("output", attention.output_projection(tap("joined", join_heads(heads))))
+        right = [part for part in _parts(model, MultiHeadAttention) if "weights" not in vars(part)]
+        step_by_step = intervene(model, {"*.weights": lambda weights: weights})  # not by the fused kernel
+        with step_by_step, _all_replaced(right, "weights", lambda _: weights):
+            yield
 
-        return attend
-
-    return lambda model: _all_replaced(_parts(model, MultiHeadAttention), "attend", make)
+    return planted
 
 
-def _for_each_row(x: Tensor, query: Tensor) -> Tensor:
-    """Return what all rows of a sentence share, for each of them."""
-    return x.repeat_interleave(len(query) // len(x), dim=0)
+def _over_queries(scores: Tensor, mask: Tensor) -> Tensor:
+    """Return the softmax of each column over the queries that may look at its key; without any, zeros."""
+    return attention_weights(scores.mT, mask.expand(scores.shape).mT).mT
 
 
 def _zero_instead(scores: Tensor, mask: Tensor) -> Tensor:
@@ -317,128 +344,26 @@ def _double_softmax(model: Transformer) -> AbstractContextManager[None]:
     return intervene(model, {"log_probs": lambda log_probs: log_probs.exp().log_softmax(-1)})
 
 
-_FIRST, _MASKED = "encoder.layers.0.self_attention", "decoder.layers.0.self_attention.weights"
-_CROSS = "decoder.layers.0.cross_attention"
-_SINUSOIDS = ("interleaved", "halves")
+_PLANTERS: Mapping[str, Planter] = {
+    "norm_order": _norm_order,
+    "residual_normed": _residual_normed,
+    "no_scale": _no_scale,
+    "scale_d_model": _scale_d_model,
+    "no_embedding_scale": _no_embedding_scale,
+    "doubled_exponent": _doubled_exponent,
+    "softmax_over_queries": _weights_by(_over_queries),
+    "mask_zero": _weights_by(_zero_instead),
+    "mask_after_softmax": _weights_by(_hidden_afterwards),
+    "target_padding_mask": _target_padding_mask,
+    "no_causal_mask": _no_causal_mask,
+    "decoder_keys": _decoder_keys,
+    "double_softmax": _double_softmax,
+    "no_transpose": _no_transpose,
+    "unbiased_norm": _unbiased_norm,
+}
+"""What makes a model commit each mistake."""
 
-_ALL = (
-    Mistake(
-        id="norm_order",
-        title="pre-norm and post-norm swapped",
-        wrong="The layer norm stands before the sub-layer where it should be behind the sum, or the other way round.",
-        symptom="Weights that were trained elsewhere give nonsense; post-norm may not learn without warm-up.",
-        first=lambda config: f"{_FIRST}.{'normed' if config.norm == 'pre' else 'query'}",
-        planted=_norm_order,
-    ),
-    Mistake(
-        id="residual_normed",
-        title="residual from the normalised x",
-        wrong="The normalised x is added back in the place of x, often because the name x was overwritten.",
-        symptom="It trains, but deep stacks learn slowly or not at all: no path leads past the norms.",
-        first=lambda _: f"{_FIRST}.added",
-        planted=_residual_normed,
-    ),
-    Mistake(
-        id="no_scale",
-        title="no √d_k",
-        wrong="Scores are not divided by √d_k.",
-        symptom="The softmax is almost one-hot from the start, and its gradients vanish; worse with wide heads.",
-        first=lambda config: f"{_FIRST}.scores" if config.d_k > 1 else None,
-        planted=_no_scale,
-    ),
-    Mistake(
-        id="scale_d_model",
-        title="√d_model in the place of √d_k",
-        wrong="Scores are divided by the root of the whole width instead of that of a head.",
-        symptom="Attention stays too even: it learns, but more slowly and less sharply.",
-        first=lambda config: f"{_FIRST}.scores" if config.d_k != config.d_model else None,
-        planted=_scale_d_model,
-    ),
-    Mistake(
-        id="no_embedding_scale",
-        title="embedding not multiplied by √d_model",
-        wrong="Rows of the embedding matrix are used as they are, without the factor √d_model.",
-        symptom="Positions drown the words in the beginning; weights that were trained elsewhere give nonsense.",
-        first=lambda config: "source.embedding" if config.d_model > 1 else None,
-        planted=_no_embedding_scale,
-    ),
-    Mistake(
-        id="doubled_exponent",
-        title="exponent of the positions doubled",
-        wrong="2i/d_model is taken with an i that counts dimensions, not pairs: the frequencies fall twice as fast.",
-        symptom="It trains all the same; long sentences suffer, and a shift is no rotation of the pairs any more.",
-        first=lambda config: "source.positions" if config.positions in _SINUSOIDS and config.d_model > 1 else None,
-        planted=_doubled_exponent,
-    ),
-    Mistake(
-        id="mask_zero",
-        title="masked scores set to 0",
-        wrong="A masked score becomes 0 in the place of −∞, so that its key still gets the weight e⁰ over the sum.",
-        symptom="The future leaks: the loss falls wonderfully, translations are poor; padding changes results.",
-        first=lambda _: _MASKED,
-        planted=_weights_by(_zero_instead),
-    ),
-    Mistake(
-        id="mask_after_softmax",
-        title="mask after the softmax",
-        wrong="The softmax runs over all keys, and masked weights are set to 0 afterwards: rows do not sum to 1.",
-        symptom="Early positions get weak averages, whose size tells of the future; padding changes results.",
-        first=lambda _: _MASKED,
-        planted=_weights_by(_hidden_afterwards),
-    ),
-    Mistake(
-        id="target_padding_mask",
-        title="target's padding mask in cross-attention",
-        wrong="Cross-attention hides the keys where the target is padded instead of where the source is.",
-        symptom="Ends of longer sources are not seen, padding of shorter ones is; with unequal lengths it crashes.",
-        first=lambda _: f"{_CROSS}.weights",
-        planted=_target_padding_mask,
-    ),
-    Mistake(
-        id="no_causal_mask",
-        title="no causal mask",
-        wrong="The decoder's self-attention sees the tokens that it has to predict.",
-        symptom="The loss falls to almost nothing, and translations are gibberish.",
-        first=lambda _: _MASKED,
-        planted=_no_causal_mask,
-    ),
-    Mistake(
-        id="decoder_keys",
-        title="cross-attention with the decoder's own keys and values",
-        wrong="Cross-attention takes K and V from the decoder instead of the memory.",
-        symptom="The source is ignored: fluent output that has nothing to do with it.",
-        first=lambda _: f"{_CROSS}.key",
-        planted=_decoder_keys,
-    ),
-    Mistake(
-        id="double_softmax",
-        title="softmax twice",
-        wrong="The loss or the search takes a softmax of what is a softmax already.",
-        symptom="Probabilities are almost even, the loss stays high, and beam search prefers odd lengths.",
-        first=lambda _: "log_probs",
-        planted=_double_softmax,
-    ),
-    Mistake(
-        id="no_transpose",
-        title="heads split without the transpose",
-        wrong="A view alone makes the heads: the shape is right, but each head gets a stretch of the text.",
-        symptom="It learns something, and depends on the length of the sentence; cached decoding differs.",
-        first=lambda config: f"{_FIRST}.query" if config.heads > 1 else None,
-        planted=_no_transpose,
-    ),
-    Mistake(
-        id="unbiased_norm",
-        title="layer norm with the unbiased deviation",
-        wrong="The norm divides by the deviation with n − 1, and adds eps outside of the root.",
-        symptom="Hardly visible in training; weights that were trained elsewhere are slightly off.",
-        first=lambda _: f"{_FIRST}.normed",
-        planted=_unbiased_norm,
-    ),
-)
-MISTAKES = {mistake.id: mistake for mistake in _ALL}
-"""The classic mistakes by id, in the order in which they are planted."""
-
-_TOGETHER: dict[tuple[str, str], Callable[[Transformer], AbstractContextManager[None]]] = {
+_TOGETHER: Mapping[tuple[str, str], Planter] = {
     ("no_scale", "scale_d_model"): _no_scale,
     ("mask_zero", "mask_after_softmax"): _weights_by(_both_masks),
 }

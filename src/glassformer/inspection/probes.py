@@ -1,7 +1,7 @@
-"""What must not change a model's output, and by how much it does: the measurements behind `glassformer check`.
+"""Probes: the measurements behind `glassformer check`, of inputs that must not change a model's output.
 
-Each is a number that is 0 (up to rounding) in a right model. Sentences are pairs of a source, with `<eos>`, and what
-the decoder reads, with `<bos>`.
+Each measures a number that is 0, up to rounding, in a correct model. Sentences are pairs of a source, with `<eos>`, and
+the decoder's input, with `<bos>`.
 
 Axes: B batch · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
 """
@@ -19,7 +19,6 @@ from glassformer.model.transformer import Transformer
 
 __all__ = [
     "Sentence",
-    "attention",
     "batch",
     "cache",
     "causality",
@@ -29,6 +28,7 @@ __all__ = [
     "run",
     "sentences",
     "source",
+    "weights_sum_to_one",
 ]
 
 Sentence = tuple[list[int], list[int]]
@@ -37,7 +37,7 @@ EXTRA = 3
 
 
 def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
-    """Return a few sentences of different lengths, of ids drawn at random."""
+    """Return a few sentences of different lengths with random ids."""
     chosen = random.Random(seed)
     longest = max(1, config.longest - EXTRA)
     specials = (config.pad_id, config.bos_id, config.eos_id)
@@ -55,7 +55,7 @@ def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
 
 
 def run(model: Transformer, batch: Sequence[Sentence], extra: int = 0) -> list[Tensor]:
-    """Return the log probabilities (T, V) of each sentence of a batch, padded by `extra` positions more than needed."""
+    """Return the log probabilities (T, V) of each sentence of a batch with `extra` positions of additional padding."""
     log_probs = model(
         padded(model, [source for source, _ in batch], extra), padded(model, [y for _, y in batch], extra)
     )
@@ -63,19 +63,19 @@ def run(model: Transformer, batch: Sequence[Sentence], extra: int = 0) -> list[T
 
 
 def determinism(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between one run and the next."""
+    """Return the difference between two runs."""
     return _largest(run(model, sentences), run(model, sentences))
 
 
 def recording(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference that recording makes: the fused attention against the explained one."""
+    """Return the difference between the fused attention and the explained one, which recording uses."""
     unheard = run(model, sentences)
     with record(model):
         return _largest(unheard, run(model, sentences))
 
 
 def causality(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference at a position that what follows it makes."""
+    """Return the effect of later positions on earlier ones."""
     source, target = max(sentences, key=lambda one: len(one[1]))
     [whole] = run(model, [(source, target)])
     prefixes = [run(model, [(source, target[:length])])[0] for length in range(1, len(target))]
@@ -83,27 +83,27 @@ def causality(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def padding(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference that padding behind a sentence makes."""
+    """Return the effect of padding after a sentence."""
     alone = [run(model, [one])[0] for one in sentences]
     return _largest(alone, [run(model, [one], extra=EXTRA)[0] for one in sentences])
 
 
 def batch(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference that neighbours in a batch, and its order, make."""
+    """Return the effect of the other sentences of a batch, and of their order."""
     alone = [run(model, [one])[0] for one in sentences]
     turned = run(model, sentences[::-1])[::-1]
     return max(_largest(alone, run(model, sentences)), _largest(alone, turned))
 
 
 def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between steps with a cache and whole passes, while rows part, change places and leave."""
+    """Return the difference between cached steps and whole passes, while rows are split, swapped and dropped."""
     chosen, config = random.Random(2), model.config
     source = padded(model, [source for source, _ in sentences[:3]])
     words = [token for _, target in sentences for token in target[1:]] or [config.eos_id]
     moves = [
         ([0, 0, 1, 1, 2, 2], [0, 1, 2]),  # each sentence gets two hypotheses,
-        ([1, 0, 3, 2, 5, 5], [0, 1, 2]),  # which change places, and of the third, one goes on twice;
-        ([1, 0, 5, 4], [0, 2]),  # the second sentence is done
+        ([1, 0, 3, 2, 5, 5], [0, 1, 2]),  # which swap places; the third sentence's second one continues twice
+        ([1, 0, 5, 4], [0, 2]),  # the second sentence is dropped
     ]
     prefixes, state, differences = torch.full((3, 1), config.bos_id, device=source.device), model.start(source), []
     for step in range(len(moves) + 1):
@@ -118,10 +118,10 @@ def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
     return max(differences)
 
 
-def attention(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the largest error of attention weights: rows that do not sum to 1, or that see what is masked.
+def weights_sum_to_one(model: Transformer, sentences: Sequence[Sentence]) -> float:
+    """Return the largest error of attention weights: rows that do not sum to 1, or masked keys with weight.
 
-    One of the sources is padding alone, whose rows have to be zeros. NaN anywhere counts as infinite.
+    One of the sources is all padding, so its rows must be 0. NaN anywhere counts as infinite.
     """
     pad_id = model.config.pad_id
     source = padded(model, [[pad_id], *(source for source, _ in sentences)])
@@ -142,14 +142,14 @@ def attention(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def source(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference that other sources make: here, 0 is what must not be."""
+    """Return the effect of a different source, which must not be 0."""
     others = [*sentences[1:], sentences[0]]
     swapped = [(other, target) for (other, _), (_, target) in zip(others, sentences, strict=True)]
     return _largest(run(model, sentences), run(model, swapped))
 
 
 def _largest(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    """Return the largest difference, infinite where one is NaN; −∞ is equal to itself."""
+    """Return the largest difference, infinite where one value is NaN; −∞ equals itself."""
     differences = [
         torch.where(a == b, 0.0, (a - b).abs()).max().nan_to_num(nan=torch.inf) for a, b in zip(one, other, strict=True)
     ]

@@ -1,7 +1,7 @@
-"""The forward pass once more, slowly and by itself: NumPy in float64, written straight from the paper.
+"""A reference forward pass, independent and slow: NumPy in float64, written straight from the paper.
 
-Nothing of `glassformer.model` is used but the configuration, so that a mistake there is no mistake here. One sentence
-at a time; points have the names of `gf.record`, in its order, without the axis of the batch.
+Of `glassformer.model`, only the configuration is used, so that a mistake there cannot recur here. It runs one sentence
+at a time. Points have the names of `gf.record`, in the same order, without the batch axis.
 
 Axes: S source positions · T target positions · D d_model · H heads · K width of a head.
 """
@@ -22,7 +22,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 class Reference:
-    """The Transformer of the paper with these weights: `Reference(config, weights)(source, target)` has all points.
+    """The paper's Transformer with these weights; `Reference(config, weights)(source, target)` returns all points.
 
     Each step is a method, so that a mistake in one step is a subclass (`glassformer.inspection.suspects`).
     """
@@ -47,7 +47,7 @@ class Reference:
         return self.points
 
     def see(self, name: str, value: Array) -> Array:
-        """Keep a point."""
+        """Record a point."""
         self.points[name] = value
         return value
 
@@ -79,7 +79,7 @@ class Reference:
         return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", x + sublayer(name, x))))
 
     def end(self, stack: str, x: Array) -> Array:
-        """Return what leaves a stack: in pre-norm, one more norm."""
+        """Return the output of a stack; pre-norm adds a norm."""
         return self.norm(f"{stack}.norm", x) if self.pre else x
 
     def norm(self, name: str, x: Array) -> Array:
@@ -125,7 +125,7 @@ class Reference:
     # Attention: §3.2
 
     def self_attention(self, name: str, x: Array, mask: Mask) -> Array:
-        """Return what each position gathers from the others."""
+        """Return what each position gathers from all positions."""
         query, key, value = (self.project(name, part, x) for part in ("query", "key", "value"))
         return self.attend(name, query, key, value, mask)
 
@@ -138,18 +138,18 @@ class Reference:
         return self.project(name, "key", memory), self.project(name, "value", memory)
 
     def project(self, name: str, part: str, x: Array) -> Array:
-        """Return x W_Q, x W_K or x W_V, by heads: they stand in one matrix, one above the other."""
+        """Return x W_Q, x W_K or x W_V, split by heads; the three matrices are stacked in one."""
         width = self.config.heads * self.config.d_k
         rows = {"query": slice(width), "key": slice(width, 2 * width), "value": slice(2 * width, None)}[part]
         weight, bias = (self.weights[f"{name}.input_projection.{kind}"][rows] for kind in ("weight", "bias"))
         return self.see(f"{name}.{part}", self.split(x @ weight.T + bias))
 
     def split(self, x: Array) -> Array:
-        """Return the heads' shares: (T, H·K) → (H, T, K)."""
+        """Return each head's slice: (T, H·K) → (H, T, K)."""
         return x.reshape(len(x), self.config.heads, -1).swapaxes(0, 1)
 
     def attend(self, name: str, query: Array, key: Array, value: Array, mask: Mask) -> Array:
-        """Return softmax(Q Kᵀ / √d_k) V of all heads, concatenated and times W_O."""
+        """Return softmax(Q Kᵀ / √d_k) V of all heads, concatenated and multiplied by W_O."""
         weights = self.see(f"{name}.weights", self.attention(self.see(f"{name}.scores", self.scores(query, key)), mask))
         heads = self.see(f"{name}.heads", weights @ value)
         joined = self.see(f"{name}.joined", np.concatenate(list(heads), axis=-1))  # (H, T, W) → (T, H·W)
@@ -160,7 +160,7 @@ class Reference:
         return query @ key.swapaxes(-1, -2) / math.sqrt(self.config.d_k)
 
     def attention(self, scores: Array, mask: Mask) -> Array:
-        """Return the softmax over the keys that the mask allows; a row without any is zeros."""
+        """Return the softmax over the keys that the mask allows; a row without allowed keys is zeros."""
         largest = np.where(mask, scores, -np.inf).max(-1, keepdims=True)
         exponentials = np.where(mask, np.exp(np.minimum(scores - largest, 0.0)), 0.0)
         return np.asarray(exponentials / np.maximum(exponentials.sum(-1, keepdims=True), 1e-300))
@@ -174,7 +174,7 @@ class Reference:
         return np.asarray(self.padding(target) & np.tri(len(target), dtype=bool))
 
     def memory_mask(self, source: Sequence[int], target: Sequence[int]) -> Mask:  # noqa: ARG002 – a mistake uses it
-        """Return the mask of cross-attention: the source's padding is hidden."""
+        """Return the mask of cross-attention, which hides the source's padding."""
         return self.padding(source)
 
     # Feed-forward and output: §3.3, §3.4

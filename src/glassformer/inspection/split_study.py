@@ -1,4 +1,4 @@
-"""Every head's effect on a split of a built-in task: which of them decides a pronoun, a gender, the sense of a word.
+"""Measure every head's effect on a split of a built-in task: which head decides a pronoun, a gender, a word's sense.
 
 for effect in study_heads(gf.Translator.load("runs/demo"), "coreference", kind="unequal"):
     show(effect.done, effect.total, effect.row())
@@ -9,7 +9,7 @@ from itertools import groupby, takewhile
 from statistics import fmean
 
 from glassformer.bundle import Bundle
-from glassformer.errors import ConfigError, nearest
+from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.inspection.check import Trained
 from glassformer.inspection.edits import HeadSet
 from glassformer.inspection.forced import outputs
@@ -28,33 +28,34 @@ def study_heads(
     limit: int | None = None,
     sets: Sequence[HeadSet] = SETS,
 ) -> Iterator[HeadEffect]:
-    """Yield what `split_measure` finds on a split of the run's built-in task, of the whole model and without each head.
+    """Yield the result of `split_measure` on a split of the run's built-in task, for the whole model and without each
+    head.
 
-    Only examples of one `kind` count, and about `limit` of them, spread over the split, when these are given.
+    `kind` selects examples of one kind; `limit` selects about that many, spread evenly over the split.
 
     Raises:
-        ConfigError: the run was not trained on a built-in task, or that has no such split or kind.
+        ConfigError: the run was not trained on a built-in task, or the task lacks this split or kind.
     """
     examples = split_examples(trained.bundle, split, kind=kind, limit=limit)
     yield from head_study(trained.model, split_measure(trained.model, trained.bundle, examples), sets)
 
 
 def split_examples(bundle: Bundle, split: str, *, kind: str | None = None, limit: int | None = None) -> list[Example]:
-    """Return the examples of a split of a run's built-in task, minimal pairs undivided.
+    """Return the examples of a split of a run's built-in task, keeping minimal pairs together.
 
     Raises:
-        ConfigError: the run was not trained on a built-in task, or that has no such split or kind.
+        ConfigError: the run was not trained on a built-in task, or the task lacks this split or kind.
     """
     task, seed = bundle.configuration.data.task, bundle.configuration.run.seed
     if not task:
-        raise ConfigError("the run has a corpus of its own, whose splits are not known here: use split_measure")
+        raise ConfigError("the run was trained on a corpus, whose splits are unknown here: use split_measure")
     splits = TASKS[task](seed).splits
     if split not in splits:
-        raise ConfigError(f"the task {task} has no split {split!r}{nearest(split, splits)}; it has {', '.join(splits)}")
+        raise ConfigError(f"split: expected one of {', '.join(splits)}, got {quoted(split)}{nearest(split, splits)}")
     examples = [example for example in splits[split] if kind in (None, example.kind)]
     if not examples:
         kinds = sorted({example.kind for example in splits[split]})
-        raise ConfigError(f"the split {split} has no examples of kind {kind!r}; it has {', '.join(kinds)}")
+        raise ConfigError(f"kind: expected one of {', '.join(kinds)} for the split {split}, got {quoted(kind)}")
     numbered = enumerate(examples)
     groups = [
         [example for _, example in group]
@@ -66,18 +67,21 @@ def split_examples(bundle: Bundle, split: str, *, kind: str | None = None, limit
 
 
 def split_measure(model: Transformer, bundle: Bundle, examples: Sequence[Example]) -> Callable[[], dict[str, float]]:
-    """Return what measures a model on examples, as it is at that moment, by a few passes without any search.
+    """Return a function that measures a model on examples, in its current state, in a few passes without a search.
 
-    "exact": how many are translated word for word by greedy search, in %; "log_prob": mean log probability of the
-    reference. Of minimal pairs also "pairs": both members exact, in %; "decided": at the first word in which the two
-    references differ, the right one is more probable than the other one's, in %; and "margin": by how much, in nats.
+    - "exact": share of the examples that greedy search translates word for word, in %;
+    - "log_prob": mean log probability of the reference;
+    - "pairs" (of minimal pairs): share of pairs with both members exact, in %;
+    - "decided" (of minimal pairs): share of members whose right word, at the first difference of the two references, is
+      more probable than the other word, in %;
+    - "margin" (of minimal pairs): difference of the two words' log probabilities, in nats.
     """
     eos_id, source, target = bundle.model_config.eos_id, bundle.source_tokenizer, bundle.target_tokenizer
     given = [([*source.encode(one.source), eos_id], [*target.encode(one.target), eos_id]) for one in examples]
     writable = [target.decode(ids) == one.target for (_, ids), one in zip(given, examples, strict=True)]
     partners = _partners(examples)
     swapped = [(given[one][0], given[other][1]) for one, other in partners]
-    places = [_first_difference(given[one][1], given[other][1]) for one, other in partners]
+    places = [_first_differing(given[one][1], given[other][1]) for one, other in partners]
 
     def measure() -> dict[str, float]:
         own = outputs(model, given)
@@ -96,7 +100,7 @@ def split_measure(model: Transformer, bundle: Bundle, examples: Sequence[Example
 
 
 def _partners(examples: Sequence[Example]) -> list[tuple[int, int]]:
-    """Return (place, place of the partner) of every member of a minimal pair whose references differ."""
+    """Return (index, index of the partner) for each member of a minimal pair with different references."""
     places: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
         if example.pair is not None:
@@ -107,5 +111,5 @@ def _partners(examples: Sequence[Example]) -> list[tuple[int, int]]:
     return [both for one, other in pairs for both in ((one, other), (other, one))]
 
 
-def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
+def _first_differing(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False)))

@@ -1,4 +1,4 @@
-"""Studies: one change after the other, what each does to a measure, as plain rows.
+"""Studies: measure the effect of one change after another, as plain rows.
 
 effects = list(head_study(model, measure))
 write_rows("heads.csv", [effect.row() for effect in effects])
@@ -22,22 +22,22 @@ from glassformer.model.transformer import Transformer
 
 __all__ = ["HeadEffect", "PatchEffect", "grid", "head_study", "patching_study", "write_rows"]
 
-Ids = Sequence[int]
+
 SETS: tuple[HeadSet, ...] = ("encoder", "decoder", "cross")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadEffect:
-    """What was measured without one head, and how far the study has come."""
+    """The measures without one head, and the progress of the study."""
 
     which: HeadSet | None
-    """Whose head it is; None: no head was taken away."""
+    """The attention of the removed head; None = the whole model."""
     layer: int | None
     head: int | None
     values: Mapping[str, float]
-    """What was measured."""
+    """The measured values."""
     changes: Mapping[str, float]
-    """The same, less what was measured of the whole model."""
+    """The values minus the whole model's."""
     done: int
     total: int
 
@@ -50,9 +50,9 @@ class HeadEffect:
 def head_study(
     model: Transformer, measure: Callable[[], Mapping[str, float]], sets: Sequence[HeadSet] = SETS
 ) -> Iterator[HeadEffect]:
-    """Yield what `measure` finds of the whole model, then without each head in turn, set after set.
+    """Yield the result of `measure` for the whole model, then without each head in turn, set by set.
 
-    `measure` uses the model in whatever way (to translate, to score) and returns numbers by name.
+    `measure` runs the model in any way (to translate, to score) and returns numbers by name.
     """
     heads = [(which, name, head) for which in sets for name, head in heads_of(model, which)]
     whole, total = dict(measure()), len(heads) + 1
@@ -68,12 +68,12 @@ def head_study(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchEffect:
-    """What one patched position does, and how far the study has come."""
+    """The effect of one patched position, and the progress of the study."""
 
     point: str
     position: int
     effect: float
-    """How much of the preference comes back: 0 = nothing, 1 = all of it."""
+    """Share of the preference that the patch restores: 0 = none, 1 = all."""
     done: int
     total: int
 
@@ -84,30 +84,31 @@ class PatchEffect:
 
 def patching_study(
     model: Transformer,
-    clean: Ids,
-    corrupted: Ids,
-    right: Ids,
-    wrong: Ids,
+    clean: Sequence[int],
+    corrupted: Sequence[int],
+    right: Sequence[int],
+    wrong: Sequence[int],
     *,
     points: Sequence[str],
     positions: Sequence[int] | None = None,
 ) -> Iterator[PatchEffect]:
-    """Yield how far each position of each point, taken from the clean source, restores a preference in the corrupted.
+    """Yield how far each position of each point, patched from the clean source into the corrupted one, restores a
+    preference.
 
-    The preference is log p(right) − log p(wrong), of two outputs or of their beginnings, such as those that end with
-    a pronoun. The sources, with `<eos>`, are equally long. Positions are those of the point: of the source or, behind
-    the decoder's input, of the target.
+    The preference is log p(right) − log p(wrong), of two outputs or of beginnings of outputs, such as those ending with
+    a pronoun. The sources, with `<eos>`, have equal lengths. Positions belong to the point: source positions in the
+    encoder, target positions in the decoder.
 
     Raises:
-        ShapeError: the sources are not equally long.
-        ConfigError: a name fits no point, or both sources give the same preference.
+        ShapeError: the sources have different lengths.
+        ConfigError: a name matches no point, or both sources give the same preference.
     """
     if len(clean) != len(corrupted):
-        raise ShapeError(f"the sources have {len(clean)} and {len(corrupted)} tokens: patch between equally long ones")
+        raise ShapeError(f"corrupted: expected {len(clean)} tokens as in the clean source, got {len(corrupted)}")
     traces = [_recorded(model, clean, output, points) for output in (right, wrong)]
     best, worst = (_preference(model, source, right, wrong) for source in (clean, corrupted))
     if best == worst:
-        raise ConfigError("both sources give the same preference between the two outputs: there is nothing to restore")
+        raise ConfigError("both sources give the same preference, so there is nothing to restore: choose other sources")
     rows = {point: min(trace[point].shape[-2] for trace in traces) for point in points}
     places = [
         (point, place) for point in points for place in range(rows[point]) if positions is None or place in positions
@@ -122,7 +123,7 @@ def patching_study(
 
 
 def grid(effects: Sequence[PatchEffect]) -> NDArray[np.float64]:
-    """Return effects as an array (points, positions), in the order in which they came; NaN where there is none."""
+    """Return effects as an array (points, positions), in their order; NaN where an effect is missing."""
     points = list(dict.fromkeys(effect.point for effect in effects))
     positions = sorted({effect.position for effect in effects})
     table = np.full((len(points), len(positions)), np.nan)
@@ -132,7 +133,7 @@ def grid(effects: Sequence[PatchEffect]) -> NDArray[np.float64]:
 
 
 def write_rows(path: str | Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows as CSV, with the names of the first one's columns above."""
+    """Write rows as CSV, with the first row's column names as the header."""
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
         writer.writeheader()
@@ -140,12 +141,12 @@ def write_rows(path: str | Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 @torch.no_grad()
-def _recorded(model: Transformer, source: Ids, output: Ids, points: Sequence[str]) -> Trace:
+def _recorded(model: Transformer, source: Sequence[int], output: Sequence[int], points: Sequence[str]) -> Trace:
     with record(model, points) as trace:
         model(padded(model, [source]), padded(model, [[model.config.bos_id, *output[:-1]]]))
     return trace
 
 
-def _preference(model: Transformer, source: Ids, right: Ids, wrong: Ids) -> float:
+def _preference(model: Transformer, source: Sequence[int], right: Sequence[int], wrong: Sequence[int]) -> float:
     one, other = outputs(model, [(source, right), (source, wrong)])
     return one.log_prob - other.log_prob

@@ -12,7 +12,7 @@ from glassformer.inspection.mistakes import MISTAKES
 from glassformer.inspection.reference import Array, Mask, Reference
 from glassformer.model.config import ModelConfig
 
-__all__ = ["CLASSIC", "SUSPECTS"]
+__all__ = ["SUSPECTS", "SUSPECT_OF_MISTAKE"]
 
 
 class _NormOrder(Reference):
@@ -65,6 +65,12 @@ class _DoubledExponent(Reference):
 class _PositionsFromOne(Reference):
     def positions(self, side: str, length: int) -> Array:
         return super().positions(side, length + 1)[1:]
+
+
+class _SoftmaxOverQueries(Reference):
+    def attention(self, scores: Array, mask: Mask) -> Array:
+        columns = np.broadcast_to(mask, scores.shape).swapaxes(-1, -2)
+        return super().attention(scores.swapaxes(-1, -2), columns).swapaxes(-1, -2)
 
 
 class _MaskZero(Reference):
@@ -130,13 +136,14 @@ class _NoFinalNorm(Reference):
         return x
 
 
-CLASSIC: dict[str, type[Reference]] = {
+SUSPECT_OF_MISTAKE: dict[str, type[Reference]] = {
     "norm_order": _NormOrder,
     "residual_normed": _ResidualNormed,
     "no_scale": _NoScale,
     "scale_d_model": _ScaleDModel,
     "no_embedding_scale": _NoEmbeddingScale,
     "doubled_exponent": _DoubledExponent,
+    "softmax_over_queries": _SoftmaxOverQueries,
     "mask_zero": _MaskZero,
     "mask_after_softmax": _MaskAfterSoftmax,
     "target_padding_mask": _TargetPaddingMask,
@@ -149,7 +156,7 @@ CLASSIC: dict[str, type[Reference]] = {
 """The reference with each classic mistake, by its id."""
 
 SUSPECTS: dict[str, type[Reference]] = {
-    **{MISTAKES[mistake].title: suspect for mistake, suspect in CLASSIC.items()},
+    **{MISTAKES[mistake].title: suspect for mistake, suspect in SUSPECT_OF_MISTAKE.items()},
     "scores divided by d_k instead of its root": _ScaleDK,
     "positions counted from 1": _PositionsFromOne,
     "padding attended: no padding mask": _PaddingSeen,

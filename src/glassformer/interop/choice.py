@@ -1,15 +1,17 @@
-"""Which engine translates: the one that was asked for, or the fastest that gives the same answers."""
+"""The choice of an engine: the one given, or the fastest that can do what is needed and gives the run's outputs."""
 
 import logging
+from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
 from glassformer.bundle import WEIGHTS, Bundle
-from glassformer.decoding.engine import Engine, EngineName, Quantization
+from glassformer.decoding.engine import Engine, EngineName, Need, Quantization
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError
+from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2
-from glassformer.interop.export import converted, is_export, read_export
-from glassformer.text.storage import remove
+from glassformer.interop.export import check_export, converted, is_export, read_export
+from glassformer.system.files import remove
 
 __all__ = ["load_engine"]
 
@@ -17,59 +19,78 @@ _log = logging.getLogger(__name__)
 
 
 def load_engine(
-    bundle: Bundle, engine: EngineName, quantization: Quantization | None = None, workers: int = 0
+    bundle: Bundle,
+    engine: EngineName,
+    quantization: Quantization | None = None,
+    workers: int = 0,
+    needs: Collection[Need] = (),
 ) -> Engine:
     """Return the engine of a run, or of an export; with 0 workers, it has as many as need no further process.
 
+    "auto" chooses by what an engine can do: CTranslate2 where it can do all that is needed and gives the outputs that
+    the run's own search would give.
+
     Raises:
         CheckpointError: the folder is damaged, or its model cannot be verified.
-        ConfigError: the engine cannot translate with this model.
+        ConfigError: the engine cannot translate with this model, or not what is needed.
         MissingDependencyError: CTranslate2 is asked for and not installed.
     """
-    if is_export(bundle.folder):
-        return _exported(bundle, engine, quantization, workers)
-    if engine == "ctranslate2":
-        return _converted(bundle, quantization or "float32", workers)
-    if engine == "auto" and (reason := _why_not(bundle, quantization)):
+    exported = is_export(bundle.folder)
+    if exported or engine == "ctranslate2":
+        _check_needs(bundle, engine, needs, exported)
+        how = _exported if exported else _converted
+        return how(bundle, quantization, workers, needs)
+    if engine == "auto" and (reason := _why_not(bundle, quantization, needs)):
         _log.info("engine torch: %s", reason)
     elif engine == "auto":
         try:
-            return _converted(bundle, quantization or "float32", workers)
+            return _converted(bundle, quantization, workers, needs)
         except GlassformerError as error:
             _log.warning("engine torch, because CTranslate2 cannot take its place: %s", error)
     return _torch(bundle, quantization, workers)
 
 
-def _exported(bundle: Bundle, engine: EngineName, quantization: Quantization | None, workers: int) -> Engine:
-    export = read_export(bundle.folder)
-    if engine == "torch":
+def _check_needs(bundle: Bundle, engine: EngineName, needs: Collection[Need], exported: bool) -> None:
+    """Refuse what CTranslate2 cannot do."""
+    if exported and engine == "torch":
         raise ConfigError(
             f"{bundle.folder} is an export for CTranslate2 and has no weights for the engine torch: give the run that "
             "it comes from, or leave --engine out"
         )
+    for need in needs:
+        if reason := CTranslate2Engine.cannot.get(need):
+            remedy = f"{bundle.folder} is an export: give the run that it comes from" if exported else "choose torch"
+            raise ConfigError(f"engine ctranslate2: {reason}; {remedy}, or leave out what needs it ({need})")
+
+
+def _exported(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
+    export = read_export(bundle.folder)
     if quantization not in (None, export.quantization):
         raise ConfigError(
             f"{bundle.folder} was exported with {export.quantization}, not {quantization}: leave --quantization out, "
             "or export the run again"
         )
-    return _engine(bundle, bundle.folder, workers)
+    check_export(bundle)
+    return _engine(bundle, bundle.folder, workers, needs)
 
 
-def _converted(bundle: Bundle, quantization: Quantization, workers: int) -> Engine:
-    folder = converted(bundle, quantization)
+def _converted(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
+    folder = converted(bundle, quantization or "float32")
     try:
-        return _engine(bundle, folder, workers)
+        return _engine(bundle, folder, workers, needs)
     except CheckpointError as error:  # cut short since: it is but a copy of the run's weights
         _log.warning("%s", error)
         remove(folder)
-        return _engine(bundle, converted(bundle, quantization), workers)
+        return _engine(bundle, converted(bundle, quantization or "float32"), workers, needs)
 
 
-def _engine(bundle: Bundle, folder: Path, workers: int) -> Engine:
-    from glassformer.interop.ctranslate2_engine import CTranslate2Engine
-
+def _engine(bundle: Bundle, folder: Path, workers: int, needs: Collection[Need]) -> Engine:
     engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions, workers=workers)
     _log.info("engine ctranslate2 (%s), %d workers", engine.quantization, engine.workers)
+    if bundle.configuration.decoding.beam_size > 1:
+        _log.info("its beam ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)")
+    for difference in CTranslate2Engine.differences(bundle.configuration.decoding, needs):
+        _log.info("outputs can differ from those of the engine torch: %s", difference)
     return engine
 
 
@@ -80,8 +101,11 @@ def _torch(bundle: Bundle, quantization: Quantization | None, workers: int) -> E
     return TorchEngine(quantise(bundle.model(), quantization or "float32"), workers=workers or 1)
 
 
-def _why_not(bundle: Bundle, quantization: Quantization | None) -> str:
-    """Return why CTranslate2 cannot translate with this run's model; "" if it can."""
+def _why_not(bundle: Bundle, quantization: Quantization | None, needs: Collection[Need]) -> str:
+    """Return why CTranslate2 cannot give this run's own outputs; "" if it can."""
+    lacking = [CTranslate2Engine.cannot[need] for need in needs if need in CTranslate2Engine.cannot]
+    for reason in (*lacking, *CTranslate2Engine.differences(bundle.configuration.decoding, needs)):
+        return reason
     if not find_spec("ctranslate2"):
         return "CTranslate2 is not installed (pip install 'glassformer[ctranslate2]')"
     try:

@@ -4,16 +4,28 @@ docs/decisions/engines.md says where its beam search differs from ours.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Ids, Job, Search, Sources, batches, check_room, check_sizes, longest
-from glassformer.decoding.hypothesis import Hypothesis, length_penalty
+from glassformer.decoding.engine import (
+    DECODED_POSITIONS,
+    Ids,
+    Job,
+    Need,
+    Search,
+    Sources,
+    batched_by_size,
+    check_n_best,
+    check_room,
+    longest,
+)
+from glassformer.decoding.hypothesis import Hypothesis, penalty_of, score_of
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_model import import_ctranslate2
-from glassformer.machine import cores
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.system.machine import cores
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["CTranslate2Engine"]
@@ -21,13 +33,13 @@ __all__ = ["CTranslate2Engine"]
 BATCH_SENTENCES = 48
 BATCH_ROWS = 80
 """Texts, and their hypotheses, that a worker decodes side by side at most: what more of them need leaves its caches."""
-BATCH_TOKENS = 6000
-"""Source positions, padding and beams included, that a worker decodes side by side: bounds memory."""
-SCORED_TOKENS = 100
+WORKER_SCORED_TOKENS = 100
 """Target positions, padding included, that a worker scores side by side: their logits, a vocabulary each, stay in its
 caches."""
 NEARLY_NONE = 1e-9
 """An exponent of its length penalty that changes no score; with 0 itself CTranslate2 ends a search early."""
+LARGEST_EXPONENT = 2.0
+"""A larger exponent of its length penalty would let it keep long outputs alone."""
 
 
 class CTranslate2Engine:
@@ -40,6 +52,21 @@ class CTranslate2Engine:
 
     name = "ctranslate2"
     reads_ahead = True
+    cannot: ClassVar[dict[Need, str]] = {
+        "sampling": "CTranslate2 cannot draw tokens by a seed for each text",
+        "explanation": "CTranslate2 does not show what it computes",
+        "ensemble": "CTranslate2 has no ensembles",
+    }
+    """What this engine cannot do, and why."""
+
+    @staticmethod
+    def differences(settings: DecodingConfig, needs: Collection[Need]) -> Iterator[str]:
+        """Yield in what this engine's outputs can differ from those of our own beam, beyond when the beam ends."""
+        if settings.beam_size > 1 and "prefix" in needs:
+            yield "CTranslate2 finds a hypothesis that ends right behind a prefix only if it is the best"
+        if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
+            alpha, most = settings.length_penalty, LARGEST_EXPONENT
+            yield f"length_penalty = {alpha:g}: while it searches, CTranslate2 has no exponent above {most:g}"
 
     def __init__(self, folder: Path, bundle: Bundle, *, positions: int, workers: int = 0) -> None:
         self.longest = positions
@@ -69,12 +96,14 @@ class CTranslate2Engine:
 
         Raises:
             ConfigError: tokens are to be drawn.
-            DecodingError: an option is out of its range, or a prefix does not fit.
+            DecodingError: `n_best` is out of its range, or a prefix does not fit.
         """
         _check(jobs, search)
         most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
         waiting: dict[int, Any] = {}
-        for places in batches(range(len(jobs)), lambda place: jobs[place].size * search.rows, BATCH_TOKENS, most):
+        for places in batched_by_size(
+            range(len(jobs)), lambda place: jobs[place].size * search.rows, DECODED_POSITIONS, most
+        ):
             waiting.update(zip(places, self._start([jobs[place] for place in places], search), strict=True))
         return self._finish(jobs, waiting, search)
 
@@ -111,7 +140,7 @@ class CTranslate2Engine:
     def _start_scoring(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
         """Return what will hold the log probabilities of each target once a worker has found them."""
         results: dict[int, Any] = {}
-        for places in batches(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
+        for places in batched_by_size(range(len(pairs)), lambda place: longest(*pairs[place]), WORKER_SCORED_TOKENS):
             sources = [self._source(pairs[place][0]) for place in places]
             targets = [self._target(pairs[place][1][:-1]) for place in places]
             scores = self._translator.score_batch(sources, targets, max_input_length=0, asynchronous=True)
@@ -126,9 +155,9 @@ class CTranslate2Engine:
                 yield [Hypothesis(tokens=ids, token_log_probs=(), log_prob=math.nan, score=math.nan) for ids in several]
             return
         pairs = [(job.sources, ids) for job, several in zip(jobs, found, strict=True) for ids in several]
-        scores, alpha = iter(self.score(pairs)), search.length_penalty
+        scores = iter(self.score(pairs))
         for several in found:
-            scored = [Hypothesis.ending_with(EOS_ID, ids, next(scores), alpha) for ids in several]
+            scored = [Hypothesis.ending_with(EOS_ID, ids, next(scores), search.settings) for ids in several]
             yield sorted(scored, key=lambda hypothesis: hypothesis.score, reverse=True)
 
     def _outputs(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> list[dict[Ids, float]]:
@@ -179,23 +208,22 @@ def _best(outputs: dict[Ids, float], search: Search) -> list[Ids]:
     """Return the best outputs by our score, best first."""
 
     def score(ids: Ids) -> float:
-        return outputs[ids] / length_penalty(len(ids), search.length_penalty)
+        return score_of(outputs[ids], penalty_of(len(ids), search.settings))
 
     return sorted(outputs, key=score, reverse=True)[: search.n_best]
 
 
 def _check(jobs: Sequence[Job], search: Search) -> None:
-    if search.sampling:
-        raise ConfigError("CTranslate2 cannot draw by a seed for each text: leave sampling out, or use engine torch")
-    check_sizes(search.beam_size, search.n_best)
-    length_penalty(1, search.length_penalty)
+    if search.sample:
+        raise ConfigError(f"{CTranslate2Engine.cannot['sampling']}: leave sampling out, or choose the engine torch")
+    check_n_best(search.n_best, search.beam_size)
     for sentence, job in enumerate(jobs):
         check_room(sentence, job.max_length, len(job.prefix))
 
 
 def _exponent(search: Search) -> float:
     """Return the exponent of CTranslate2's own length penalty, by which it keeps the best when more have ended."""
-    return min(max(search.length_penalty, NEARLY_NONE), 2.0)
+    return min(max(search.settings.length_penalty, NEARLY_NONE), LARGEST_EXPONENT)
 
 
 def _ended(ids: Ids, max_length: int) -> Ids:

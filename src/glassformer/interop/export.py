@@ -1,25 +1,30 @@
-"""A run in another program's format: a folder that CTranslate2 opens, and `Translator.load` too, without PyTorch.
+"""A run in CTranslate2's format: a folder that CTranslate2 opens, and `Translator.load` too, without PyTorch.
 
 config.toml, tokenizer/    as in a run
-model.bin, config.json, *_vocabulary.json    CTranslate2's own
-export.json                which weights these are, how they are held, and how many positions there are
+`model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own
+export.json                what was converted and how, with a hash of each file
+
+The hashes bind a conversion to its files, its weights and its model: what does not fit together is not used.
 """
 
 import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from glassformer.bundle import WEIGHTS, Bundle
+from glassformer.bundle import CONFIG, TOKENIZER, WEIGHTS, Bundle, check_weights
 from glassformer.decoding.engine import Quantization
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_model import positions_of, specification
 from glassformer.interop.verification import Verification, verify
-from glassformer.text.storage import hash_of_file, read_json, remove, write_json
+from glassformer.model.config import ModelConfig
+from glassformer.system.files import read_json, remove, write_json
+from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
 
-__all__ = ["EXPORT", "Export", "converted", "export_ctranslate2", "is_export", "read_export"]
+__all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2", "is_export", "read_export"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,18 +35,24 @@ CACHE = "ctranslate2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What is said of an exported model."""
+    """The content of `export.json`. Exports of earlier versions have neither `model` nor fingerprints."""
 
     quantization: Quantization
     positions: int
     """How many positions a source or an output may have."""
     weights: str
     """The hash of the weights that were converted."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """The model's configuration when it was converted."""
+    run: Mapping[str, Fingerprint] = field(default_factory=dict)
+    """The weights and tokenizers that were converted, by their names in the run's folder."""
+    files: Mapping[str, Fingerprint] = field(default_factory=dict)
+    """The folder's own files, but for config.toml and export.json."""
 
 
 def is_export(folder: Path) -> bool:
     """Return whether a folder holds an exported model."""
-    return (folder / EXPORT).is_file()
+    return (folder / EXPORT).exists()
 
 
 def read_export(folder: Path) -> Export:
@@ -50,10 +61,37 @@ def read_export(folder: Path) -> Export:
     Raises:
         CheckpointError: it cannot be read.
     """
-    match read_json(folder / EXPORT):
-        case {"quantization": str(quantization), "positions": int(positions), "weights": str(weights)}:
-            return Export(quantization=cast(Quantization, quantization), positions=positions, weights=weights)
-    raise CheckpointError(f"{folder / EXPORT} is damaged: export the run again")
+    values = read_json(folder / EXPORT)
+    try:
+        match values:
+            case {"quantization": str(quantization), "positions": int(positions), "weights": str(weights)}:
+                return Export(
+                    quantization=cast(Quantization, quantization),
+                    positions=positions,
+                    weights=weights,
+                    model=dict(values.get("model", {})),
+                    run=_fingerprints(values.get("run", {})),
+                    files=_fingerprints(values.get("files", {})),
+                )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{folder / EXPORT} is damaged ({error}); export the run again") from error
+    raise CheckpointError(f"{folder / EXPORT} is damaged; export the run again")
+
+
+def check_export(bundle: Bundle) -> None:
+    """Refuse an export whose files or configuration are not those that were exported.
+
+    A file is hashed only where it was touched since it was last hashed: after a copy, once.
+
+    Raises:
+        CheckpointError: a file is missing or differs, or the configuration describes another model.
+    """
+    export = read_export(bundle.folder)
+    if not export.files:
+        _log.info("%s was exported by an earlier version, without hashes: its files are not checked", bundle.folder)
+        return
+    if problem := _other_model(export, bundle.model_config) or _touched(bundle.folder, export, None):
+        raise CheckpointError(f"{bundle.folder} is not what was exported: {problem}; export the run again")
 
 
 def export_ctranslate2(
@@ -71,13 +109,15 @@ def export_ctranslate2(
 
     Raises:
         CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
-        ConfigError: CTranslate2 cannot express the model, or the folder is a file or holds something else.
+        ConfigError: CTranslate2 cannot express the model, or the folder exists and is not an export.
         MissingDependencyError: CTranslate2 is not installed.
     """
+    if not (bundle.folder / WEIGHTS).exists():
+        raise CheckpointError(f"{bundle.folder / WEIGHTS} does not exist: export a run that has been trained")
     if folder.is_file():
         raise ConfigError(f"{folder} is a file: give a folder, which need not be there yet")
     if folder.exists() and not is_export(folder) and any(folder.iterdir()):
-        raise ConfigError(f"{folder} holds something else than an export: choose another folder, or remove it")
+        raise ConfigError(f"{folder} exists and is not an export: choose another folder, or remove it")
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -95,45 +135,107 @@ def export_ctranslate2(
 def converted(bundle: Bundle, quantization: Quantization) -> Path:
     """Return the folder within a run that holds its model for CTranslate2, converted and verified if it is not yet.
 
-    What was converted from other weights than the run has now, or is damaged as far as `export.json` can tell, is
-    converted again.
+    The model is converted again where the weights, the tokenizers, the model's configuration or a file of the
+    conversion differ from what `export.json` says of them.
 
     Raises:
         the errors of `export_ctranslate2`.
     """
     folder = bundle.folder / CACHE / quantization
-    if _weights_of(folder) != _hash(bundle):
-        _log.warning("converting %s for CTranslate2 and verifying it, once: this takes a moment", bundle.folder)
+    if reason := _why_convert(bundle, folder):
+        _log.warning(
+            "converting %s for CTranslate2 and verifying it, once: this takes a moment (%s)", bundle.folder, reason
+        )
         export_ctranslate2(bundle, folder, quantization)
     return folder
 
 
-def _weights_of(folder: Path) -> str | None:
-    """Return the hash of the weights that an exported model comes from; None where nobody can tell."""
+def _why_convert(bundle: Bundle, folder: Path) -> str:
+    """Return why a run has to be converted, or "" if its conversion can be used."""
+    if not is_export(folder):
+        return "not converted yet"
     try:
-        return read_export(folder).weights
-    except CheckpointError:
-        return None
+        export = read_export(folder)
+        if not (export.run and export.files):
+            return "converted by an earlier version"
+        return _other_model(export, bundle.model_config) or _touched(folder, export, bundle.folder)
+    except CheckpointError as error:
+        return str(error)
+
+
+def _other_model(export: Export, config: ModelConfig) -> str:
+    """Return in what a model differs from the one that was exported, or "" if they are the same."""
+    for name, value in config.to_dict().items():
+        if name in export.model and export.model[name] != value:
+            return f"model.{name} is {value!r} and was {export.model[name]!r}"
+    return ""
+
+
+def _touched(folder: Path, export: Export, run: Path | None) -> str:
+    """Return which file of an export, or of the run that it comes from, has changed since; "" if none has.
+
+    Raises:
+        CheckpointError: a file is not a regular one.
+    """
+    try:
+        files = refreshed(folder, export.files)
+        of_run = refreshed(run, export.run) if run else export.run
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    if changed := changed_file(export.files, files) or changed_file(export.run, of_run):
+        return f"{changed} has changed"
+    if more := {path.name for path in folder.glob("*vocabulary*")} - files.keys():
+        return f"{min(more)} was added"
+    now = replace(export, files=files, run=of_run)
+    if now != export:  # untouched in content: a copy, whose files need not be hashed a second time
+        with suppress(OSError):
+            _write_export(now, folder)
+    return ""
 
 
 def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    path = bundle.folder / WEIGHTS
-    try:
-        weights = {name: weight.copy() for name, weight in load_file(path).items()}  # quantised in place
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path} does not exist: export a run that has been trained") from error
-    except (SafetensorError, OSError, TypeError) as error:
-        raise CheckpointError(f"{path} is damaged or cut short ({error}): copy it again") from error
-    spec = specification(bundle, weights, quantization)
+    run = fingerprints(bundle.folder, [WEIGHTS, *_tokenizer_files(bundle.folder)])
+    check_weights(bundle.folder / WEIGHTS, bundle.model_config)
+    spec = specification(bundle, _weights(bundle.folder / WEIGHTS), quantization)
     folder.mkdir(parents=True)
     spec.save(str(folder))
     replace(bundle, folder=folder).save()
-    positions = positions_of(bundle.model_config)
-    write_json(folder / EXPORT, {"quantization": quantization, "positions": positions, "weights": _hash(bundle)})
+    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
+    export = Export(
+        quantization=quantization,
+        positions=positions_of(bundle.model_config),
+        weights=run[WEIGHTS].hash,
+        model=bundle.model_config.to_dict(),
+        run=run,
+        files=fingerprints(folder, [*own, *_tokenizer_files(folder)]),
+    )
+    _write_export(export, folder)
 
 
-def _hash(bundle: Bundle) -> str:
-    return hash_of_file(bundle.folder / WEIGHTS)
+def _weights(path: Path) -> dict[str, Any]:
+    """Return the weights of a run as arrays that may be changed in place, which quantization does."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return {name: weight.copy() for name, weight in load_file(path).items()}
+    except (SafetensorError, OSError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged or cut short ({error}): copy it again") from error
+
+
+def _tokenizer_files(folder: Path) -> list[str]:
+    return sorted(f"{TOKENIZER}/{path.name}" for path in (folder / TOKENIZER).glob("*"))
+
+
+def _write_export(export: Export, folder: Path) -> None:
+    """Write export.json, whole or not at all: another process may be reading it."""
+    temporary = folder / f".{EXPORT}.{os.getpid()}.tmp"
+    try:
+        write_json(temporary, asdict(export))
+        temporary.replace(folder / EXPORT)
+    finally:
+        remove(temporary)
+
+
+def _fingerprints(values: Mapping[str, Any]) -> dict[str, Fingerprint]:
+    return {name: Fingerprint(**value) for name, value in values.items()}

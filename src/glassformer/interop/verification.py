@@ -11,11 +11,12 @@ from glassformer.decoding.hypothesis import max_length
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import positions_of
+from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["Verification", "verify"]
 
-PROBES = 32
+PROBE_SOURCES = 32
 LONGEST_PROBE = 100
 """Random tokens: so many sources, so long at most."""
 EXACT = 1e-3
@@ -53,16 +54,17 @@ def verify(
     """
     from glassformer.decoding.torch_engine import TorchEngine
 
+    greedily = DecodingConfig(beam_size=1)
     jobs = _jobs(bundle, _random_ids(bundle) if probes is None else _ids(bundle, probes))
     theirs = CTranslate2Engine(folder, bundle, positions=positions_of(bundle.model_config))
-    ours = [best for [best] in TorchEngine(bundle.model()).decode(jobs, Search())]
+    ours = [best for [best] in TorchEngine(bundle.model()).decode(jobs, Search(settings=greedily))]
     scores = theirs.score([(job.sources, one.tokens) for job, one in zip(jobs, ours, strict=True)])
     differences = [
         abs(our - their)
         for one, log_probs in zip(ours, scores, strict=True)
         for our, their in zip(one.token_log_probs, log_probs, strict=True)
     ]
-    written = theirs.decode(jobs, Search(log_probs=False))
+    written = theirs.decode(jobs, Search(settings=greedily, log_probs=False))
     found = Verification(
         outputs=len(jobs),
         tokens=len(differences),
@@ -100,4 +102,4 @@ def _random_ids(bundle: Bundle) -> list[list[int]]:
     chance, config = random.Random(1), bundle.model_config
     longest = min(LONGEST_PROBE, positions_of(config) - 1)
     ids = range(min(UNK_ID, config.source_vocab_size - 1), config.source_vocab_size)
-    return [chance.choices(ids, k=1 + number * (longest - 1) // (PROBES - 1)) for number in range(PROBES)]
+    return [chance.choices(ids, k=1 + number * (longest - 1) // (PROBE_SOURCES - 1)) for number in range(PROBE_SOURCES)]

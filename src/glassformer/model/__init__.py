@@ -1,4 +1,4 @@
 """The Transformer: ids and masks in, tensors out. Read it top-down: transformer, encoder, decoder, residual, attention.
 
-It needs torch, jaxtyping and the standard library only; `glassformer.model.config` needs not even torch.
+It needs only torch, jaxtyping and the standard library; `glassformer.model.config` does not even need torch.
 """

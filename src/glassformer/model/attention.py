@@ -1,7 +1,7 @@
-"""Attention: every query takes a weighted average of values, weighted by how well its key fits.
+"""Attention: each query's output is an average of values, weighted by how well their keys fit the query.
 
-`attention` is equation 1 with every intermediate step; `MultiHeadAttention` projects, calls it once for all heads,
-and joins them. Where nobody listens to the intermediate steps, PyTorch's fused kernel computes the same.
+`attention` is equation 1 with every intermediate step; `MultiHeadAttention` projects its input, calls it once for all
+heads, and joins them. When nothing records the intermediate steps, PyTorch's fused kernel computes the same.
 
 Axes: B batch · R rows (hypotheses; R = B unless a beam is decoded) · T query positions · S key positions · D d_model ·
 H heads · K width of a head's query and key · W width of a head's value.
@@ -19,7 +19,7 @@ from glassformer.errors import ShapeError
 from glassformer.model.cache import KeyValues, LayerCache
 from glassformer.model.dropout import dropout
 from glassformer.model.linear import Linear
-from glassformer.model.residual import RESIDUAL_POINTS
+from glassformer.model.points import ATTENTION, RESIDUAL, names
 from glassformer.model.taps import Tap
 
 __all__ = [
@@ -34,14 +34,23 @@ __all__ = [
 
 
 SHORT = {2: 256, 4: 32, 8: 32}
-"""By bytes of a number: up to so many keys, training is faster on CPUs with all weights at hand than by the kernel."""
+"""By bytes per number: up to this many keys, training on CPUs is faster with explicit weights than with the kernel."""
 
 
 class Attended(NamedTuple):
-    """What attention returns: the output (…, T, W) and the weights (…, T, S) that made it."""
+    """The result of attention: the weighted values (…, T, W), and their weights (…, T, S).
 
-    output: Tensor
+    With several heads, these are the named points `heads` and `weights`; the point `output` is computed from them by
+    W_O.
+    """
+
+    weighted_values: Tensor
     weights: Tensor
+
+    @property
+    def output(self) -> Tensor:
+        """The weighted values, under their former name."""
+        return self.weighted_values
 
 
 def attention_scores(query: Float[Tensor, "... T K"], key: Float[Tensor, "... S K"]) -> Float[Tensor, "... T S"]:
@@ -73,12 +82,12 @@ def attention(
     value: Float[Tensor, "... S W"],
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Attended:
-    """Return softmax(Q Kᵀ / √d_k) V, and the weights beside it; in the mask, True = may attend.
+    """Return softmax(Q Kᵀ / √d_k) V, together with the weights; in the mask, True = may attend.
 
     Any leading axes (batch, heads) are carried along; the mask broadcasts to (…, T, S).
 
     Raises:
-        ShapeError: the widths of query and key, or the lengths of key and value, or the mask's shape do not fit.
+        ShapeError: the shapes of query, key, value and mask do not fit together.
 
     Paper: §3.2.1, equation 1.
 
@@ -92,24 +101,25 @@ def attention(
 
 
 def split_heads(x: Float[Tensor, "B T width"], heads: int) -> Float[Tensor, "B H T K"]:
-    """Return the heads' shares of a projection side by side, each as a sequence of its own."""
+    """Return each head's slice of a projection, as a sequence for each head."""
     return x.view(*x.shape[:2], heads, -1).transpose(1, 2)  # (B, T, H·K) -> (B, T, H, K) -> (B, H, T, K)
 
 
 def join_heads(x: Float[Tensor, "B H T W"]) -> Float[Tensor, "B T width"]:
-    """Return the heads' outputs concatenated at each position: what `split_heads` undoes."""
+    """Return the heads' weighted values concatenated at each position: the inverse of `split_heads`."""
     return x.transpose(1, 2).flatten(2)  # (B, H, T, W) -> (B, T, H, W) -> (B, T, H·W)
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each in its own projection of the input, joined and mixed by W_O.
+    """Several attention heads in parallel, each on its own projection of the input, joined and mixed by W_O.
 
-    Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads lie in one matrix, so that self-attention needs one
-    product; one (d_model, heads · d_k) matrix seen as heads is the same as separate (d_model, d_k) matrices.
-    Differs: the projections have biases, as in every implementation since tensor2tensor.
+    Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads form one matrix, so that self-attention needs one
+    product; one (d_model, heads · d_k) matrix split into heads is the same as separate (d_model, d_k) matrices.
+    Differs: the projections have biases, as in fairseq, Marian and `torch.nn.MultiheadAttention`; the paper has none,
+    nor has its authors' tensor2tensor.
     """
 
-    POINTS = (*RESIDUAL_POINTS, "query", "key", "value", "scores", "weights", "heads", "joined", "output")
+    POINTS = names(RESIDUAL, ATTENTION)
 
     def __init__(self, d_model: int, heads: int, d_k: int, d_v: int, dropout: float) -> None:
         super().__init__()
@@ -121,7 +131,7 @@ class MultiHeadAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw each of W_Q, W_K, W_V and W_O by itself (Xavier uniform), and set the biases to 0."""
+        """Draw W_Q, W_K, W_V and W_O separately (Xavier uniform), and set the biases to 0."""
         for weight in (*self.input_projection.weight.split(self.widths), self.output_projection.weight):
             nn.init.xavier_uniform_(weight)
         nn.init.zeros_(self.input_projection.bias)
@@ -135,9 +145,10 @@ class MultiHeadAttention(nn.Module):
         cache: LayerCache | None = None,
         memory: KeyValues | None = None,
     ) -> Float[Tensor, "R T D"]:
-        """Return what each position of x gathers from x itself, or from `memory` (cross-attention).
+        """Return what each position of x gathers from x, or from `memory` (cross-attention).
 
-        With a cache, x holds the newest positions only; earlier ones are read from the cache, which takes the new.
+        With a cache, x holds only the newest positions; earlier ones are read from the cache, which is extended by the
+        new ones.
         """
         if memory is not None:
             return self.attend(self.query(x), memory.key, memory.value, mask)
@@ -149,7 +160,7 @@ class MultiHeadAttention(nn.Module):
     def query_key_value(
         self, x: Float[Tensor, "R T D"]
     ) -> tuple[Float[Tensor, "R H T K"], Float[Tensor, "R H T K"], Float[Tensor, "R H T W"]]:
-        """Return the heads' queries, keys and values of x, by one matrix product."""
+        """Return the heads' queries, keys and values of x, computed by one matrix product."""
         query, key, value = self.input_projection(x).split(self.widths, dim=-1)
         return self._heads("query", query), self._heads("key", key), self._heads("value", value)
 
@@ -172,22 +183,28 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "R T D"]:
         """Return the heads' weighted values, joined and mixed by W_O.
 
-        Rows of one sentence share its keys and values: they stand beside each other as further query positions.
+        Rows of one sentence share its keys and values, and are therefore treated as further query positions.
         """
         rows, positions = query.shape[0], query.shape[2]
         query = _gather_rows(query, key.shape[0])
         if self.tap.heard():
             heads = self._explained(query, key, value, mask)
         else:
-            heads = _output(query, key, value, mask, self._dropout())
+            heads = _weighted_values(query, key, value, mask, self._dropout())
         joined = self.tap("joined", join_heads(heads).view(rows, positions, -1))
         return self.tap("output", self.output_projection(joined))
 
     def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the heads' weighted values, step by step; the fused kernel computes the same."""
+        """Return the heads' weighted values with every intermediate step; the fused kernel computes the same."""
         scores = self.tap("scores", attention_scores(query, key))
-        weights = self.tap("weights", dropout(attention_weights(scores, mask), self._dropout()))
+        weights = self.tap("weights", dropout(self.weights(scores, mask), self._dropout()))
         return self.tap("heads", weights.to(value.dtype) @ value)
+
+    def weights(
+        self, scores: Float[Tensor, "B H T S"], mask: Bool[Tensor, "#B #H #T #S"] | None
+    ) -> Float[Tensor, "B H T S"]:
+        """Return the softmax of each row of scores over the keys that the mask allows."""
+        return attention_weights(scores, mask)
 
     def _heads(self, point: str, x: Tensor) -> Tensor:
         return self.tap(point, split_heads(x, self.heads))
@@ -199,8 +216,8 @@ class MultiHeadAttention(nn.Module):
         __call__ = forward
 
 
-def _output(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
-    """Return the output of `attention`, with dropout of its weights, by what computes it fastest here."""
+def _weighted_values(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
+    """Return the weighted values of `attention`, with dropout of the weights, computed fast on this device."""
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= SHORT[query.dtype.itemsize]:
         weights = dropout(attention_weights(attention_scores(query, key), mask), p)
         return weights.to(value.dtype) @ value
@@ -208,7 +225,7 @@ def _output(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: f
 
 
 def _gather_rows(query: Float[Tensor, "R H T K"], sentences: int) -> Float[Tensor, "B H NT K"]:
-    """Return the queries with the N rows of each sentence laid out as N·T positions."""
+    """Return the queries with the N rows of each sentence laid out as N · T positions."""
     if query.shape[0] == sentences:
         return query
     rows = query.view(sentences, -1, *query.shape[1:])  # (R, H, T, K) -> (B, N, H, T, K)

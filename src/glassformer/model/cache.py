@@ -1,7 +1,7 @@
-"""What a decoder keeps from step to step, so that each new token costs one position instead of all.
+"""The decoder's state between steps, so that each new token costs one position instead of all.
 
-A cache is a value: a step takes one and returns the next, and nothing is kept inside the model. Sentences may leave it,
-and others may enter: these have fewer tokens, and zeros, which nobody looks at, in the places of those before.
+A cache is a value: a step takes one and returns the next, and the model keeps no state. Sentences may leave a cache,
+and others may enter it. A sentence that enters late has zeros, hidden by the mask, at the positions before its entry.
 
 Axes: B sentences · R rows (hypotheses, sentence-major: R = B × hypotheses of a sentence) · H heads · T target positions
 so far · S source positions · K, W width of a head's key, value.
@@ -21,7 +21,7 @@ __all__ = ["Cache", "KeyValues", "LayerCache"]
 
 
 class KeyValues(NamedTuple):
-    """The keys (…, H, S, K) and values (…, H, S, W) that an attention looks at."""
+    """The keys (…, H, S, K) and values (…, H, S, W) of an attention."""
 
     key: Float[Tensor, "rows H S K"]
     value: Float[Tensor, "rows H S W"]
@@ -31,19 +31,19 @@ class KeyValues(NamedTuple):
         return KeyValues(self.key[index], self.value[index])
 
     def padded(self, rows: int, before: int, behind: int) -> "KeyValues":
-        """Return them with zeros for more rows, and for positions before and behind (fewer positions if negative)."""
+        """Return them with zeros for added rows, and for positions before and behind (removed if negative)."""
         return KeyValues(*(F.pad(x, (0, 0, before, behind, 0, 0, 0, rows)) for x in self))
 
 
 @dataclass(slots=True)
 class LayerCache:
-    """One decoder layer's share: keys and values of the target so far, per row, and of the source, per sentence."""
+    """One decoder layer's cache: keys and values of the target so far, per row, and of the source, per sentence."""
 
     memory: KeyValues
     past: KeyValues | None = None
 
     def extend(self, key: Float[Tensor, "R H T K"], value: Float[Tensor, "R H T W"]) -> KeyValues:
-        """Append the newest positions' keys and values, and return all."""
+        """Append the keys and values of the newest positions, and return all of them."""
         if self.past is not None:
             key, value = torch.cat([self.past.key, key], dim=2), torch.cat([self.past.value, value], dim=2)
         self.past = KeyValues(key, value)
@@ -52,28 +52,28 @@ class LayerCache:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The state of a decoding: one share for each decoder layer, the source's mask, and how many tokens were fed."""
+    """The state of a decoding: each decoder layer's cache, the source's mask, and the number of tokens fed."""
 
     layers: tuple[LayerCache, ...]
     memory_mask: Bool[Tensor, "B 1 1 S"]
     length: int = 0
     entered: Int[Tensor, "B"] | None = None
-    """At which of the positions each sentence began; None: all of them at the first."""
+    """The position at which each sentence entered the cache; None = all at position 0."""
     padded: bool = True
-    """Whether the source's mask may hide anything; one that hides nothing need not be looked at."""
+    """Whether the source's mask hides any position; if not, attention skips the mask."""
 
     @property
     def start(self) -> "int | Int[Tensor, 'R 1']":
-        """Where in its own target the next token of each row stands."""
+        """The position of each row's next token in its own target."""
         return self.length if self.entered is None else self._of_rows(self.length - self.entered)[:, None]
 
     @property
     def target_mask(self) -> Bool[Tensor, "R 1 1 T"] | None:
-        """What each row's newest token may look at: all that the cache holds, but for what was there before it."""
+        """The mask of each row's newest token, which hides the positions before the sentence's entry."""
         return None if self.entered is None else entry_mask(self._of_rows(self.entered), self.length)
 
     def next(self, tokens: int) -> "Cache":
-        """Return a cache that holds the same and may be extended by so many tokens; this one stays as it is."""
+        """Return a cache with the same contents and room for `tokens` more tokens; this cache stays unchanged."""
         layers = tuple(LayerCache(layer.memory, layer.past) for layer in self.layers)
         return replace(self, layers=layers, length=self.length + tokens)
 
@@ -93,9 +93,9 @@ class Cache:
         return replace(self, layers=layers, memory_mask=self.memory_mask[sentences], entered=entered)
 
     def join(self, others: "Cache") -> "Cache":
-        """Return the cache in which sentences that have not begun stand behind these, each with as many rows.
+        """Return a cache with these sentences followed by new sentences, each with the same number of rows.
 
-        Positions that none of them needs any more, of the target and of the memory, are left out.
+        Target and memory positions that no sentence needs any more are removed.
         """
         B, B2 = len(self.memory_mask), len(others.memory_mask)
         entered = self.memory_mask.new_zeros(B, dtype=torch.int64) if self.entered is None else self.entered

@@ -1,12 +1,13 @@
-"""Every size and choice of a Transformer, checked when it is made. Needs no torch."""
+"""The sizes and choices of a Transformer, checked on creation. Needs no torch."""
 
 import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
-from glassformer.errors import CheckpointVersionError, ConfigError, nearest
+from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
+from glassformer.settings import Range, check_fields
 
 __all__ = ["PRESETS", "Activation", "ModelConfig", "Norm", "PositionKind"]
 
@@ -14,7 +15,7 @@ Activation = Literal["relu", "gelu", "silu"]
 Norm = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
-_DERIVED: Any = None  # the default of a field that __post_init__ fills in: it is never None afterwards
+_DERIVED: Any = None  # the default of a field that __post_init__ fills in, never None afterwards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,31 +31,31 @@ class ModelConfig:
 
     format_version: ClassVar[int] = 1
 
-    vocab_size: int | None = None
+    vocab_size: Annotated[int | None, Range(1, 10**7)] = None
     """Entries of the joint vocabulary, special tokens included (the paper's is about 37 000)."""
-    source_vocab_size: int = _DERIVED
+    source_vocab_size: Annotated[int, Range(1, 10**7)] = _DERIVED
     """Entries of the source vocabulary; derived from `vocab_size` when that is given."""
-    target_vocab_size: int = _DERIVED
+    target_vocab_size: Annotated[int, Range(1, 10**7)] = _DERIVED
     """Entries of the target vocabulary; derived from `vocab_size` when that is given."""
-    d_model: int = 512
+    d_model: Annotated[int, Range(1, 2**16)] = 512
     """Width of the residual stream (3.1)."""
-    heads: int = 8
+    heads: Annotated[int, Range(1, 2**12)] = 8
     """Attention heads of each attention, the paper's h (3.2.2)."""
-    d_k: int = _DERIVED
+    d_k: Annotated[int, Range(1, 2**16)] = _DERIVED
     """Width of a head's queries and keys; `d_model / heads` unless given (3.2.2; Table 3, rows A and B)."""
-    d_v: int = _DERIVED
+    d_v: Annotated[int, Range(1, 2**16)] = _DERIVED
     """Width of a head's values; `d_model / heads` unless given (3.2.2)."""
-    d_ff: int = 2048
+    d_ff: Annotated[int, Range(1, 2**20)] = 2048
     """Inner width of the feed-forward network (3.3)."""
-    encoder_layers: int = 6
+    encoder_layers: Annotated[int, Range(1, 1000)] = 6
     """Layers of the encoder, the paper's N (3.1)."""
-    decoder_layers: int = 6
+    decoder_layers: Annotated[int, Range(1, 1000)] = 6
     """Layers of the decoder, the paper's N (3.1)."""
-    dropout: float = 0.1
+    dropout: Annotated[float, Range(0, 0.999)] = 0.1
     """Probability with which a sub-layer's output and embedding + position are dropped, P_drop (5.4)."""
-    attention_dropout: float = 0.0
+    attention_dropout: Annotated[float, Range(0, 0.999)] = 0.0
     """Probability with which an attention weight is dropped; the paper has none."""
-    activation_dropout: float = 0.0
+    activation_dropout: Annotated[float, Range(0, 0.999)] = 0.0
     """Probability with which an inner value of the feed-forward network is dropped; the paper has none."""
     activation: Activation = "relu"
     """Non-linearity of the feed-forward network; the paper's is relu (equation 2)."""
@@ -62,78 +63,79 @@ class ModelConfig:
     """Where the layer norm stands: "post", after the residual sum (the paper, 3.1), or "pre", before the sub-layer."""
     positions: PositionKind = "interleaved"
     """How positions are told: sinusoids "interleaved" (3.5) or in "halves", a "learned" table (row E), or "none"."""
-    max_length: int = 1024
+    max_length: Annotated[int, Range(1, 10**7)] = 1024
     """Longest sequence that a "learned" table can place; sinusoids have no limit."""
     tie_embeddings: bool = _DERIVED
     """Source and target embedding share one matrix (3.4); unless given, they do when the vocabulary is joint."""
     tie_output: bool = True
     """The output projection is the target embedding's matrix (3.4)."""
-    pad_id: int = 0
+    pad_id: Annotated[int, Range(0, 10**7)] = 0
     """Id of the padding token: positions that hold it are never attended to."""
-    bos_id: int = 1
+    bos_id: Annotated[int, Range(0, 10**7)] = 1
     """Id of the token that the decoder starts with."""
-    eos_id: int = 2
+    eos_id: Annotated[int, Range(0, 10**7)] = 2
     """Id of the token that ends a sequence."""
 
     def __post_init__(self) -> None:
-        """Derive what was not given, then check the whole."""
+        """Derive the missing fields, then check all fields."""
+        check_fields("model", self)
         self._resolve_vocabularies()
         self._resolve_head_widths()
-        self._check_numbers()
-        self._check_choices()
+        self._check_special_ids()
 
     @property
     def longest(self) -> int:
-        """How many positions a sequence may have: as many as a learned table places, without limit otherwise."""
+        """The longest possible sequence: the learned table's length, or unlimited."""
         return self.max_length if self.positions == "learned" else sys.maxsize
 
     @classmethod
     def preset(cls, name: str, **overrides: Any) -> "ModelConfig":
-        """Return the named preset, with `overrides` in place of its fields.
+        """Return the named preset, with its fields replaced by `overrides`.
 
-        `tiny`, `small`, `base`, `big`, and one name for each row of the paper's Table 3 (`table3-A-h1` …).
+        The names are `tiny`, `small`, `base`, `big`, and one for each row of the paper's Table 3 (`table3-A-h1` …).
 
         Raises:
-            ConfigError: there is no such preset or field.
+            ConfigError: the preset or a field is unknown.
 
         >>> ModelConfig.preset("base", vocab_size=37000).d_k
         64
         """
         if name not in PRESETS:
             raise ConfigError(
-                f"model.preset = {name!r}: no such preset{nearest(name, PRESETS)}; there are {', '.join(PRESETS)}"
+                f"model.preset: expected the name of a preset, got {quoted(name)}{nearest(name, PRESETS)}; the presets "
+                f"are {', '.join(PRESETS)}"
             )
         return cls.from_dict({**PRESETS[name], **overrides})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelConfig":
-        """Return the configuration that these fields describe.
+        """Return the configuration with these fields.
 
         Raises:
-            ConfigError: a field does not exist; the message names the nearest one that does.
+            ConfigError: a field is unknown; the message names the nearest known one.
         """
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
-                raise ConfigError(f"model.{name}: unknown field{nearest(name, known)}")
+                raise ConfigError(f"model.{shortened(name)}: unknown field{nearest(name, known)}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, derived ones included, by name."""
+        """Return all fields by name, including derived ones."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, text: str) -> "ModelConfig":
-        """Return the configuration that `to_json` wrote.
+        """Return the configuration written by `to_json`.
 
         Raises:
-            CheckpointVersionError: it was written by a newer glassformer.
+            CheckpointVersionError: a newer glassformer wrote it.
         """
         values = json.loads(text)
         version = values.pop("format_version")
         if version > cls.format_version:
             raise CheckpointVersionError(
-                f"model configuration of format {version}, but this glassformer reads up to {cls.format_version}: "
+                f"model configuration of format {version}: this glassformer reads formats up to {cls.format_version}; "
                 "upgrade it"
             )
         return cls.from_dict(values)
@@ -147,55 +149,44 @@ class ModelConfig:
         if self.vocab_size is not None:
             if any(size not in (None, self.vocab_size) for size in sizes):
                 raise ConfigError(
-                    f"model.vocab_size = {self.vocab_size} contradicts source_vocab_size, target_vocab_size = {sizes}: "
-                    "give one joint size or two separate ones"
+                    f"model.vocab_size: expected the sizes of source and target {sizes}, got {self.vocab_size}; give "
+                    "one joint size or two separate sizes"
                 )
             sizes = (self.vocab_size, self.vocab_size)
         if None in sizes:
-            raise ConfigError("model.vocab_size is missing: give it, or both source_vocab_size and target_vocab_size")
+            raise ConfigError(
+                "model.vocab_size: expected a positive integer, got nothing; set it, or both source_vocab_size and "
+                "target_vocab_size"
+            )
         object.__setattr__(self, "source_vocab_size", sizes[0])
         object.__setattr__(self, "target_vocab_size", sizes[1])
         if self.tie_embeddings is None:
             object.__setattr__(self, "tie_embeddings", self.vocab_size is not None)
         if self.tie_embeddings and sizes[0] != sizes[1]:
-            raise ConfigError(f"model.tie_embeddings = true needs equal vocabularies, got {sizes[0]} and {sizes[1]}")
+            raise ConfigError(
+                f"model.tie_embeddings: expected vocabularies of equal size, got {sizes[0]} and {sizes[1]}; set it to "
+                "false"
+            )
 
     def _resolve_head_widths(self) -> None:
         for name in ("d_k", "d_v"):
             if getattr(self, name) is not None:
                 continue
-            if self.heads < 1 or self.d_model % self.heads:
+            if self.d_model % self.heads:
                 raise ConfigError(
-                    f"model.heads = {self.heads} does not divide model.d_model = {self.d_model}: "
-                    "choose a divisor, or give d_k and d_v"
+                    f"model.heads: expected a divisor of model.d_model = {self.d_model}, got {self.heads}; or give "
+                    "model.d_k and model.d_v"
                 )
             object.__setattr__(self, name, self.d_model // self.heads)
 
-    def _check_numbers(self) -> None:
-        sizes = ("d_model", "heads", "d_k", "d_v", "d_ff", "encoder_layers", "decoder_layers", "max_length")
-        for name in ("source_vocab_size", "target_vocab_size", *sizes):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"model.{name} = {value!r}: expected a whole number of at least 1")
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ConfigError(f"model.{name} = {getattr(self, name)!r}: expected a probability in [0, 1)")
+    def _check_special_ids(self) -> None:
         specials = (self.pad_id, self.bos_id, self.eos_id)
         last = min(self.source_vocab_size, self.target_vocab_size) - 1
-        if min(specials) < 0 or max(specials) > last or len(set(specials)) < 3:
+        if max(specials) > last or len(set(specials)) < 3:
             raise ConfigError(
-                f"model.pad_id, bos_id, eos_id = {specials}: expected three different ids from 0 to {last}, "
-                "the last one of the vocabulary"
+                f"model.pad_id, bos_id, eos_id: expected three different ids from 0 to {last}, the last id of the "
+                f"vocabulary, got {specials}"
             )
-
-    def _check_choices(self) -> None:
-        for name, kind in (("activation", Activation), ("norm", Norm), ("positions", PositionKind)):
-            value = getattr(self, name)
-            if value not in get_args(kind):
-                raise ConfigError(
-                    f"model.{name} = {value!r}: expected one of {', '.join(get_args(kind))}"
-                    f"{nearest(str(value), get_args(kind))}"
-                )
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -203,7 +194,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "small": {"d_model": 256, "heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
     "base": {},
     "big": {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
-    # Table 3: what each row changes of the base model. The rows of label smoothing change its training only.
+    # Table 3: each row's changes to the base model. The rows on label smoothing change only its training.
     "table3-base": {},
     "table3-A-h1": {"heads": 1, "d_k": 512, "d_v": 512},
     "table3-A-h4": {"heads": 4, "d_k": 128, "d_v": 128},

@@ -1,7 +1,7 @@
-"""The decoder: every target position looks back at the target so far, then at the source, and says what comes next.
+"""The decoder: every target position attends to the target so far, then to the source, to predict the next token.
 
-Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · P those that are looked at, with what
-the cache holds · S source positions · D d_model.
+Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · P attended positions, including the
+cache's · S source positions · D d_model.
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.cache import LayerCache
 from glassformer.model.config import Norm
 from glassformer.model.feed_forward import FeedForward
+from glassformer.model.points import DECODER, names
 from glassformer.model.residual import Residual, final_norm
 from glassformer.model.taps import Tap
 
@@ -21,9 +22,9 @@ __all__ = ["Decoder", "DecoderLayer"]
 
 
 class Decoder(nn.Module):
-    """A stack of layers over the target. Paper: §3.1. Pre-norm differs: one more norm at the end."""
+    """A stack of layers over the target. Paper: §3.1. Pre-norm differs: it has one more norm at the end."""
 
-    POINTS = ("output",)
+    POINTS = names(DECODER)
 
     def __init__(self, layers: Iterable["DecoderLayer"], d_model: int, norm: Norm) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Ids become vectors: a row of the embedding matrix for each token, scaled, plus its position.
+"""Turn ids into vectors: each token's row of the embedding matrix, scaled, plus its position.
 
 Axes: B batch · T positions · D d_model · V vocabulary.
 """
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ShapeError, VocabularyError
 from glassformer.model.dropout import Dropout
+from glassformer.model.points import EMBEDDING, names
 from glassformer.model.positions import Positions
 from glassformer.model.taps import Tap
 
@@ -21,11 +22,11 @@ __all__ = ["InputEmbedding"]
 class InputEmbedding(nn.Module):
     """E[token] · √d_model + position, then dropout. Paper: §3.4, §3.5, §5.4.
 
-    A lookup is the same as a one-hot vector times the matrix. The rows start with a standard deviation of d_model^-0.5,
-    so that after the scaling they have the size of the positions.
+    A lookup equals a one-hot vector times the matrix. The rows are initialised with a standard deviation of
+    d_model^-0.5, so that scaling brings them to the magnitude of the positions.
     """
 
-    POINTS = ("embedding", "positions", "input")
+    POINTS = names(EMBEDDING)
 
     def __init__(self, vocab_size: int, d_model: int, positions: Positions, dropout: float) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class InputEmbedding(nn.Module):
         nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
 
     def forward(self, ids: Int[Tensor, "B T"], start: int | Int[Tensor, "B 1"] = 0) -> Float[Tensor, "B T D"]:
-        """Return the vectors of these tokens, the first of which stands at position `start` (or at each row's own).
+        """Return the vectors of these tokens, whose first position is `start` (or each row's own start).
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -47,18 +48,18 @@ class InputEmbedding(nn.Module):
         return self.tap("input", self.dropout(embedding + positions))
 
     def load_vectors(self, vectors: Float[Tensor, "V D"], found: Bool[Tensor, "V"], *, freeze: bool = False) -> None:
-        """Put pretrained vectors in the place of the rows that were found; `freeze` keeps the whole matrix as it is.
+        """Replace the rows marked in `found` by pretrained vectors; `freeze` excludes the whole matrix from training.
 
-        The vectors are taken as they are: the forward pass multiplies them by √d_model like any other row. A matrix
-        that is shared (tied) changes, and is frozen, for all who share it.
+        The vectors are used unscaled: the forward pass multiplies them by √d_model like any other row. A shared (tied)
+        matrix changes, and is frozen, for all parts that share it.
 
         Raises:
-            ShapeError: there is not one vector of width d_model for each entry of the vocabulary.
+            ShapeError: `vectors` does not have one row of width d_model per entry of the vocabulary.
         """
         weight = self.tokens.weight
         if vectors.shape != weight.shape:
             raise ShapeError(
-                f"vectors have shape {tuple(vectors.shape)}, expected (V, d_model) = {tuple(weight.shape)}"
+                f"vectors: expected shape (V, d_model) = {tuple(weight.shape)}, got {tuple(vectors.shape)}"
             )
         with torch.no_grad():
             weight[found] = vectors[found].to(weight)
@@ -70,7 +71,7 @@ class InputEmbedding(nn.Module):
         except IndexError as error:
             size, low, high = self.tokens.num_embeddings, int(ids.min()), int(ids.max())
             raise VocabularyError(
-                f"ids from {low} to {high}, but the vocabulary has {size} entries: expected 0 to {size - 1}"
+                f"ids: expected 0 to {size - 1}, the vocabulary's {size} entries, got ids from {low} to {high}"
             ) from error
         return rows
 

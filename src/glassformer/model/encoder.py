@@ -1,4 +1,4 @@
-"""The encoder: every source position gathers what it needs from the others, layer after layer.
+"""The encoder: every source position gathers information from all others, layer after layer.
 
 Axes: B batch · S source positions · D d_model.
 """
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.config import Norm
 from glassformer.model.feed_forward import FeedForward
+from glassformer.model.points import ENCODER, names
 from glassformer.model.residual import Residual, final_norm
 from glassformer.model.taps import Tap
 
@@ -19,9 +20,9 @@ __all__ = ["Encoder", "EncoderLayer"]
 
 
 class Encoder(nn.Module):
-    """A stack of layers; its output is called memory. Paper: §3.1. Pre-norm differs: one more norm at the end."""
+    """A stack of layers, whose output is the memory. Paper: §3.1. Pre-norm differs: it has one more norm at the end."""
 
-    POINTS = ("output",)
+    POINTS = names(ENCODER)
 
     def __init__(self, layers: Iterable["EncoderLayer"], d_model: int, norm: Norm) -> None:
         super().__init__()
@@ -30,7 +31,7 @@ class Encoder(nn.Module):
         self.tap = Tap()
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
-        """Return the memory of a source: one vector for each of its positions."""
+        """Return the memory of a source: one vector per position."""
         for layer in self.layers:
             x = layer(x, mask)
         return self.tap("output", self.norm(x))

@@ -1,4 +1,4 @@
-"""The feed-forward network: the same two-layer network at every position, for each position alone.
+"""The feed-forward network: the same two-layer network applied to each position separately.
 
 Axes: B batch · T positions · D d_model · F d_ff.
 """
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from glassformer.model.config import Activation
 from glassformer.model.dropout import Dropout
 from glassformer.model.linear import Linear
-from glassformer.model.residual import RESIDUAL_POINTS
+from glassformer.model.points import FEED_FORWARD, RESIDUAL, names
 from glassformer.model.taps import Tap
 
 __all__ = ["ACTIVATIONS", "FeedForward"]
@@ -24,7 +24,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "ge
 class FeedForward(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2. Paper: §3.3, equation 2; other activations than ReLU are a setting."""
 
-    POINTS = (*RESIDUAL_POINTS, "hidden", "activated", "output")
+    POINTS = names(RESIDUAL, FEED_FORWARD)
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation, dropout: float) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""The product with a learned matrix, x Wᵀ + b, by the library that is fastest at it here.
+"""Products with a learned matrix, x Wᵀ + b, computed by the fastest library on this machine.
 
-Axes: N rows, of any shape · I input width · O output width · P part of it.
+Axes: N rows, of any shape · I input width · O output width · P a part of the output width.
 """
 
 from typing import Any
@@ -11,45 +11,45 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from glassformer.machine import is_intel
+from glassformer.system.machine import is_intel
 
 __all__ = ["Linear", "linear", "transposed_product"]
 
-SMALL = 2**20
-"""With fewer multiplications, as in decoding a single sentence, what a call of oneDNN costs is more than it gains."""
+FEWEST_PRODUCTS = 2**20
+"""Fewest multiplications for which oneDNN is faster: decoding a single sentence does not repay the cost of its call."""
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear`, on some CPUs twice as fast in float32."""
+    """`torch.nn.Linear`, up to twice as fast in float32 on some CPUs."""
 
     def forward(self, x: Float[Tensor, "*N I"]) -> Float[Tensor, "*N O"]:
         """Return x Wᵀ + b."""
         return linear(x, self.weight, self.bias)
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return these outputs alone, by the rows of W that make them."""
+        """Return these outputs only, computed from their rows of W."""
         return linear(x, self.weight[outputs], self.bias[outputs])
 
 
 def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor | None = None) -> Float[Tensor, "*N O"]:
-    """Return x Wᵀ + b, rounded to float32 once more or less than `torch.nn.functional.linear` would.
+    """Return x Wᵀ + b, equal to `torch.nn.functional.linear` up to one float32 rounding.
 
-    Differs from it only in who multiplies: on CPUs PyTorch gives float32 to MKL, which uses half of the width of
-    AVX-512 on processors that are not Intel's; oneDNN, which PyTorch has as well, uses all of it. On Intel's MKL is
-    the faster one.
+    Differs only in the library: PyTorch uses MKL for float32 on CPUs, which uses half the width of AVX-512 on
+    processors not made by Intel. There, oneDNN, which PyTorch includes, uses the full width. On Intel's processors MKL
+    is faster.
     """
     if not _onednn_is_faster(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
         return _product(x, weight, bias)
-    result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch has none for apply
+    result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
     return result
 
 
 def transposed_product(a: Float[Tensor, "N O"], b: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
     """Return aᵀ b, which is the gradient of a weight.
 
-    oneDNN copies what stands first, which is dear where it is transposed and wide: so the narrower stands there.
+    oneDNN copies its first operand, which is slow if that is transposed and wide, so the narrower one comes first.
     """
     if not _onednn_is_faster(a, b.t()):
         return a.t() @ b
@@ -60,7 +60,7 @@ def _onednn_is_faster(x: Tensor, weight: Tensor) -> bool:
     return (
         x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
-        and x.numel() * weight.shape[0] >= SMALL
+        and x.numel() * weight.shape[0] >= FEWEST_PRODUCTS
         and torch.backends.cpu.get_cpu_capability() == "AVX512"
         and not is_intel()
         and torch.backends.mkldnn.is_available()
@@ -74,7 +74,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """The gradient, which PyTorch's operation lacks: ∂x = ∂y W, ∂W = ∂yᵀ x, and ∂b is the sum of ∂y's rows."""
+    """The gradient, which PyTorch's oneDNN operation lacks: ∂x = ∂y W, ∂W = ∂yᵀ x, and ∂b is the sum of ∂y's rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,7 +1,7 @@
-"""Which position may look at which: the only place where masks are made.
+"""Attention masks: which query may attend to which key. All masks are made here.
 
-A mask is boolean, and True means *may be attended to* (as in `torch.nn.functional.scaled_dot_product_attention`;
-`torch.nn.MultiheadAttention` means the opposite). Masks broadcast to (B, H, T, S).
+A mask is boolean; True means *may attend* (as in `torch.nn.functional.scaled_dot_product_attention`, and the opposite
+of `torch.nn.MultiheadAttention`). Masks broadcast to (B, H, T, S).
 
 Axes: B batch · H heads · T query positions · S key positions.
 """
@@ -14,12 +14,12 @@ __all__ = ["causal_mask", "entry_mask", "padding_mask", "target_mask"]
 
 
 def padding_mask(ids: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1 S"]:
-    """Return the mask that hides padding: every query may look at every real position."""
+    """Return the mask that hides padding: every query may attend to every real position."""
     return (ids != pad_id)[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor, "1 1 T T"]:
-    """Return the mask that hides the future: position i may look at positions up to and including i.
+    """Return the mask that hides the future: position i may attend to positions up to and including i.
 
     Paper: §3.2.3, third point.
     """
@@ -27,10 +27,10 @@ def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor,
 
 
 def target_mask(ids: Int[Tensor, "B T"], pad_id: int) -> Bool[Tensor, "B 1 T T"]:
-    """Return the decoder's mask: neither padding nor the future may be looked at."""
+    """Return the decoder's mask, which hides padding and the future."""
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], ids.device)
 
 
 def entry_mask(entered: Int[Tensor, "B"], length: int) -> Bool[Tensor, "B 1 1 S"]:
-    """Return the mask that hides what stood in a cache of this length before each sentence entered it."""
+    """Return the mask that hides a cache's positions before each sentence entered it."""
     return (torch.arange(length, device=entered.device) >= entered[:, None])[:, None, None, :]

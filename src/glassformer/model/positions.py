@@ -1,4 +1,4 @@
-"""Where a token stands: attention alone does not see order, so each position adds a pattern of its own.
+"""Positions: attention alone does not see order, so each position adds a pattern of its own.
 
 Axes: T positions · D d_model.
 """
@@ -25,13 +25,13 @@ def sinusoids(
 ) -> Float[Tensor, "T D"]:
     """Return the sinusoids of the first `length` positions, in [−1, 1].
 
-    Pair i turns by 10000^(−2i/d_model) per position. "interleaved" is the paper's formula: PE[pos, 2i] = sin,
-    PE[pos, 2i+1] = cos. "halves" has all sines, then all cosines: the same up to a permutation of dimensions.
-    Computed in float64, returned in `dtype` (PyTorch's default one unless given). With an odd d_model the last cosine
+    Pair i turns by 10000^(−2i/d_model) per position. "interleaved" is the paper's formula: PE[pos, 2i] = sin, PE[pos,
+    2i+1] = cos. "halves" has all sines, then all cosines: the same up to a permutation of dimensions. The result is
+    computed in float64 and returned in `dtype` (default: PyTorch's default dtype). With an odd d_model the last cosine
     is left out.
 
     Raises:
-        ConfigError: the layout is neither of the two.
+        ConfigError: the layout is unknown.
 
     Paper: §3.5.
 
@@ -39,7 +39,7 @@ def sinusoids(
     tensor([0.8415, 0.5403, 0.0100, 0.9999])
     """
     if layout not in ("interleaved", "halves"):
-        raise ConfigError(f"layout = {layout!r}: expected 'interleaved' or 'halves'")
+        raise ConfigError(f"layout: expected 'interleaved' or 'halves', got {layout!r}")
     exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # 2i/d_model
     angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.pow(10000.0, -exponent)
     if layout == "interleaved":
@@ -61,26 +61,30 @@ class Positions(nn.Module):
     def forward(self, start: int | Int[Tensor, "B 1"], length: int, like: Tensor) -> Float[Tensor, "*B T D"]:
         """Return the patterns of `length` positions from `start` on, on the device and in the dtype of `like`.
 
-        With a tensor of starts, each row has patterns of its own.
+        With a tensor of starts, each row has its own patterns.
 
         Raises:
-            ShapeError: a learned table ends before the last of them.
+            ShapeError: a learned table is too short for the last position.
         """
         if self.kind == "none":
             return like.new_zeros(length, self.d_model)
         if isinstance(start, int):
-            patterns = self._until(start + length, like)[start : start + length]
+            patterns = self.patterns(start + length, like)[start : start + length]
             return patterns.clone()  # an intervention may write into it
-        return self._until(int(start.max()) + length, like)[start + torch.arange(length, device=like.device)]
+        return self.patterns(int(start.max()) + length, like)[start + torch.arange(length, device=like.device)]
 
-    def _until(self, end: int, like: Tensor) -> Float[Tensor, "P D"]:
-        """Return a table of at least `end` positions."""
+    def patterns(self, end: int, like: Tensor) -> Float[Tensor, "P D"]:
+        """Return the patterns of the first positions, at least `end` of them.
+
+        Raises:
+            ShapeError: a learned table has fewer.
+        """
         if self.kind != "learned":
             return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)
         if end > self.max_length:
             raise ShapeError(
-                f"the sequence has {end} positions, but the learned table ends at {self.max_length}: "
-                "shorten it, or train with a larger model.max_length or with sinusoids"
+                f"the sequence has {end} positions, but the learned table ends at {self.max_length}: shorten the "
+                "sequence, or train with a larger model.max_length or with sinusoids"
             )
         return self.table
 
@@ -89,7 +93,7 @@ class Positions(nn.Module):
 
 
 def _table_length(length: int) -> int:
-    """Return the power of two, at least 256, that holds `length`: few different tables are computed."""
+    """Return the smallest power of two, at least 256, that is ≥ `length`, to limit the number of tables computed."""
     return max(256, 1 << (length - 1).bit_length())
 
 
@@ -101,6 +105,6 @@ def _sinusoid_table(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    # A table outlives the call that makes it: it must not be an inference tensor, nor lie on a device of the moment.
+    # A table is kept after the call, so it must not be an inference tensor nor lie on a temporary default device.
     with torch.inference_mode(False), torch.device("cpu"):
         return sinusoids(length, d_model, layout, dtype=torch.float64).to(dtype).to(device)

@@ -1,8 +1,8 @@
-"""Named points of the forward pass, where recordings listen and interventions act.
+"""Taps: the named points of the forward pass, where recordings listen and interventions act.
 
-A module that computes something worth seeing owns a `Tap` and passes its values through it:
-`scores = self.tap("scores", …)`. The name of the point is the module's path and that word, such as
-`encoder.layers.2.self_attention.scores`. When nobody listens, a tap hands its tensor back untouched.
+A module that computes an interesting value owns a `Tap` and passes the value through it:
+`scores = self.tap("scores", …)`. A point's name is the module's path followed by that word, such as
+`encoder.layers.2.self_attention.scores`. Without listeners, a tap returns its tensor unchanged.
 """
 
 import threading
@@ -13,24 +13,24 @@ from fnmatch import fnmatchcase
 
 from torch import Tensor, nn
 
-from glassformer.errors import ConfigError, ShapeError, nearest
+from glassformer.errors import ConfigError, ShapeError, nearest, quoted
 
 __all__ = ["Edit", "Tap", "Trace", "intervene", "points", "record"]
 
 Edit = Callable[[Tensor], Tensor]
-"""What an intervention does to a tensor: returns one of the same shape, and does not write into the one it got."""
+"""Returns a replacement of the same shape for a tensor, without writing into that tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """Somebody who listens to some taps: `prefixes` has the path of each, `hear` gets the point's whole name."""
+    """A listener to some taps: `prefixes` has the path of each tap, `hear` receives a point's full name."""
 
     prefixes: Mapping["Tap", str]
     hear: Callable[[str, Tensor], Tensor]
 
 
 class _Listening(threading.local):
-    """Who listens in this thread. Interventions come first, so that a recording holds what flows on."""
+    """The listeners of this thread, interventions first, so that a recording holds the changed values."""
 
     interventions: tuple[_Listener, ...] = ()
     recordings: tuple[_Listener, ...] = ()
@@ -40,14 +40,14 @@ _listening = _Listening()
 
 
 class Tap:
-    """A place through which a module passes its values, so that they can be seen and changed."""
+    """A place through which a module passes its values, so that they can be recorded and changed."""
 
     def heard(self) -> bool:
-        """Return whether anybody listens to this tap just now."""
+        """Return whether this tap has a listener now."""
         return any(self in listener.prefixes for listener in (*_listening.interventions, *_listening.recordings))
 
     def __call__(self, point: str, tensor: Tensor) -> Tensor:
-        """Return the tensor, or what the interventions at this point make of it."""
+        """Return the tensor, or the interventions' replacement for it."""
         if not (_listening.interventions or _listening.recordings):
             return tensor
         for listener in (*_listening.interventions, *_listening.recordings):
@@ -57,10 +57,10 @@ class Tap:
 
 
 class Trace(Mapping[str, Tensor]):
-    """What a recording heard, by name and in the order of the forward pass.
+    """The values of a recording, by name and in the order of the forward pass.
 
-    `trace[name]` is the latest value; `trace.history(name)` has one for each time that the point was passed, so one
-    for each step of a cached decoding.
+    `trace[name]` is the latest value; `trace.history(name)` has a value for each pass through the point, for example
+    one per step of a cached decoding.
     """
 
     def __init__(self) -> None:
@@ -71,21 +71,21 @@ class Trace(Mapping[str, Tensor]):
         return self.history(name)[-1]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, in the order in which they were first heard."""
+        """Iterate over the names, in the order of their first value."""
         return iter(self._values)
 
     def __len__(self) -> int:
-        """Return how many points were heard."""
+        """Return the number of recorded points."""
         return len(self._values)
 
     def history(self, name: str) -> list[Tensor]:
         """Return all values of a point, oldest first.
 
         Raises:
-            KeyError: nothing of that name was heard.
+            KeyError: no point of that name was recorded.
         """
         if name not in self._values:
-            raise KeyError(f"{name!r} was not recorded{nearest(name, self._values)}")
+            raise KeyError(f"{quoted(name)} was not recorded{nearest(name, self._values)}")
         return self._values[name]
 
     def _hear(self, name: str, tensor: Tensor) -> Tensor:
@@ -94,19 +94,19 @@ class Trace(Mapping[str, Tensor]):
 
 
 def points(model: nn.Module) -> list[str]:
-    """Return the names of all points of a model (or of any part of one, named from that part on)."""
+    """Return the names of all points of a model, or of any part of one, named relative to that part."""
     return [_join(path, point) for path, _, names in _tapped(model) for point in names]
 
 
 @contextmanager
 def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Trace]:
-    """Record what passes the points of a model, while the context lasts and in this thread only.
+    """Record the values at a model's points within the context, in this thread only.
 
-    `patterns` chooses points by name, with `*` and `?` as in file names: `["*.weights"]` keeps memory small.
-    Tensors are recorded as they are, neither copied nor cut from the graph of gradients.
+    `patterns` chooses points by name, with `*` and `?` as in file names: `["*.weights"]` saves memory. Tensors are
+    recorded without a copy, and attached to the graph of gradients.
 
     Raises:
-        ConfigError: a pattern fits no point.
+        ConfigError: a pattern matches no point.
 
     >>> import torch, glassformer as gf
     >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -130,14 +130,14 @@ def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Tr
 
 @contextmanager
 def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
-    """Put `edit(tensor)` in the tensor's place at each named point, while the context lasts, in this thread only.
+    """Replace the tensor at each named point by `edit(tensor)` within the context, in this thread only.
 
-    Names may hold `*` and `?`; where two fit a point, the later edit acts. What an edit makes of `log_probs` is what
-    the model returns in place of its logits.
+    Names may contain `*` and `?`; if two names match a point, the later edit applies. The model returns an edited
+    `log_probs` in place of its logits.
 
     Raises:
-        ConfigError: a name fits no point.
-        ShapeError: an edit returned another shape.
+        ConfigError: a name matches no point.
+        ShapeError: an edit returned a tensor of a different shape.
     """
     chosen = {name: edit for pattern, edit in edits.items() for name in _matching(model, [pattern])}
 
@@ -146,7 +146,7 @@ def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
             return tensor
         edited = chosen[name](tensor)
         if edited.shape != tensor.shape:
-            raise ShapeError(f"the edit of {name} returned shape {tuple(edited.shape)}, expected {tuple(tensor.shape)}")
+            raise ShapeError(f"the edit of {name}: expected shape {tuple(tensor.shape)}, got {tuple(edited.shape)}")
         return edited
 
     before = _listening.interventions
@@ -158,7 +158,7 @@ def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
 
 
 def _tapped(model: nn.Module) -> Iterator[tuple[str, Tap, tuple[str, ...]]]:
-    """Yield path, tap and points of each module that owns a tap (a residual connection borrows its sub-layer's)."""
+    """Yield path, tap and points of each module with a tap (a residual connection uses its sub-layer's)."""
     for path, module in model.named_modules():
         tap, names = getattr(module, "tap", None), getattr(module, "POINTS", None)
         if isinstance(tap, Tap) and isinstance(names, tuple):
@@ -166,7 +166,7 @@ def _tapped(model: nn.Module) -> Iterator[tuple[str, Tap, tuple[str, ...]]]:
 
 
 def _prefixes(model: nn.Module, names: Iterable[str]) -> dict[Tap, str]:
-    """Return the path of each tap that one of these points belongs to."""
+    """Return the path of each tap to which one of these points belongs."""
     parents = {name.rpartition(".")[0] for name in names}
     return {tap: path for path, tap, _ in _tapped(model) if path in parents}
 
@@ -177,7 +177,7 @@ def _matching(model: nn.Module, patterns: Iterable[str]) -> set[str]:
     for pattern in patterns:
         found = {name for name in known if fnmatchcase(name, pattern)}
         if not found:
-            raise ConfigError(f"no point of the model is named {pattern!r}{nearest(pattern, known)}")
+            raise ConfigError(f"no point of the model is named {quoted(pattern)}{nearest(pattern, known)}")
         matching |= found
     return matching
 

@@ -1,4 +1,4 @@
-"""The whole Transformer, put together from its parts: ids and masks in, logits out.
+"""The whole Transformer, assembled from its parts: ids and masks in, logits out.
 
 Axes: B sentences · R rows (hypotheses; R = B unless a beam is decoded) · S source positions · T target positions ·
 D d_model · V target vocabulary.
@@ -19,6 +19,7 @@ from glassformer.model.encoder import Encoder, EncoderLayer
 from glassformer.model.feed_forward import FeedForward
 from glassformer.model.linear import Linear
 from glassformer.model.masks import padding_mask, target_mask
+from glassformer.model.points import TRANSFORMER, names
 from glassformer.model.positions import Positions
 from glassformer.model.taps import Tap
 
@@ -34,7 +35,7 @@ class Transformer(nn.Module):
     torch.Size([1, 2, 11])
     """
 
-    POINTS = ("logits", "log_probs")
+    POINTS = names(TRANSFORMER)
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -73,7 +74,7 @@ class Transformer(nn.Module):
         """Return the logits of each next token; `source` tells which positions of the memory are padding.
 
         Raises:
-            ShapeError: ids, memory and source do not fit each other.
+            ShapeError: the shapes of ids, memory and source do not fit together.
             VocabularyError: an id is not in the target vocabulary.
         """
         return self.logits(self.hidden(target_input, memory, source))
@@ -81,12 +82,12 @@ class Transformer(nn.Module):
     def hidden(
         self, target_input: Int[Tensor, "B T"], memory: Float[Tensor, "B S D"], source: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B T D"]:
-        """Return the decoder's output, from which `logits` makes the logits."""
+        """Return the decoder's output, from which `logits` computes the logits."""
         _check_ids("target_input", target_input)
         if memory.shape[:2] != source.shape or target_input.shape[0] != source.shape[0]:
             raise ShapeError(
                 f"target_input {tuple(target_input.shape)}, memory {tuple(memory.shape)} and source "
-                f"{tuple(source.shape)} do not fit: expected (B, T), (B, S, d_model) and (B, S) with one B and one S"
+                f"{tuple(source.shape)}: expected (B, T), (B, S, d_model) and (B, S) with equal B and equal S"
             )
         mask = target_mask(target_input, self.config.pad_id)
         memory_mask = padding_mask(source, self.config.pad_id)
@@ -102,15 +103,15 @@ class Transformer(nn.Module):
         return logits if edited is log_probs else edited
 
     def start(self, source: Int[Tensor, "B S"]) -> Cache:
-        """Return the cache of a decoding that has not begun: the source is encoded, no token is fed, one row each."""
+        """Return the cache at the start of a decoding: the encoded source, and one row per sentence without tokens."""
         memory_mask = padding_mask(source, self.config.pad_id)
         return Cache(self.decoder.start(self.encode(source)), memory_mask, padded=not memory_mask.all())
 
     def advance(self, tokens: Int[Tensor, "R"], cache: Cache) -> tuple[Float[Tensor, "R V"], Cache]:
         """Return the logits after one more token in each row, and the cache that holds it.
 
-        A sentence of the cache may have several rows (hypotheses): R = B × rows of a sentence, sentence-major.
-        No causal mask is needed: the cache holds the past only.
+        A sentence of the cache may have several rows (hypotheses): R = B × rows per sentence, sentence-major. No causal
+        mask is needed, because the cache holds only the past.
         """
         following = cache.next(1)
         x = self.target(tokens[:, None], start=cache.start)  # (R,) -> (R, 1, D)
@@ -147,4 +148,4 @@ def _feed_forward(config: ModelConfig) -> FeedForward:
 
 def _check_ids(name: str, ids: Tensor) -> None:
     if ids.dim() != 2 or 0 in ids.shape:
-        raise ShapeError(f"{name} has shape {tuple(ids.shape)}, expected (batch, length), neither of them 0")
+        raise ShapeError(f"{name}: expected shape (batch, length) with neither 0, got {tuple(ids.shape)}")

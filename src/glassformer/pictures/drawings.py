@@ -1,4 +1,4 @@
-"""The drawings that come back again and again: numbers as colours, attention as lines, boxes with shapes on the arrows.
+"""Reusable drawings: heat maps, attention as lines, curves, bars, and boxes with shapes on the arrows.
 
 Values may be tensors, arrays or nested lists.
 """
@@ -36,18 +36,18 @@ def heat_map(
     limit: float | None = None,
     width: float | None = None,
 ) -> Picture:
-    """Return a matrix as colours: the larger the stronger, blue above 0 and orange below; NaN stays empty.
+    """Return a heat map of a matrix: stronger for larger values, blue above 0, orange below; NaN stays empty.
 
-    `numbers` is a format such as ".2f" in which the values are written into the cells; without one, small matrices get
-    two decimals and large ones none. `limit` is the value that has the full colour (default: the largest magnitude).
+    `numbers` is a format such as ".2f" for values written into the cells; by default, small matrices get two decimals
+    and large ones no numbers. `limit` is the value with the full colour (default: the largest magnitude).
 
     Raises:
-        ShapeError: the values are no matrix, or have not as many rows and columns as names.
+        ShapeError: the values are not a matrix, or the numbers of names differ from its shape.
     """
     matrix = _array(values, 2)
     for what, names, size in (("rows", rows, matrix.shape[0]), ("columns", columns, matrix.shape[1])):
         if names is not None and len(names) != size:
-            raise ShapeError(f"{len(names)} names for {size} {what}: give one each")
+            raise ShapeError(f"{what}: expected {size} names, one each, got {len(names)}")
     height, breadth = matrix.shape
     small = matrix.size <= 150 and breadth <= 14
     cell = 0.52 if small else min(0.34, 7.2 / breadth, 6 / height)
@@ -77,18 +77,18 @@ def attention_lines(
     names: Sequence[str] | None = None,
     title: str = "",
 ) -> Picture:
-    """Return who looks where: queries above, keys below, and a line between them that is the thicker the more weight.
+    """Return attention as lines from queries, above, to keys, below; a thicker line is a larger weight.
 
-    `weights` is (T, S), or (heads, T, S) with a colour for each head, which `names` explains. With `query`, only the
-    lines of that query are drawn.
+    `weights` is (T, S), or (heads, T, S) with a colour per head, which `names` explains. `query` selects the lines of
+    one query.
 
     Raises:
-        ShapeError: the weights do not fit the words.
+        ShapeError: the shape of the weights does not fit the words.
     """
     matrix = _array(weights, 2, 3)
     heads = matrix if matrix.ndim == 3 else matrix[None]
     if heads.shape[1:] != (len(queries), len(keys)):
-        raise ShapeError(f"weights of shape {heads.shape[1:]} for {len(queries)} queries and {len(keys)} keys")
+        raise ShapeError(f"weights: expected shape {(len(queries), len(keys))}, got {heads.shape[1:]}")
     most = max(len(queries), len(keys))
     longest = max(map(len, (*queries, *keys)))
     figure, axes = canvas(min(7.6, max(3.2, most * max(0.5, 0.085 * longest))), 2.4 if names is None else 2.7)
@@ -143,9 +143,9 @@ def curves(
     width: float = 6.4,
     height: float = 3.2,
 ) -> Picture:
-    """Return lines: (x, y), or (x, y, spread) with a band of y ± spread, for each name. `log`: the y axis is.
+    """Return curves, by name: (x, y), or (x, y, spread) with a band of y ± spread. `log`: logarithmic y axis.
 
-    `from_zero`: the y axis begins at 0. `mark` is a point (x, y) with words beside it.
+    `from_zero`: the y axis starts at 0. `mark` is a point (x, y) with a label.
     """
     figure, axes = canvas(width, height)
     for colour, style, (name, (x, y, *spread)) in zip(cycle(PALETTE), cycle(_STYLES), series.items(), strict=False):
@@ -163,7 +163,7 @@ def curves(
         axes.plot([x], [y], "o", color="black", fillstyle="none", markersize=9, markeredgewidth=1.6)
         (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         low, late = y < (bottom + top) / 2, x > (left + right) / 2
-        if low:  # room for the words below
+        if low:  # room for the label below
             axes.set_ylim(bottom=min(bottom, y - 0.16 * (top - bottom)))
         place = {"ha": "right" if late else "left", "va": "top" if low else "bottom", "fontsize": 9}
         axes.annotate(words, (x, y), (-6 if late else 6, -7 if low else 7), textcoords="offset points", **place)
@@ -184,9 +184,9 @@ def bars(
     points: Mapping[str, Sequence[float]] | None = None,
     width: float = 6.4,
 ) -> Picture:
-    """Return horizontal bars, one a name: a value, or (value, spread) with an error bar.
+    """Return horizontal bars by name: a value, or (value, spread) with an error bar.
 
-    `points` are the single measurements behind a bar.
+    `points` are the single measurements behind each bar.
     """
     figure, axes = canvas(width, 0.34 * len(values) + 0.8)
     names = list(values)
@@ -198,7 +198,7 @@ def bars(
         ends = [value + spread, value - spread, *(points or {}).get(names[place], ())]
         axes.annotate(
             _minus(format(value, numbers)),
-            (max(ends) if value >= 0 else min(ends), place),  # beside what is furthest out
+            (max(ends) if value >= 0 else min(ends), place),  # beyond the outermost end
             (4 if value >= 0 else -4, 0),
             textcoords="offset points",
             va="center",
@@ -216,18 +216,18 @@ def bars(
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box of a data flow: what it says, where it stands (column, row; row 0 is at the bottom), how it looks."""
+    """A box of a data flow: text, position (column, row; row 0 is at the bottom) and style."""
 
     text: str
     column: float
     row: float
     colour: str = GREY
     link: str = ""
-    """Where a click leads: a chapter such as "03_attention.py"."""
+    """Target of a click: a chapter such as "03_attention.py"."""
     width: float = 1.0
     """In columns."""
     more: Mapping[str, str] = field(default_factory=dict)
-    """Words of a second line, and where each of them leads."""
+    """Words of a second line, with the target of each."""
 
 
 def flow(
@@ -239,9 +239,9 @@ def flow(
     column: float = 1.9,
     row: float = 0.62,
 ) -> Picture:
-    """Return boxes and the arrows between them: (from, to) or (from, to, what stands on it, such as a shape).
+    """Return boxes and arrows between them: (from, to), or (from, to, label), where the label is often a shape.
 
-    `column` and `row` are the inches from one to the next.
+    `column` and `row` are the distances between columns and rows, in inches.
     """
     columns, rows = [box.column for box in boxes.values()], [box.row for box in boxes.values()]
     margin = max((box.width for box in boxes.values()), default=1) / 2
@@ -306,20 +306,20 @@ def _box(axes: Any, box: Box) -> Any:
 
 
 _STYLES = ("-", "--", "-.", ":", "-", "--")
-"""Beside the colours, for those who cannot tell them apart."""
+"""Line styles in addition to colours, for readers who cannot distinguish the colours."""
 
 
 def _array(values: Values, *dimensions: int) -> NDArray[np.float64]:
-    """Return values as an array, refusing one of another number of dimensions."""
+    """Return values as an array; raise an error for an unexpected number of dimensions."""
     array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
     if array.ndim not in dimensions:
         wanted = " or ".join(map(str, dimensions))
-        raise ShapeError(f"values of shape {array.shape}: expected {wanted} dimensions")
+        raise ShapeError(f"values: expected {wanted} dimensions, got shape {array.shape}")
     return array
 
 
 def _coloured(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (rows, columns, RGBA): the sign is the colour, the magnitude how opaque it is."""
+    """Return (rows, columns, RGBA): the sign sets the colour, the magnitude its opacity."""
     image = np.empty((*shares.shape, 4))
     image[..., :3] = np.where(shares[..., None] >= 0, to_rgb(BLUE), to_rgb(ORANGE))
     image[..., 3] = np.nan_to_num(np.clip(np.abs(shares), 0, 1)) * 0.9
@@ -327,7 +327,7 @@ def _coloured(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _named(axes: Any, rows: Sequence[str] | None, columns: Sequence[str] | None, shape: tuple[int, ...]) -> None:
-    """Write names at both axes, those of columns above and turned when they are long; or leave the numbers."""
+    """Write names along both axes, long column names rotated; without names, leave the numbers."""
     if rows is not None:
         axes.set_yticks(range(shape[0]), rows)
     if columns is not None:

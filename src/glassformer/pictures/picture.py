@@ -1,4 +1,4 @@
-"""A picture: SVG that takes the colour of its text from the page around it, and words for those who cannot see it."""
+"""A picture: SVG that inherits the text colour of its page, with a text alternative for readers who cannot see it."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from matplotlib.figure import Figure
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PALETTE", "PURPLE", "RED", "Picture", "canvas", "picture"]
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#2f81c7", "#cf6a1b", "#3b9150", "#8f6ac8", "#d1495b", "#808080"
-"""Each has a contrast of at least 3 to white and to black, so that one picture serves both grounds."""
+"""Colours with a contrast of at least 3 to white and to black, so that one picture serves both backgrounds."""
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawn picture; notebooks show it."""
+    """A drawn picture, which notebooks display."""
 
     svg: str = field(repr=False)
-    """One <svg> element; what is drawn in black has the colour of the text around it."""
+    """One <svg> element, whose black parts inherit the surrounding text's colour."""
     alt: str
-    """What it shows, in words."""
+    """The text alternative: what the picture shows."""
 
     def _repr_html_(self) -> str:
         return f'<div class="gf-picture" style="overflow-x: auto">{self.svg}</div>'
@@ -36,9 +36,9 @@ class Picture:
 
 
 def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure, Any]:
-    """Return a figure of so many inches and its axes, to draw on with matplotlib; `grid` goes to its `subplots`.
+    """Return a figure of this size in inches, with its axes, for drawing with matplotlib; `grid` goes to `subplots`.
 
-    What is drawn in black takes the colour of the text around the picture. Choose other colours from `PALETTE`.
+    Black parts inherit the colour of the text around the picture. Choose other colours from `PALETTE`.
 
     >>> figure, axes = canvas(4, 2)
     >>> line = axes.plot([0, 1], [0, 1], color=BLUE)
@@ -55,13 +55,13 @@ def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure
 
 
 def picture(figure: Figure, alt: str) -> Picture:
-    """Return what was drawn on a figure. `alt` says in a sentence what one can see, for those who cannot.
+    """Return a figure as a picture; `alt` describes it in a sentence for readers who cannot see it.
 
     Raises:
         ValueError: `alt` is blank.
     """
     if not alt.strip():
-        raise ValueError("alt is blank: say in words what the picture shows")
+        raise ValueError("alt: expected a sentence that says what the picture shows, got a blank text")
     file = StringIO()
     with rc_context({"svg.fonttype": "none", "image.composite_image": False, "svg.hashsalt": alt}):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
@@ -69,13 +69,13 @@ def picture(figure: Figure, alt: str) -> Picture:
 
 
 def _adapted(svg: str, width: float, height: float, alt: str) -> str:
-    """Return the <svg> element without its preamble, in the colour of the text, with its alternative."""
+    """Return the <svg> element without its preamble, with inherited text colour and its text alternative."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"(fill|stroke): #000000\b", r"\1: currentColor", svg)
     svg = re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", svg)
     svg = svg.replace(' target="_blank"', "")
-    # Ids count for the whole page, on which another picture may have the same ones.
+    # Ids are global to a page, where another picture may use the same ones.
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
     prefix = f"gf{crc32(svg.encode()):x}-"
     for name in names:
@@ -85,7 +85,7 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{escape(alt)}" {view.group()} fill="currentColor" '
-        # On a phone it shrinks as long as it can be read, and scrolls from there on.
+        # On a phone the picture shrinks while it stays readable, and then scrolls.
         f'style="width: {96 * width:.0f}px; max-width: max(100%, {60 * width:.0f}px); height: auto; '
         f'aspect-ratio: {width:.2f} / {height:.2f}">'
         f"<title>{escape(alt)}</title>"

@@ -1,4 +1,4 @@
-"""Pictures one after the other: a slider, a button that plays them, and no script beyond that."""
+"""A player for a sequence of pictures: a slider, a play button, and no further script."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ __all__ = ["Player", "player"]
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Frames that a reader steps through; notebooks show it."""
+    """Frames to step through, which notebooks display."""
 
     frames: tuple[Picture, ...] = field(repr=False)
     captions: tuple[str, ...]
     seconds: float
-    """How long each frame stands when it plays."""
+    """Duration of each frame when playing."""
 
     def _repr_html_(self) -> str:
         name = f"gf-player-{crc32(''.join(frame.svg for frame in self.frames).encode()):x}"
@@ -37,14 +37,14 @@ class Player:
 
 
 def player(frames: Sequence[Picture], captions: Sequence[str] | None = None, *, seconds: float = 1.2) -> Player:
-    """Return pictures as one that a reader can play or step through; each frame's caption stands below it.
+    """Return a player for these pictures; each frame's caption stands below it.
 
     Raises:
-        ValueError: there are no frames, or not as many captions as frames.
+        ValueError: there are no frames, or the numbers of captions and frames differ.
     """
     texts = tuple(frame.alt for frame in frames) if captions is None else tuple(captions)
     if not frames or len(texts) != len(frames):
-        raise ValueError(f"{len(frames)} frames and {len(texts)} captions: give at least one, and one caption each")
+        raise ValueError(f"expected at least one frame, and one caption each, got {len(frames)} and {len(texts)}")
     return Player(tuple(frames), texts, seconds)
 
 

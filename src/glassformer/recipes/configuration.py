@@ -1,16 +1,17 @@
 """The whole configuration of a job: what to train, on what, how, and how to decode. One dataclass a section."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from glassformer.errors import ConfigError
-from glassformer.text.cleaning import CleaningConfig
-from glassformer.text.files import Format, files_of, format_of
+from glassformer.corpus.cleaning import CleaningConfig
+from glassformer.corpus.files import Format, files_of, format_of
+from glassformer.errors import ConfigError, quoted
+from glassformer.settings import Range, check_fields
 from glassformer.text.tokenizer import TokenizerConfig
 
 __all__ = [
+    "OF_SAMPLING",
     "Configuration",
     "DataConfig",
     "DecodingConfig",
@@ -25,19 +26,23 @@ Files = str | tuple[str, ...]
 
 _SIDES = ("source", "valid_source", "test_source")
 
-Metric = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
+MetricName = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
 Optimiser = Literal["auto", "adam", "adamw", "muon"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """[run]: where a job keeps what it makes."""
+    """[run]: the folder and the seed of a job."""
 
     directory: str = ""
     """Folder of the run; "runs/" and the configuration's name unless given."""
-    seed: int = 1
+    seed: Annotated[int, Range(0, 2**63 - 1)] = 1
     """Seed of the initialisation, the order of the data, and dropout."""
+
+    def __post_init__(self) -> None:
+        """Check each value."""
+        check_fields("run", self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,32 +61,34 @@ class DataConfig:
     """Training source, one sentence a line; or a .tsv or .jsonl file that holds source and target."""
     target: Files = ""
     """Training target, line by line the translation of `source`; not needed with .tsv and .jsonl files."""
-    source_column: int | str | None = None
+    source_column: Annotated[int | str | None, Range(0, 10**6)] = None
     """Column of the source: in TSV its number from 0 or its name in the first line (0 unless given), in JSONL the
     field's name ("source" unless given)."""
-    target_column: int | str | None = None
+    target_column: Annotated[int | str | None, Range(0, 10**6)] = None
     """Column of the target (1, and "target")."""
     valid_source: Files = ""
     """Validation source; unless given, `valid_lines` pairs are held out of the training data."""
     valid_target: Files = ""
     """Validation target."""
     test_source: Files = ""
-    """Test source: only looked at to find out whether training pairs are in it too."""
+    """Test source: `evaluate` and `compare` score a run on it, and `prepare` reports training pairs that it
+    contains."""
     test_target: Files = ""
     """Test target."""
     prepared: str = ""
     """Folder for the prepared corpus, which several runs may share; "prepared" in the run's folder unless given."""
-    valid_lines: int = 500
-    """How many pairs are held out (never more than a tenth) when no validation files are given."""
-    max_length: int = 256
+    valid_lines: Annotated[int, Range(1, 10**12)] = 500
+    """Number of pairs that are held out (at most a tenth) when no validation files are given."""
+    max_length: Annotated[int, Range(2, 10**7)] = 256
     """Longest training sentence, in tokens; longer pairs are left out, and counted."""
 
     def __post_init__(self) -> None:
-        """Check that there is one corpus, whole."""
+        """Check that the section names one whole corpus."""
+        check_fields("data", self)
         if bool(self.task) == bool(self.source):
-            got = f"task = {self.task!r}, source = {self.source!r}"
+            got = f"task = {quoted(self.task)} and source = {quoted(self.source)}"
             raise ConfigError(
-                f"data: expected either a built-in task or source files, got {got}: give them, such as "
+                f"data: expected a built-in task or source files, got {got}; name one of them, such as "
                 "--set data.source=train.en --set data.target=train.de"
             )
         if self.task:
@@ -89,28 +96,28 @@ class DataConfig:
         for name in _SIDES:
             _check_pair(name, getattr(self, name), getattr(self, name.replace("source", "target")))
         self._check_columns()
-        _check_minimum("data", self, valid_lines=1, max_length=2)
 
     def _check_task(self) -> None:
-        """Refuse what names files: a built-in task has none."""
+        """Refuse fields that name files: a built-in task has none."""
         for name in ("directory", "target", "valid_source", "valid_target", "test_source", "test_target"):
             if value := getattr(self, name):
                 option = " (--data)" if name == "directory" else ""
-                raise ConfigError(f"data.{name} = {value!r}{option} has no effect on a built-in task: leave it out")
+                raise ConfigError(
+                    f"data.{name}: expected nothing beside a built-in task, got {quoted(value)}{option}; leave it out"
+                )
 
     def _check_columns(self) -> None:
-        """Refuse columns where no file has any, and numbers where columns have names only."""
+        """Refuse columns for plain files, which have none, and column numbers for JSONL files."""
         formats = {format_of(file) for name in _SIDES for file in files_of(getattr(self, name))} - {"lines"}
         for name in ("source_column", "target_column"):
             column = getattr(self, name)
             if column is not None and not formats:
                 raise ConfigError(
-                    f"data.{name} = {column!r} has no effect on files of plain lines: leave it out, or give .tsv or "
-                    ".jsonl files"
+                    f"data.{name}: expected nothing beside plain files, got {quoted(column)}; leave it out, or name "
+                    ".tsv or .jsonl files"
                 )
-            if isinstance(column, int) and (column < 0 or "jsonl" in formats):
-                expected = "the name of a field" if "jsonl" in formats else "a number from 0, or a name"
-                raise ConfigError(f"data.{name} = {column!r}: expected {expected}")
+            if isinstance(column, int) and "jsonl" in formats:
+                raise ConfigError(f"data.{name}: expected the name of a field of JSONL files, got {column}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,129 +132,158 @@ class EmbeddingsConfig:
     """Keep the embedding matrix as it is during training."""
 
     def __post_init__(self) -> None:
-        """Check that there is something to freeze."""
+        """Check that there are vectors to freeze."""
+        check_fields("embeddings", self)
         if self.freeze and not (self.source or self.target):
-            raise ConfigError("embeddings.freeze = true without vectors: give embeddings.source, or leave it out")
+            raise ConfigError(
+                "embeddings.freeze: expected false without vectors, got true; set embeddings.source, or leave it out"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """[training]: how long, in which steps, at which rate."""
+    """[training]: length, batches, objective, optimiser, validation and checkpoints of a training."""
 
-    steps: int = 0
-    """Updates of the weights in all; 0 = as many as `minutes` allows (100 000 if neither is given, as in the paper)."""
-    minutes: float = 0.0
+    steps: Annotated[int, Range(0, 10**12)] = 0
+    """Updates of the weights in all; 0 = as many as `minutes` allows. Training needs `steps`, `minutes` or `patience`;
+    with `patience` alone, it ends after 100 000 updates at the latest, the number in the paper."""
+    minutes: Annotated[float, Range(0, 10**7)] = 0.0
     """Time for training, validation included; 0 = no limit."""
-    batch_tokens: int = 4096
+    batch_tokens: Annotated[int, Range(0, 10**9)] = 4096
     """Size of a batch: target (or source) tokens, padding included; 0 = by the corpus."""
-    accumulate: int = 1
+    accumulate: Annotated[int, Range(1, 10**6)] = 1
     """Batches whose gradients are summed up for one update."""
-    workers: int = 1
-    """Processes that share each update, on CPUs: faster than as many threads of one process; 0 = one for each core."""
-    init_std: float = 0.0
-    """Standard deviation with which all matrices start, embeddings included, such as 0.02 (as BERT and its like): in
-    small models it is learned from sooner; 0 = by each one's shape (Xavier)."""
-    learning_rate: float = 0.0
-    """Peak of the learning rate; 0 = the paper's, (d_model · warmup)^-0.5."""
+    workers: Annotated[int, Range(0, 1024)] = 1
+    """Processes that share each update on CPUs, faster than the same number of threads; 0 = one for each core."""
+    init_std: Annotated[float, Range(0, 10)] = 0.0
+    """Standard deviation of the initial values of all matrices, embeddings included, such as 0.02 (as in BERT), with
+    which small models learn sooner; 0 = derived from the shape of each matrix (Xavier)."""
+    learning_rate: Annotated[float, Range(0, 10)] = 0.0
+    """Peak of the learning rate; 0 = the paper's, (d_model · warmup)^-0.5, or chosen from the corpus if `warmup` is."""
     schedule: Literal["paper", "cosine", "constant"] = "paper"
     """After the warm-up: down with 1/√step (5.3), down to 0 at the end along a cosine, or level."""
-    warmup: int = 4000
-    """Updates in which the rate rises linearly to its peak; 0 = by the corpus, and so the peak if it is not given."""
-    label_smoothing: float = 0.1
+    warmup: Annotated[int, Range(0, 10**12)] = 4000
+    """Updates in which the rate rises linearly to its peak; 0 = chosen from the corpus."""
+    label_smoothing: Annotated[float, Range(0, 0.999)] = 0.1
     """Share ε of the target's probability that is spread over the whole vocabulary (5.4)."""
-    r_drop: float = 0.0
-    """Weight α of R-Drop: each pair passes twice, and the two distributions shall agree although dropout differs; a
-    step takes twice as long, and small corpora are overfitted later; 0 = off."""
+    r_drop: Annotated[float, Range(0, 1000)] = 0.0
+    """Weight α of R-Drop: each pair passes twice with different dropout, and the loss grows with the difference between
+    the two distributions. A step takes twice as long, and small corpora are overfitted later; 0 = off."""
     optimiser: Optimiser = "adam"
     """Adam as in the paper (5.3), AdamW with `weight_decay`, or Muon for matrices with Adam for the rest, which learns
     more in a step; "auto" = by the corpus."""
-    beta1: float = 0.9
+    beta1: Annotated[float, Range(0, 0.999999)] = 0.9
     """Decay of Adam's mean of gradients."""
-    beta2: float = 0.98
+    beta2: Annotated[float, Range(0, 0.999999)] = 0.98
     """Decay of Adam's mean of squared gradients."""
-    epsilon: float = 1e-9
+    epsilon: Annotated[float, Range(1e-30, 1)] = 1e-9
     """Adam's ε."""
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, Range(0, 100)] = 0.0
     """Decay of matrices by AdamW and Muon; biases, norms and embeddings have none."""
-    clip_norm: float = 0.0
-    """Gradients are scaled down to this norm when theirs is larger; 0 = never."""
+    clip_norm: Annotated[float, Range(0, 10**9)] = 0.0
+    """Largest norm of the gradients: larger gradients are scaled down to it; 0 = no limit."""
     precision: Precision = "fp32"
     """Arithmetic of matrix products; weights, norms, softmax and loss stay in fp32. "auto" = bf16 where that is faster
     than fp32. fp16, for GPUs without bf16, scales the loss so that no gradient gets too small for it."""
     device: str = "auto"
     """Where the model is trained: "cpu", "cuda" or another of PyTorch's; "auto" = a GPU where there is one."""
-    validate_every: int = 1000
+    validate_every: Annotated[int, Range(0, 10**12)] = 1000
     """Steps between validations; 0 = only at the end."""
-    metric: Metric = "none"
+    metric: MetricName = "none"
     """A score of greedy translations of the validation set, at every validation; "auto" = BLEU for sentences, exact
     match for words."""
-    metric_lines: int = 500
-    """How many validation lines are translated for it."""
+    metric_lines: Annotated[int, Range(1, 10**12)] = 500
+    """Number of validation lines that are translated for `metric`."""
     best_by: Literal["loss", "metric"] = "loss"
     """What decides which weights are kept as the best."""
-    patience: int = 0
+    patience: Annotated[int, Range(0, 10**12)] = 0
     """Validations without improvement after which training ends; 0 = never."""
-    checkpoint_every: int = 1000
+    checkpoint_every: Annotated[int, Range(1, 10**12)] = 1000
     """Steps between checkpoints, from which a stopped run goes on; one is also written at the end."""
-    keep_checkpoints: int = 5
-    """How many of the latest checkpoints are kept."""
-    snapshots: int = 0
-    """How many snapshots are kept for playing the training back: half-precision weights of the latest steps that are
-    powers of two (from 8); 0 = none."""
-    average: int = 0
-    """At the end, the mean of so many latest checkpoints replaces the best weights if it validates better; 0 = off."""
-    ema: float = 0.0
+    keep_checkpoints: Annotated[int, Range(1, 10**6)] = 5
+    """Number of latest checkpoints that are kept."""
+    snapshots: Annotated[int, Range(0, 1000)] = 0
+    """Number of snapshots that are kept for playing the training back: half-precision weights of the latest steps that
+    are powers of two (from 8); 0 = none."""
+    average: Annotated[int, Range(0, 10**6)] = 0
+    """Number of latest checkpoints whose mean replaces the best weights at the end, if it validates better; 0 = off."""
+    ema: Annotated[float, Range(0, 0.999999)] = 0.0
     """Decay of a moving average of the weights, such as 0.999, which is then validated and kept; 0 = off."""
-    log_every: int = 50
+    log_every: Annotated[int, Range(1, 10**12)] = 50
     """Steps between lines of metrics.jsonl."""
 
     def __post_init__(self) -> None:
-        """Check each number's range, and that no setting is given in vain."""
-        _check_minimum("training", self, steps=0, minutes=0, batch_tokens=0, accumulate=1, workers=0, learning_rate=0)
-        _check_minimum("training", self, warmup=0, validate_every=0, metric_lines=1, patience=0, checkpoint_every=1)
-        _check_minimum("training", self, keep_checkpoints=1, average=0, log_every=1, clip_norm=0, weight_decay=0)
-        _check_minimum("training", self, snapshots=0, r_drop=0, init_std=0)
-        for name in ("label_smoothing", "beta1", "beta2", "ema"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ConfigError(f"training.{name} = {getattr(self, name)!r}: expected a number in [0, 1)")
-        if not 0.0 < self.epsilon < math.inf:
-            raise ConfigError(f"training.epsilon = {self.epsilon!r}: expected a number above 0")
-        self._check_combinations()
-
-    def _check_combinations(self) -> None:
+        """Check each value, and that no setting is ignored."""
+        check_fields("training", self)
         if self.weight_decay and self.optimiser == "adam":
-            raise ConfigError('training.weight_decay has no effect with optimiser = "adam": choose "adamw" or "muon"')
+            raise ConfigError(
+                f'training.weight_decay: expected 0 with optimiser = "adam", got {self.weight_decay}; choose "adamw" '
+                'or "muon"'
+            )
         if self.best_by == "metric" and self.metric == "none":
-            raise ConfigError('training.best_by = "metric" needs training.metric, such as "bleu"')
+            raise ConfigError('training.best_by: expected "loss" without training.metric, got "metric"; set the metric')
         if self.average > self.keep_checkpoints:
             raise ConfigError(
-                f"training.average = {self.average} needs as many checkpoints, but keep_checkpoints = "
-                f"{self.keep_checkpoints}: raise it"
+                f"training.average: expected at most keep_checkpoints = {self.keep_checkpoints}, got {self.average}; "
+                "raise keep_checkpoints"
+            )
+
+    def check_limit(self) -> None:
+        """Check that something ends the training; the configuration of an older run may name nothing.
+
+        Raises:
+            ConfigError: `steps`, `minutes` and `patience` are all 0.
+        """
+        if not (self.steps or self.minutes or self.patience):
+            raise ConfigError(
+                "training.steps: expected training.steps, training.minutes or training.patience above 0, got 0 for all "
+                "three; set a limit, such as --set training.minutes=60"
             )
 
     @property
     def last_step(self) -> int:
         """The step at which training ends at the latest."""
-        return self.steps or (100_000 if not self.minutes else 2**62)
+        return self.steps or (2**62 if self.minutes else 100_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
-    """[decoding]: how translations are searched when the command says nothing else. Paper: §6.1."""
+    """[decoding]: the search for outputs, or the draws of sampling. Paper: §6.1.
 
-    beam_size: int = 4
-    """Hypotheses that are followed side by side; 1 = greedy."""
-    length_penalty: float = 0.6
-    """α of score = log_prob / ((5 + length) / 6)^α; 0 = the plain sum."""
+    A run's own settings; a command changes them by `--set decoding.NAME=VALUE`, Python by `NAME=VALUE`.
+    """
+
+    beam_size: Annotated[int, Range(1, 1000)] = 4
+    """Number of hypotheses that the search follows side by side; 1 = greedy."""
+    length_penalty: Annotated[float, Range(-100, 100)] = 0.6
+    """Exponent α of the length penalty: score = log_prob / ((5 + length) / 6)^α; 0 = rank by log_prob."""
+    max_source: Annotated[int, Range(1, 10**9)] = 1024
+    """Longest source that is translated, in tokens, `<eos>` included."""
+    extra_length: Annotated[int, Range(0, 10**6)] = 50
+    """Tokens that an output may be longer than its source."""
+    window: Annotated[int, Range(1, 10**9)] = 2000
+    """Lines of a stream that are read, sorted by length and translated together."""
+    temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
+    """Sampling: divisor of the log probabilities before a draw; below 1 more cautious, above 1 more varied."""
+    top_k: Annotated[int, Range(0, 10**9)] = 0
+    """Sampling: draw among the k most probable tokens; 0 = among all."""
+    top_p: Annotated[float, Range(1e-9, 1)] = 1.0
+    """Sampling: draw among the most probable tokens that together have this probability; 1 = among all."""
+    seed: Annotated[int, Range(-(2**63), 2**63 - 1)] = 1
+    """Sampling: seed of the draws; a text's draws depend on the seed and the text's place in the input alone."""
 
     def __post_init__(self) -> None:
-        """Check each number's range."""
-        _check_minimum("decoding", self, beam_size=1, length_penalty=0)
+        """Check each value."""
+        check_fields("decoding", self)
+
+
+OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+"""Settings of [decoding] that matter only where tokens are drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """A whole job. `glassformer.recipes.toml` reads and writes it."""
+    """The configuration of a whole job, which `glassformer.recipes.toml` reads and writes."""
 
     data: DataConfig
     run: RunConfig = field(default_factory=RunConfig)
@@ -262,37 +298,34 @@ class Configuration:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
 
-def _check_minimum(section: str, config: object, **minima: int) -> None:
-    for name, minimum in minima.items():
-        if not minimum <= getattr(config, name) < math.inf:
-            raise ConfigError(f"{section}.{name} = {getattr(config, name)!r}: expected a number of at least {minimum}")
-
-
 def _check_pair(name: str, source: Files, target: Files) -> None:
     other = name.replace("source", "target")
     both = _format(name, source) not in (None, "lines")
     if target and not source:
-        raise ConfigError(f"data.{name} is missing, but {other} = {target!r} is given")
+        raise ConfigError(f"data.{name}: expected the source of data.{other} = {quoted(target)}, got nothing")
     if target and both:
-        raise ConfigError(f"data.{other} = {target!r} would be ignored: {source!r} holds source and target")
+        raise ConfigError(
+            f"data.{other}: expected nothing beside {quoted(source)}, which holds source and target, got "
+            f"{quoted(target)}; leave it out"
+        )
     if source and not both and not target:
         raise ConfigError(
-            f"data.{other} is missing: give the translation of {name} = {source!r}, or one .tsv or .jsonl file"
+            f"data.{other}: expected the translation of data.{name} = {quoted(source)}, got nothing; name its file, or "
+            "one .tsv or .jsonl file with both sides"
         )
     if _format(other, target) not in (None, "lines"):
         raise ConfigError(
-            f"data.{other} = {target!r} holds source and target: give it as data.{name}, and leave {other} out"
+            f"data.{other}: expected a file with one side, got {quoted(target)}, which holds source and target; name "
+            f"it in data.{name}, and leave data.{other} out"
         )
 
 
 def _format(name: str, files: Files) -> Format | None:
-    """Return the format that these files share; None when there are none."""
+    """Return the format that these files share, or None if there are no files."""
     formats = {format_of(file): file for file in files_of(files) if files}
     if "" in formats.values():
-        raise ConfigError(f"data.{name} = {files!r}: expected the name of a file, not an empty one")
+        raise ConfigError(f"data.{name}: expected names of files, got an empty name in {quoted(files)}")
     if len(formats) > 1:
-        raise ConfigError(
-            f"data.{name}: {' and '.join(map(repr, formats.values()))} are of different formats: expected files of "
-            "lines, .tsv or .jsonl files in one list"
-        )
+        got = " and ".join(quoted(file) for file in formats.values())
+        raise ConfigError(f"data.{name}: expected files of one format (plain lines, .tsv or .jsonl), got {got}")
     return next(iter(formats), None)

@@ -1,6 +1,6 @@
-"""What a configuration leaves open, chosen by the size and the kind of the corpus.
+"""Choose the settings that a configuration leaves open, by the size and the kind of its corpus.
 
-The two tables are the whole of it; docs/decisions/defaults.md says where they come from.
+The two tables hold all choices; docs/decisions/defaults.md gives their origin.
 """
 
 import math
@@ -10,22 +10,22 @@ from itertools import islice
 from typing import Any
 
 from glassformer.recipes.configuration import Configuration, Optimiser, TrainingConfig
-from glassformer.text.tokenizer import TokenizerConfig
+from glassformer.text.tokenizer import TOKENIZER_KINDS, TokenizerConfig
 
-__all__ = ["SENTENCES", "WORDS", "Sizes", "chosen", "fit", "is_open"]
+__all__ = ["SENTENCE_SIZES", "WORD_SIZES", "Sizes", "describe_choice", "fit", "is_open"]
 
-SAMPLE = 10_000
-"""Pairs that are looked at to find out what kind of corpus it is."""
+PAIRS_LOOKED_AT = 10_000
+"""Number of pairs from which the kind of the corpus is determined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What suits a corpus of up to so many pairs."""
+    """Sizes for a corpus of up to `pairs` pairs."""
 
     pairs: float
-    """The largest corpus that it is for."""
+    """Number of pairs of the largest corpus that these sizes suit."""
     vocab_size: int
-    """Entries of the vocabulary; of characters and words at most so many."""
+    """Entries of the vocabulary; for characters and words, an upper limit."""
     model: Mapping[str, Any]
     """Fields of ModelConfig."""
     batch_tokens: int
@@ -33,7 +33,7 @@ class Sizes:
     warmup: int
     """As in [training]."""
     rates: Mapping[Optimiser, float]
-    """The learning rate of each optimiser; the first is the one that suits."""
+    """The learning rate of each optimiser; the first optimiser is the default."""
 
 
 _SMALL: Mapping[str, Any] = {"d_model": 128, "heads": 4, "encoder_layers": 4, "decoder_layers": 4, "norm": "pre"}
@@ -42,7 +42,7 @@ _WIDTH_512 = {"d_model": 512, "heads": 4, "d_ff": 1024, "encoder_layers": 6, "de
 _BASE = {"d_model": 512, "heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6}
 _MUON: Mapping[Optimiser, float] = {"muon": 5e-3, "adam": 2e-3}
 
-SENTENCES = (
+SENTENCE_SIZES = (
     Sizes(8_000, 2_000, {**_SMALLEST, "d_ff": 256, "dropout": 0.3}, 1_500, 400, _MUON),
     Sizes(20_000, 4_000, {**_SMALL, "d_ff": 256, "dropout": 0.3}, 3_000, 400, _MUON),
     Sizes(80_000, 8_000, {**_SMALL, "d_ff": 256, "dropout": 0.3}, 4_096, 400, _MUON),
@@ -50,30 +50,30 @@ SENTENCES = (
     Sizes(2_000_000, 16_000, {**_BASE, "dropout": 0.2}, 4_096, 4_000, {"adam": 7e-4, "muon": 2e-3}),
     Sizes(math.inf, 32_000, {**_BASE, "dropout": 0.1}, 8_192, 4_000, {"adam": 7e-4, "muon": 2e-3}),
 )
-"""For sentences, smallest corpora first."""
+"""Sizes for sentences, smallest corpora first."""
 
-WORDS = (
+WORD_SIZES = (
     Sizes(3_000, 8_000, {**_SMALLEST, "d_ff": 512, "dropout": 0.3}, 1_500, 400, _MUON),
     Sizes(50_000, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.3}, 3_000, 400, _MUON),
     Sizes(math.inf, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.1}, 4_096, 400, _MUON),
 )
-"""For single words and their pronunciations, or their spellings in other letters."""
+"""Sizes for single words with their pronunciation or transliteration, smallest corpora first."""
 
 _SIZE_FIELDS = ("preset", "d_model", "heads", "d_k", "d_v", "d_ff", "encoder_layers", "decoder_layers")
 
 
 def fit(configuration: Configuration, pairs: int, sample: Iterable[tuple[str, str]]) -> Configuration:
-    """Return the configuration with all that it leaves open chosen for a corpus of so many pairs; what it says stays.
+    """Return the configuration with its open settings chosen for a corpus of `pairs` pairs; set settings stay.
 
-    `sample` are pairs of the corpus, as many as are at hand: the first 10 000 are looked at. Open are a tokenizer of
-    kind "auto", a vocab_size of 0; a model whose preset is "auto", or that has neither a preset nor a size;
-    batch_tokens of 0, a warmup of 0 with its learning rate, the optimiser "auto" and the metric "auto".
+    `sample` holds pairs of the corpus, of which the first 10 000 are read. Open settings are: a tokenizer of kind
+    "auto"; a vocab_size of 0; a model with preset "auto", or with neither preset nor sizes; batch_tokens of 0; a warmup
+    of 0 with its learning rate; the optimiser "auto"; the metric "auto".
 
     Raises:
-        ConfigError: a setting has no effect together with what was chosen.
+        ConfigError: a setting has no effect with a chosen value.
     """
-    kind = _Kind.of(list(islice(sample, SAMPLE)))
-    sizes = next(row for row in (WORDS if kind.words else SENTENCES) if pairs <= row.pairs)
+    kind = _Kind.of(list(islice(sample, PAIRS_LOOKED_AT)))
+    sizes = next(row for row in (WORD_SIZES if kind.words else SENTENCE_SIZES) if pairs <= row.pairs)
     return replace(
         configuration,
         tokenizer=_tokenizer(configuration.tokenizer, kind, sizes),
@@ -83,19 +83,19 @@ def fit(configuration: Configuration, pairs: int, sample: Iterable[tuple[str, st
 
 
 def is_open(configuration: Configuration) -> bool:
-    """Return whether something is left for `fit` to choose."""
+    """Return whether a configuration has open settings."""
     tokenizer, training = configuration.tokenizer, configuration.training
     left = (tokenizer.kind == "auto", tokenizer.vocab_size == 0, _is_open_model(configuration.model))
     zero = 0 in (training.batch_tokens, training.warmup)
     return any(left) or zero or "auto" in (training.metric, training.optimiser)
 
 
-def chosen(before: Configuration, after: Configuration, pairs: int) -> str:
-    """Return in words what `fit` chose: "29,000 pairs: unigram vocabulary of 8,000, 4 + 4 layers …"; or "".
+def describe_choice(before: Configuration, after: Configuration, pairs: int) -> str:
+    """Return the choices of `fit` in words: "29,000 pairs: unigram vocabulary of 8,000, 4 + 4 layers …"; or "".
 
     >>> from glassformer.recipes.configuration import DataConfig
     >>> before = Configuration(data=DataConfig(source="a", target="b"))
-    >>> chosen(before, fit(before, 29_000, [("Zwei Hunde", "two dogs")]), 29_000)
+    >>> describe_choice(before, fit(before, 29_000, [("Zwei Hunde", "two dogs")]), 29_000)
     '29,000 pairs: unigram vocabulary of 8,000, 4 + 4 layers of width 128, dropout 0.3'
     """
     parts = []
@@ -103,7 +103,7 @@ def chosen(before: Configuration, after: Configuration, pairs: int) -> str:
     if old != new:
         source, target = new.kinds
         parts.append(f"{source if source == target else f'{source} to {target},'} vocabulary of {new.vocab_size:,}")
-        if "words" in new.kinds or "characters" in new.kinds:
+        if not all(TOKENIZER_KINDS[kind].subwords for kind in new.kinds):
             parts[-1] = f"{source} to {target}"
     if _is_open_model(before.model):
         model = after.model
@@ -127,18 +127,18 @@ def _chosen_for_training(before: TrainingConfig, after: TrainingConfig) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """What kind of corpus it is."""
+    """The kind of a corpus."""
 
     words: bool
-    """Single words in letters, with their pronunciation or their spelling in other letters."""
+    """Whether the sources are single words, with their pronunciation or transliteration as targets."""
     symbols: bool
-    """The target's symbols stand between spaces."""
+    """Whether the target is symbols between spaces, such as phones."""
     characters: int
-    """How many different characters there are."""
+    """Number of different characters."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> "_Kind":
-        """Return the kind that a sample is of."""
+        """Return the kind of a sample."""
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         characters = len(set().union(*sources, *targets))
         symbols = _are_symbols(targets)
@@ -147,13 +147,13 @@ class _Kind:
 
 
 def _are_words(lines: Sequence[str]) -> bool:
-    """Return whether nearly all lines are one word: not a sentence in a script that writes no spaces either."""
+    """Return whether nearly all lines are one word, rather than sentences of a script without spaces."""
     single = sum(len(line.split()) == 1 for line in lines)
     return 0 < len(lines) * 0.95 <= single and sum(map(len, lines)) <= 20 * len(lines)
 
 
 def _are_symbols(lines: Sequence[str]) -> bool:
-    """Return whether lines are phones or letters with spaces between: several each, of two characters or so."""
+    """Return whether lines are phones or letters between spaces: several per line, of about two characters each."""
     symbols = [symbol for line in lines for symbol in line.split()]
     return len(symbols) >= 2 * len(lines) > 0 and sum(map(len, symbols)) <= 2.5 * len(symbols)
 
@@ -166,7 +166,7 @@ def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes) -> TokenizerC
         config = replace(config, kind="unigram")
     if config.vocab_size:
         return config
-    # A script of thousands of characters needs room for them, and for what is written with several.
+    # A script with thousands of characters needs entries for them, and for combinations of them.
     return replace(config, vocab_size=max(sizes.vocab_size, min(4 * kind.characters, 32_000)))
 
 

@@ -2,25 +2,33 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from glassformer.errors import CheckpointVersionError, ConfigError, nearest
+from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import PRESETS, ModelConfig
-from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
+from glassformer.settings import accepts, is_number, refused
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["from_dict", "load", "model_config", "recipes", "set_values", "to_toml"]
+__all__ = [
+    "changed_decoding",
+    "decoding_changes",
+    "from_dict",
+    "load",
+    "model_config",
+    "recipes",
+    "set_values",
+    "to_toml",
+]
 
-T = TypeVar("T")
-
-FORMAT_VERSION = 2
+CONFIG_VERSION = 2
 
 _CLEANING_OF_FORMAT_1 = {"max_characters": 0, "max_ratio": 0.0, "duplicates": "keep", "control_characters": "keep"}
 """Format 1 knew no cleaning: only pairs with a blank side were left out."""
@@ -55,12 +63,19 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         CheckpointVersionError: it was written by a newer glassformer.
     """
     values = dict(values)
-    version = values.pop("format_version", FORMAT_VERSION)
+    version = values.pop("format_version", CONFIG_VERSION)
     _check_version(version)
     if version == 1:
         values.setdefault("cleaning", _CLEANING_OF_FORMAT_1)
     _check_names(values)
-    configuration = _parsed(Configuration, values)
+    if "data" not in values:
+        raise ConfigError("data: expected a section [data], got none")
+    sections: dict[str, Any] = {
+        name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
+        for name, kind in _sections().items()
+        if name in values
+    }
+    configuration = Configuration(**sections)
     smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
@@ -83,11 +98,16 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
     if configuration.tokenizer.joint:
         sizes["vocab_size"] = source_size
+    known = {field.name: field for field in fields(ModelConfig)}
     for name, value in {**sizes, "pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}.items():
-        if values.get(name, value) != value:
-            raise ConfigError(f"model.{name} = {values[name]!r}, but the tokenizer's is {value}: leave it out")
+        if name in values and not accepts(known[name].type, values[name]):
+            raise refused("model", known[name], values[name])
+        if name in values and values[name] != value:
+            raise ConfigError(
+                f"model.{name}: expected the tokenizer's {value}, got {quoted(values[name])}; leave it out"
+            )
     given = {**values, **sizes}
-    typed = _parsed(ModelConfig, {**PRESETS.get(preset, {}), **given}, "model")
+    typed = _parsed("model", ModelConfig, {**PRESETS.get(preset, {}), **given})
     model = ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
     _check_positions(model, configuration.data.max_length)
     return model
@@ -98,7 +118,7 @@ def to_toml(configuration: Configuration, model: ModelConfig) -> str:
     import tomli_w
 
     sections = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
-    values: dict[str, Any] = {"format_version": FORMAT_VERSION}
+    values: dict[str, Any] = {"format_version": CONFIG_VERSION}
     for name, section in sections.items():
         values[name] = _without_none(model.to_dict() if name == "model" else asdict(section))
     return tomli_w.dumps(values)
@@ -113,12 +133,44 @@ def set_values(values: dict[str, Any], override: str) -> None:
     name, equals, text = override.partition("=")
     section, dot, field = name.strip().partition(".")
     if not (equals and dot and section and field):
-        raise ConfigError(f"--set {override!r}: expected section.field=value, such as training.steps=60")
+        raise ConfigError(f"--set: expected section.field=value, such as training.steps=60, got {quoted(override)}")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         value = text.strip()
     _section(values, section)[field] = value
+
+
+def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
+    """Return decoding settings in which those that are named have new values, checked.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
+    if not changes:
+        return decoding
+    _check_names({"decoding": changes})
+    changed: DecodingConfig = _parsed("decoding", DecodingConfig, {**asdict(decoding), **changes})
+    return changed
+
+
+def decoding_changes(overrides: Iterable[str], *, sampling: bool = False) -> dict[str, Any]:
+    """Return the settings in overrides of the form "decoding.NAME=VALUE", by name.
+
+    Raises:
+        ConfigError: an override has another form or section, or a setting of sampling would have no effect.
+    """
+    values: dict[str, Any] = {}
+    for override in overrides:
+        set_values(values, override)
+    changes = values.pop("decoding", {})
+    for section, fields_of in values.items():
+        name = f"{section}.{next(iter(fields_of))}"
+        raise ConfigError(f"--set: expected decoding.NAME=VALUE, such as decoding.beam_size=4, got {quoted(name)}")
+    for name in OF_SAMPLING:
+        if name in changes and not sampling:
+            raise ConfigError(f"decoding.{name} has no effect without `translate --sample`: leave it out")
+    return dict(changes)
 
 
 def recipes() -> dict[str, Path]:
@@ -133,30 +185,43 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
         known = recipes()
         if str(name_or_path) not in known:
             hint = nearest(str(name_or_path), known)
-            raise ConfigError(f"no recipe or file named '{name_or_path}'{hint}; recipes: {', '.join(known)}")
+            raise ConfigError(
+                f"CONFIG: expected a file or one of {', '.join(known)}, got {quoted(str(name_or_path))}{hint}"
+            )
         path = known[str(name_or_path)]
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; correct the path") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} cannot be read: its values are nested too deeply; correct the file") from error
+    except ValueError as error:  # beside TOML's own: not UTF-8, or a number of thousands of digits
+        raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
 
 
-def _parsed(kind: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
-    """Return the dataclass that has these values, each of its field's type; names that it does not know are ignored."""
+def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
+    """Return the dataclass with these values, converted to the types of its fields; unknown names are ignored.
+
+    "60" is a number, and `true` is not.
+    """
     from pydantic import ValidationError
 
+    known = {field.name: field for field in fields(kind)}
+    for name, value in values.items():
+        if name in known and isinstance(value, bool) and is_number(known[name].type):
+            raise refused(section, known[name], value)
     try:
-        parsed: T = _adapter(kind).validate_python(values)  # type: ignore[arg-type]  # mypy: a class could have no hash
-        return parsed
+        return _adapter(kind).validate_python(values)
     except ValidationError as error:
-        raise ConfigError(_describe(error, prefix)) from error
+        first = error.errors()[0]
+        if isinstance(cause := first.get("ctx", {}).get("error"), ConfigError):
+            raise cause from error
+        raise refused(section, known[str(first["loc"][0])], first["input"]) from error
 
 
 @cache
 def _adapter(kind: Any) -> "TypeAdapter[Any]":
-    """Return what checks this dataclass: made once, for that takes longer than to check."""
+    """Return pydantic's adapter of a dataclass, made once: making it takes longer than using it."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -170,15 +235,15 @@ def _section(values: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _not_a_section(name: str, value: object) -> ConfigError:
-    return ConfigError(f"{name} = {value!r}: expected a section [{name}] with fields")
+    return ConfigError(f"{shortened(name)}: expected a section with fields, got {quoted(value)}")
 
 
 def _check_version(version: object) -> None:
-    if not isinstance(version, int):
-        raise ConfigError(f"format_version = {version!r}: expected a number")
-    if version > FORMAT_VERSION:
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ConfigError(f"format_version: expected an integer, got {quoted(version)}")
+    if version > CONFIG_VERSION:
         raise CheckpointVersionError(
-            f"format_version = {version}: this glassformer reads up to {FORMAT_VERSION}; upgrade it"
+            f"format_version: expected at most {CONFIG_VERSION}, got {version}; upgrade glassformer"
         )
 
 
@@ -192,49 +257,34 @@ def _check_model(configuration: Configuration) -> None:
 def _check_positions(model: ModelConfig, longest: int) -> None:
     if model.positions == "learned" and model.max_length < longest:
         raise ConfigError(
-            f"model.max_length = {model.max_length} learned positions are too few for data.max_length = {longest}: "
-            "make them equal"
+            f"model.max_length: expected at least data.max_length = {longest} for learned positions, got "
+            f"{model.max_length}; make them equal"
         )
 
 
 def _check_names(values: Mapping[str, Any]) -> None:
     """Refuse unknown sections and fields, naming the nearest that exist."""
-    sections = {field.name: field.type for field in fields(Configuration)}
+    sections = _sections()
     for section, content in values.items():
         if section not in sections:
-            raise ConfigError(f"[{section}]: unknown section{nearest(section, sections)}")
+            raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, sections)}")
         if not isinstance(content, Mapping):
             raise _not_a_section(section, content)
         known = _field_names(section)
         for name in content:
             if name not in known:
-                raise ConfigError(f"{section}.{name} = {content[name]!r}: unknown field{nearest(name, known)}")
+                raise ConfigError(f"{section}.{shortened(name)}: unknown field{nearest(name, known)}")
 
 
 def _field_names(section: str) -> list[str]:
     if section == "model":
         return ["preset", *(field.name for field in fields(ModelConfig))]
-    kind = {field.name: field.type for field in fields(Configuration)}[section]
-    # A field's type could be a string; those of Configuration are the sections' dataclasses.
-    return [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return [field.name for field in fields(_sections()[section])]
 
 
-def _describe(error: Any, prefix: str = "") -> str:
-    """Return pydantic's first complaint in our form: field, value, what was expected."""
-    first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, ConfigError):
-        return str(cause)
-    # What follows section and field says which of several types was tried.
-    name = ".".join(str(part) for part in [part for part in (prefix, *first["loc"]) if part != ""][:2])
-    if first["type"] == "missing":
-        return f"{name}: missing"
-    if first["type"] == "literal_error":
-        allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
-        return (
-            f"{name} = {first['input']!r}: expected one of {', '.join(allowed)}{nearest(str(first['input']), allowed)}"
-        )
-    return f"{name} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
+def _sections() -> dict[str, Any]:
+    """Return the type of each section, by name."""
+    return {field.name: field.type for field in fields(Configuration)}
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A run as one page that a reader can keep: how it went, what it can do, what it was made of."""
+"""The training report: a run's course, results and settings on one HTML page."""
 
 from glassformer.report.page import REPORT, write_report
 

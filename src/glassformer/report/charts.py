@@ -1,4 +1,4 @@
-"""The pictures of a report, each with what it shows in words."""
+"""The charts of a training report, each with a description in words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from glassformer.report.history import History, Series
 from glassformer.report.outputs import Outputs
 from glassformer.translator import Explanation
 
-__all__ = ["Chart", "attention", "errors_by_length", "lengths", "training_curves"]
+__all__ = ["Chart", "attention_charts", "errors_by_length", "length_chart", "training_curves"]
 
 WIDTH, HEIGHT = 5.0, 2.5
-"""In inches: the page stretches them to half its width, and shrinks them for a phone, so that they can be read on both.
-"""
+"""Size in inches, readable when the page stretches a chart to half its width and when it shrinks the chart for a
+phone."""
 POINTS = 600
-"""Points of a curve: more would only make the page larger."""
+"""Most points per curve; further points would only enlarge the page."""
 MOST_BARS = 24
 MOST_ROWS = 30
-"""Tokens of an output whose attention is drawn: a model that cannot end yet may write hundreds."""
+"""Most tokens of an output whose attention is drawn: a model early in training may write hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Chart:
 
 
 def training_curves(history: History) -> Iterator[Chart]:
-    """Yield the curves of a training: loss and metric first, then what tells whether it is healthy."""
+    """Yield the curves of a training: loss and metric first, then indicators of its health."""
     if history.steps or history.validations:
         yield _loss(history)
     if history.metric and history.validations:
@@ -45,8 +45,8 @@ def training_curves(history: History) -> Iterator[Chart]:
         ("Learning rate", "learning rate", history.series("learning_rate"), ""),
         ("Gradient norm", "norm", history.series("gradient_norm"), "Before clipping."),
         ("Speed", "target tokens per second", history.series("tokens_per_second"), "Padding is not counted."),
-        ("Waiting for data", "% of the time", history.waited(), "How long updates waited for their batches."),
-        ("Padding", "% of the places", history.padding(), "Places of the batches, both sides, that hold no token."),
+        ("Waiting for data", "% of the time", history.waited(), "Time that updates waited for their batches."),
+        ("Padding", "% of the positions", history.padding(), "Positions without a token, both sides."),
     )
     for title, label, series, caption in single:
         if series[0]:
@@ -60,14 +60,14 @@ def _loss(history: History) -> Chart:
     mark = (float(best["step"]), float(best["loss"]), f"kept: {best['loss']:.3f}") if best else None
     told = "; ".join(_told(f"{name} loss", one) for name, one in series.items())
     if best:
-        told += f"; the weights that are kept have {best['loss']:.3f}, of step {best['step']:,}"
+        told += f"; the kept weights have {best['loss']:.3f}, at step {best['step']:,}"
     caption = "Training: with label smoothing and dropout, a moving average. Validation: without."
     return Chart("Loss per target token", _curves(series, told, "loss, nats", mark=mark), caption)
 
 
 def _metric(history: History) -> Chart:
     name, series, best = history.metric, history.validation_metric(), history.best
-    measured = best and best["metric"]
+    measured = best and best.get("metric")
     mark = (float(best["step"]), float(measured[1]), f"kept: {measured[1]:.1f}") if best and measured else None
     caption = "Greedy translations of validation sentences."
     return Chart(name, _curves({name: series}, _told(f"validation {name}", series), name, mark=mark), caption)
@@ -96,11 +96,11 @@ def _thinned(series: Series) -> Series:
     return [steps[place] for place in places], [values[place] for place in places]
 
 
-def lengths(both: Lengths, what: str) -> Chart:
-    """Return how long sources and targets are, in tokens."""
+def length_chart(both: Lengths, what: str) -> Chart:
+    """Return a histogram of the lengths of sources and targets, in tokens."""
     figure, axes = canvas(WIDTH, HEIGHT)
     longest = int(max(side.max() for side in both))
-    # Few are very long: what is beyond goes into the last bar.
+    # The last bar collects the few very long sentences.
     shown = min(longest, max(int(np.percentile(np.concatenate(both), 99.5)), 5))
     width = max(-(-shown // MOST_BARS), 1)
     edges = np.arange(0.5, shown + width + 0.5, width)
@@ -112,13 +112,13 @@ def lengths(both: Lengths, what: str) -> Chart:
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     axes.legend(frameon=False, fontsize=9)
     means = [float(side.mean()) for side in both]
-    caption = f"On average {means[0]:.1f} tokens in the source, {means[1]:.1f} in the target, {longest} at most."
-    more = f" The last bars are those of {edges[-2] + 0.5:.0f} and more." if longest >= edges[-1] else ""
-    return Chart("How long the sentences are", picture(figure, f"{what} by length. {caption}"), caption + more)
+    caption = f"On average {means[0]:.1f} tokens in the source, {means[1]:.1f} in the target, at most {longest}."
+    more = f" The last bars count lengths of {edges[-2] + 0.5:.0f} and more." if longest >= edges[-1] else ""
+    return Chart("Sentence lengths", picture(figure, f"{what} by length. {caption}"), caption + more)
 
 
 def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
-    """Return how good the translations are by the length of the source, in tokens."""
+    """Return a chart of the translations' quality by the length of the source, in tokens."""
     sizes, values, right = np.array(tokens), np.array(outputs.values), np.array(outputs.right, dtype=float)
     bins = list(_bins(sizes))
     names = [f"{low}" if low == high else f"{low}–{high}" for low, high, _ in bins]
@@ -143,7 +143,7 @@ def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
 
 
 def _bins(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
-    """Yield up to six ranges of lengths that hold about as many sentences each, and which those are."""
+    """Yield up to six ranges of lengths with about equal numbers of sentences, and a mask of each range's sentences."""
     edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 7), method="nearest"))
     for low, high in pairwise(edges):
         last = high == edges[-1]
@@ -153,8 +153,8 @@ def _bins(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_
         yield int(edges[0]), int(edges[0]), np.ones(len(sizes), bool)
 
 
-def attention(explanation: Explanation) -> Iterator[Chart]:
-    """Yield where the last cross-attention looked while it wrote a translation: as colours, and as lines."""
+def attention_charts(explanation: Explanation) -> Iterator[Chart]:
+    """Yield the cross-attention of the last layer while a translation was written, as a heat map and as lines."""
     weights, source = explanation.attention[:MOST_ROWS], explanation.source
     target = explanation.translation.tokens[:MOST_ROWS]
     told = ", ".join(
@@ -166,7 +166,7 @@ def attention(explanation: Explanation) -> Iterator[Chart]:
     all_of_it = len(target) == len(explanation.translation.tokens)
     cut = "" if all_of_it else f" The first {MOST_ROWS} of {len(explanation.translation.tokens)} tokens."
     grid = heat_map(weights, target, source, alt=alt, numbers="", width=min(WIDTH, 1.6 + 0.42 * len(source)))
-    caption = "Rows: what is written. Columns: what is read. The stronger the colour, the more."
-    yield Chart("Attention as colours", grid, caption + cut)
+    caption = "Rows: the output. Columns: the source. A stronger colour means more attention."
+    yield Chart("Attention as a heat map", grid, caption + cut)
     lines = attention_lines(weights, target, source, alt=alt)
-    yield Chart("The same as lines", lines, f"Above: what is written. Below: what is read.{cut}")
+    yield Chart("The same attention as lines", lines, f"Above: the output. Below: the source.{cut}")

@@ -1,4 +1,4 @@
-"""All that a report says, gathered from a run's folder; what is missing there is missing in the report, too."""
+"""The content of a training report, gathered from a run's folder; parts that are missing are named in the report."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.bench.estimate import count_parameters
 from glassformer.bundle import CONFIG, Bundle
+from glassformer.corpus.shards import Sentences, open_shards
 from glassformer.errors import GlassformerError
 from glassformer.evaluation.items import Items, read_items
+from glassformer.jobs.evaluation import validation_items
+from glassformer.jobs.log import METRICS_FILE, read_log
+from glassformer.jobs.manifest import Manifest
+from glassformer.jobs.preparation import PREPARED, read_valid_pairs
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.corpora import corpus_for
 from glassformer.report.history import History
 from glassformer.report.outputs import Outputs, example, translated
-from glassformer.run.corpus import PREPARED, read_valid_pairs
-from glassformer.run.evaluation import validation_items
-from glassformer.run.log import METRICS, read_log
-from glassformer.run.manifest import Manifest
 from glassformer.tasks import TASKS
-from glassformer.text.corpus import Corpus
-from glassformer.text.shards import Sentences, open_shards
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.training.estimate import count_parameters
 from glassformer.translator import Explanation, Translator
 
 __all__ = ["Content", "Lengths", "gather"]
@@ -32,12 +32,12 @@ __all__ = ["Content", "Lengths", "gather"]
 T = TypeVar("T")
 
 Lengths = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
-"""How many tokens the sources and targets of a corpus have."""
+"""Lengths of a corpus's sources and targets, in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What is known of a run. What could not be had is None, and `missing` says why."""
+    """The known facts of a run; an unknown one is None, and `missing` gives the reason."""
 
     folder: Path
     configuration: Configuration
@@ -46,38 +46,38 @@ class Content:
     """config.toml."""
     parameters: int
     vocabularies: tuple[int, int]
-    """Entries on the source's side and on the target's."""
+    """Size of the source vocabulary and of the target vocabulary."""
     history: History
     changed: datetime
-    """When the log was last written, or else the configuration."""
+    """Time of the log's last change, or else of the configuration's."""
     corpus: Mapping[str, Any] | None
-    """What the corpus doctor found."""
+    """The findings of the corpus doctor."""
     pairs: int
-    """Training pairs; 0 = nobody knows."""
+    """Number of training pairs; 0 = unknown."""
     lengths: Lengths | None
     lengths_of: str
-    """What the lengths are of: "training pairs" or "validation pairs"."""
+    """Whose lengths these are: "training pairs" or "validation pairs"."""
     outputs: Outputs | None
     source_tokens: tuple[int, ...]
-    """How many tokens the source of each output has, `<eos>` included."""
+    """Number of tokens of each output's source, including `<eos>`."""
     example: Explanation | None
     missing: tuple[str, ...]
-    """What is not in the report, and why, a sentence each."""
+    """The parts missing from the report and the reasons, one sentence each."""
 
 
 def gather(folder: str | Path) -> Content:
-    """Return what there is to report of a run, whether it goes on, has ended, or is an old one.
+    """Return the content of a run's report, whether the run is in progress, has ended, or is an old one.
 
     Raises:
-        CheckpointError: the folder is no run, or its configuration is damaged.
+        CheckpointError: the folder is not a run, or its configuration is damaged.
     """
     bundle = Bundle.load(folder)
     folder = bundle.folder
     missing: list[str] = []
     manifest, prepared = _manifest(bundle)
-    history = History.of(read_log(folder / METRICS))
+    history = History.of(read_log(folder / METRICS_FILE))
     if not history.steps:
-        missing.append("Curves: the log has no lines yet.")
+        missing.append("Curves: the log has no entries yet.")
     items = _tried("Translations", lambda: _items(bundle, prepared), missing)
     translator = _tried("Translations", lambda: Translator.load(folder), missing) if items else None
     outputs = translated(translator, items) if translator and items else None
@@ -107,7 +107,7 @@ def gather(folder: str | Path) -> Content:
 
 
 def _tried(what: str, get: Callable[[], T | None], missing: list[str]) -> T | None:
-    """Return what there is; if it cannot be had, note why."""
+    """Return the result of `get`; on an error, add the reason to `missing` and return None."""
     try:
         return get()
     except GlassformerError as error:
@@ -116,7 +116,7 @@ def _tried(what: str, get: Callable[[], T | None], missing: list[str]) -> T | No
 
 
 def _manifest(bundle: Bundle) -> tuple[Manifest | None, Path]:
-    """Return what is said of the prepared corpus, and its folder: that of the configuration, or the run's own."""
+    """Return the manifest of the prepared corpus, and its folder: the configuration's, or the run's own."""
     folders = [Path(name) for name in (bundle.configuration.data.prepared, bundle.folder / PREPARED) if name]
     for folder in folders:
         if manifest := Manifest.load(folder):
@@ -125,16 +125,15 @@ def _manifest(bundle: Bundle) -> tuple[Manifest | None, Path]:
 
 
 def _items(bundle: Bundle, prepared: Path) -> Items | None:
-    """Return the validation set: as it was prepared, or from its files or its task."""
+    """Return the validation set: as prepared, or from its files or its task."""
     data, pairs = bundle.configuration.data, read_valid_pairs(prepared)
     if pairs is not None:
         return validation_items(bundle.configuration, pairs) if pairs else None
     if data.task:
         splits = TASKS[data.task](bundle.configuration.run.seed, train=0).splits
         return Items.of([(one.source, one.target) for one in splits["valid"]], group=False)
-    if data.valid_source:
-        columns = (None, None) if data.valid_target else (data.source_column, data.target_column)
-        return read_items(Corpus.of(data.valid_source, data.valid_target, data.directory, *columns))
+    if corpus := corpus_for(data, "valid"):
+        return read_items(corpus)
     raise GlassformerError("the validation pairs were held out of the training files, and the run did not keep them")
 
 
@@ -152,7 +151,7 @@ def _lengths(manifest: Manifest | None, prepared: Path) -> Lengths | None:
 
 
 def _lengths_of_items(bundle: Bundle, items: Items) -> Lengths:
-    """Return the lengths of the validation pairs, as the run's tokenizers cut them."""
+    """Return the lengths of the validation pairs, as encoded by the run's tokenizers."""
 
     def counted(tokenizer: Tokenizer, texts: tuple[str, ...]) -> NDArray[np.integer[Any]]:
         return np.array([len(tokenizer.encode(text)) + 1 for text in texts])
@@ -162,5 +161,5 @@ def _lengths_of_items(bundle: Bundle, items: Items) -> Lengths:
 
 
 def _changed(folder: Path) -> datetime:
-    path = next(path for path in (folder / METRICS, folder / CONFIG) if path.exists())
+    path = next(path for path in (folder / METRICS_FILE, folder / CONFIG) if path.exists())
     return datetime.fromtimestamp(path.stat().st_mtime).astimezone()

@@ -1,4 +1,4 @@
-"""How a training went, as its log tells it."""
+"""The history of a training, read from its log."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,35 +8,35 @@ __all__ = ["History", "Series"]
 
 Line = Mapping[str, Any]
 Series = tuple[list[float], list[float]]
-"""Steps, and a value for each."""
+"""Steps, and a value per step."""
 
 ENDINGS = {
     "steps": "all steps done",
-    "minutes": "its time was over",
+    "minutes": "out of time",
     "patience": "validation no longer improved",
     "stopped": "stopped",
 }
 SMOOTHED = 0.04
-"""Share of the log over which the training loss, which jumps from batch to batch, is averaged."""
+"""Share of the log over which the training loss is averaged, because it varies from batch to batch."""
 ENOUGH = 20
-"""Lines of a log that is long enough for it: five lines at least are averaged."""
+"""Fewest entries for smoothing; the average then spans at least five."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The lines of metrics.jsonl, by kind; a log that has none of a kind, or lacks a value, gives empty series."""
+    """The entries of metrics.jsonl by kind; kinds or values that a log lacks give empty series."""
 
     steps: tuple[Line, ...]
-    """Updates, those that were logged."""
+    """The logged updates."""
     validations: tuple[Line, ...]
     averages: tuple[Line, ...]
     """Validations of the mean of the last checkpoints."""
     end: Line | None
-    """The end; None while a training goes on, or when it was killed."""
+    """The end entry; None while training continues, or if it was killed."""
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> "History":
-        """Return the history that these lines tell."""
+        """Return the history of these entries."""
         kinds = {kind: tuple(line for line in lines if line["type"] == kind) for kind in ("step", "validation")}
         averages = tuple(line for line in lines if line["type"] == "average")
         ends = [line for line in lines if line["type"] == "end"]
@@ -44,34 +44,34 @@ class History:
 
     @property
     def last_step(self) -> int:
-        """The last step that the log knows."""
+        """The last step in the log."""
         return max((line["step"] for line in (*self.steps, *self.validations, *self._ends)), default=0)
 
     @property
     def seconds(self) -> float:
-        """Time spent in training."""
-        return max((line["seconds"] for line in (*self.steps, *self._ends)), default=0.0)
+        """Training time so far, in seconds."""
+        return max((line.get("seconds", 0.0) for line in (*self.steps, *self._ends)), default=0.0)
 
     @property
     def epochs(self) -> int:
-        """How many passes over the data were begun."""
-        return max((line["epoch"] for line in self.steps), default=0)
+        """Number of passes over the data begun so far."""
+        return max((line.get("epoch", 0) for line in self.steps), default=0)
 
     @property
     def status(self) -> str:
-        """In words, whether it has ended, and why."""
-        return ENDINGS[self.end["reason"]] if self.end else "going on, or killed: so far"
+        """The status in words: why training ended, or that it did not."""
+        return ENDINGS[self.end["reason"]] if self.end and "reason" in self.end else "in progress, or killed"
 
     @property
     def best(self) -> Line | None:
-        """The validation of the weights that are kept."""
+        """The validation of the kept weights."""
         kept = [line for line in (*self.validations, *self.averages) if line.get("best") or line.get("kept")]
         return kept[-1] if kept else None
 
     @property
     def metric(self) -> str:
         """The name of the metric; "" if there is none."""
-        return next((line["metric"][0] for line in self.validations if line["metric"]), "")
+        return next((line["metric"][0] for line in self.validations if line.get("metric")), "")
 
     def loss(self) -> Series:
         """Return the training loss, smoothed."""
@@ -81,11 +81,11 @@ class History:
         return steps, [sum(window) / len(window) for window in windows]
 
     def series(self, name: str) -> Series:
-        """Return a value of the updates; where a line does not have it, there is no point."""
+        """Return a value of the updates as a series; entries without it give no point."""
         return _series(self.steps, lambda line: line.get(name))
 
     def waited(self) -> Series:
-        """Return the share of time, in %, that updates spent on waiting for their batches."""
+        """Return the share of time that updates waited for their batches, in %."""
         return _series(self.steps, _waited)
 
     def padding(self) -> Series:
@@ -94,11 +94,11 @@ class History:
 
     def validation_loss(self) -> Series:
         """Return the loss of the validation set."""
-        return _series(self.validations, lambda line: line["loss"])
+        return _series(self.validations, lambda line: line.get("loss"))
 
     def validation_metric(self) -> Series:
         """Return the metric of the validation set."""
-        return _series(self.validations, lambda line: line["metric"] and line["metric"][1])
+        return _series(self.validations, lambda line: line["metric"][1] if line.get("metric") else None)
 
     @property
     def _ends(self) -> tuple[Line, ...]:
@@ -111,6 +111,5 @@ def _series(lines: Sequence[Line], value: Callable[[Line], float | None]) -> Ser
 
 
 def _waited(line: Line) -> float | None:
-    if line.get("waited") is None or not line["target_tokens"]:
-        return None
-    return float(100 * line["waited"] * line["tokens_per_second"] / line["target_tokens"])
+    waited, speed, tokens = (line.get(name) for name in ("waited", "tokens_per_second", "target_tokens"))
+    return None if waited is None or speed is None or not tokens else float(100 * waited * speed / tokens)

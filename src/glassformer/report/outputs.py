@@ -1,4 +1,4 @@
-"""What a model makes of its validation sentences, and where it looked for one of them."""
+"""A model's translations of its validation sentences, and its attention in one of them."""
 
 import time
 from collections.abc import Sequence
@@ -6,36 +6,36 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from glassformer.evaluation.items import Items, default_metrics
-from glassformer.evaluation.metrics import METRICS, Score, evaluate
+from glassformer.evaluation.metrics import METRICS, Score, score_texts
 from glassformer.translator import Explanation, Translator
 
 __all__ = ["Output", "Outputs", "Piece", "example", "translated"]
 
-MOST = 300
-"""Sentences that are translated at most; fewer where that would take longer than SECONDS."""
-SECONDS = 12.0
-TOGETHER = 50
-SHOWN = 5
-"""The best and the worst that are shown, of each so many."""
+MOST_SENTENCES = 300
+"""Most sentences to translate; fewer if they would take longer than MOST_SECONDS."""
+MOST_SECONDS = 12.0
+TRANSLATED_TOGETHER = 50
+SHOWN_OUTPUTS = 5
+"""Number of best outputs to show, and of worst ones."""
 EXAMPLE = range(5, 16)
-"""Tokens that a sentence should have whose attention is drawn: enough to see something, few enough to read."""
+"""Wanted tokens of the sentence whose attention is drawn: enough to show something, few enough to read."""
 
 Piece = tuple[str, bool]
-"""A part of an output, and whether it differs from the reference there."""
+"""A piece of an output, and whether it differs from the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A sentence, what is right, and what came out."""
+    """A sentence with its references and its output."""
 
     source: str
     references: tuple[str, ...]
     pieces: tuple[Piece, ...]
-    """The output in pieces, those that are not in the reference marked."""
+    """The output in pieces; pieces that are not in the reference are marked."""
     value: float
-    """Of the measure of single sentences."""
+    """The sentence's score."""
     right: bool
-    """Whether it equals a reference."""
+    """Whether the output equals a reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +44,27 @@ class Outputs:
 
     items: Items
     texts: tuple[str, ...]
-    """The translations, as many."""
+    """The translations, one per item."""
     scores: tuple[Score, ...]
-    """Of all of them together."""
+    """Scores over all translations."""
     measure: str
-    """The name of what single sentences are measured by."""
+    """Name of the measure of single sentences."""
     higher_is_better: bool
     values: tuple[float, ...]
-    """That measure for each sentence."""
+    """The measure of each sentence."""
     right: tuple[bool, ...]
-    """Whether each equals a reference."""
+    """Whether each output equals a reference."""
 
     def best(self) -> list[Output]:
-        """Return the sentences that came out best, of equally good ones the longest."""
-        return [self._output(place) for place in self.ranked()[:SHOWN]]
+        """Return the outputs with the best scores; among equal scores, the longest."""
+        return [self._output(place) for place in self.ranked()[:SHOWN_OUTPUTS]]
 
     def worst(self) -> list[Output]:
-        """Return the sentences that came out worst; none that is right."""
-        return [self._output(place) for place in reversed(self.ranked()) if not self.right[place]][:SHOWN]
+        """Return the outputs with the worst scores, without outputs that are right."""
+        return [self._output(place) for place in reversed(self.ranked()) if not self.right[place]][:SHOWN_OUTPUTS]
 
     def ranked(self) -> list[int]:
-        """Return the numbers of the sentences in the order of how good they came out, the best first."""
+        """Return the indices of the sentences, best score first."""
         sign = -1 if self.higher_is_better else 1
         places = range(len(self.values))
         return sorted(places, key=lambda place: (sign * self.values[place], -len(self.items.sources[place])))
@@ -82,10 +82,10 @@ class Outputs:
 
 def translated(translator: Translator, items: Items) -> Outputs:
     """Return greedy translations of the first items, with their scores."""
-    ends = time.perf_counter() + SECONDS
+    ends = time.perf_counter() + MOST_SECONDS
     texts: list[str] = []
-    for first in range(0, min(len(items.sources), MOST), TOGETHER):
-        sources = items.sources[first : min(first + TOGETHER, MOST)]
+    for first in range(0, min(len(items.sources), MOST_SENTENCES), TRANSLATED_TOGETHER):
+        sources = items.sources[first : min(first + TRANSLATED_TOGETHER, MOST_SENTENCES)]
         texts += [one.text for one in translator.translate(sources, beam_size=1)]
         if time.perf_counter() > ends:
             break
@@ -97,7 +97,7 @@ def translated(translator: Translator, items: Items) -> Outputs:
     return Outputs(
         items=items,
         texts=tuple(texts),
-        scores=tuple(evaluate(texts, items.references, metrics=names)),
+        scores=tuple(score_texts(texts, items.references, metrics=names)),
         measure=line.name,
         higher_is_better=line.higher_is_better,
         values=tuple(counted.values(counted.lines).tolist()),
@@ -106,7 +106,7 @@ def translated(translator: Translator, items: Items) -> Outputs:
 
 
 def example(translator: Translator, outputs: Outputs) -> Explanation:
-    """Return how a sentence of suitable length was translated: of those, the best."""
+    """Return the explanation of one translation: the best among sentences of suitable length."""
     tokenizer = translator.bundle.source_tokenizer
     ranked = outputs.ranked()
     fitting = (place for place in ranked if len(tokenizer.encode(outputs.items.sources[place])) in EXAMPLE)
@@ -115,7 +115,7 @@ def example(translator: Translator, outputs: Outputs) -> Explanation:
 
 
 def _compared(text: str, references: Sequence[str], *, letters: bool) -> tuple[Piece, ...]:
-    """Return a text in runs that the nearest reference has too, and runs that it has not."""
+    """Return a text in alternating pieces, equal to the nearest reference and different from it."""
     cut = list if letters else str.split
     words = cut(text)
     matchers = [SequenceMatcher(a=cut(reference), b=words, autojunk=False) for reference in references]

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing besides itself: no network, no script, no other file."""
+"""The report as one self-contained HTML file: no network, no script, no other file."""
 
 import platform
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from typing import Any
 from glassformer import __version__
 from glassformer.errors import ConfigError
 from glassformer.evaluation.metrics import METRICS
-from glassformer.report.charts import attention, errors_by_length, lengths, training_curves
+from glassformer.report.charts import attention_charts, errors_by_length, length_chart, training_curves
 from glassformer.report.content import Content, gather
-from glassformer.text.storage import write_safely
+from glassformer.system.files import write_safely
 
-__all__ = ["REPORT", "html", "write_report"]
+__all__ = ["REPORT", "report_html", "write_report"]
 
 REPORT = "report.html"
-"""Its name in a run."""
+"""The report's file name in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +30,27 @@ class _Number:
 
 
 def write_report(folder: str | Path, output: str | Path | None = None) -> Path:
-    """Write the report of a run, which may still go on, and return its file: `output`, or report.html in the run.
+    """Write the report of a run, which may be in progress, and return its file: `output`, or report.html in the run.
 
     Raises:
-        CheckpointError: the folder is no run, or the file could not be written.
-        ConfigError: `output` cannot be a file.
+        CheckpointError: the folder is not a run, or the file cannot be written.
+        ConfigError: `output` is a folder, or its folder does not exist.
     """
     path = Path(output) if output else Path(folder) / REPORT
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder: give the name of a file in it, such as {path / REPORT}")
+        raise ConfigError(f"{path} is a folder: give a file name, such as {path / REPORT}")
     if not path.absolute().parent.is_dir() and output:
-        raise ConfigError(f"there is no folder {path.parent} for {path.name}: make it first, or choose another")
-    text = html(gather(folder)).encode("utf-8", "replace")
+        raise ConfigError(f"the folder {path.parent} of {path.name} does not exist: make it first, or choose another")
+    text = report_html(gather(folder)).encode("utf-8", "replace")
     write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
     return path
 
 
-def html(content: Content) -> str:
-    """Return the page."""
+def report_html(content: Content) -> str:
+    """Return the report's HTML."""
     from jinja2 import Environment, StrictUndefined
 
-    # What comes from a corpus is text and never markup.
+    # Autoescape, because text from a corpus must never act as markup.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     here = files("glassformer.report")
     template = environment.from_string((here / "page.html.jinja").read_text(encoding="utf-8"))
@@ -59,15 +59,15 @@ def html(content: Content) -> str:
 
 
 def _shown(content: Content) -> dict[str, Any]:
-    """Return what the template shows, by its names."""
+    """Return the template's variables by name."""
     outputs, history = content.outputs, content.history
     curves = list(training_curves(history))
-    looked = list(attention(content.example)) if content.example and content.example.attention else []
+    looked = list(attention_charts(content.example)) if content.example and content.example.attention else []
     letters = outputs is not None and outputs.measure == METRICS["cer"].name
     sections = {
-        "How training went": ("training", curves),
-        "What it can do": ("translations", outputs),
-        "Where it looked": ("attention", looked),
+        "Training": ("training", curves),
+        "Translations": ("translations", outputs),
+        "Attention": ("attention", looked),
         "The corpus": ("corpus", content.corpus or content.lengths),
         "The configuration": ("configuration", True),
     }
@@ -88,7 +88,7 @@ def _shown(content: Content) -> dict[str, Any]:
         "example": content.example,
         "corpus": content.corpus,
         "errors": errors_by_length(outputs, content.source_tokens) if outputs else None,
-        "lengths": lengths(content.lengths, content.lengths_of) if content.lengths else None,
+        "lengths": length_chart(content.lengths, content.lengths_of) if content.lengths else None,
         "model_about": _about_model(content),
         "config": content.config_text,
         "footer": _footer(content),
@@ -107,9 +107,9 @@ def _summary(content: Content) -> str:
 
 
 def _numbers(content: Content) -> list[_Number]:
-    """Return the headline numbers, the most important first; what nobody knows is left out."""
+    """Return the headline numbers, most important first, without unknown ones."""
     history, best, found = content.history, content.history.best, []
-    if best and best["metric"]:
+    if best and best.get("metric"):
         found.append(_Number(f"{best['metric'][0]}, validation, step {best['step']:,}", f"{best['metric'][1]:.1f}"))
     elif content.outputs:
         score = content.outputs.scores[0]

@@ -6,13 +6,13 @@
 
 from collections.abc import Callable
 
-from glassformer.tasks.classic import CLASSIC
 from glassformer.tasks.copy import copy_pairs, copy_task
 from glassformer.tasks.example import Example, Task
-from glassformer.tasks.splits import english_french
+from glassformer.tasks.world.classic import CLASSIC
+from glassformer.tasks.world.splits import english_french
 
 __all__ = ["CLASSIC", "TASKS", "Example", "Task", "copy_pairs", "copy_task", "english_french"]
 
 TASKS: dict[str, Callable[..., Task]] = {"copy": copy_task, "english-french": english_french}
-"""What builds each corpus from a seed, by the name that a configuration gives it. All of them take `train`, how many
-training pairs there shall be: the other splits stay the same, so that 0 of them make those quickly."""
+"""Functions that build each corpus from a seed, by its name in a configuration. Each takes `train`, the number of
+training pairs; the other splits do not depend on it, so `train=0` builds them quickly."""

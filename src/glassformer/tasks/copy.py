@@ -1,4 +1,4 @@
-"""The copy task: the target is the source. The smallest thing that an encoder-decoder can learn.
+"""The copy task: the target equals the source. It is the simplest task for an encoder–decoder.
 
 >>> copy_pairs(2, symbols=5, shortest=3, longest=4, seed=1)[0].source
 '5 5 2'
@@ -16,7 +16,7 @@ def copy_pairs(count: int, *, symbols: int = 10, shortest: int = 10, longest: in
     """Return `count` different sequences of the symbols "1" … `symbols`, each its own target; lengths are inclusive.
 
     Raises:
-        ConfigError: if there are not that many different sequences.
+        ConfigError: fewer different sequences exist.
     """
     _check_copy(count, symbols, shortest, longest)
     draw = random.Random(f"copy {seed}").random

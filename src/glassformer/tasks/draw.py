@@ -1,7 +1,7 @@
-"""Chance, and the record of what it chose: every choice that a rule makes goes through a `Draw`.
+"""Random choices and their record: every choice of a rule goes through a `Draw`.
 
-Only `random.Random.random` is used, which gives the same numbers in every version of Python. A test replaces the
-draw by one that walks through all choices, and so enumerates the grammar.
+Only `random.Random.random` is used, which gives the same numbers in every version of Python. Tests replace the draw by
+one that walks through all choices, and so enumerate the grammar.
 
 >>> Draw("any seed").choose(("a", "b", "c")) == Draw("any seed").choose(("a", "b", "c"))
 True
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from glassformer.tasks.words import Noun
+from glassformer.tasks.world.words import Noun
 
 __all__ = ["Draw", "Table"]
 
@@ -32,7 +32,7 @@ class Table(Generic[T]):
 
 
 class Draw:
-    """A stream of choices from a seed, with the nouns and the combinations of words that it brought about."""
+    """A stream of choices from a seed, with a record of the nouns and word combinations that they produced."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random
@@ -40,12 +40,12 @@ class Draw:
         self.combinations: list[tuple[str, ...]] = []
 
     def forget(self) -> None:
-        """Begin the record anew, for the next sentence."""
+        """Clear the record, for the next sentence."""
         self.nouns = []
         self.combinations = []
 
     def note(self, *words: str) -> None:
-        """Record that these words were put together: an adjective and its noun; subject, verb and place."""
+        """Record a combination of words: an adjective and its noun; subject, verb and place."""
         self.combinations.append(words)
 
     def chance(self, probability: float) -> bool:
@@ -53,9 +53,9 @@ class Draw:
         return self._random() < probability
 
     def choose(self, options: Sequence[T]) -> T:
-        """Return one of the options, all equally likely."""
+        """Return one of the options with equal probability."""
         return options[int(self._random() * len(options))]
 
     def pick(self, table: Table[T]) -> T:
-        """Return one of the options of a table, by weight."""
+        """Return one of a table's options with probability proportional to its weight."""
         return table.options[bisect(table.cumulative, self._random() * table.total)]

@@ -1,4 +1,4 @@
-"""What every built-in corpus is made of: examples in named splits.
+"""The elements of every built-in corpus: examples in named splits.
 
 >>> example = Example(source="the cat", target="le chat", origins=(0b01, 0b10))
 >>> example.alignment
@@ -12,22 +12,22 @@ __all__ = ["Example", "Task"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A source sentence and its one correct target."""
+    """A source sentence with its only correct target."""
 
     source: str
     target: str
     kind: str = ""
-    """What is special: the rule that made it, the ambiguous word, or how a pair's genders compare."""
+    """The example's special property: its rule, the ambiguous word, or how the genders of a pair compare."""
     pair: int | None = None
-    """Members of a minimal pair share this number."""
+    """The number that members of a minimal pair share."""
     origins: tuple[int, ...] = ()
-    """For each target word, the source words that it comes from: bit i is set for source word i."""
+    """For each target word, the source words behind it, as bits: bit i is set for source word i."""
 
     @property
     def alignment(self) -> tuple[tuple[int, int], ...]:
-        """Return (source word, target word) for each target word and the words that it comes from, in target order.
+        """Return (source word, target word) for each target word and each source word behind it, in target order.
 
-        Words are cut as the word tokenizer does: did|n't, l'|animal, and the full stop for itself.
+        Words are split as by the word tokenizer: did|n't, l'|animal, and the full stop as a word of its own.
         """
         return tuple(
             (source, target)
@@ -39,6 +39,6 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A built-in corpus: "train", "valid", "test" and whatever else it has, by name."""
+    """The splits of a built-in corpus, by name: "train", "valid", "test" and any others."""
 
     splits: dict[str, list[Example]]

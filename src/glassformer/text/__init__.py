@@ -1,1 +1,1 @@
-"""Words ↔ ids, without torch: vocabularies, tokenizers, corpus readers, batches, word vectors."""
+"""Text to ids and back, without torch: vocabularies and tokenizers."""

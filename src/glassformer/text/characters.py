@@ -9,7 +9,7 @@ __all__ = ["CharacterTokenizer"]
 
 
 class CharacterTokenizer(LookupTokenizer):
-    """Code points, and the vocabulary that numbers them: join(split(text)) == normalise(text) for every text."""
+    """Code points, numbered by a vocabulary: join(split(text)) == normalise(text) for every text."""
 
     kind = "characters"
 

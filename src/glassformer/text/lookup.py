@@ -1,20 +1,21 @@
-"""What the word and the character tokenizer share: tokens that are cut by a rule and looked up in a vocabulary."""
+"""The base of the word and character tokenizers: a rule cuts texts into tokens, a vocabulary numbers them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Vocabulary, check_ids
 
 __all__ = ["LookupTokenizer"]
 
+LOOKUP_SUFFIX = ".json"
+
 
 class LookupTokenizer(ABC):
-    """A rule that cuts texts into tokens, and the vocabulary that numbers them."""
+    """A rule that cuts texts into tokens, and a vocabulary that numbers the tokens."""
 
-    kind: Literal["words", "characters"]
-    suffix = ".json"
+    kind: str
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -23,7 +24,7 @@ class LookupTokenizer(ABC):
     @staticmethod
     @abstractmethod
     def split(text: str) -> list[str]:
-        """Return the text's tokens, those that the vocabulary does not have too."""
+        """Return the text's tokens, including tokens outside the vocabulary."""
 
     @staticmethod
     @abstractmethod
@@ -32,7 +33,7 @@ class LookupTokenizer(ABC):
 
     @classmethod
     def train(cls, lines: Iterable[str], vocab_size: int) -> "LookupTokenizer":
-        """Return a tokenizer whose vocabulary is the most frequent tokens of `lines`, the special ones included."""
+        """Return a tokenizer for the most frequent tokens of `lines`, at most `vocab_size` with the special tokens."""
         return cls(Vocabulary.build(map(cls.split, lines), max_size=vocab_size))
 
     def __len__(self) -> int:
@@ -40,7 +41,7 @@ class LookupTokenizer(ABC):
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's tokens, without `<bos>` and `<eos>`; unknown tokens are `<unk>`."""
-        # A text that holds the letters "<eos>" must not end the sentence: special ids are below that of <unk>.
+        # The letters "<eos>" in a text must not end the sentence: ids below <unk> are special.
         return [max(self._id(token), UNK_ID) for token in self.split(text)]
 
     def _id(self, token: str) -> int:
@@ -72,16 +73,20 @@ class LookupTokenizer(ABC):
         check_ids(ids, len(self))
         return [self.vocabulary.tokens[id] for id in ids]
 
-    def save(self, path: Path) -> None:
-        """Write the tokenizer, which is its vocabulary, as JSON."""
-        self.vocabulary.save(path)
+    def save(self, stem: Path) -> None:
+        """Write the tokenizer's vocabulary to `stem`.json."""
+        self.vocabulary.save(stem.with_suffix(LOOKUP_SUFFIX))
 
     @classmethod
-    def load(cls, path: Path) -> "LookupTokenizer":
-        """Return the tokenizer that `save` wrote.
+    def load(cls, stem: Path) -> "LookupTokenizer":
+        """Return the tokenizer that `save` wrote under this stem.
 
         Raises:
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
-            VocabularyError: its tokens make no vocabulary.
+            VocabularyError: its tokens are not a vocabulary.
         """
-        return cls(Vocabulary.load(path))
+        return cls(Vocabulary.load(stem.with_suffix(LOOKUP_SUFFIX)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tokenizer as plain data: "kind", and "tokens" by id."""
+        return {"kind": self.kind, "tokens": list(self.vocabulary.tokens)}

@@ -1,7 +1,7 @@
-"""Texts as subwords: pieces that sentencepiece has learnt, by byte-pair encoding or as a unigram model.
+"""Texts as subwords: pieces learned by sentencepiece, by byte-pair encoding or as a unigram model.
 
-The model is sentencepiece's own file, so that other programs can read it. It is trained with the normalisation rule
-"identity": what changes a text is `normalise` alone, as for words and characters, and not a table inside the model.
+The model is sentencepiece's own file, which other software can read. It is trained with the normalisation rule
+"identity": only `normalise` changes a text, as for words and characters, and no table inside the model does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.errors import CheckpointError, DataError, VocabularyError
+from glassformer.system.files import read_bytes
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
 
@@ -20,10 +21,15 @@ __all__ = ["SentencePieceTokenizer"]
 
 # The same on every machine: a unigram model's last digits depend on how many threads share the sums.
 THREADS = 2
-# sentencepiece passes over longer lines without a word; its own limit is 4192 bytes.
-LONGEST_LINE = 2**30
+SENTENCEPIECE_SUFFIX = ".model"
+# sentencepiece skips longer lines silently; its default limit is 4192 bytes.
+LONGEST_SENTENCE = 2**30
 ERRORS_ONLY = 2
 LOOKED_AT_TOGETHER = 32
+# The types of pieces in sentencepiece's ModelProto.
+NORMAL, UNKNOWN, CONTROL, UNUSED, BYTE = 1, 2, 3, 5, 6
+# A normalisation rule other than "identity" changes at least one of these, and the dummy prefix shows as the first "▁".
+TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 
 
 class SentencePieceTokenizer:
@@ -32,10 +38,9 @@ class SentencePieceTokenizer:
     With byte fallback that holds for every text.
 
     Raises:
-        VocabularyError: `model` is no sentencepiece model, or its special tokens have other ids than `SPECIALS`.
+        VocabularyError: `model` is not a sentencepiece model, or its special tokens do not have the ids of `SPECIALS`.
     """
 
-    suffix = ".model"
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
 
     def __init__(self, kind: Literal["bpe", "unigram"], model: bytes) -> None:
@@ -57,14 +62,14 @@ class SentencePieceTokenizer:
         """Return a tokenizer with at most `vocab_size` pieces; the same lines always give the same model.
 
         Raises:
-            VocabularyError: there is no text, or more characters than `vocab_size` has room for.
+            VocabularyError: the lines hold no text, or more characters than `vocab_size` has room for.
         """
         from sentencepiece import SentencePieceTrainer
 
         model, normal = BytesIO(), [normalise(line) for line in lines]
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=iter(normal),  # a Ctrl-C within an iterator of Python would be a RuntimeError here
+                sentence_iterator=iter(normal),  # Ctrl-C inside a Python iterator would become a RuntimeError here
                 model_writer=model,
                 model_type=kind,
                 vocab_size=vocab_size,
@@ -73,7 +78,7 @@ class SentencePieceTokenizer:
                 byte_fallback=byte_fallback,
                 user_defined_symbols=list(symbols),
                 normalization_rule_name="identity",
-                max_sentence_length=LONGEST_LINE,
+                max_sentence_length=LONGEST_SENTENCE,
                 num_threads=THREADS,
                 minloglevel=ERRORS_ONLY,
                 unk_surface=SPECIALS[UNK_ID],
@@ -93,30 +98,30 @@ class SentencePieceTokenizer:
         """Return the ids of the text's pieces, without `<bos>` and `<eos>`; unknown characters are `<unk>`.
 
         Raises:
-            DataError: the text holds half a surrogate pair, which is no character.
+            DataError: the text holds half a surrogate pair, which is not a character.
         """
         ids: list[int] = self._processor.encode(_checked(text))
         return ids
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return what `encode` returns for each text, in less time.
+        """Return what `encode` returns for each text, faster.
 
         Raises:
-            DataError: a text holds half a surrogate pair, which is no character.
+            DataError: a text holds half a surrogate pair, which is not a character.
         """
-        if len(texts) == 1:  # sentencepiece starts a thread for a list, which takes longer than one text
+        if len(texts) == 1:  # for a list, sentencepiece starts a thread, which takes longer than one text
             return [self.encode(texts[0])]
         ids: list[list[int]] = self._processor.encode(_all_checked(texts), num_threads=1)
         return ids
 
     def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        """Return the ids of the texts, cut at random: the same seed gives the same cuts.
+        """Return the ids of the texts, cut at random; the same seed gives the same cuts.
 
         Args:
             texts: as `decode` returns them.
-            amount: for "bpe" the probability that a merge is passed over; for "unigram" the power to which the
-                probability of each way to cut is raised before one is drawn.
-            seed: of sentencepiece's generator, which is set by this.
+            amount: for "bpe" the probability that a merge is skipped; for "unigram" the exponent of each cut's
+                probability before one cut is drawn.
+            seed: the seed of sentencepiece's generator, which this call sets.
 
         Paper: none; BPE-dropout (Provilkov et al. 2020) and subword regularisation (Kudo 2018).
         """
@@ -138,7 +143,7 @@ class SentencePieceTokenizer:
         return text
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        """Return what `decode` returns for the ids of each sentence, in less time.
+        """Return what `decode` returns for the ids of each sentence, faster.
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -161,30 +166,39 @@ class SentencePieceTokenizer:
         return [self._processor.id_to_piece(id) for id in ids]
 
     def split(self, text: str) -> list[str]:
-        """Return the text's pieces, unknown characters as they stand.
+        """Return the text's pieces, with unknown characters unchanged.
 
         Raises:
-            DataError: the text holds half a surrogate pair, which is no character.
+            DataError: the text holds half a surrogate pair, which is not a character.
         """
         pieces: list[str] = self._processor.encode(_checked(text), out_type=str)
         return pieces
 
-    def save(self, path: Path) -> None:
-        """Write sentencepiece's model file."""
-        path.write_bytes(self.model)
+    def save(self, stem: Path) -> None:
+        """Write sentencepiece's model file, `stem`.model."""
+        stem.with_suffix(SENTENCEPIECE_SUFFIX).write_bytes(self.model)
 
     @classmethod
-    def load(cls, kind: Literal["bpe", "unigram"], path: Path) -> "SentencePieceTokenizer":
-        """Return the tokenizer that `save` wrote.
+    def load(cls, kind: Literal["bpe", "unigram"], stem: Path) -> "SentencePieceTokenizer":
+        """Return the tokenizer that `save` wrote under this stem.
 
         Raises:
             CheckpointError: the file cannot be read.
-            VocabularyError: it is no sentencepiece model.
+            VocabularyError: the file is not a sentencepiece model.
         """
+        path = stem.with_suffix(SENTENCEPIECE_SUFFIX)
         try:
-            return cls(kind, path.read_bytes())
+            return cls(kind, read_bytes(path))
         except OSError as error:
-            raise CheckpointError(f"{path} cannot be read ({error}): save the run's tokenizers again") from error
+            raise CheckpointError(f"cannot read {path}: {error.strerror}; copy the file again") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tokenizer as plain data: "kind", and by id "tokens", "scores", "types" (sentencepiece's numbers).
+
+        Raises:
+            VocabularyError: the explorer's page could not cut texts as this model does.
+        """
+        return {"kind": self.kind, **_pieces(self.model)}
 
 
 def _specials() -> dict[str, Any]:
@@ -209,7 +223,7 @@ def _processor(model: bytes) -> "SentencePieceProcessor":
 
 
 def _all_checked(texts: Sequence[str]) -> list[str]:
-    """Return what `_checked` returns for each text; neighbours that need no change are found in one go."""
+    """Return what `_checked` returns for each text; neighbours that need no change are found together."""
     checked: list[str] = []
     for begin in range(0, len(texts), LOOKED_AT_TOGETHER):
         some = texts[begin : begin + LOOKED_AT_TOGETHER]
@@ -225,3 +239,30 @@ def _checked(text: str) -> str:
     except UnicodeEncodeError as error:
         raise DataError(f"{text[:60]!r} holds half a surrogate pair at {error.start}: decode it as UTF-8") from error
     return normalise(text)
+
+
+def _pieces(model: bytes) -> dict[str, Any]:
+    processor = _processor(model)
+    ids = range(processor.get_piece_size())
+    types = [_type(processor, id) for id in ids]
+    if UNUSED in types or processor.normalize(TOUCHSTONE) != UNTOUCHED:
+        raise VocabularyError(
+            "the page cuts only with sentencepiece models as glassformer trains them: normalization rule 'identity', "
+            "add_dummy_prefix, no unused pieces. Train the tokenizer with `glassformer train`"
+        )
+    return {
+        "tokens": [processor.id_to_piece(id) for id in ids],
+        # Nine digits distinguish any two float32 numbers.
+        "scores": [float(f"{processor.get_score(id):.9g}") for id in ids],
+        "types": types,
+    }
+
+
+def _type(processor: "SentencePieceProcessor", id: int) -> int:
+    kinds = {
+        UNKNOWN: processor.is_unknown,
+        CONTROL: processor.is_control,
+        UNUSED: processor.is_unused,
+        BYTE: processor.is_byte,
+    }
+    return next((number for number, is_one in kinds.items() if is_one(id)), NORMAL)

@@ -1,32 +1,39 @@
-"""Tokenizers: what all of them can do, how they are configured, trained, saved and loaded."""
+"""Tokenizers: the table of their kinds, what all of them can do, how they are configured, trained, saved and loaded.
 
-from collections.abc import Iterable, Sequence
+A kind of tokenizer is a class with the methods of `Tokenizer` and a row in `TOKENIZER_KINDS`. The explorer's page cuts
+texts by itself, so that a kind also has its function in `web/engine/tokenizers.js`, which gets what `to_dict` returns.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, nearest
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, nearest, quoted
+from glassformer.settings import Range, check_fields
+from glassformer.system.files import read_json, write_json
 from glassformer.text.characters import CharacterTokenizer
 from glassformer.text.normalisation import SPACE_MARK
-from glassformer.text.storage import read_json, write_json
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.vocabulary import SPECIALS
 from glassformer.text.words import WordTokenizer
 
 __all__ = [
+    "TOKENIZER_KINDS",
     "CharacterTokenizer",
     "SentencePieceTokenizer",
     "Tokenizer",
     "TokenizerConfig",
+    "TokenizerKind",
     "WordTokenizer",
     "load_tokenizers",
     "save_tokenizers",
     "train_tokenizers",
 ]
 
-Kind = Literal["words", "characters", "bpe", "unigram"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KindName = Literal["words", "characters", "bpe", "unigram"]
+"""The keys of `TOKENIZER_KINDS`, as the type of the configuration's settings."""
 
 
 @runtime_checkable
@@ -34,12 +41,8 @@ class Tokenizer(Protocol):
     """Text ↔ ids. Every text is normalised first (see `normalise`)."""
 
     @property
-    def kind(self) -> Kind:
-        """How texts are cut."""
-
-    @property
-    def suffix(self) -> str:
-        """The ending of the file that `save` writes."""
+    def kind(self) -> str:
+        """How texts are cut: a key of `TOKENIZER_KINDS`."""
 
     @property
     def pad_id(self) -> int:
@@ -61,122 +64,166 @@ class Tokenizer(Protocol):
         """Return the size of the vocabulary, special tokens included."""
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of the text's tokens, without `<bos>` and `<eos>`; unknown ones are `<unk>`."""
+        """Return the ids of the text's tokens, without `<bos>` and `<eos>`; unknown tokens are `<unk>`."""
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return what `encode` returns for each text, in less time where that can be."""
+        """Return what `encode` returns for each text, faster where possible."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids; special ids are skipped, an unknown token reads "<unk>"."""
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        """Return what `decode` returns for the ids of each sentence, in less time where that can be."""
+        """Return what `decode` returns for the ids of each sentence, faster where possible."""
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the token of each id in a readable form, special ones as "<eos>" and so on."""
+        """Return the token of each id in a readable form; special tokens read "<eos>" and so on."""
 
     def split(self, text: str) -> list[str]:
-        """Return the text's tokens, those that the vocabulary does not have too."""
+        """Return the text's tokens, including tokens outside the vocabulary."""
 
-    def save(self, path: Path) -> None:
-        """Write the tokenizer to one file."""
+    def save(self, stem: Path) -> None:
+        """Write the tokenizer to one or more files named `stem` plus an ending."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tokenizer as plain data for the explorer's page: "kind", "tokens" by id, and what the kind adds.
+
+        Raises:
+            VocabularyError: the page could not cut texts as this tokenizer does.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerKind:
+    """One kind of tokenizer."""
+
+    train: "Callable[[Iterable[str], TokenizerConfig], Tokenizer]"
+    """Returns a tokenizer for these lines; raises VocabularyError where the lines make no vocabulary."""
+    load: Callable[[Path], Tokenizer]
+    """Returns the tokenizer that its `save` wrote under this stem."""
+    subwords: bool = False
+    """Whether words are cut into pieces: the settings for subwords have an effect."""
+
+
+def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
+    return TokenizerKind(
+        train=lambda lines, config: SentencePieceTokenizer.train(
+            kind,
+            lines,
+            config.vocab_size,
+            character_coverage=config.character_coverage,
+            byte_fallback=config.byte_fallback,
+            symbols=config.symbols,
+        ),
+        load=lambda stem: SentencePieceTokenizer.load(kind, stem),
+        subwords=True,
+    )
+
+
+TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
+    "words": TokenizerKind(
+        train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size),
+        load=WordTokenizer.load,
+    ),
+    "characters": TokenizerKind(
+        train=lambda lines, config: CharacterTokenizer.train(lines, config.vocab_size),
+        load=CharacterTokenizer.load,
+    ),
+    "bpe": _subword_kind("bpe"),
+    "unigram": _subword_kind("unigram"),
+}
+"""All kinds by name: nothing else lists them but `KindName` above and the page's own table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerConfig:
-    """How texts are cut into tokens. What is left to the corpus is chosen by `glassformer.recipes.defaults.fit`.
+    """How texts are cut into tokens. `glassformer.recipes.defaults.fit` chooses the settings left to the corpus.
 
     Raises:
         ConfigError: a value is impossible, or would be ignored.
     """
 
-    kind: Literal["words", "characters", "bpe", "unigram", "auto"] = "bpe"
-    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = by the corpus."""
-    vocab_size: int = 8000
-    """At most so many tokens, the four special ones included; of words and characters the most frequent. 0 = by the
-    corpus."""
+    kind: Literal[KindName, "auto"] = "bpe"
+    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen by the corpus."""
+    vocab_size: Annotated[int, Range(0, 10**7)] = 8000
+    """The most tokens in a vocabulary, the four special tokens included; of words and characters, the most frequent are
+    kept. 0 = chosen by the corpus."""
     joint: bool = True
     """One vocabulary for source and target."""
-    source_kind: Kind | None = None
+    source_kind: KindName | None = None
     """The source's kind where it differs from `kind`; only with joint = false."""
-    target_kind: Kind | None = None
+    target_kind: KindName | None = None
     """The target's kind where it differs from `kind`; only with joint = false."""
-    character_coverage: float = 1.0
-    """Subwords only: the share of the text's characters that get a token; the rarest are `<unk>`, or bytes."""
+    character_coverage: Annotated[float, Range(0.01, 1)] = 1.0
+    """Subwords only: the share of the text's characters that get a token; rarer characters become `<unk>`, or bytes."""
     symbols: tuple[str, ...] = ()
-    """Subwords only: strings without white space that are always one token, such as tags."""
-    sampling: float = 0.0
-    """Subwords only: cut the training text anew in each epoch. With "bpe" the probability that a merge is passed over
-    (BPE-dropout, usually 0.1), with "unigram" the α of its sampling (0.1 to 0.5: lower is wilder); 0 = off."""
+    """Subwords only: strings without white space that always become one token, such as tags."""
+    sampling: Annotated[float, Range(0, 0.999)] = 0.0
+    """Subwords only: cut the training text anew in each epoch. With "bpe", the probability that a merge is skipped
+    (BPE-dropout, usually 0.1); with "unigram", the α of the sampling (0.1 to 0.5; lower varies more); 0 = off."""
     byte_fallback: bool = False
-    """Subwords only: spell unknown characters in bytes, 256 more tokens, so that every text can be encoded."""
+    """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
 
     def __post_init__(self) -> None:
+        check_fields("tokenizer", self)
         self._check_kinds()
         if self.vocab_size and self.vocab_size <= len(SPECIALS):
             raise ConfigError(
                 f"tokenizer.vocab_size: expected more than the {len(SPECIALS)} special tokens, got {self.vocab_size}"
             )
-        if not 0 < self.character_coverage <= 1:
-            raise ConfigError(
-                f"tokenizer.character_coverage: expected a share above 0, at most 1, got {self.character_coverage}"
-            )
-        if not 0 <= self.sampling < 1:
-            raise ConfigError(f"tokenizer.sampling: expected a number from 0 to below 1, got {self.sampling}")
         for place, symbol in enumerate(self.symbols):
             if symbol.split() != [symbol] or SPACE_MARK in symbol or symbol in (*SPECIALS, *self.symbols[:place]):
                 raise ConfigError(
-                    f"tokenizer.symbols: expected strings without white space, none twice or special, got {symbol!r}"
+                    "tokenizer.symbols: expected different strings without white space, none of them special, "
+                    f"got {quoted(symbol)}"
                 )
         subwords_only = {"character_coverage": 1.0, "byte_fallback": False, "symbols": (), "sampling": 0.0}
         for name, default in subwords_only.items():
-            if getattr(self, name) != default and not {"bpe", "unigram"} & set(self.kinds):
+            if getattr(self, name) != default and not any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds):
+                subwords = [kind for kind, row in TOKENIZER_KINDS.items() if row.subwords]
                 raise ConfigError(
-                    f"tokenizer.{name} = {getattr(self, name)} has no effect on {' and '.join(self.kinds)}: "
-                    "leave it out, or choose the kind bpe or unigram"
+                    f"tokenizer.{name}: expected its default with the kinds {' and '.join(self.kinds)}, got "
+                    f"{quoted(getattr(self, name))}; leave it out, or choose the kind {_either(subwords)}"
                 )
 
     def _check_kinds(self) -> None:
-        for name in ("kind", "source_kind", "target_kind"):
-            value = getattr(self, name)
-            if name == "kind" and value == "auto":
-                continue
-            if value not in KINDS and (value is not None or name == "kind"):
+        for name in ("source_kind", "target_kind"):
+            if self.joint and (value := getattr(self, name)) is not None:
                 raise ConfigError(
-                    f"tokenizer.{name}: expected {_either(KINDS)}, got {value!r}{nearest(str(value), KINDS)}"
-                )
-            if self.joint and name != "kind" and value is not None:
-                raise ConfigError(
-                    f"tokenizer.{name} = {value!r} has no effect on a joint vocabulary: set tokenizer.joint = false, "
-                    "or leave it out"
+                    f"tokenizer.{name}: expected nothing beside a joint vocabulary, got {value!r}; set "
+                    "tokenizer.joint = false, or leave it out"
                 )
 
     @property
-    def kinds(self) -> tuple[Kind, Kind]:
-        """The kind of the source's tokenizer and of the target's: of "auto", what suits sentences."""
-        kind: Kind = "unigram" if self.kind == "auto" else self.kind
+    def kinds(self) -> tuple[KindName, KindName]:
+        """The kinds of the source's tokenizer and of the target's; "auto" counts as the kind for sentences."""
+        kind: KindName = "unigram" if self.kind == "auto" else self.kind
         return self.source_kind or kind, self.target_kind or kind
 
 
 def _either(words: Sequence[str]) -> str:
-    return ", ".join(words[:-1]) + " or " + words[-1]
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _expected_kind(got: str) -> str:
+    kinds = [*TOKENIZER_KINDS]
+    return f"expected {_either(kinds)}, got {got!r}{nearest(got, kinds)}"
 
 
 def train_tokenizers(
     source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's tokenizer and the target's: the same object twice when `config.joint`.
+    """Return the source's and the target's tokenizer: the same object twice if `config.joint`.
 
     The same lines and configuration always give the same tokenizers.
 
     Raises:
-        ConfigError: the configuration still leaves a choice to the corpus.
-        VocabularyError: there is no text, or a subword vocabulary has no room for all characters.
+        ConfigError: the kind or the size of the vocabulary is still left to the corpus.
+        VocabularyError: the lines hold no text, or a subword vocabulary has no room for all characters.
     """
     if config.kind == "auto" or not config.vocab_size:
         raise ConfigError(
-            f"tokenizer.kind = {config.kind!r}, vocab_size = {config.vocab_size}: left to the corpus, which "
-            "glassformer.recipes.defaults.fit looks at; or give both"
+            f"tokenizer.kind = {config.kind!r}, vocab_size = {config.vocab_size}: both must be set; set them, or let "
+            "glassformer.recipes.defaults.fit choose them by the corpus"
         )
     source_kind, target_kind = config.kinds
     if config.joint:
@@ -185,46 +232,32 @@ def train_tokenizers(
     return _train(source_kind, source_lines, config), _train(target_kind, target_lines, config)
 
 
-def _train(kind: Kind, lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    tokenizer: Tokenizer
-    match kind:
-        case "words":
-            tokenizer = WordTokenizer.train(lines, config.vocab_size)
-        case "characters":
-            tokenizer = CharacterTokenizer.train(lines, config.vocab_size)
-        case "bpe" | "unigram":
-            tokenizer = SentencePieceTokenizer.train(
-                kind,
-                lines,
-                config.vocab_size,
-                character_coverage=config.character_coverage,
-                byte_fallback=config.byte_fallback,
-                symbols=config.symbols,
-            )
+def _train(kind: KindName, lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    tokenizer = TOKENIZER_KINDS[kind].train(lines, config)
     if len(tokenizer) == len(SPECIALS):
         raise VocabularyError(f"no {kind} vocabulary could be made: the lines hold no text")
     return tokenizer
 
 
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
-    """Write both tokenizers into `folder`, which is made when it is not there.
+    """Write both tokenizers into `folder`, which is created if needed.
 
-    `tokenizer.json` says of which kinds they are and whether they are one; `joint.*`, or `source.*` and `target.*`,
-    hold a vocabulary (`.json`) or a sentencepiece model (`.model`).
+    `tokenizer.json` holds their kinds, and whether both sides share one. `joint.*`, or `source.*` and `target.*`, hold
+    the tokenizers themselves: a vocabulary (`.json`), a sentencepiece model (`.model`).
     """
     folder.mkdir(parents=True, exist_ok=True)
     joint = source is target
     write_json(folder / "tokenizer.json", {"joint": joint, "source": source.kind, "target": target.kind})
     for name, tokenizer in [("joint", source)] if joint else [("source", source), ("target", target)]:
-        tokenizer.save(folder / f"{name}{tokenizer.suffix}")
+        tokenizer.save(folder / name)
 
 
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's tokenizer and the target's that `save_tokenizers` wrote: the same object twice when joint.
+    """Return the source's and the target's tokenizer as `save_tokenizers` wrote them: the same object twice if joint.
 
     Raises:
         CheckpointError: a file is missing or damaged, or written by a newer glassformer.
-        VocabularyError: a file holds no usable vocabulary.
+        VocabularyError: a file does not hold a usable vocabulary.
     """
     path = folder / "tokenizer.json"
     match read_json(path):
@@ -233,15 +266,10 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
             return joint, joint
         case {"joint": False, "source": str(source), "target": str(target)}:
             return _load(source, folder / "source", path), _load(target, folder / "target", path)
-    raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target': is it a tokenizer's file?")
+    raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target': save the run's tokenizers again")
 
 
 def _load(kind: str, stem: Path, path: Path) -> Tokenizer:
-    match kind:
-        case "words":
-            return WordTokenizer.load(stem.with_suffix(WordTokenizer.suffix))
-        case "characters":
-            return CharacterTokenizer.load(stem.with_suffix(CharacterTokenizer.suffix))
-        case "bpe" | "unigram":
-            return SentencePieceTokenizer.load(kind, stem.with_suffix(SentencePieceTokenizer.suffix))
-    raise CheckpointError(f"{path}: expected the kind {_either(KINDS)}, got {kind!r}{nearest(kind, KINDS)}")
+    if kind not in TOKENIZER_KINDS:
+        raise CheckpointError(f"{path}: {_expected_kind(kind)}")
+    return TOKENIZER_KINDS[kind].load(stem)

@@ -1,4 +1,4 @@
-"""A vocabulary: which token has which id. The first four ids are the same in every vocabulary."""
+"""Vocabularies: tokens and their ids. The first four ids are the same in every vocabulary."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glassformer.errors import CheckpointError, VocabularyError
-from glassformer.text.storage import read_json, write_json
+from glassformer.system.files import read_json, write_json
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
 
@@ -28,23 +28,27 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.tokens[:4] != SPECIALS:
-            raise VocabularyError(f"a vocabulary begins with {SPECIALS}, got {self.tokens[:4]}: add them in front")
+            raise VocabularyError(
+                f"a vocabulary begins with {SPECIALS}, got {self.tokens[:4]}: put the special tokens first"
+            )
         ids = {token: id for id, token in enumerate(self.tokens)}
         if len(ids) < len(self.tokens):
             twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
-            raise VocabularyError(f"a vocabulary holds each token once, got {twice!r} more than once: remove one")
+            raise VocabularyError(
+                f"a vocabulary holds each token once, got {twice!r} more than once: remove the repetition"
+            )
         object.__setattr__(self, "_ids", ids)
 
     @classmethod
     def build(
         cls, sentences: Iterable[Iterable[str]], *, max_size: int | None = None, min_count: int = 1
     ) -> "Vocabulary":
-        """Return the vocabulary of the most frequent tokens, equally frequent ones in the order of their code points.
+        """Return the vocabulary of the most frequent tokens; equally frequent tokens follow their code points.
 
         Args:
-            sentences: the tokens of each sentence; tokens that look like special ones are passed over.
-            max_size: how many tokens to keep at most, the four special ones included.
-            min_count: how often a token must occur to be kept.
+            sentences: the tokens of each sentence; tokens that look like special tokens are skipped.
+            max_size: the most tokens to keep, the four special tokens included.
+            min_count: the fewest occurrences of a token that is kept.
         """
         counts = Counter(token for sentence in sentences for token in sentence)
         frequent = (token for token, count in counts.items() if count >= min_count and token not in SPECIALS)
@@ -58,14 +62,14 @@ class Vocabulary:
         return token in self._ids
 
     def id(self, token: str) -> int:
-        """Return the token's id, that of `<unk>` when the vocabulary does not have it."""
+        """Return the token's id, or the id of `<unk>` for a token outside the vocabulary."""
         return self._ids.get(token, UNK_ID)
 
     def token(self, id: int) -> str:
         """Return the token with this id.
 
         Raises:
-            VocabularyError: there is no such id.
+            VocabularyError: the id is outside the vocabulary.
         """
         check_ids([id], len(self))
         return self.tokens[id]
@@ -80,19 +84,30 @@ class Vocabulary:
 
         Raises:
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
-            VocabularyError: its tokens make no vocabulary.
+            VocabularyError: its tokens are not a vocabulary.
         """
         tokens = read_json(path).get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
+        _check_text("".join(tokens), path)
         return cls(tuple(tokens))
 
 
+def _check_text(tokens: str, path: Path) -> None:
+    """Refuse tokens that no tokenizer makes: half a character cannot be printed, white space would break lines."""
+    try:
+        tokens.encode()
+    except UnicodeEncodeError as error:
+        raise CheckpointError(f"{path}: a token holds half a surrogate pair; copy the file again") from error
+    if tokens and tokens.split() != [tokens]:
+        raise CheckpointError(f"{path}: a token holds white space; copy the file again")
+
+
 def check_ids(ids: Iterable[int], size: int) -> None:
-    """Raise VocabularyError when an id is not one of a vocabulary of `size` tokens."""
+    """Raise VocabularyError if an id is outside a vocabulary of `size` tokens."""
     wrong = next((id for id in ids if not 0 <= id < size), None)
     if wrong is not None:
         raise VocabularyError(
             f"token id {wrong} is not in a vocabulary of {size} tokens, ids 0 to {size - 1}: "
-            "do the ids come from another tokenizer?"
+            "use the ids of this vocabulary's own tokenizer"
         )

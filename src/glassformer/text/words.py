@@ -1,16 +1,16 @@
-"""Texts as words: the rules that cut punctuation, English contractions and French elisions off, and put them back.
+"""Texts as words: rules that separate punctuation, English contractions and French elisions, and rejoin them.
 
-Most tokens stand alone, with a space on either side. Some lean on a neighbour, and no space comes between:
+Most tokens stand alone, with a space on either side. Some lean on a neighbour, without a space between the two:
 
-- to the left: closing punctuation (`.` `,` `)` …), and what follows an English word: `n't`, `'s`, `'re`, …;
+- to the left: closing punctuation (`.` `,` `)` …), and the endings of English contractions: `n't`, `'s`, `'re`, …;
 - to the right: opening punctuation (`(` `«` …), and elided French words: `l'`, `qu'`, …
 
-A word is cut only where the two sides lean together, so that joining needs no memory of the cut. Where a text has a
-space although two tokens lean together ("Qui est-ce ?", "l' animal"), the second token says so with a `▁` in front.
+A word is cut only where the two parts lean together, so that joining needs no record of the cut. Where a text has a
+space although two tokens lean together ("Qui est-ce ?", "l' animal"), the second token begins with `▁`.
 Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
 
-Straight double quotes, dashes and slashes stay with their word: which side they lean to cannot be told from the token.
-A typographic apostrophe cuts like a plain one.
+Straight double quotes, dashes and slashes stay with their word, because the token does not show to which side they
+lean. A typographic apostrophe cuts like a plain apostrophe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -90,13 +90,13 @@ def _cut(word: str) -> tuple[str, ...]:
 
 
 def _head(word: str) -> str:
-    """Return what leans to the right at the word's beginning, "" when that is nothing or the whole word."""
+    """Return the part at the word's beginning that leans to the right, or "" for no part or the whole word."""
     end = 1 if word[0] in OPENING else _straight(word).find("'") + 1
     return word[:end] if end < len(word) and _plain(word[:end]) in LEAN_RIGHT else ""
 
 
 def _tail(word: str) -> str:
-    """Return what leans to the left at the word's end, "" when that is nothing or the whole word."""
+    """Return the part at the word's end that leans to the left, or "" for no part or the whole word."""
     if len(word) > 1 and word[-1] in CLOSING:
         return word[-1]
     if _plain(word) in ELISIONS:
@@ -108,8 +108,8 @@ def _tail(word: str) -> str:
 class WordTokenizer(LookupTokenizer):
     """Words, and the vocabulary that numbers them. Letters keep their case.
 
-    decode(encode(text)) == normalise(text) when the vocabulary has all its tokens. A token with a typographic
-    apostrophe that the vocabulary lacks is looked up with a plain one.
+    decode(encode(text)) == normalise(text) when the vocabulary has all tokens of the text. An unknown token with a
+    typographic apostrophe is looked up again with a plain apostrophe.
     """
 
     kind = "words"

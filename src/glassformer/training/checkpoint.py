@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,21 +23,27 @@ from torch.optim import Optimizer
 
 from glassformer.bundle import WEIGHTS, load_weights, read_weights, write_tensors
 from glassformer.errors import CheckpointError, CheckpointVersionError
-from glassformer.text.storage import clear_temporaries, remove, sync, write_safely
-from glassformer.training.divergence import LossWatch
+from glassformer.system.files import clear_temporaries, parse_json, read_bytes, remove, sync, write_safely
+from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
+from glassformer.training.optimiser import moment_names
 
 __all__ = ["CHECKPOINTS", "Checkpoints", "TrainingState", "average_weights", "step_of", "use_weights"]
 
 CHECKPOINTS = "checkpoints"
 """Their folder in a run."""
 
-FORMAT_VERSION = 2
+CHECKPOINT_VERSION = 2
 """1 had neither the window of the data, nor the step of the best validation, nor what the watch has seen."""
 
 _log = logging.getLogger(__name__)
 _OPTIMISER, _AVERAGE, _STATE = "optimiser.safetensors", "average.safetensors", "state.json"
 _RANDOM, _RANDOM_CUDA = "random_state", "random_state_cuda_"
+
+_TYPES: Mapping[Any, Any] = {float: float | int, float | None: float | int | None}
+"""What JSON may have for a field of this type."""
+
+T = TypeVar("T", "TrainingState", LossWatch)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +115,7 @@ class Checkpoints:
         }
         if average is not None:
             copies[_AVERAGE] = _copied(average.weights)
-        values = {"format_version": FORMAT_VERSION, **asdict(state), "passing": passing}
+        values = {"format_version": CHECKPOINT_VERSION, **asdict(state), "passing": passing}
         self._writer = self._writer or ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing = self._writer.submit(self._write, f"step-{state.step:08d}", copies, values)
 
@@ -157,7 +163,8 @@ class Checkpoints:
         """Load the latest checkpoint that can be read, with the random state; None when there is none.
 
         Later ones, which cannot be read, are set aside: they get "damaged-" before their names. What a killed process
-        left behind is cleared away. A moving average that the checkpoint does not have starts from its weights.
+        left behind is cleared away. A moving average that the checkpoint does not have starts from its weights, and the
+        state of an optimiser that is not the checkpoint's starts anew, with a warning in the log.
 
         Raises:
             CheckpointError: there are checkpoints, but none of them can be read.
@@ -299,11 +306,32 @@ def _load(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAve
         entries.setdefault(places[parameter], {})[key] = moment
     averaged = read_weights(path / _AVERAGE) if average is not None and (path / _AVERAGE).exists() else None
     load_weights(model, path / WEIGHTS)
+    _check_moments(model, moments, path / _OPTIMISER)
     if average is not None:
         average.load(dict(model.named_parameters()) if averaged is None else averaged)
-    optimiser.load_state_dict({"state": entries, "param_groups": optimiser.state_dict()["param_groups"]})
-    _set_random_states(random_states)
+    expected = moment_names(optimiser)
+    kept = {place: entry for place, entry in entries.items() if entry.keys() == expected[place]}
+    if len(kept) < len(entries):
+        _log.warning(
+            "%s is of a different training.optimiser: the optimiser's state of %d of %d weights starts anew",
+            path,
+            len(entries) - len(kept),
+            len(entries),
+        )
+    optimiser.load_state_dict({"state": kept, "param_groups": optimiser.state_dict()["param_groups"]})
+    try:
+        _set_random_states(random_states)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path / _OPTIMISER}: the random state is damaged") from error
     return state
+
+
+def _check_moments(model: nn.Module, moments: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse moments that are not of their weight's shape, and not a count of steps."""
+    shapes = {name: weight.shape for name, weight in model.named_parameters()}
+    for name, moment in moments.items():
+        if moment.shape not in ((), shapes[name.rpartition(".")[0]]) or not moment.is_floating_point():
+            raise CheckpointError(f"{path}: {name} has a wrong shape or type: it is damaged")
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -341,34 +369,48 @@ def _names(model: nn.Module, optimiser: Optimizer) -> list[str]:
 def _read_state(path: Path) -> TrainingState:
     try:
         values = _read_json(path)
-        if values.get("format_version", 1) > FORMAT_VERSION:
+        if values.get("format_version", 1) > CHECKPOINT_VERSION:
             raise CheckpointVersionError(
-                f"{path} has format version {values['format_version']}, this glassformer reads up to {FORMAT_VERSION}: "
-                "upgrade glassformer"
+                f"{path} has format version {values['format_version']}, this glassformer reads up to "
+                f"{CHECKPOINT_VERSION}: upgrade glassformer"
             )
         if "format_version" not in values:
             values = {"window": 0, "best_step": 0, "validated": values["step"], "watch": {}, **values}
         values = {"loss_scale": TrainingState().loss_scale, "unscaled": 0, **values}  # not in those before fp16
-        values["watch"] = LossWatch(**values["watch"])
-        return TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)})
+        values["watch"] = _checked(LossWatch(**values["watch"]))
+        return _checked(TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)}))
+    except CheckpointError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, CheckpointVersionError):
-            raise
         raise CheckpointError(f"{path} is missing or damaged: {error}") from error
 
 
 def _is_passing(path: Path) -> bool:
     try:
         return bool(_read_json(path / _STATE).get("passing"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # a CheckpointError is a ValueError
         return False
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    values = json.loads(path.read_text(encoding="utf-8"))
+    values = parse_json(read_bytes(path))
     if not isinstance(values, dict):
-        raise ValueError(f"expected an object, got {values!r}")
+        raise ValueError("expected a JSON object")
     return values
+
+
+def _checked(state: T) -> T:
+    """Return a state whose fields have their types; counts are not negative.
+
+    Raises:
+        ValueError: a field has another type, or is negative.
+    """
+    for one in fields(state):
+        value = getattr(state, one.name)
+        fits = isinstance(value, _TYPES.get(one.type, one.type)) and not isinstance(value, bool)
+        if not fits or (isinstance(value, int) and value < 0):
+            raise ValueError(f"{one.name}: expected {one.type}, got {str(value)[:100]!r}")
+    return state
 
 
 def _set_aside(paths: Iterable[Path]) -> None:

@@ -1,7 +1,7 @@
-"""The gradient of an update: by this process alone, or by several that share its batches.
+"""Compute the gradient of an update, in this process or in several that share its batches.
 
-On a CPU, two processes of one thread each do more work than two threads of one process: there, each product, however
-small, waits until all threads are done with it.
+On a CPU, two single-threaded processes are faster than one process with two threads, in which all threads wait for each
+other after every product, however small.
 """
 
 import os
@@ -20,53 +20,53 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn import Parameter
 
+from glassformer.corpus.batching import Batch
 from glassformer.errors import ConfigError
-from glassformer.machine import cores, keep_memory, using_threads
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Batch
-from glassformer.text.workers import Worker
+from glassformer.system.machine import cores, keep_memory, using_threads
+from glassformer.system.processes import Worker
 from glassformer.training.objective import Loss, smoothed_cross_entropy
 from glassformer.training.precision import rounding
 
 __all__ = ["Gradients", "add_gradients", "batch_loss", "gradients", "processes"]
 
 SHARE = 1024
-"""Tokens that a process should have to itself at least: with fewer, handing them out costs more than it gains."""
+"""Fewest tokens per process: with fewer, distributing them costs more than it gains."""
 
 MEMORY = "/dev/shm"
-"""A folder of files that never come to a disk, where there is one (Linux)."""
+"""A folder in memory (Linux), where it exists."""
 
 Gradients = Callable[[Sequence[Batch], float], float]
-"""Adds the gradient of the batches' loss, divided by a number, to a model's, and returns that loss; the number is that
-of all their target tokens, over the scale of the loss if it has one."""
+"""Adds the gradient of the batches' loss, divided by a number, to the model's gradients, and returns that loss. The
+number is the batches' target tokens, divided by the loss scale where one is used."""
 
 
 @contextmanager
 def gradients(model: Transformer, config: TrainingConfig) -> Iterator[Gradients]:
-    """Give what works out gradients, by `config.workers` processes.
+    """Yield a function that computes gradients in `config.workers` processes.
 
     Raises:
-        ConfigError: there shall be several, and the model is not on the CPU.
+        ConfigError: several processes are configured, and the model is not on the CPU.
     """
     count, device = processes(config), model.output.weight.device
     if count == 1 or (config.workers == 0 and device.type != "cpu"):
         yield partial(add_gradients, model, config)
         return
     if device.type != "cpu":
-        raise ConfigError(f"training.workers = {config.workers} is for CPUs, and the model is on {device}: set it to 1")
-    with _Team(model, config, count) as team:
+        raise ConfigError(f"training.workers: expected 1 on {device}, got {config.workers}; several need the CPU")
+    with _Helpers(model, config, count) as team:
         yield team.add_gradients
 
 
 def processes(config: TrainingConfig) -> int:
-    """Return how many processes share an update, this one included."""
+    """Return the number of processes that share an update, including this one."""
     return config.workers or max(1, min(cores(), config.batch_tokens * config.accumulate // SHARE))
 
 
 def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:
-    """Add the gradient of the batches' loss, divided by `tokens`, to the model's; return that loss."""
+    """Add the gradient of the batches' loss, divided by `tokens`, to the model's gradients; return that loss."""
     loss = 0.0
     for batch in batches:
         with rounding(config.precision, model.output.weight.device):
@@ -77,13 +77,13 @@ def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[
 
 
 def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Loss:
-    """Return the loss of a batch, summed over its real target tokens; with `r_drop`, of two passes over it."""
+    """Return the loss of a batch, summed over its real target tokens; with `r_drop`, over two passes."""
     device = model.output.weight.device
     source, target_input, target_output = (
         _placed(ids, device) for ids in (batch.source, batch.target_input, batch.target_output)
     )
     real = target_output != model.config.pad_id
-    if r_drop:  # both passes at once, as a batch of twice the rows: dropout draws for each row
+    if r_drop:  # both passes in one batch of twice the rows, since dropout draws for each row
         source, target_input = source.repeat(2, 1), target_input.repeat(2, 1)
     hidden = model.hidden(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
@@ -91,7 +91,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
 
 
 def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B T"]:
-    """Return ids on the device; a GPU fetches them itself, when it is done with what it is at."""
+    """Return ids on the device; a GPU copies them asynchronously, after its current work."""
     tensor = torch.from_numpy(ids)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
@@ -99,16 +99,16 @@ def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B
 # Several processes
 
 
-class _Team:
-    """This process and others, of one thread each. All see the same weights; each has a gradient of its own.
+class _Helpers:
+    """This process and its helpers, with one thread each; all share the weights, and each has its own gradient.
 
-    Weights and gradients lie in files that are mapped into memory, which have no name any more once all have them.
+    Weights and gradients lie in memory-mapped files, which are deleted once every process has mapped them.
     """
 
     def __init__(self, model: Transformer, config: TrainingConfig, count: int) -> None:
         self.model, self.config, self.count = model, config, count
 
-    def __enter__(self) -> "_Team":
+    def __enter__(self) -> "_Helpers":
         with ExitStack() as stack:
             folder = Path(tempfile.mkdtemp(prefix="glassformer-", dir=MEMORY if Path(MEMORY).is_dir() else None))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -122,7 +122,7 @@ class _Team:
             self._pool = stack.enter_context(ThreadPoolExecutor(self.count))
             for ready in [self._pool.submit(worker.ask, [], 1, 0) for worker in self._workers]:
                 ready.result()
-            shutil.rmtree(folder, ignore_errors=True)  # whatever has mapped them keeps them
+            shutil.rmtree(folder, ignore_errors=True)  # the mappings outlive the files
             self._stack = stack.pop_all()
         return self
 
@@ -130,12 +130,12 @@ class _Team:
         self._stack.close()
 
     def add_gradients(self, batches: Sequence[Batch], tokens: float) -> float:
-        """Do what the function of this name does, each of the processes for its share of each batch."""
+        """Do the work of the function `add_gradients`, with each process computing its share of each batch."""
         shares = [
             [batch.share(number, self.count) for batch in batches if len(batch.rows) > number]
             for number in range(self.count)
         ]
-        # Drawn here, so that whoever goes on from a checkpoint draws the same.
+        # Seeds are drawn in this process, so that a resumed training draws the same ones.
         seeds = torch.randint(2**62, (len(self._workers),)).tolist()
         asked = [
             self._pool.submit(worker.ask, share, tokens, seed)
@@ -160,7 +160,7 @@ class _Team:
 
 @dataclass(slots=True)
 class _Replica:
-    """What another process does: it looks at the weights, and writes its gradient where this one finds it."""
+    """A helper process's work: it reads the shared weights, and writes its gradient into shared memory."""
 
     model_config: ModelConfig
     config: TrainingConfig
@@ -171,7 +171,7 @@ class _Replica:
     _model: Transformer | None = field(default=None, init=False)
 
     def __call__(self, batches: Sequence[Batch], tokens: float, seed: int) -> float:
-        """Put the gradient of these batches where the other process finds it, and return their loss."""
+        """Write the gradient of these batches into shared memory, and return their loss."""
         self._model = model = self._model or self._made()
         torch.manual_seed(seed)
         for parameter in model.parameters():
@@ -195,14 +195,14 @@ class _Replica:
 
 
 def _mapped(path: Path, parameters: Sequence[Parameter]) -> list[Tensor]:
-    """Return a tensor for each of the parameters, in memory that is shared with whoever maps the same file."""
+    """Return a tensor per parameter, in memory shared by all processes that map the same file."""
     sizes, dtype = [parameter.numel() for parameter in parameters], parameters[0].dtype
     whole = torch.from_file(os.fspath(path), shared=True, size=sum(sizes), dtype=dtype)
     return [part.view_as(parameter) for part, parameter in zip(whole.split(sizes), parameters, strict=True)]
 
 
 def _use(parameters: Sequence[Parameter], parts: Sequence[Tensor], *, copy: bool = True) -> None:
-    """Let the parameters lie in these tensors, with their values or, without a copy, with those that are there."""
+    """Move the parameters into these tensors, copying their values, or, without `copy`, taking the tensors' values."""
     for parameter, part in zip(parameters, parts, strict=True):
         if copy:
             part.copy_(parameter.detach())
@@ -210,6 +210,6 @@ def _use(parameters: Sequence[Parameter], parts: Sequence[Tensor], *, copy: bool
 
 
 def _take_back(parameters: Sequence[Parameter]) -> None:
-    """Give the parameters memory of their own again."""
+    """Move the parameters back into private memory."""
     for parameter in parameters:
         parameter.data = parameter.detach().clone()

@@ -1,4 +1,4 @@
-"""The training loop, as a generator of reports: whoever drives it prints or plots, and stops by no longer asking.
+"""The training loop, a generator of reports: the caller prints or plots them, and may stop iterating at any time.
 
 Axes: B batch · S source positions · T target positions.
 """
@@ -7,7 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,13 +16,13 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
+from glassformer.corpus.batching import Batch, Examples, Position, Resample, batches, stream
 from glassformer.errors import DataError, DivergenceError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Batch, Examples, Position, Resample, batches, stream
 from glassformer.training.checkpoint import Checkpoints, TrainingState, step_of
-from glassformer.training.divergence import LossWatch
 from glassformer.training.gradients import Gradients, batch_loss, gradients
+from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import decided
@@ -32,8 +32,8 @@ __all__ = [
     "CheckpointReport",
     "EndReport",
     "Measured",
-    "Report",
     "StepReport",
+    "TrainingReport",
     "ValidationReport",
     "badness",
     "steps",
@@ -42,12 +42,12 @@ __all__ = [
 
 
 SCALE_UP_AFTER = 2000
-"""Updates in fp16 after which the scale of the loss is tried twice as large."""
+"""Updates within fp16's range after which the loss scale is doubled."""
 RECENT = 200
-"""Updates whose speed says how long a training will still take."""
+"""Number of last updates whose speed gives the remaining time."""
 
 Ending = Literal["steps", "minutes", "patience", "stopped"]
-"""Why a training ends."""
+"""Why a training ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,29 +56,29 @@ class StepReport:
 
     step: int
     epoch: int
-    """Which pass over the data this is, from 1."""
+    """Number of the pass over the data, from 1."""
     loss: float
-    """What is minimised: smoothed cross-entropy per target token, in nats."""
+    """The minimised loss: smoothed cross-entropy per target token, in nats."""
     learning_rate: float
     gradient_norm: float
-    """Norm of the gradient, before it is clipped."""
+    """Norm of the gradient before clipping."""
     target_tokens: int
-    """Real target tokens of the update, padding not counted."""
+    """Real target tokens of the update, without padding."""
     tokens_per_second: float
     """Target tokens per second of this update."""
     waited: float
-    """Seconds of this update that were spent on making its batches."""
+    """Seconds of this update spent on building its batches."""
     padding: float
-    """Share of padding in its batches, source and target together, in [0, 1)."""
+    """Share of padding in the batches, source and target together, in [0, 1)."""
     seconds: float
-    """Time spent so far, over all starts."""
+    """Training time so far, over all starts."""
     seconds_left: float
-    """Estimate of the time until the end."""
+    """Estimated time left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
-    """A look at the validation set."""
+    """One validation."""
 
     step: int
     loss: float
@@ -91,7 +91,7 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointReport:
-    """A checkpoint is on the disk: that of this step, although training has gone on since."""
+    """A checkpoint is on the disk; `step` is the checkpoint's, and training may be further by now."""
 
     step: int
     path: Path
@@ -99,7 +99,7 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReport:
-    """Training has ended: all steps or minutes are spent, validation no longer improves, or it was asked to stop."""
+    """Training has ended: out of steps or minutes, without improvement in validation, or stopped by the caller."""
 
     step: int
     reason: Ending
@@ -107,16 +107,20 @@ class EndReport:
 
 
 class Measured(NamedTuple):
-    """A metric of decoded validation sentences."""
+    """A metric of translated validation sentences."""
 
     name: str
     value: float
     higher_is_better: bool
 
+    def __str__(self) -> str:
+        """Return the metric as training prints it."""
+        return f"{self.name} {self.value:.1f}"
 
-Report = StepReport | ValidationReport | CheckpointReport | EndReport
+
+TrainingReport = StepReport | ValidationReport | CheckpointReport | EndReport
 _Update = tuple[Sequence[Batch], Position, float]
-"""Batches, the position behind them, and the seconds that it took to make them."""
+"""Batches, the position after them, and the seconds spent on building them."""
 
 
 def steps(
@@ -133,20 +137,20 @@ def steps(
     average: MovingAverage | None = None,
     resample: Resample | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Generator[Report, None, None]:
+) -> Generator[TrainingReport, None, None]:
     """Yield a report after each update, validation and checkpoint, and one at the end.
 
-    `state`, `optimiser` and `average` continue an earlier training (see `Checkpoints.restore`). `stop` is asked after
-    each update and each validation: once it says yes, a checkpoint is written and the loop ends. With an `average`, its
-    weights are in the model while a validation is reported; `resample` cuts a batch's texts anew.
+    `state`, `optimiser` and `average` continue an earlier training (see `Checkpoints.restore`). `stop` is called after
+    each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an `average`, the
+    model has the average's weights while a validation is reported. `resample` encodes a batch's texts anew.
 
     Raises:
-        DataError: there are no examples.
-        DivergenceError: the loss is no longer a number, or has climbed back towards where it started.
+        DataError: `examples` is empty.
+        DivergenceError: the loss is not a number, or has climbed back towards its first value.
 
     >>> import glassformer as gf
     >>> from glassformer.recipes.configuration import TrainingConfig
-    >>> from glassformer.text.batching import Examples
+    >>> from glassformer.corpus.batching import Examples
     >>> import numpy as np
     >>> ids = [np.array([4, 5, 6, 2]), np.array([7, 8, 2])]
     >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
@@ -154,13 +158,14 @@ def steps(
     [1, 2, 2]
     """
     if not len(examples):
-        raise DataError("there are no training examples: every pair was blank or longer than data.max_length")
+        raise DataError("no training examples: every pair is blank or longer than data.max_length; raise that limit")
     config = decided(config, model.output.weight.device)
     state = TrainingState() if state is None else state
     optimiser = optimiser or make_optimiser(model, config)
     model.train()
-    with gradients(model, config) as add_gradients:
-        job = _Job(
+    close = closing(checkpoints) if checkpoints else nullcontext()
+    with gradients(model, config) as add_gradients, close:
+        training = _Training(
             model=model,
             optimiser=optimiser,
             config=config,
@@ -171,39 +176,22 @@ def steps(
             recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),
         )
         updates = _updates(examples, config, seed, state, resample)
-        try:
-            yield from _reports(job, updates, valid, metric, checkpoints, stop)
-        finally:
+        ending = _ending(config, state, lambda: False)
+        # A run that was stopped before a pending validation resumes with it.
+        validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
+        while not ending or validation_due:
+            if not validation_due:
+                yield training.update(*next(updates))
+                ending = _ending(config, state, stop)
+                validation_due = ending != "stopped" and bool(ending or _due(state.step, config.validate_every))
+            if valid and validation_due:
+                with training.averaged():
+                    yield training.validate(valid, metric)
+                ending = ending or _ending(config, state, stop)
+            validation_due = False
             if checkpoints:
-                checkpoints.close()
-
-
-def _reports(
-    job: "_Job",
-    updates: Iterator[_Update],
-    valid: Examples | None,
-    metric: Callable[[Transformer], Measured] | None,
-    checkpoints: Checkpoints | None,
-    stop: Callable[[], bool],
-) -> Iterator[Report]:
-    """Yield all reports of `steps`."""
-    config, state = job.config, job.state
-    ending = _ending(config, state, lambda: False)
-    # A run that was stopped before a validation that was due begins with it.
-    validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
-    while not ending or validation_due:
-        if not validation_due:
-            yield job.update(*next(updates))
-            ending = _ending(config, state, stop)
-            validation_due = ending != "stopped" and bool(ending or _due(state.step, config.validate_every))
-        if valid and validation_due:
-            with job.averaged():
-                yield job.validate(valid, metric)
-            ending = ending or _ending(config, state, stop)
-        validation_due = False
-        if checkpoints:
-            yield from job.checkpoint(checkpoints, ending)
-    yield EndReport(step=state.step, reason=ending, seconds=state.seconds)
+                yield from training.checkpoint(checkpoints, ending)
+        yield EndReport(step=state.step, reason=ending, seconds=state.seconds)
 
 
 @torch.no_grad()
@@ -219,7 +207,7 @@ def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -
 
 
 def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> float:
-    """Return what the best weights have least of: the validation loss, or the metric turned so that lower is better."""
+    """Return the quantity that is lowest for the best weights: the validation loss, or the metric with its sign set."""
     if measured is None or config.best_by == "loss":
         return loss
     return -measured.value if measured.higher_is_better else measured.value
@@ -228,7 +216,7 @@ def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> f
 def _updates(
     examples: Examples, config: TrainingConfig, seed: int, state: TrainingState, resample: Resample | None
 ) -> Iterator[_Update]:
-    """Yield what each update needs."""
+    """Yield the batches of each update."""
     after = Position(epoch=state.epoch, window=state.window, batch=state.batch)
     coming = stream(examples, config.batch_tokens, seed=seed, start=after, resample=resample)
     while True:
@@ -241,8 +229,8 @@ def _updates(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Job:
-    """A training on its way: what an update and a validation change."""
+class _Training:
+    """The mutable state of a training: what an update and a validation change."""
 
     model: Transformer
     optimiser: Optimizer
@@ -251,13 +239,13 @@ class _Job:
     average: MovingAverage | None
     gradients: Gradients
     started: float
-    """The moment at which it would have begun had it never been stopped, on the clock of `time.perf_counter`."""
+    """Start time of the training as if it had never been interrupted, on the clock of `time.perf_counter`."""
     recent: deque[tuple[float, float]]
-    """Seconds and progress when this process began and after its updates; of the last ones only."""
+    """Seconds and progress at the process's start and after its updates; only the last ones are kept."""
 
     @property
     def watch(self) -> LossWatch:
-        """What notices that the loss climbs back."""
+        """The watch that notices a loss climbing back."""
         return self.state.watch
 
     def update(self, batches: Sequence[Batch], after: Position, waited: float) -> StepReport:
@@ -294,7 +282,7 @@ class _Job:
         )
 
     def validate(self, valid: Examples, metric: Callable[[Transformer], Measured] | None) -> ValidationReport:
-        """Look at the validation set, and remember whether the weights are the best so far."""
+        """Validate the model, and remember whether the weights are the best so far."""
         state = self.state
         loss = validation_loss(self.model, valid, self.config.batch_tokens)
         measured = _measure(self.model, metric) if metric else None
@@ -309,29 +297,30 @@ class _Job:
         return ValidationReport(step=state.step, loss=loss, perplexity=perplexity, metric=measured, best=best)
 
     def checkpoint(self, checkpoints: Checkpoints, ending: Ending | None) -> Iterator[CheckpointReport]:
-        """Begin a checkpoint where one is due; yield those that have come to the disk, at the end all of them."""
+        """Start a checkpoint when one is due; yield a report per checkpoint written; at the end, wait for all."""
         due = _due(self.state.step, self.config.checkpoint_every) and not self.watch.suspicious
         if due or ending:
-            yield from _written(checkpoints.wait())  # the new one may drop it
+            yield from _written(checkpoints.wait())  # writing a new checkpoint may delete an older one
             passing = ending == "stopped" and not due
             checkpoints.begin(self.model, self.optimiser, self.state, self.average, passing=passing)
         yield from _written(checkpoints.wait() if ending else checkpoints.finished())
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Return a context in which the model has the averaged weights, if there is an average."""
+        """Return a context in which the model has the averaged weights, if an average is kept."""
         return self.average.applied(self.model) if self.average else nullcontext()
 
     def _clip(self, scale: float) -> float:
-        """Take the scale of the loss out of the gradients, and limit their norm; return what it was."""
+        """Divide the gradients by the loss scale and clip their norm; return the norm before clipping."""
         if scale != 1.0:
             torch._foreach_div_([weight.grad for weight in self.model.parameters() if weight.grad is not None], scale)
         return float(clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf))
 
     def _in_range(self, norm: float, scale: float) -> bool:
-        """Say whether fp16 could hold the gradients with this scale of the loss; where not, the next one is smaller.
+        """Return whether the gradients fit into fp16 with this loss scale, and adapt the scale.
 
-        It is halved then, and doubled after so many updates in which they were in range (Micikevicius et al. 2018,
-        Mixed precision training, §3.2). At 1 it is not the scale that is to blame.
+        The scale is halved when they do not fit, and doubled after a number of updates that fit (Micikevicius et al.
+        2018, Mixed precision training, §3.2). At scale 1 an infinite gradient counts as divergence, not as a matter of
+        the scale.
         """
         state, fits = self.state, math.isfinite(norm)
         if self.config.precision != "fp16" or (not fits and scale <= 1.0):
@@ -342,16 +331,16 @@ class _Job:
         return fits
 
     def _check(self, loss: float, norm: float, rate: float) -> None:
-        """Stop a training that goes wrong, before its weights are spoilt."""
+        """Raise an error when training diverges, before it spoils the weights."""
         self.watch.see(loss)
         if not math.isfinite(norm):
-            raise DivergenceError(_advice(f"the gradient is no longer a number at step {self.state.step}", loss, rate))
+            raise DivergenceError(_advice(f"the gradient is not a number at step {self.state.step}", loss, rate))
         if self.watch.diverged:
             what = f"the loss was down to {self.watch.lowest:.3g} and has climbed back by step {self.state.step}"
             raise DivergenceError(_advice(what, loss, rate))
 
     def _left(self) -> float:
-        """Return the seconds that are left at the speed of the last updates; a machine that was busy is forgotten."""
+        """Return the seconds left, at the speed of the last updates, so that an earlier slow phase is forgotten."""
         (then, before), (seconds, progress) = self.recent[0], (self.state.seconds, _progress(self.config, self.state))
         self.recent.append((seconds, progress))
         return max((seconds - then) / max(progress - before, 1e-9) * (1 - progress), 0.0)
@@ -381,7 +370,7 @@ def _learning_rate(model: Transformer, config: TrainingConfig, state: TrainingSt
 
 
 def _progress(config: TrainingConfig, state: TrainingState) -> float:
-    """Return the share of the training that is done, by steps or by time, whichever is further."""
+    """Return the finished share of the training, by steps or by time, whichever is larger."""
     by_time = state.seconds / (60 * config.minutes) if config.minutes else 0.0
     return max(state.step / config.last_step, by_time)
 
@@ -401,14 +390,14 @@ def _due(step: int, every: int) -> bool:
 
 
 def _padding(batches: Sequence[Batch]) -> float:
-    """Return the share of padding in all of the batches."""
+    """Return the share of padding in all batches."""
     tokens = sum(batch.source_tokens + batch.target_tokens for batch in batches)
     return 1 - tokens / sum(batch.places for batch in batches)
 
 
 def _advice(what: str, loss: float, rate: float) -> str:
     return (
-        f"training has diverged: {what} (loss {loss:.3g}, learning rate {rate:.3g}). Lower training.learning_rate, "
-        'raise training.warmup, set training.clip_norm = 1 or model.norm = "pre"; the checkpoints from before and the '
-        "best weights are kept"
+        f"training has diverged: {what} (loss {loss:.3g}, learning rate {rate:.3g}); lower training.learning_rate, "
+        'raise training.warmup, set training.clip_norm = 1 or model.norm = "pre"; earlier checkpoints and the best '
+        "weights are kept"
     )

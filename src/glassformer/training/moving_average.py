@@ -1,4 +1,4 @@
-"""A moving average of the weights: smoother than the weights of any one step, and often better."""
+"""The exponential moving average of the weights: smoother than the weights of a single step, and often better."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +14,10 @@ __all__ = ["MovingAverage"]
 class MovingAverage:
     """The exponential moving average of a model's weights, in their own precision.
 
-    After step t it is m = d·m + (1 − d)·weights with d = min(decay, (1 + t) / (10 + t)), so that it forgets the random
-    start quickly. In the long run it spans about 1 / (1 − decay) steps.
+    After step t it is m = d·m + (1 − d)·weights with d = min(decay, (1 + t) / (10 + t)), which forgets the random
+    initial weights quickly. Later it spans about 1 / (1 − decay) steps.
 
-    Differs: the paper takes the mean of the last checkpoints (§6.1); see `training.average`.
+    Differs: the paper averages the last checkpoints (§6.1); see `training.average`.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -26,14 +26,14 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
-        """Take in the weights that the model has after this step."""
+        """Update the average with the model's weights after this step."""
         decay = min(self.decay, (1 + step) / (10 + step))
         current = [weight.detach() for weight in model.parameters()]
         torch._foreach_lerp_(list(self.weights.values()), current, 1 - decay)
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """Give the model the average's weights for a while."""
+        """Give the model the averaged weights within a `with` block."""
         self._swap(model)
         try:
             yield
@@ -41,15 +41,15 @@ class MovingAverage:
             self._swap(model)
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Go on from an average that was kept.
+        """Restore a saved average.
 
         Raises:
-            CheckpointError: it is of another model.
+            CheckpointError: the average belongs to a different model.
         """
         if {name: weight.shape for name, weight in weights.items()} != {
             name: weight.shape for name, weight in self.weights.items()
         }:
-            raise CheckpointError("the moving average of the weights is of another model: delete the checkpoint")
+            raise CheckpointError("the saved moving average belongs to a different model: delete the checkpoint")
         for name, weight in weights.items():
             self.weights[name].copy_(weight)
 

@@ -1,7 +1,7 @@
-"""What training minimises: the cross-entropy of the next token against a smoothed target.
+"""The training objective: the cross-entropy of the next token against a smoothed target.
 
-The logits of a whole batch, (tokens, vocabulary), are by far the largest tensor of a training step. They are never
-kept: the loss and its gradient are worked out together, some rows at a time, over the real target positions only.
+The logits of a whole batch, (tokens, vocabulary), would be by far the largest tensor of a training step. They are never
+stored whole: loss and gradient are computed together, a few rows at a time, at the real target positions only.
 
 Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary.
 """
@@ -19,11 +19,11 @@ from glassformer.model.linear import linear, transposed_product
 __all__ = ["Loss", "smoothed_cross_entropy"]
 
 ROWS = 512
-"""Rows of logits that exist at a time: few enough for memory, enough for fast products."""
+"""Rows of logits computed at a time: few enough for memory, enough for fast products."""
 
 
 class Loss(NamedTuple):
-    """Sums over the target's tokens, in nats: what is minimised, and −log p of the reference (for perplexity)."""
+    """Sums over the target's tokens, in nats: the minimised loss, and −log p of the reference (for perplexity)."""
 
     smoothed: Float[Tensor, ""]
     plain: Float[Tensor, ""]
@@ -39,12 +39,12 @@ def smoothed_cross_entropy(
     """Return the loss of logits = hidden · weightᵀ, summed over positions.
 
     The smoothed target puts 1 − ε on the reference and spreads ε/V over all V entries, as
-    `torch.nn.functional.cross_entropy` does. The products are computed in the dtype of autocast where that is on;
+    `torch.nn.functional.cross_entropy` does. The products are computed in the dtype of autocast where it is on;
     softmax and sums in float32 or better.
 
-    With R = 2N, `hidden` holds what two passes with different dropout make of the same positions, one after the other:
-    the loss is the mean of both, and α/2 = `r_drop`/2 times the mean of their divergences from each other is added to
-    what is minimised (Wu et al. 2021, R-Drop, equation 4, divided by 2).
+    With R = 2N, `hidden` holds the output of two passes with different dropout over the same positions, one after the
+    other. The minimised loss is then the mean of both plus α/2 = `r_drop`/2 times the mean of their divergences from
+    each other (Wu et al. 2021, R-Drop, equation 4, divided by 2).
 
     Raises:
         ConfigError: smoothing is not in [0, 1).
@@ -52,9 +52,9 @@ def smoothed_cross_entropy(
     Paper: §5.4.
     """
     if not 0.0 <= smoothing < 1.0:
-        raise ConfigError(f"smoothing = {smoothing!r}: expected a number in [0, 1)")
+        raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
     arguments = hidden, weight, target, smoothing, r_drop, _product_dtype(hidden)
-    # torch has no annotations for apply.
+    # torch does not annotate `apply`.
     return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
@@ -97,7 +97,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 hidden_grad[:, part : part + ROWS] = linear(grad, matrix.t()).view_as(chunk)
                 more = transposed_product(grad, chunk.flatten(0, 1))  # (V, D)
                 weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
-        if hidden_grad is not None and weight_grad is None:  # there are no rows
+        if hidden_grad is not None and weight_grad is None:  # no rows
             weight_grad = torch.zeros_like(weight, dtype=precise)
         ctx.save_for_backward(None if hidden_grad is None else hidden_grad.flatten(0, 1), weight_grad)
         ctx.dtypes = hidden.dtype, weight.dtype
@@ -115,19 +115,21 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def _softmax(logits: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return the softmax p of each row of logits z, (…, V), and log Σ exp z, (…, 1).
 
-    The latter is z − log p of any entry: here of the largest, whose p is no rounding error.
+    The latter equals z − log p for every entry; the largest entry is used, because its p has the smallest relative
+    error.
     """
     probs = logits.softmax(-1, dtype=dtype)
     return probs, logits.amax(-1, keepdim=True) - probs.amax(-1, keepdim=True).log()
 
 
 def _divergence(probs: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
-    """Return KL(p‖q) + KL(q‖p) of p and q, the two rows of `probs` (2, rows, V), summed, and its gradient by logits.
+    """Return KL(p‖q) + KL(q‖p), summed, of the two rows p and q of `probs` (2, rows, V), and its gradient by the
+    logits.
 
     `ratio` is log(p/q), (rows, V).
     """
     ratios = torch.stack([ratio, -ratio])
-    divergence = (probs * ratios).sum(-1, keepdim=True)  # (2, rows, 1), of each from the other
+    divergence = (probs * ratios).sum(-1, keepdim=True)  # (2, rows, 1), each from the other
     return divergence.sum(), probs * (ratios - divergence) + probs - probs.flip(0)
 
 

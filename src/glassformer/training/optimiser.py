@@ -1,4 +1,4 @@
-"""Adam with the paper's settings, AdamW, or Muon for the matrices with Adam for the rest."""
+"""The optimisers: Adam with the paper's settings, AdamW, or Muon for the matrices with Adam for the rest."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,19 +14,19 @@ from glassformer.model.positions import Positions
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 
-__all__ = ["Muon", "make_optimiser", "orthogonal"]
+__all__ = ["Muon", "make_optimiser", "moment_names", "orthogonal"]
 
 MOMENTUM = 0.95
-"""Decay of Muon's mean of gradients."""
-TOGETHER = 2**20
-"""Weights whose steps Muon works out at once."""
+"""Decay of Muon's mean gradient."""
+WEIGHTS_TOGETHER = 2**20
+"""Most weights whose Muon steps are computed together."""
 
 
 def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
-    """Return the optimiser of all trainable weights; its learning rate is set at each step. Paper: §5.3 (Adam).
+    """Return the optimiser of all trainable weights; the loop sets its learning rate at each step. Paper: §5.3 (Adam).
 
-    AdamW decays matrices only: not biases and norms (vectors), and not the embeddings (of tokens and positions), whose
-    rows are mostly unused in a step. Muon multiplies in bf16 where the training does.
+    AdamW decays matrices only: neither biases and norms (vectors) nor embeddings (of tokens and positions), of which a
+    step uses only a few rows. Muon multiplies in bf16 where the training does.
     """
     betas = (config.beta1, config.beta2)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -34,7 +34,7 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
         return Adam(trainable, betas=betas, eps=config.epsilon, fused=True)
     tables = (module for module in model.modules() if isinstance(module, nn.Embedding | Positions))
     embeddings = {parameter for table in tables for parameter in table.parameters()}
-    # Each row of the output projection stands for a token, like a row of the embeddings.
+    # Each row of the output projection belongs to a token, like a row of the embeddings.
     rows = embeddings | {model.output.weight} if config.optimiser == "muon" else embeddings
     matrices = [parameter for parameter in trainable if parameter.dim() > 1 and parameter not in rows]
     others = [parameter for parameter in trainable if parameter.dim() <= 1 or parameter in rows]
@@ -47,19 +47,19 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
 
 
 class Muon(Optimizer):
-    """Muon for the matrices of the layers, and Adam for all else, as one optimiser with one state.
+    """Muon for the matrices of the layers and Adam for all other weights, as one optimiser with one state.
 
-    Muon takes the mean gradient of a matrix and makes all its singular values about 1 before it steps, so that no
-    direction is learned slowly because others have larger gradients. A step is scaled to the size of Adam's, so that
-    the same learning rates suit.
+    Muon takes the mean gradient of a matrix and sets all its singular values to about 1 before the step, so that no
+    direction is learned slowly because others have larger gradients. Each step is scaled to the size of Adam's steps,
+    so that the same learning rates suit both.
 
-    Differs: the paper has Adam (§5.3). Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural
-    networks", 2024; the scale: J. Liu et al., "Muon is scalable for LLM training", 2025, §2.2. `torch.optim.Muon` does
-    the same, but always in bf16, and one matrix at a time: several times as slow where bf16 is emulated.
+    Differs: the paper uses Adam (§5.3). Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural
+    networks", 2024; scale: J. Liu et al., "Muon is scalable for LLM training", 2025, §2.2. `torch.optim.Muon` computes
+    the same, but always in bf16 and one matrix at a time, which is several times as slow where bf16 is emulated.
     """
 
     def __init__(self, matrices: Iterable[Parameter], others: Adam, weight_decay: float, dtype: torch.dtype) -> None:
-        """`dtype` is the arithmetic of Muon's own products."""
+        """`dtype` is the precision of Muon's own products."""
         self._dtype, self._others = dtype, others
         own = {"params": list(matrices), "lr": others.defaults["lr"], "weight_decay": weight_decay}
         super().__init__([own, *others.param_groups], {})
@@ -67,7 +67,7 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Change all weights once."""
+        """Update all weights once."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -79,12 +79,12 @@ class Muon(Optimizer):
         return loss
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a state that was kept."""
+        """Restore a saved state."""
         super().__setstate__(state)
         self._share()
 
     def _turn(self, matrices: Sequence[Parameter], rate: float, decay: float) -> None:
-        """Change matrices of equal sides: all of them at once, for each is small."""
+        """Update matrices of equal shape together, because each one is small."""
         means = (self._mean(matrix) for matrix in matrices)
         steps = torch.stack([mean.mT if _stands(mean) else mean for mean in means])  # (N, R, C)
         turned = orthogonal(steps.to(self._dtype)).to(steps.dtype)
@@ -93,7 +93,7 @@ class Muon(Optimizer):
             matrix.add_(change.mT if _stands(matrix) else change, alpha=-rate * 0.2 * max(matrix.shape) ** 0.5)
 
     def _mean(self, matrix: Parameter) -> Float[Tensor, "O I"]:
-        """Return the mean gradient as it will be after one more step (Nesterov's)."""
+        """Return the mean gradient with Nesterov's look-ahead by one step."""
         gradient = matrix.grad
         assert gradient is not None
         state = self.state[matrix]
@@ -103,16 +103,26 @@ class Muon(Optimizer):
         return gradient.lerp(state["momentum_buffer"], MOMENTUM)
 
     def _share(self) -> None:
-        """Let Adam work on its groups and the memory of the whole."""
+        """Give Adam its groups and the shared state."""
         self._others.param_groups = self.param_groups[1:]
         self._others.state = self.state
 
 
-def orthogonal(x: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
-    """Return matrices (R ≤ C) of the same singular vectors, whose singular values are about 1: between 0.6 and 1.3.
+def moment_names(optimiser: Optimizer) -> list[set[str]]:
+    """Return the names of the optimiser's state entries, for each weight in order."""
+    adam, muon = {"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}
+    return [
+        muon if isinstance(optimiser, Muon) and number == 0 else adam
+        for number, group in enumerate(optimiser.param_groups)
+        for _ in group["params"]
+    ]
 
-    So they are unless they were below a five-hundredth of the matrix's norm. Newton-Schulz iterations with the
-    coefficients of K. Jordan et al., which are chosen for speed: more of them would come no nearer to 1.
+
+def orthogonal(x: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
+    """Return matrices (R ≤ C) with the same singular vectors, and singular values of about 1: between 0.6 and 1.3.
+
+    Singular values below a five-hundredth of the matrix's norm end below that range. Newton-Schulz iterations with the
+    coefficients of K. Jordan et al., which are chosen for speed: more iterations would come no nearer to 1.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
@@ -123,16 +133,16 @@ def orthogonal(x: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
 
 
 def _stands(matrix: Tensor) -> bool:
-    """Return whether it has more rows than columns."""
+    """Return whether the matrix has more rows than columns."""
     return matrix.shape[0] > matrix.shape[1]
 
 
 def _alike(matrices: Iterable[Parameter]) -> Iterator[list[Parameter]]:
-    """Yield the matrices that have a gradient, those of equal sides together, as many as take little memory."""
+    """Yield the matrices that have a gradient, grouped by equal shape, in groups that take little memory."""
     by_sides: dict[tuple[int, ...], list[Parameter]] = {}
     for matrix in matrices:
         if matrix.grad is not None:
             by_sides.setdefault(tuple(sorted(matrix.shape)), []).append(matrix)
     for sides, alike in by_sides.items():
-        count = max(TOGETHER // math.prod(sides), 1)
+        count = max(WEIGHTS_TOGETHER // math.prod(sides), 1)
         yield from (alike[start : start + count] for start in range(0, len(alike), count))

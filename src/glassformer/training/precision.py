@@ -1,4 +1,4 @@
-"""In which precision a training multiplies matrices: decided by what the device is fast in, or as it is told."""
+"""The precision of a training's matrix products: as configured, or measured to be the fastest on the device."""
 
 import time
 from collections.abc import Callable
@@ -9,21 +9,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.machine import using_threads
 from glassformer.model.linear import linear
 from glassformer.recipes.configuration import Precision, TrainingConfig
+from glassformer.system.machine import using_threads
 
 __all__ = ["decided", "matrix_speed", "rounding"]
 
 MATRIX_SECONDS, TRYING = 0.5, 0.1
-"""How long a device's speed is measured, and how long where it is only asked which of two is the larger."""
+"""Seconds to measure a device's speed, and to compare two speeds."""
 
 
 def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
-    """Return the configuration with a precision of "auto" decided: bf16 where this device multiplies faster in it.
+    """Return the training configuration with precision "auto" resolved: bf16 where this device multiplies faster in it.
 
-    That is measured, for nothing says it of every kind of device: processors that have to emulate bf16 take up to three
-    times as long in it as in fp32, those that have it half as long.
+    The speed is measured, because no device property states it reliably: processors that emulate bf16 take up to three
+    times as long as in fp32, processors with native bf16 half as long.
     """
     if config.precision != "auto":
         return config
@@ -32,7 +32,7 @@ def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
 
 
 def rounding(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context in which the forward pass runs: in it the factors of matrix products are rounded."""
+    """Return the context of the forward pass, in which the factors of matrix products are rounded."""
     if precision == "fp32":
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)
@@ -44,13 +44,13 @@ def matrix_speed(
     threads: int | None = None,
     device: torch.device | None = None,
 ) -> float:
-    """Return this machine's floating-point operations per second in a large matrix product: the best it did in so long.
+    """Return the best floating-point operations per second of a large matrix product, measured for some seconds.
 
-    Of those who multiply here (PyTorch's own choice, and in float32 the model's, see `model.linear`) the faster counts;
-    the precision is a decided one, not "auto".
+    The faster of PyTorch's product and, in float32, the model's own (see `model.linear`) counts. The precision must not
+    be "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    # Nothing is drawn: whoever measures before a training leaves its random numbers alone.
+    # No random matrices: a measurement before a training must not change its random numbers.
     left, weight = (torch.ones(2048, 1024, dtype=dtype, device=device) for _ in range(2))
     flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
     with torch.no_grad(), using_threads(threads or torch.get_num_threads()):
@@ -62,14 +62,14 @@ def matrix_speed(
 
 
 def _ready(x: Tensor) -> Tensor:
-    """Return what a device has worked out, once it has: a GPU says that it is done before it is."""
+    """Return a result once it is computed: a GPU's operations return before they are done."""
     if x.device.type == "cuda":
         torch.cuda.synchronize(x.device)
     return x
 
 
 def _shortest(work: Callable[[], object], seconds: float) -> float:
-    """Return the shortest time that some work took, of as many as there was time for; the first does not count."""
+    """Return the shortest time of the runs of some work that fit into the seconds; the first run does not count."""
     work()
     times, ends = list[float](), time.perf_counter() + seconds
     while not times or time.perf_counter() < ends:

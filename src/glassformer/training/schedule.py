@@ -1,7 +1,7 @@
 """The learning rate of each step.
 
-Every schedule rises linearly to its peak in `warmup` steps; then it falls with 1/√step ("paper"), falls to 0 at the end
-of training along a cosine, or stays ("constant").
+Every schedule rises linearly to its peak in `warmup` steps. Then it falls with 1/√step ("paper"), falls along a cosine
+to 0 at the end of training ("cosine"), or stays ("constant").
 """
 
 import math
@@ -20,13 +20,13 @@ def paper_peak(d_model: int, warmup: int) -> float:
 
 
 def learning_rate(schedule: str, step: int, *, peak: float, warmup: int, progress: float) -> float:
-    """Return the learning rate of a step (counted from 1).
+    """Return the learning rate of a step, counted from 1.
 
-    `progress` is the share of the training that is done, in [0, 1]; only the cosine uses it. With the paper's peak,
-    "paper" is exactly d_model^-0.5 · min(step^-0.5, step · warmup^-1.5).
+    `progress` is the finished share of the training, in [0, 1]; only the cosine uses it. With the paper's peak, "paper"
+    is exactly d_model^-0.5 · min(step^-0.5, step · warmup^-1.5).
 
     Raises:
-        ConfigError: there is no such schedule.
+        ConfigError: the schedule is unknown.
 
     Paper: §5.3, equation 3 ("paper").
     """
@@ -37,4 +37,4 @@ def learning_rate(schedule: str, step: int, *, peak: float, warmup: int, progres
         return peak * min(rise, 1.0)
     if schedule == "cosine":
         return peak * min(rise, 1.0) * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
-    raise ConfigError(f"training.schedule = {schedule!r}: expected 'paper', 'cosine' or 'constant'")
+    raise ConfigError(f"training.schedule: expected 'paper', 'cosine' or 'constant', got {schedule!r}")

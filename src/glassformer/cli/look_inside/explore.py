@@ -1,0 +1,83 @@
+"""`glassformer explore`: every number of a model in the browser, served or as one page."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.cli.arguments import RunFolder
+from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
+from glassformer.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from glassformer.explorer.page import Page
+    from glassformer.translator import Translator
+
+__all__ = ["explore_command", "print_page"]
+
+
+def explore_command(
+    run: RunFolder,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="Begin with this sentence.  [default: an example]")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write one self-contained page to FILE instead of serving."),
+    ] = None,
+    playback: Annotated[
+        bool,
+        typer.Option("--playback/--no-playback", help="With --html: include snapshots, to play the training back."),
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Serve at this port; 0 = any free port.  [default: 8765 if free]"
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """See and change every number of a model, in the browser.
+
+    Serve the explorer until Ctrl-C, or write it to one page that needs no network.
+    """
+    if file is None:
+        _serve(_load(run, text), text or "", port, browser=browser)
+        return
+    from glassformer.explorer.page import check_path, write_page
+
+    if port is not None:
+        raise ConfigError(f"--port {port} has no effect with --html, which serves nothing: leave one of them out")
+    check_path(file)
+    print_page(write_page(_load(run, text), file, text or "", playback=playback))
+
+
+def print_page(page: "Page") -> None:
+    """Print where a page is, its size, and what it leaves out."""
+    typer.echo(f"{page.path}: {page.size / 1e6:.1f} MB; open it in a browser, no network is needed")
+    for what in page.left_out:
+        typer.echo(f"left out: {what}")
+
+
+def _load(run: Path, text: str | None) -> "Translator":
+    """Return the translator of a run, once the sentence to explain is checked."""
+    from glassformer.translator import Translator
+
+    if text is None:
+        return Translator.load(run)
+    if not text.strip():
+        raise DataError("the text is blank: give a sentence, or leave it out")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise DataError("the text is not valid Unicode: give it in UTF-8")
+    translator = Translator.load(run)
+    if unknown := translator.unknown(text):
+        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(repr, unknown))}", err=True)
+    return translator
+
+
+def _serve(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
+    from glassformer.explorer.server import DEFAULT_PORT, serve
+
+    with serve(translator, text, port) as server:
+        say_if_elsewhere(server, DEFAULT_PORT if port is None else None)
+        serve_until_interrupted(server, f"explorer of {translator.bundle.folder}", server.url, browser=browser)

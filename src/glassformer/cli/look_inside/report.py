@@ -1,0 +1,35 @@
+"""`glassformer report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.cli.arguments import RunFolder
+
+__all__ = ["report_command"]
+
+
+def report_command(
+    run: RunFolder,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the page to FILE.  [default: report.html in the run]"),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", hidden=True)] = False,
+) -> None:
+    """Write a page about a run: curves, outputs, attention, corpus.
+
+    The page needs no network. Write it at any time of a training; a training writes it at its end.
+    """
+    from glassformer.report import write_report
+
+    path = write_report(run, output)
+    typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB; open it in a browser, no network is needed")
+    if show:  # the spelling of version 0.1.0, which the next version drops
+        typer.echo("--open has moved: use --browser", err=True)
+    if browser or show:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())

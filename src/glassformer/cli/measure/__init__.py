@@ -1,0 +1,1 @@
+"""`Measure`: commands that measure quality and speed: each in the file of its name."""

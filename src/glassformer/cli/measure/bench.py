@@ -1,0 +1,188 @@
+"""`glassformer bench train` and `glassformer bench translate`."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.arguments import BeamSize, Data, Json, Overrides, RunFolder
+from glassformer.cli.hidden_options import with_hidden_options
+from glassformer.cli.measure.estimate import clock, stage_on_stderr
+
+if TYPE_CHECKING:
+    from glassformer.bench.training import TrainingSpeed, Trial
+    from glassformer.bench.translation import TranslationSpeed
+    from glassformer.bench.work import Work
+
+__all__ = ["bench_command", "bench_train_command", "bench_translate_command"]
+
+_BAR = 30
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+
+Seconds = Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")]
+Svg = Annotated[
+    Path | None, typer.Option("--svg", metavar="FILE", help="Draw where the time goes, as a picture in FILE.")
+]
+
+bench_command = typer.Typer(
+    name="bench",
+    help="Measure the speed of training or of translation.",
+    no_args_is_help=True,
+)
+bench_command.callback()(with_hidden_options(lambda: None))
+
+
+@bench_command.command("train")
+@with_hidden_options
+def bench_train_command(
+    config: Annotated[str, typer.Argument(metavar="CONFIG|RUN", help="TOML file, name of a recipe, or run directory.")],
+    overrides: Overrides = None,
+    data: Data = None,
+    seconds: Seconds = 30.0,
+    svg: Svg = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the speed of training, and where its time goes.
+
+    Print target tokens per second, their share of the machine's peak, and the time by kind of work; then try other
+    settings and recommend the faster ones. To plan a training (time, memory, batch size), use `glassformer estimate`,
+    which measures in the same way for half the time. Nothing is written to the run directory.
+    """
+    from glassformer.bench.training import training_speed
+    from glassformer.bundle import CONFIG
+    from glassformer.recipes.toml import load
+
+    _silence_the_profiler()
+    of_run = Path(config) / CONFIG
+    configuration = load(of_run if of_run.is_file() else config, overrides or (), data)
+    with stage_on_stderr() as on_progress:
+        speed = training_speed(configuration, seconds=seconds, on_progress=on_progress)
+    _draw(svg, speed.work, "an update")
+    if as_json:
+        typer.echo(json.dumps(asdict(speed), ensure_ascii=False))
+    else:
+        _print(list(_training_rows(speed)), speed.work, "an update", speed.trials, "tokens/s", speed.advice)
+
+
+@bench_command.command("translate")
+@with_hidden_options
+def bench_translate_command(
+    run: RunFolder,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Text, one sentence per line.  [default: the run's test data]")
+    ] = None,
+    beam_size: BeamSize = None,
+    seconds: Seconds = 30.0,
+    svg: Svg = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the speed of translation, and where its time goes.
+
+    Print sentences and tokens per second with the run's beam and greedily, all lines together and line by line; then
+    try other settings and recommend the faster ones.
+    """
+    _silence_the_profiler()
+    from glassformer.bench.translation import translation_speed
+
+    with stage_on_stderr() as on_progress:
+        speed = translation_speed(run, file, beam_size=beam_size, seconds=seconds, on_progress=on_progress)
+    _draw(svg, speed.work, "a sentence")
+    if as_json:
+        typer.echo(json.dumps(_with_rates(speed), ensure_ascii=False))
+    else:
+        _print(list(_translation_rows(speed)), speed.work, "a sentence", speed.trials, "sentences/s", speed.advice)
+
+
+def _silence_the_profiler() -> None:
+    """Keep messages of torch's profiler off stderr; torch reads this variable when it is imported."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+
+
+def _with_rates(speed: "TranslationSpeed") -> dict[str, Any]:
+    rates = [
+        {"lines_per_second": pace.lines_per_second, "tokens_per_second": pace.tokens_per_second} for pace in speed.paces
+    ]
+    values = asdict(speed)
+    return {**values, "paces": [pace | rate for pace, rate in zip(values["paces"], rates, strict=True)]}
+
+
+def _training_rows(speed: "TrainingSpeed") -> Iterator[tuple[str, str]]:
+    yield "corpus", speed.origin
+    several = f"{speed.processes} processes of one thread" if speed.processes > 1 else f"{speed.threads} threads"
+    yield "settings", f"{speed.precision}, {several if speed.processes > 1 or speed.threads > 1 else 'one thread'}"
+    yield "speed", f"{speed.tokens_per_second:,.0f} target tokens/s; an update takes {clock(speed.seconds_per_update)}"
+    yield "share of peak", _share(speed.matrix_share, speed.flops_per_second, speed.matrix_flops_per_second)
+    yield "padding", f"{speed.padding:.0%} of the positions in batches"
+
+
+def _translation_rows(speed: "TranslationSpeed") -> Iterator[tuple[str, str]]:
+    yield "text", speed.origin
+    for pace in speed.paces:
+        how = "greedy" if pace.beam_size == 1 else f"beam {pace.beam_size}"
+        rates = f"{pace.lines_per_second:,.1f} sentences/s, {pace.tokens_per_second:,.0f} tokens/s"
+        yield f"{how}, {'together' if pace.together else 'line by line'}", f"{rates} ({pace.lines:,} lines)"
+    yield "share of peak", _share(speed.matrix_share, speed.flops_per_second, speed.matrix_flops_per_second)
+
+
+def _share(share: float, flops: float, ceiling: float) -> str:
+    return f"{share:.0%}: {flops / 1e9:,.1f} of {ceiling / 1e9:,.0f} GFLOP/s, measured in a large matrix product"
+
+
+def _print(
+    rows: Sequence[tuple[str, str]],
+    work: "Sequence[Work]",
+    of: str,
+    trials: "Sequence[Trial]",
+    unit: str,
+    advice: Sequence[str],
+) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(_grid(rows))
+    console.print(f"\nwhere the time of {of} goes")
+    console.print(
+        _grid([(one.kind, f"{one.share:.1%}", f"{1e3 * one.seconds:,.1f} ms", _bar(one.share)) for one in work])
+    )
+    console.print("\ntried")
+    for one in trials:  # the remark goes below: beside the others it would get a narrow column
+        console.print(f"× {one.gain:<5.2f} {one.change}: {one.per_second:,.1f} {unit}", soft_wrap=True)
+        console.print(f"        {one.remark}", soft_wrap=True, style="dim")
+    console.print("\nwhat to change" if advice else "\nno setting tried is faster by more than chance")
+    for sentence in advice:
+        console.print(f"- {sentence}", soft_wrap=True)
+
+
+def _grid(rows: Sequence[Sequence[str]]) -> Any:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    for column in table.columns[1:-1]:
+        column.justify = "right"
+    return table
+
+
+def _bar(share: float) -> str:
+    """Return a bar, drawn in eighths of a character."""
+    eighths = round(8 * _BAR * share)
+    return "█" * (eighths // 8) + _BLOCKS[eighths % 8].strip()
+
+
+def _draw(path: Path | None, work: "Sequence[Work]", of: str) -> None:
+    if path is None:
+        return
+    from glassformer.pictures import bars
+
+    said = ", ".join(f"{one.kind} {one.share:.0%}" for one in work)
+    values = {one.kind: 100 * one.share for one in work}
+    drawn = bars(values, alt=f"Where the time of {of} goes: {said}", x_label=f"% of the time of {of}")
+    drawn.save(path)
+    typer.echo(f"drawn: {path}", err=True)

@@ -1,0 +1,170 @@
+"""`glassformer evaluate`."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.arguments import (
+    BeamSize,
+    DecodingOverrides,
+    EngineChoice,
+    Ensemble,
+    Group,
+    Json,
+    Metrics,
+    QuantizationChoice,
+    RunFolder,
+    TestReference,
+    TestSource,
+)
+from glassformer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from glassformer.evaluation.items import Items
+    from glassformer.evaluation.metrics import Score
+    from glassformer.jobs import SplitResult
+    from glassformer.translator import Translation, Translator
+
+__all__ = ["chosen_metrics", "evaluate_command", "print_splits"]
+
+
+def evaluate_command(
+    run: RunFolder,
+    source: TestSource = None,
+    reference: TestReference = None,
+    metric: Metrics = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Option("--reference", metavar="FILE", help="Score against these references as well. Repeatable."),
+    ] = None,
+    group: Group = None,
+    ensemble: Ensemble = None,
+    beam_size: BeamSize = None,
+    overrides: DecodingOverrides = None,
+    engine: EngineChoice = "auto",
+    quantization: QuantizationChoice = None,
+    bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Print the 95 % interval of each score.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the translations, one per line of SRC, to FILE."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Score a model's translations against references.
+
+    Without SRC, score the run on the test (or validation) files of its configuration, or on the splits of its task.
+    """
+    from glassformer.jobs import evaluate
+    from glassformer.recipes.toml import decoding_changes
+    from glassformer.system.machine import cores
+    from glassformer.translator import Translator
+
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores()}
+    settings = decoding_changes(overrides or ()) | ({} if beam_size is None else {"beam_size": beam_size})
+    translator = Translator.load(run, *ensemble or [], settings=settings, **how)
+    if source is None and translator.bundle.configuration.data.task:
+        given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
+        _refuse({**given, "--group": group is not None})
+        _evaluate_task(translator, as_json)
+        return
+    items = _items(translator, source, reference, more or [], group)
+    metrics = chosen_metrics(metric, items)
+    scores, translations = evaluate(translator, items.sources, items.references, metrics, intervals=bootstrap)
+    _warn_of_empty(translations)
+    if output:
+        lines = items.to_lines([one.text for one in translations])
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    _print(scores, items, as_json)
+
+
+def chosen_metrics(wanted: Sequence[str] | None, items: "Items") -> Sequence[str]:
+    """Return the metrics given, or else the metrics that fit the items; print on stderr what is scored."""
+    from glassformer.evaluation.items import default_metrics
+
+    typer.echo(str(items), err=True)
+    return wanted or default_metrics(items)
+
+
+def print_splits(results: "Iterable[SplitResult]") -> None:
+    """Print a table of scores, one line a split."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("split", "sentences", "exact", "BLEU", "both of a pair exact", box=None, pad_edge=False)
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for result in results:
+        exact, bleu = f"{result.exact:.1f} %", f"{result.bleu:.1f}"
+        table.add_row(result.name, f"{result.sentences:,}", exact, bleu, _pairs(result))
+    Console(highlight=False).print(table)
+
+
+def _pairs(result: "SplitResult") -> str:
+    """Return how many minimal pairs are right: one kind by one, or many together with the hardest."""
+    if len(result.pairs) <= 2:
+        return ", ".join(f"{kind} {share:.1f} %" for kind, (share, _) in result.pairs.items())
+    total = sum(count for _, count in result.pairs.values())
+    right = sum(share * count for share, count in result.pairs.values()) / total
+    hardest = min(result.pairs, key=lambda kind: result.pairs[kind][0])
+    return f"{right:.1f} % ({hardest}: {result.pairs[hardest][0]:.0f} %)"
+
+
+def _refuse(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise ConfigError(
+                f"{name} has no effect on the splits of a built-in task: give SRC and REF, or leave it out"
+            )
+
+
+def _evaluate_task(translator: "Translator", as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from glassformer.jobs import evaluate_splits
+
+    results = list(evaluate_splits(translator))
+    if as_json:
+        typer.echo(json.dumps([asdict(result) for result in results]))
+    else:
+        print_splits(results)
+
+
+def _items(
+    translator: "Translator", source: str | None, reference: str | None, more: Sequence[Path], group: bool | None
+) -> "Items":
+    from glassformer.evaluation.items import read_items
+    from glassformer.jobs.evaluation import corpus_of, held_out
+
+    configuration = translator.bundle.configuration
+    if source is not None:
+        return read_items(corpus_of(source, reference, configuration), more=more, group=group)
+    _refuse({"--reference": more, "--group": group is not None})
+    [(name, items)] = held_out(configuration).items()
+    typer.echo(f"the run's own {name} files:", err=True)
+    return items
+
+
+def _warn_of_empty(translations: "Sequence[Translation]") -> None:
+    """Say on stderr how many sources have no translation, and why."""
+    reasons = Counter(one.status for one in translations if one.status not in ("ok", "max_length"))
+    if reasons:
+        listed = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in reasons.items())
+        typer.echo(
+            f"no translation of {reasons.total()} of {len(translations)} sources ({listed}): an empty one is scored",
+            err=True,
+        )
+
+
+def _print(scores: "Sequence[Score]", items: "Items", as_json: bool) -> None:
+    if as_json:
+        counts = {"lines": len(items.places), "sources": len(items.sources)}
+        rows = [{"name": s.name, "value": s.value, "interval": s.interval, "signature": s.signature} for s in scores]
+        typer.echo(json.dumps([{**row, **counts} for row in rows]))
+        return
+    for score in scores:
+        interval = f" [{score.interval[0]:.2f}, {score.interval[1]:.2f}]" if score.interval else ""
+        typer.echo(f"{score.name} {score.value:.2f}{interval}   {score.signature}")

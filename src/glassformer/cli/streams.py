@@ -1,0 +1,106 @@
+"""Standard input, output and error: closed ones, their encoding, and lines as they arrive."""
+
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterator
+from io import TextIOWrapper
+
+from glassformer.errors import ConfigError
+
+__all__ = ["INTERRUPTED", "arriving_lines", "end_at_once", "flush_output", "is_terminal", "prepare_streams"]
+
+CHUNK = 1 << 16
+"""Bytes of standard input that are read at a time."""
+PATIENCE = 0.02
+"""Seconds without input after which no more is there for now: `cat` needs a moment to refill an emptied pipe."""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+
+def prepare_streams() -> None:
+    """Make the standard streams fit to be used: UTF-8 whatever the locale says, and none of them missing.
+
+    A closed standard error is replaced by the null device: messages are lost, and a file that is opened later cannot
+    take its number and be written to by mistake. The same holds for standard input.
+
+    Raises:
+        ConfigError: standard output is closed, so that everything printed would be lost.
+    """
+    missing = [number for number in range(3) if not _is_open(number)]
+    for _ in missing:
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+    if 1 in missing:
+        raise ConfigError("standard output is closed: redirect it to a file, or to /dev/null to discard it")
+    for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors)
+    if not os.environ.get("COLUMNS", "80").isdecimal() or os.environ.get("COLUMNS") == "0":
+        del os.environ["COLUMNS"]  # some terminals say 0 for unknown, which would leave no room for a single letter
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def arriving_lines() -> Iterator[bytes | None]:
+    """Return an iterator of the lines of standard input as they arrive, and of None wherever no more are there for now.
+
+    What follows the last line end is a line, unless it is empty. A regular file never yields None.
+
+    Raises:
+        ConfigError: standard input is closed.
+    """
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed: give a FILE, or redirect standard input")
+    return _arriving(sys.stdin.fileno())
+
+
+def _arriving(descriptor: int) -> Iterator[bytes | None]:
+    parts: list[bytes] = []
+    waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+    while True:
+        if waits and not select.select([descriptor], [], [], PATIENCE)[0]:
+            yield None
+        chunk = os.read(descriptor, CHUNK)
+        head, *lines = chunk.split(b"\n")
+        parts.append(head)
+        for line in lines:
+            yield b"".join(parts) + b"\n"
+            parts = [line]
+        if not chunk:
+            break
+    if last := b"".join(parts):
+        yield last
+
+
+def is_terminal() -> bool:
+    """Return whether somebody types the input."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def flush_output() -> None:
+    """Write what is printed but still buffered.
+
+    Raises:
+        OSError: it could not be written, on a full disk for instance.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (what is left is not tried again at the end)
+        raise
+
+
+def end_at_once() -> None:
+    """End the process after Ctrl-C where CTranslate2 would first finish every batch that waits for its threads."""
+    if "ctranslate2" in sys.modules:
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)

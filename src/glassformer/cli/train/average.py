@@ -1,0 +1,27 @@
+"""`glassformer average`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.cli.arguments import RunFolder
+
+__all__ = ["average_command"]
+
+
+def average_command(
+    run: RunFolder,
+    last: Annotated[int, typer.Option("--last", metavar="N", help="Average the N latest checkpoints.")] = 5,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write the model to DIR.  [default: RUN/averaged-N]")
+    ] = None,
+) -> None:
+    """Average the weights of a run's last checkpoints.
+
+    The result is a model of its own; the run is not changed.
+    """
+    from glassformer.jobs import average
+
+    folder = average(run, last, output)
+    typer.echo(f"wrote the mean of {last} checkpoints to {folder}:  glassformer evaluate {folder} SRC REF")

@@ -1,0 +1,221 @@
+"""`glassformer prepare`."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.arguments import Data, Json, Overrides
+from glassformer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from glassformer.corpus.doctor.examination import CorpusReport
+    from glassformer.corpus.readers import Corpus
+    from glassformer.jobs.preparation import Prepared
+    from glassformer.recipes.configuration import Configuration
+
+__all__ = ["prepare_command", "print_report"]
+
+_LINES_SHOWN = 5
+_EXAMPLES_SHOWN = 2
+_LETTERS_SHOWN = 80
+
+
+def prepare_command(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe.", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+    data: Data = None,
+    check: Annotated[bool, typer.Option("--check", help="Only report problems of the corpus; write nothing.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="FILE", help="With --check: examine FILE instead of CONFIG's corpus."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="FILE", help="With --check: the translations of --source's lines.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Clean a corpus, train its tokenizer, and write it as tokens.
+
+    Training does all this by itself; prepare a corpus that is large, or that several runs share. With --check, --source
+    and --target can stand for CONFIG.
+    """
+    if check:
+        _check(_configuration(config, overrides, data, source, target), as_json)
+        return
+    if source or target:
+        raise ConfigError("--source and --target are for --check: name the files in CONFIG, or by --set data.source=…")
+    if config is None:
+        raise ConfigError(
+            "CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --check with --source"
+        )
+    from glassformer.recipes.toml import load
+
+    _prepare(load(config, overrides or (), data), as_json)
+    if not as_json:
+        options = [*(["--data", str(data)] if data else []), *(f"--set {shlex.quote(one)}" for one in overrides or ())]
+        typer.echo(f"train on it:  {' '.join(['glassformer train', shlex.quote(config), *options])}")
+
+
+def _prepare(configuration: "Configuration", as_json: bool) -> None:
+    """Prepare a corpus with its progress on stderr, then print what the corpus doctor found, and what there is now."""
+    from glassformer.cli.progress import TrainingProgress, stop_on_signal
+    from glassformer.jobs.preparation import prepare
+    from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
+
+    examined: list[ExaminedReport] = []
+
+    def on_report(report: ProgressReport | ExaminedReport) -> None:
+        if isinstance(report, ExaminedReport):
+            examined.append(report)
+        else:
+            show(report)
+
+    with TrainingProgress() as show, stop_on_signal(show):
+        prepared = prepare(configuration, on_report)
+    if as_json:
+        typer.echo(json.dumps({**(prepared.report or {}), **_summary(prepared)}, ensure_ascii=False))
+        return
+    for report in examined:
+        print_report(report.report, report.corpus)
+    if prepared.chosen:
+        typer.echo(f"chosen for {prepared.chosen}")
+    typer.echo(_in_words(prepared))
+
+
+def _summary(prepared: "Prepared") -> dict[str, Any]:
+    return {
+        "folder": str(prepared.folder),
+        "train_pairs": len(prepared.train),
+        "valid_pairs": len(prepared.valid),
+        "left_out": prepared.dropped,
+        "source_vocabulary": len(prepared.source_tokenizer),
+        "target_vocabulary": len(prepared.target_tokenizer),
+    }
+
+
+def _in_words(prepared: "Prepared") -> str:
+    left_out = "".join(
+        f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in prepared.dropped.items()
+    )
+    vocabularies = f"{len(prepared.source_tokenizer):,} and {len(prepared.target_tokenizer):,}"
+    where = f"written to {prepared.folder}" if prepared.made else f"all was in {prepared.folder} already"
+    return (
+        f"{len(prepared.train):,} training pairs{left_out}, {len(prepared.valid):,} for validation; vocabularies "
+        f"{vocabularies}: {where}"
+    )
+
+
+def _configuration(
+    config: str | None, overrides: list[str] | None, data: Path | None, source: str | None, target: str | None
+) -> "Configuration":
+    """Return the configuration of a check: CONFIG, or one made of these files."""
+    from glassformer.recipes.toml import from_dict, load, set_values
+
+    if config is not None and (source or target):
+        raise ConfigError("give either CONFIG, or --source and --target")
+    if config is not None:
+        return load(config, overrides or (), data)
+    if source is None:
+        raise ConfigError("give a CONFIG, or --source and --target")
+    values: dict[str, Any] = {
+        "data": {"source": source, "target": target or "", "directory": str(data or ""), "valid_lines": 1}
+    }
+    for override in overrides or ():
+        set_values(values, override)
+    return from_dict(values)
+
+
+def _check(configuration: "Configuration", as_json: bool) -> None:
+    """Print what the corpus doctor says; invalid lines are counted, and stop it no more than others."""
+    from glassformer.corpus.doctor.examine import examine
+    from glassformer.recipes.corpora import corpora_of
+
+    if configuration.data.task:
+        raise ConfigError(f"data.task = {configuration.data.task!r} has no files to check")
+    held_out = corpora_of(configuration.data)
+    corpus, cleaning = held_out.pop("train"), configuration.cleaning
+    with _progress() as on_progress:
+        report = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress).report
+    if "invalid_utf8" in report.dropped and cleaning.on_invalid == "error":
+        warning = 'invalid UTF-8: prepare and train stop there, unless cleaning.on_invalid = "skip"'
+        report = replace(report, warnings=(*report.warnings, warning))
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
+    else:
+        print_report(report, corpus)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how much has been read, where there is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("reading"), BarColumn(24), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)
+
+
+def print_report(report: "CorpusReport", corpus: "Corpus") -> None:
+    """Print what is in a corpus: what is left out, the first pairs of each kind, warnings, and a verdict."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    table = Table("left out", "pairs", "share", "first lines", box=None, pad_edge=False)
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    for reason, finding in report.dropped.items():
+        share = f"{100 * finding.count / report.pairs:.2f} %"
+        more = " …" if finding.count > _LINES_SHOWN else ""
+        lines = ", ".join(map(str, finding.lines[:_LINES_SHOWN]))
+        table.add_row(reason.replace("_", " "), f"{finding.count:,}", share, lines + more)
+    if report.dropped:
+        console.print(table, end="\n\n")
+        _print_examples(report, corpus, console)
+    for warning in report.warnings:
+        console.print(f"warning: {warning}", soft_wrap=True)
+    share = f" ({100 * report.kept / report.pairs:.2f} %)" if report.pairs else ""
+    console.print(f"{report.pairs:,} pairs, {report.kept:,} kept{share}. {_verdict(report)}", soft_wrap=True)
+
+
+def _print_examples(report: "CorpusReport", corpus: "Corpus", console: "Console") -> None:
+    """Print the first pairs that are left out, for each reason."""
+    from glassformer.corpus.readers import pairs_at
+
+    shown = [
+        (reason, place, pair)
+        for reason, finding in report.dropped.items()
+        for place, pair in zip(finding.places[:_EXAMPLES_SHOWN], finding.pairs, strict=False)
+    ]
+    texts = pairs_at(corpus, [pair for *_, pair in shown])
+    for (reason, place, _), (source, target) in zip(shown, texts, strict=True):
+        console.print(f"{place}  {reason.replace('_', ' ')}", soft_wrap=True)
+        console.print(f"    {_shown(source)}\n    {_shown(target)}", soft_wrap=True)
+    console.print()
+
+
+def _shown(line: bytes) -> str:
+    """Return a line with everything that a terminal cannot show escaped, shortened."""
+    text = line[: 4 * _LETTERS_SHOWN + 4].decode(errors="backslashreplace")
+    letters = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(letters) if len(text) <= _LETTERS_SHOWN else f"{''.join(islice(letters, _LETTERS_SHOWN))}…"
+
+
+def _verdict(report: "CorpusReport") -> str:
+    if not report.kept:
+        return "Nothing to train on."
+    return "Look at the warnings before training." if report.warnings else "Ready to train on."

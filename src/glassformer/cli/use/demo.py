@@ -1,0 +1,71 @@
+"""`glassformer demo`: the whole story in a few minutes, on a corpus that the program writes itself."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.cli.arguments import Overrides
+from glassformer.cli.look_inside.explore import print_page
+from glassformer.cli.measure.evaluate import print_splits
+
+if TYPE_CHECKING:
+    from glassformer.translator import Translator
+
+__all__ = ["demo_command"]
+
+
+def demo_command(
+    directory: Annotated[Path, typer.Option("--directory", metavar="DIR", help="Keep the run in DIR.")] = Path(
+        "runs/demo"
+    ),
+    overrides: Overrides = None,
+) -> None:
+    """Train an English–French translator in about 4 minutes.
+
+    Train on the built-in corpus, print the quality on each split and some translations, and write explorer.html, a page
+    that shows every number of the model.
+    """
+    from glassformer.cli.train.train import train_with_progress
+    from glassformer.explorer.page import write_page
+    from glassformer.jobs import evaluate_splits
+    from glassformer.recipes.toml import load
+    from glassformer.translator import Translator
+
+    configuration = load("demo", [f"run.directory={directory}", *(overrides or ())])
+    typer.echo("English to French: a small Transformer learns from a corpus written by a grammar.")
+    typer.echo("Ctrl-C stops it; run the same command to resume.\n")
+    summary = train_with_progress(configuration)
+    if summary.reason == "stopped":
+        typer.echo(f"Stopped at step {summary.steps}; progress is saved. Run the same command to resume.")
+        return
+    typer.echo(f"trained in {summary.seconds / 60:.1f} minutes\n")
+    translator = Translator.load(summary.folder)
+    print_splits(list(evaluate_splits(translator)))
+    _print_classics(translator)
+    command = "glassformer" if shutil.which("glassformer") else sys.argv[0]
+    typer.echo(f"The model is in {summary.folder}. Now try:")
+    typer.echo(f"  echo 'The tired animal slept in the park.' | {command} translate {summary.folder}")
+    typer.echo(f"  {command} trace {summary.folder} 'The animal slept in the park.'")
+    typer.echo(f"  {command} explore {summary.folder}\n")
+    typer.echo("One page shows every number of the model, and lets you change it; it needs no network:")
+    print_page(write_page(translator, summary.folder / "explorer.html"))
+
+
+def _print_classics(translator: "Translator") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from glassformer.tasks import CLASSIC
+
+    console = Console(highlight=False)
+    console.print("\nWell-known sentences, none of them in the training data:\n")
+    for classic, output in zip(CLASSIC, translator.translate([one.source for one in CLASSIC]), strict=True):
+        right = output.text == classic.target
+        console.print(Text.assemble("  ", classic.source))
+        console.print(Text.assemble(("✓ " if right else "✗ ", "green" if right else "red"), output.text))
+        if not right:
+            console.print(Text.assemble("  expected: ", classic.target, style="dim"))
+    console.print()

@@ -1,0 +1,121 @@
+"""`glassformer learn`: the book in the browser, without a network."""
+
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
+from glassformer.errors import ConfigError, MissingDependencyError, nearest
+from glassformer.system.machine import LOOPBACK
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
+__all__ = ["learn_command"]
+
+PACKAGE = Path(__file__).parents[2]
+SITE = PACKAGE / "site"
+BUILDER = PACKAGE.parents[1] / "docs" / "site" / "build.py"
+BOOK_PORT = 8764
+_NO_CHAPTERS = {"search", "genindex", "py-modindex", "explorer"}
+
+
+def learn_command(
+    chapter: Annotated[
+        str | None,
+        typer.Argument(metavar="CHAPTER", help='Open this chapter, such as "attention" or "experiments/beam".'),
+    ] = None,
+    chinese: Annotated[bool, typer.Option("--zh", help="Open the Chinese edition, where there is one.")] = False,
+    chapters: Annotated[bool, typer.Option("--list", help="List the chapters instead of serving.")] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Serve at this port; 0 = any free port.  [default: 8764 if free]"
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the book in a browser.")] = True,
+) -> None:
+    """Open the book in the browser.
+
+    The book explains the Transformer from a token to a translation. It is served until Ctrl-C and needs no network.
+    """
+    if not (SITE / "index.html").exists():
+        _build()
+    names = _chapters(SITE)
+    if chapters:
+        typer.echo("\n".join(names))
+        return
+    page = _page(chapter or "index", names, SITE / "zh" if chinese else SITE)
+    with _server(port) as server:
+        say_if_elsewhere(server, BOOK_PORT if port is None else None)
+        address = f"http://{LOOPBACK}:{server.server_port}/{page}"
+        serve_until_interrupted(server, "the book", address, browser=browser)
+
+
+def _build() -> None:
+    """Build the documentation from a checkout's sources.
+
+    Raises:
+        ConfigError: the sources or the demo's model are missing.
+        MissingDependencyError: the packages that build it are not installed.
+    """
+    if not BUILDER.exists():
+        raise ConfigError("this installation has no documentation: run `make docs` in a checkout of glassformer")
+    if any(find_spec(name) is None for name in ("sphinx", "myst_nb", "jupytext", "furo", "math_core")):
+        raise MissingDependencyError("the documentation is not built: run `make docs`, or pip install -e '.[docs]'")
+    if not (BUILDER.parents[2] / "runs" / "demo" / "model.safetensors").exists():
+        raise ConfigError(
+            "the documentation is not built, and its book needs the demo's model: run `make docs`, which makes both"
+        )
+    import subprocess
+
+    typer.echo("building the documentation: its chapters are executed, which takes some minutes", err=True)
+    if subprocess.run([sys.executable, str(BUILDER)], check=False).returncode:
+        raise ConfigError("the documentation could not be built: see the error above")
+
+
+def _chapters(site: Path) -> list[str]:
+    """Return the names of the chapters, in the order of the table of contents of the first page."""
+    text = (site / "index.html").read_text(encoding="utf-8")
+    found = re.findall(r'class="reference internal" href="([\w/-]+)\.html"', text)
+    return [name for name in dict.fromkeys(["index", *found]) if name not in _NO_CHAPTERS and "source/" not in name]
+
+
+def _page(chapter: str, names: list[str], site: Path) -> str:
+    """Return the address of a chapter within the site.
+
+    Raises:
+        ConfigError: there is no such chapter, or not in Chinese.
+    """
+    if chapter not in names:
+        raise ConfigError(f"no chapter is called {chapter!r}{nearest(chapter, names)}; there are {', '.join(names)}")
+    path = site / f"{chapter}.html"
+    if not path.exists():
+        raise ConfigError(f"the chapter {chapter!r} is there in English only: leave --zh out")
+    return path.relative_to(SITE).as_posix()
+
+
+def _server(port: int | None) -> "ThreadingHTTPServer":
+    """Return a server of the site that listens already, to this machine alone.
+
+    Raises:
+        ConfigError: the port is not free.
+    """
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: the terminal is the user's."""
+
+    handler = partial(Quiet, directory=str(SITE))
+    try:
+        return ThreadingHTTPServer((LOOPBACK, BOOK_PORT if port is None else port), handler)
+    except OSError as error:
+        if port is None:
+            return ThreadingHTTPServer((LOOPBACK, 0), handler)
+        raise ConfigError(f"port {port} cannot be used ({error.strerror}): choose another, or 0 for any") from error

@@ -1,0 +1,158 @@
+"""`glassformer translate`."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from glassformer.cli.arguments import (
+    BeamSize,
+    DecodingOverrides,
+    EngineChoice,
+    Ensemble,
+    QuantizationChoice,
+    RunFolder,
+)
+from glassformer.cli.streams import arriving_lines, is_terminal
+from glassformer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from glassformer.translator import Translation, Translator
+
+__all__ = ["translate_command"]
+
+
+def translate_command(
+    run: RunFolder,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Text, one sentence per line, plain or compressed.  [default: stdin]"),
+    ] = None,
+    ensemble: Ensemble = None,
+    beam_size: BeamSize = None,
+    n_best: Annotated[
+        int, typer.Option("--n-best", metavar="N", help="Print the N best outputs per line: number, score, text.")
+    ] = 1,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Begin each output with this text.")] = "",
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw outputs at random; tune it by --set decoding.temperature=0.8.")
+    ] = False,
+    overrides: DecodingOverrides = None,
+    engine: EngineChoice = "auto",
+    quantization: QuantizationChoice = None,
+    status: Annotated[
+        Path | None, typer.Option("--status", metavar="FILE", help="Write each line's status to FILE, as JSONL.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the confidence, cross-attention and beam of each line.")
+    ] = False,
+) -> None:
+    """Translate text, line by line.
+
+    Each input line gives one output line, empty where a line cannot be translated. stderr counts such lines by reason.
+    """
+    from glassformer.corpus.files import raw_lines
+    from glassformer.recipes.toml import decoding_changes
+    from glassformer.system.machine import cores
+    from glassformer.translator import Translator
+
+    if explain:
+        _check_explained(sample, n_best)
+    settings = decoding_changes(overrides or (), sampling=sample)
+    if beam_size is not None:
+        settings["beam_size"] = beam_size
+    raw = arriving_lines() if file is None else raw_lines(file)
+    needs = [need for need, wanted in (("sampling", sample), ("prefix", prefix), ("explanation", explain)) if wanted]
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores(), "needs": needs}
+    translator = Translator.load(run, *ensemble or [], settings=settings, **how)
+    if file is None and is_terminal():
+        typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)
+    lines = _lines(raw)
+    if explain:
+        outputs = _explanations(translator, lines, prefix)
+    else:
+        options: dict[str, Any] = {"n_best": n_best, "prefix": prefix, "sample": sample, "log_probs": n_best > 1}
+        if sample and "beam_size" in settings:
+            options["beam_size"] = settings["beam_size"]
+        outputs = _translations(translator.stream(lines, **options), n_best)
+    with status.open("w", encoding="utf-8") if status else nullcontext() as log:
+        counts = _print(outputs, log, at_once=file is None)
+    _summarise(counts)
+
+
+def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
+    """Yield each line as text without a byte order mark, and None where no more are there for now.
+
+    Bytes that are not UTF-8 become surrogates; nothing else does. What follows the last line end is a line, unless it
+    is empty.
+    """
+    from glassformer.corpus.files import BYTE_ORDER_MARK
+
+    first = True
+    for raw_line in raw:
+        if raw_line is None:
+            yield None
+            continue
+        if line := raw_line.removeprefix(BYTE_ORDER_MARK) if first else raw_line:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        first = False
+
+
+def _check_explained(sample: bool, n_best: int) -> None:
+    if sample:
+        raise ConfigError("--explain shows a search, and --sample draws at random: leave one of them out")
+    if n_best != 1:
+        raise ConfigError("--explain shows all outputs that the beam finished: leave out --n-best")
+
+
+def _translations(results: "Iterable[Translation]", n_best: int) -> Iterator[tuple[str, str]]:
+    """Yield what is printed for each result, and its status."""
+    for number, result in enumerate(results, start=1):
+        if n_best == 1:
+            yield f"{result.text}\n", result.status
+        else:
+            several = (result, *result.alternatives)
+            yield "".join(f"{number}\t{one.score:.4f}\t{one.text}\n" for one in several), result.status
+
+
+def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield how each line is translated, laid out for the terminal, and its status."""
+    from rich.console import Console
+
+    from glassformer.cli.explanation import layout
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for number, line in enumerate((line for line in lines if line is not None), start=1):
+        explanation = translator.explain(line, prefix=prefix)
+        with console.capture() as captured:
+            console.print(layout(number, explanation, console.width))
+        yield captured.get(), explanation.translation.status
+
+
+def _print(outputs: Iterable[tuple[str, str]], log: TextIO | None, *, at_once: bool) -> Counter[str]:
+    """Print each output and log its status; return the number of outputs by status.
+
+    `at_once` hands each output on before the next is waited for, since whoever writes the input may wait for it.
+    """
+    counts: Counter[str] = Counter()
+    for number, (text, status) in enumerate(outputs, start=1):
+        print(text, end="", flush=at_once)
+        counts[status] += 1
+        if log:
+            log.write(json.dumps({"line": number, "status": status}) + "\n")
+    return counts
+
+
+def _summarise(counts: Counter[str]) -> None:
+    """Say on stderr how many lines have no translation, or a cut one, and why."""
+    empty = {status: count for status, count in counts.items() if status not in ("ok", "max_length")}
+    if empty:
+        reasons = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in empty.items())
+        typer.echo(f"no translation of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
+    if counts["max_length"]:
+        cut = "1 translation was" if counts["max_length"] == 1 else f"{counts['max_length']} translations were"
+        typer.echo(f"{cut} cut at the maximal length (decoding.extra_length)", err=True)

@@ -1,0 +1,1 @@
+"""Parallel corpora, without torch: readers, cleaning, encoding, shards on the disk, and batches."""

@@ -1,0 +1,52 @@
+"""The settings of a corpus's cleaning: one setting per problem."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from glassformer.errors import ConfigError
+from glassformer.settings import Range, check_fields
+
+__all__ = ["UNCLEANED", "CleaningConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningConfig:
+    """[cleaning]: which training pairs are left out; each one is counted, with its problem and line.
+
+    A pair with a blank side is always left out. Validation and test files are never cleaned.
+
+    Raises:
+        ConfigError: a value is impossible.
+    """
+
+    max_characters: Annotated[int, Range(0, 10**9)] = 4000
+    """Leave out pairs with a longer side, in characters; 0 = no limit. (`data.max_length` counts tokens.)"""
+    max_ratio: Annotated[float, Range(0, 10**6)] = 9.0
+    """Leave out pairs with one side more than this many times as long as the other, in characters. Five characters are
+    added to each side, so that short sides may differ; 0 = no limit."""
+    duplicates: Literal["drop", "keep"] = "drop"
+    """Leave out pairs that occurred before, with both sides equal letter by letter."""
+    copies: Literal["drop", "keep"] = "keep"
+    """Leave out pairs whose target equals the source."""
+    control_characters: Literal["drop", "keep"] = "drop"
+    """Leave out pairs with NUL or another control character that is not white space."""
+    on_invalid: Literal["error", "skip"] = "error"
+    """Treatment of lines that are not UTF-8: stop and report the line, or leave out the pair."""
+    leakage: Literal["warn", "drop"] = "warn"
+    """Treatment of training pairs that also occur in the validation or test files: warn, or leave them out."""
+    memory: Annotated[int, Range(1, 10**7)] = 256
+    """Megabytes of memory for finding duplicates; the rest goes to the disk."""
+    workers: Annotated[int, Range(0, 1024)] = 0
+    """Number of processes that check and tokenise; 0 = one per core."""
+
+    def __post_init__(self) -> None:
+        check_fields("cleaning", self)
+        if 0 < self.max_ratio < 1:
+            raise ConfigError(f"cleaning.max_ratio: expected at least 1, or 0 for no limit, got {self.max_ratio}")
+
+
+UNCLEANED = CleaningConfig(
+    max_characters=0, max_ratio=0, duplicates="keep", copies="keep", control_characters="keep", leakage="warn"
+)
+"""Settings that leave out only pairs with a blank side, used for validation and test files. Prepared folders older than
+a setting were prepared with the setting's value here."""

@@ -1,0 +1,1 @@
+"""The corpus doctor: examine a corpus once, report its problems, and decide which pairs are kept."""

@@ -1,0 +1,146 @@
+"""What the doctor's problems look at: pairs of lines, block by block, and what is known of the whole corpus."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from glassformer.corpus.cleaning import CleaningConfig
+from glassformer.corpus.doctor.duplicates import Repeats
+from glassformer.corpus.doctor.examination import SHOWN, Finding
+from glassformer.corpus.doctor.lines import Lines, OddLines
+from glassformer.corpus.doctor.shift import Shift, ShiftDetector
+from glassformer.corpus.readers import Block, PairReader
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Case", "HeldOut", "Pairs", "Tally"]
+
+_MULTIPLIERS = np.array([[0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], [0xD6E8FEB86659FD93, 0xA0761D6478BD642F]], np.uint64)
+
+
+class Pairs:
+    """A block of pairs; arrays have one entry for each pair."""
+
+    def __init__(self, block: Block, first: int = 0) -> None:
+        self.first = first
+        """The number of the block's first pair in the corpus, from 0."""
+        self.source, self.target = Lines.of(block.source), Lines.of(block.target)
+        self.alive: NDArray[np.bool_] = np.ones(block.lines, bool)
+        """Which pairs are not left out so far."""
+
+    @property
+    def sides(self) -> tuple[Lines, Lines]:
+        """Source and target."""
+        return self.source, self.target
+
+    @cached_property
+    def shorter(self) -> "NDArray[np.int64]":
+        """Characters of the shorter side."""
+        return np.minimum(self.source.characters, self.target.characters)
+
+    @cached_property
+    def longer(self) -> "NDArray[np.int64]":
+        """Characters of the longer side."""
+        return np.maximum(self.source.characters, self.target.characters)
+
+    @cached_property
+    def odd(self) -> tuple[OddLines, OddLines]:
+        """The lines of each side with control characters, line separators and byte order marks."""
+        return self.source.odd(), self.target.odd()
+
+    @cached_property
+    def fingerprints(self) -> "NDArray[np.uint64]":
+        """128 bits that tell pairs apart, as two numbers."""
+        mixed: NDArray[np.uint64] = (
+            self.source.fingerprints * _MULTIPLIERS[0] + self.target.fingerprints * _MULTIPLIERS[1]
+        )
+        return mixed
+
+    def with_any(self, *indices: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+        """Return which pairs are named by some indices into this block."""
+        named = np.zeros(len(self.alive), bool)
+        for some in indices:
+            named[some] = True
+        return named
+
+
+@dataclass(slots=True)
+class Tally:
+    """The number of pairs that have something, and the first of them, by their numbers from 0."""
+
+    count: int = 0
+    first: list[int] = field(default_factory=list)
+
+    def add(self, numbers: "NDArray[np.int64]") -> None:
+        """Count pairs by their numbers, which are higher than all before."""
+        self.count += len(numbers)
+        if len(self.first) < SHOWN:
+            self.first += numbers[: SHOWN - len(self.first)].tolist()
+
+
+class HeldOut:
+    """The fingerprints of held-out pairs and sources, and which training pairs share them."""
+
+    def __init__(self, reader: PairReader) -> None:
+        sources, pairs = [np.empty((0, 2), np.uint64)], [np.empty((0, 2), np.uint64)]
+        for block in reader:
+            held_out = Pairs(block)
+            sources.append(held_out.source.fingerprints)
+            pairs.append(held_out.fingerprints)
+        reader.check()
+        self.total = reader.lines[0]
+        """The number of held-out pairs."""
+        self._sources, self._pairs = (_sorted(np.concatenate(parts)) for parts in (sources, pairs))
+        self.pairs, self.sources = Tally(), Tally()
+        """Training pairs that are held out, and training sources that are held out with another target."""
+
+    def look_at(self, pairs: Pairs) -> "NDArray[np.int64]":
+        """Return the indices of training pairs that are held out, and count these, among those not left out so far."""
+        alive = np.flatnonzero(pairs.alive)
+        both = _among(pairs.fingerprints[alive], self._pairs)
+        source = _among(pairs.source.fingerprints[alive], self._sources) & ~both
+        self.pairs.add(alive[both] + pairs.first)
+        self.sources.add(alive[source] + pairs.first)
+        return alive[both]
+
+
+def _sorted(fingerprints: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
+    return fingerprints[np.argsort(fingerprints[:, 0], kind="stable")]
+
+
+def _among(fingerprints: "NDArray[np.uint64]", known: "NDArray[np.uint64]") -> "NDArray[np.bool_]":
+    """Return which fingerprints are among the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(fingerprints), bool)
+    places = np.minimum(np.searchsorted(known[:, 0], fingerprints[:, 0]), len(known) - 1)
+    found: NDArray[np.bool_] = (known[places] == fingerprints).all(axis=1)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One corpus under examination."""
+
+    reader: PairReader
+    """Reads the corpus, and knows the file and line of each pair read."""
+    cleaning: CleaningConfig
+    held_out: Mapping[str, HeldOut]
+    """Held-out corpora by name, such as "valid"."""
+    repeats: Repeats
+    """Finds pairs that occurred before."""
+    shift_detector: ShiftDetector = field(default_factory=ShiftDetector)
+
+    @cached_property
+    def shifts(self) -> list[Shift]:
+        """Where the sides run apart; ask once all pairs have been read."""
+        return self.shift_detector.finish()
+
+    def finding(self, tally: Tally) -> Finding:
+        """Return a tally with the lines and places of its first pairs."""
+        places = [self.reader.place(pair) for pair in tally.first]
+        lines = tuple(self.reader.number(pair) for pair in tally.first)
+        return Finding(tally.count, lines, tuple(f"{file}:{line}" for file, line in places), tuple(tally.first))

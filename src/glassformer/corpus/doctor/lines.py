@@ -1,0 +1,184 @@
+"""Measurements of many lines at once.
+
+A block of lines is searched as an array of bytes. Single lines are looked at only where something was found.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xxhash
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["SEPARATORS", "Lines", "OddLines", "composed", "decomposed"]
+
+LINE_FEED = ord("\n")
+
+SEPARATORS = {"\v": "U+000B", "\f": "U+000C", "\r": "CR", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
+"""Characters at which other software ends a line; here they are white space within it."""
+
+_SPACES = np.zeros(256, bool)
+_SPACES[list(b" \t\v\f\r\x1c\x1d\x1e\x1f")] = True
+# The first bytes of white space of two and three bytes (U+0085, U+00A0, U+1680, U+2000, …), and of other characters.
+_SPACES[[0xC2, 0xE1, 0xE2, 0xE3]] = True
+
+# Primes with few equal sums.
+_DIGITS = np.array([100003, 199999, 400009, 799999, 1600033, 3200003, 6400013, 12799987, 25600013, 51200027], float)
+
+
+@dataclass(frozen=True, slots=True)
+class OddLines:
+    """Indices of the lines with odd characters; a line is named once for each such character in it."""
+
+    control: "NDArray[np.int64]"
+    """Lines with control characters other than white space."""
+    separators: "dict[str, NDArray[np.int64]]"
+    """Lines with a separator, by its name in `SEPARATORS`."""
+    marks: "NDArray[np.int64]"
+    """Lines with a byte order mark (U+FEFF)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of one side of a block, measured; arrays have one entry for each line."""
+
+    text: bytes
+    r"""The lines, each with "\n" at its end."""
+    ends: "NDArray[np.int64]"
+    """Where each line feed is."""
+    starts: "NDArray[np.int64]"
+    """Where each line begins."""
+    invalid: "NDArray[np.bool_]"
+    """Lines that are not UTF-8."""
+    characters: "NDArray[np.int64]"
+    """Characters of each line, if it is UTF-8."""
+    fingerprints: "NDArray[np.uint64]"
+    """128 bits of each line's XXH3 hash, as two numbers."""
+
+    @classmethod
+    def of(cls, text: bytes) -> "Lines":
+        """Return the measured lines of a text that ends with a line feed."""
+        data = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(data == LINE_FEED)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        widths = ends - starts
+        plain = text.isascii()
+        digests = b"".join(map(xxhash.xxh3_128_digest, text[:-1].split(b"\n")))
+        return cls(
+            text=text,
+            ends=ends,
+            starts=starts,
+            invalid=np.zeros(len(ends), bool) if plain or _is_valid(text) else _invalid_lines(text),
+            characters=widths if plain else widths - _continuations(data, starts),
+            fingerprints=np.frombuffer(digests, np.uint64).reshape(-1, 2),
+        )
+
+    def line(self, index: int) -> bytes:
+        """Return one line, without its line feed."""
+        return self.text[self.starts[index] : self.ends[index]]
+
+    @property
+    def bytes(self) -> "NDArray[np.uint8]":
+        """All lines as one array."""
+        return np.frombuffer(self.text, np.uint8)
+
+    def blank(self) -> "NDArray[np.bool_]":
+        """Return which lines have only white space."""
+        blank: NDArray[np.bool_] = self.starts == self.ends
+        for index in np.flatnonzero(_SPACES[self.bytes[self.starts]] & ~blank).tolist():
+            blank[index] = not self.line(index).decode(errors="replace").strip()
+        return blank
+
+    def digits(self) -> "NDArray[np.float64]":
+        """Return a number for each line that depends on its digits, not on their order; 0 = no digits."""
+        data = self.bytes
+        places = np.flatnonzero(data - np.uint8(ord("0")) < 10)
+        weights = _DIGITS[data[places] - ord("0")]
+        return np.bincount(self._lines_at(places), weights, minlength=len(self.ends)).astype(np.float64)
+
+    def odd(self) -> OddLines:
+        """Return the lines with control characters, separators and byte order marks."""
+        data = self.bytes
+        control, separators = [], {}
+        if np.count_nonzero(data < 0x20) > len(self.ends):
+            places = np.flatnonzero((data < 0x20) & (data != LINE_FEED) & (data != ord("\t")))
+            values = data[places]
+            control.append(places[(values < ord("\t")) | (values > ord("\r"))])
+            for name in "\v\f\r":
+                separators[name] = places[values == ord(name)]
+        if b"\x7f" in self.text:
+            control.append(np.flatnonzero(data == 0x7F))
+        marks = np.zeros(0, np.int64)
+        if not self.text.isascii():
+            places = np.flatnonzero(data == 0xC2)
+            places = places[(data[places + 1] >= 0x80) & (data[places + 1] < 0xA0)]
+            separators["\x85"] = places[data[places + 1] == 0x85]
+            control.append(places[data[places + 1] != 0x85])
+            separators |= {name: _occurrences(data, name) for name in "\u2028\u2029"}
+            marks = _occurrences(data, "\ufeff")
+        return OddLines(
+            control=self._lines_at(np.concatenate([*control, np.zeros(0, np.int64)])),
+            separators={SEPARATORS[name]: self._lines_at(found) for name, found in separators.items() if len(found)},
+            marks=self._lines_at(marks),
+        )
+
+    def _lines_at(self, places: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        return np.searchsorted(self.ends, places)
+
+
+def _is_valid(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _invalid_lines(text: bytes) -> "NDArray[np.bool_]":
+    return np.array([not _is_valid(line) for line in text[:-1].split(b"\n")])
+
+
+def _continuations(data: "NDArray[np.uint8]", starts: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """Return the number of bytes in each line that do not begin a character."""
+    return np.add.reduceat((data.view(np.int8) < -64).view(np.uint8), starts, dtype=np.int64)
+
+
+def _occurrences(data: "NDArray[np.uint8]", character: str) -> "NDArray[np.int64]":
+    """Return where a character of three bytes is, in a text that ends with a line feed."""
+    first, second, third = character.encode()
+    places = np.flatnonzero(data == first)
+    places = places[data[places + 1] == second]
+    found: NDArray[np.int64] = places[data[places + 2] == third]
+    return found
+
+
+def decomposed(lines: Lines) -> "NDArray[np.int64]":
+    """Return the lines outside Unicode's normal form C: several characters stand where one could."""
+    if lines.text.isascii() or (not lines.invalid.any() and _surely_composed(lines.bytes)):
+        return np.zeros(0, np.int64)
+    text = lines.text.decode(errors="replace")
+    if unicodedata.is_normalized("NFC", text):
+        return np.zeros(0, np.int64)
+    found = [not unicodedata.is_normalized("NFC", line) for line in text[:-1].split("\n")]
+    return np.flatnonzero(np.array(found) & ~lines.invalid)
+
+
+def _surely_composed(data: "NDArray[np.uint8]") -> bool:
+    """Return whether a valid text has only characters before U+0300 and Cyrillic ones, which form C leaves alone."""
+    return not np.count_nonzero((data >= 0xCC) & (data != 0xD0) & (data != 0xD1))
+
+
+def composed(lines: Lines) -> int:
+    """Return the number of lines in Unicode's normal form C and not in form D."""
+    if lines.text.isascii():
+        return 0
+    texts = lines.text.decode(errors="replace")[:-1].split("\n")
+    normalised = unicodedata.is_normalized
+    return sum(
+        not normalised("NFD", text) and normalised("NFC", text)
+        for text, invalid in zip(texts, lines.invalid, strict=True)
+        if not invalid
+    )

@@ -1,0 +1,350 @@
+"""The problems that the corpus doctor reports: one class each, in one table.
+
+To add a problem, write a class here with an `id` and a `find`, and put it into `PROBLEMS`. If a setting decides about
+it, add the setting to `CleaningConfig` (corpus/cleaning.py).
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from glassformer.corpus.doctor.case import Case, Pairs, Tally
+from glassformer.corpus.doctor.duplicates import first_bits
+from glassformer.corpus.doctor.examination import SHOWN, Finding
+from glassformer.corpus.doctor.lines import Lines, composed, decomposed
+from glassformer.corpus.doctor.shift import Shift
+from glassformer.corpus.readers import PairReader, invalid_bytes
+from glassformer.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["PROBLEMS", "CorpusWarning", "Problem", "where_they_part"]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusWarning:
+    """A sentence for people, and the same as data for JSON."""
+
+    text: str
+    key: str
+    """The key of the data in the report."""
+    data: Any
+    part: str = ""
+    """The key within the data, where a problem has several warnings, such as one a side."""
+
+
+class Problem(ABC):
+    """Something that can be wrong with pairs of a corpus: one object looks at one corpus."""
+
+    id: ClassVar[str]
+    """The name of the problem in reports."""
+    setting: ClassVar[str] = ""
+    """The setting of [cleaning] that decides about it: "drop", "skip" or "error" leave pairs out, "keep" or "warn"
+    only count them, a number is a threshold, and 0 ignores the problem. "" = no setting: `drops` decides."""
+    drops: ClassVar[bool] = True
+    """Whether pairs with the problem are left out, if no setting decides. False: the problem is only reported, and
+    counted in pairs that are left out, too."""
+    sentence: ClassVar[str] = ""
+    """The warning where such pairs are kept; {} stands for their number, such as "3 pairs"."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.tally = case, Tally()
+        value = getattr(case.cleaning, self.setting) if self.setting else self.drops
+        self.looked_for = not self.setting or value != 0
+        """Whether the settings ask for it at all."""
+        self.leaves_out = value not in ("keep", "warn", False)
+        """Whether pairs with the problem are left out, under these settings."""
+
+    @abstractmethod
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_] | None":
+        """Return which pairs of a block have the problem; None where the problem counts by itself, or at the end."""
+
+    def finish(self) -> "NDArray[np.uint8] | None":
+        """Return which pairs are left out besides, as packed bits, once all pairs have been read."""
+        return None
+
+    def finding(self) -> Finding:
+        """Return how many pairs have the problem, and where the first ones are."""
+        return self.case.finding(self.tally)
+
+    def warnings(self) -> Iterator[CorpusWarning]:
+        """Yield what one should look at: by default, that pairs with the problem are kept."""
+        if self.sentence and self.tally.count and not self.leaves_out:
+            finding = self.finding()
+            remedy = f' (kept: cleaning.{self.setting} = "drop" leaves them out)' if self.setting else ""
+            text = f"{self.sentence.format(_count(finding, 'pair'))}{_such_as(finding)}{remedy}"
+            yield CorpusWarning(text, self.setting or self.id, _data(finding))
+
+
+class _Shift(Problem):
+    id, drops = "shift", False
+
+    def find(self, pairs: Pairs) -> None:
+        source, target = pairs.sides
+        lengths, digits = (source.characters, target.characters), (source.digits(), target.digits())
+        self.case.shift_detector.add(lengths, digits)
+
+    def warnings(self) -> Iterator[CorpusWarning]:
+        number = self.case.reader.number
+        data = [
+            {"line": number(one.start), "by": one.by, "until": None if one.end is None else number(one.end) - 1}
+            for one in self.case.shifts
+        ]
+        if not data:
+            return
+        first, others = data[0], len(data) - 1
+        until = f"to line {first['until']}" if first["until"] else "on"
+        yield CorpusWarning(
+            f"suspected shift of the alignment: from line {first['line']} {until}, line n of the source seems to "
+            f"belong to line n {_signed(first['by'])} of the target{f', and {others} more such places' * (others > 0)}",
+            self.id,
+            {**first, "all": data} if others else first,
+        )
+
+
+class _InvalidUtf8(Problem):
+    id, setting = "invalid_utf8", "on_invalid"
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.first_sides: list[int] = []
+        """Which side is not UTF-8, of the first pairs."""
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        invalid: NDArray[np.bool_] = pairs.source.invalid | pairs.target.invalid
+        for index in np.flatnonzero(invalid)[: SHOWN - len(self.first_sides)].tolist():
+            side = 0 if pairs.source.invalid[index] else 1
+            if self.case.cleaning.on_invalid == "error":
+                raise self._error(pairs.first + index, side)
+            self.first_sides.append(side)
+        return invalid
+
+    def _error(self, pair: int, side: int) -> DataError:
+        file, line = self.case.reader.place(pair, side)
+        (offset,) = invalid_bytes(file, [line])
+        return DataError(
+            f"{file}, line {line}: expected UTF-8, got an invalid byte at byte {offset} of the file: convert the file, "
+            'or leave such pairs out with cleaning.on_invalid = "skip"'
+        )
+
+    def finding(self) -> Finding:
+        """Return where lines are not UTF-8: each place is on the side that is not, with its offset in bytes."""
+        first = zip(self.tally.first, self.first_sides, strict=True)
+        places = [self.case.reader.place(pair, side) for pair, side in first]
+        lines_of: dict[str, list[int]] = {}
+        for file, line in places:
+            lines_of.setdefault(file, []).append(line)
+        offsets = {
+            (file, line): offset
+            for file, lines in lines_of.items()
+            for line, offset in zip(lines, invalid_bytes(file, lines), strict=True)
+        }
+        return replace(
+            super().finding(),
+            places=tuple(f"{file}:{line}" for file, line in places),
+            offsets=tuple(offsets[place] for place in places),
+        )
+
+
+class _Blank(Problem):
+    id = "blank"
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        return pairs.source.blank() | pairs.target.blank()
+
+
+class _ControlCharacters(Problem):
+    id, setting = "control_characters", "control_characters"
+    sentence = "control characters are in {}"
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        return pairs.with_any(*(side.control for side in pairs.odd))
+
+
+class _TooLong(Problem):
+    id, setting = "too_long", "max_characters"
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        return np.asarray(pairs.longer > self.case.cleaning.max_characters)
+
+
+class _LengthRatio(Problem):
+    id, setting = "length_ratio", "max_ratio"
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        return np.asarray(pairs.longer + 5 > self.case.cleaning.max_ratio * (pairs.shorter + 5))
+
+
+class _Copy(Problem):
+    id, setting = "copy", "copies"
+    sentence = "copies: in {} the target is the source"
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        same: NDArray[np.bool_] = (pairs.source.fingerprints == pairs.target.fingerprints).all(axis=1)
+        return same
+
+
+class _Leakage(Problem):
+    id, setting = "leakage", "leakage"
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        return pairs.with_any(*(one.look_at(pairs) for one in self.case.held_out.values()))
+
+    def warnings(self) -> Iterator[CorpusWarning]:
+        left_out = "left out" if self.leaves_out else 'kept: cleaning.leakage = "drop" leaves them out'
+        for name, held_out in self.case.held_out.items():
+            pairs, sources = self.case.finding(held_out.pairs), self.case.finding(held_out.sources)
+            both = f"{_count(pairs, 'training pair')} of the {name} files{_such_as(pairs)} ({left_out})"
+            alone = f"{_count(sources, 'training source')} of the {name} files with another target{_such_as(sources)}"
+            parts = [text for text, finding in ((both, pairs), (alone, sources)) if finding.count]
+            if parts:
+                yield CorpusWarning(
+                    f"leakage: {'; '.join(parts)}. {name} has {held_out.total} pairs",
+                    self.id,
+                    {
+                        "pairs": pairs.count,
+                        "lines": [*pairs.lines],
+                        "sources": sources.count,
+                        "source_lines": [*sources.lines],
+                    },
+                    name,
+                )
+
+
+class _Duplicate(Problem):
+    id, setting = "duplicate", "duplicates"
+    sentence = "duplicates: {} occurred before"
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.pairs = 0
+
+    def find(self, pairs: Pairs) -> None:
+        numbers = np.flatnonzero(pairs.alive)
+        self.case.repeats.add(pairs.fingerprints[numbers], numbers + pairs.first)
+        self.pairs += len(pairs.alive)
+
+    def finish(self) -> "NDArray[np.uint8] | None":
+        repeated = self.case.repeats.finish().packed(self.pairs)
+        self.tally = Tally(*first_bits(repeated, SHOWN))
+        return repeated if self.leaves_out else None
+
+
+class _Normalisation(Problem):
+    id, drops = "normalisation", False
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.decomposed = {"source": Tally(), "target": Tally()}
+
+    def find(self, pairs: Pairs) -> None:
+        for tally, side in zip(self.decomposed.values(), pairs.sides, strict=True):
+            tally.add(decomposed(side) + pairs.first)
+
+    def warnings(self) -> Iterator[CorpusWarning]:
+        """Yield that a side is written in both normal forms: to find out, the corpus is read once more."""
+        for side, tally in self.decomposed.items():
+            blocks = PairReader(self.case.reader.corpus) if tally.count else ()
+            count = sum(composed(Lines.of(getattr(block, side))) for block in blocks)
+            if count:
+                finding = self.case.finding(tally)
+                yield CorpusWarning(
+                    f"mixed Unicode normalisation: of the {side} lines, {count} have letters with accents as one "
+                    f"character (NFC) and {finding.count} as several (not NFC){_such_as(finding)}: the tokenizer sees "
+                    "two spellings unless it normalises",
+                    self.id,
+                    {"composed": count, "decomposed": finding.count, "lines": [*finding.lines]},
+                    side,
+                )
+
+
+class _ByteOrderMarks(Problem):
+    id, drops = "byte_order_marks", False
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        return pairs.with_any(*(side.marks for side in pairs.odd))
+
+    def warnings(self) -> Iterator[CorpusWarning]:
+        files, within = self.case.reader.marked, self.finding()
+        texts = []
+        if files:
+            texts.append(f"BOM (byte order mark) at the beginning of {', '.join(files)}: skipped")
+        if within.count:
+            texts.append(f"BOM (U+FEFF) within {_count(within, 'pair')}{_such_as(within)}: kept as text")
+        if texts:
+            yield CorpusWarning("; ".join(texts), self.id, {"files": [*files], **_data(within)})
+
+
+class _LineSeparators(Problem):
+    id, drops = "line_separators", False
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.by_name: Counter[str] = Counter()
+
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        found = [(name, lines) for side in pairs.odd for name, lines in side.separators.items()]
+        for name, lines in found:
+            self.by_name[name] += len(lines)
+        return pairs.with_any(*(lines for _, lines in found))
+
+    def warnings(self) -> Iterator[CorpusWarning]:
+        if self.tally.count:
+            finding, by_name = self.finding(), sorted(self.by_name.items())
+            yield CorpusWarning(
+                f"characters at which other software ends a line, within {_count(finding, 'pair')}{_such_as(finding)}: "
+                f"{', '.join(f'{count} × {name}' for name, count in by_name)} (kept, read as white space)",
+                self.id,
+                {**_data(finding), "characters": dict(by_name)},
+            )
+
+
+PROBLEMS: tuple[type[Problem], ...] = (
+    _Shift,
+    _InvalidUtf8,
+    _Blank,
+    _ControlCharacters,
+    _TooLong,
+    _LengthRatio,
+    _Copy,
+    _Leakage,
+    _Duplicate,  # among the pairs that are left, so after all others that leave pairs out
+    _Normalisation,
+    _ByteOrderMarks,
+    _LineSeparators,
+)
+"""All problems. A pair is left out, and counted, for the first that leaves it out; warnings come in this order."""
+
+
+def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:
+    """Return the end of a message about sides of unequal length: the line where they seem to run apart, if known."""
+    lasting = [shift for shift in shifts if shift.end is None] or list(shifts)
+    if not lasting:
+        return ""
+    first = next(shift for shift in shifts if shift.end is None or shift is lasting[0])
+    return (
+        f". They seem to run apart at line {reader.number(first.start)}: from there on, line n of the source fits line "
+        f"n {_signed(first.by)} of the target"
+    )
+
+
+def _signed(by: int | None) -> str:
+    return f"{'−' if (by or 0) < 0 else '+'} {abs(by or 0)}"
+
+
+def _count(finding: Finding, what: str) -> str:
+    return f"{finding.count} {what}{'' if finding.count == 1 else 's'}"
+
+
+def _such_as(finding: Finding) -> str:
+    lines = ", ".join(map(str, finding.lines[:3]))
+    return f", such as line {lines}" if lines else ""
+
+
+def _data(finding: Finding) -> dict[str, Any]:
+    return {"count": finding.count, "lines": [*finding.lines]}

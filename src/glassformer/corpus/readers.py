@@ -1,0 +1,429 @@
+r"""Readers of text files, plain or compressed (by the name's ending): UTF-8, one sentence or pair per line.
+
+A line ends at "\n" or "\r\n" and nowhere else. A form feed, U+0085, U+2028 or a lone "\r" stays inside its line, so
+that line n of one file stays parallel to line n of the other. Lines are kept unchanged, including spaces at their ends.
+Line numbers count from 1, bytes from 0 (of the decompressed text).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassformer.corpus.columns import column_numbers, split_columns, split_fields
+from glassformer.corpus.files import BYTE_ORDER_MARK, READ_BYTES, Format, blocks, expand, format_of, raw_lines
+from glassformer.errors import ConfigError, DataError, quoted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Block",
+    "Corpus",
+    "PairReader",
+    "ParallelCorpus",
+    "TextPairs",
+    "invalid_bytes",
+    "iterate_lines",
+    "kept_pairs",
+    "pairs_at",
+    "read_lines",
+    "read_parallel",
+    "read_parallel_lines",
+]
+
+TextPairs = Sequence[tuple[str, str]]
+"""Source and target of each pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelCorpus:
+    """Sentence pairs: `target[i]` is the translation of `source[i]`."""
+
+    source: list[str]
+    """The source sentences."""
+    target: list[str]
+    """The target sentences, in the same number."""
+    dropped: dict[str, list[int]]
+    """The line numbers of pairs left out, by reason: "blank" when a side holds only white space."""
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def read_parallel(source_path: str | Path, target_path: str | Path) -> ParallelCorpus:
+    """Return the pairs of two files: line n of the first and line n of the second.
+
+    Raises:
+        DataError: a file is missing, empty, damaged or not UTF-8, the files have unequal numbers of lines, or no pair
+            has text on both sides.
+    """
+    return _without_blanks(*read_parallel_lines(source_path, target_path), f"{source_path} and {target_path}")
+
+
+def read_parallel_lines(source_path: str | Path, target_path: str | Path) -> tuple[list[str], list[str]]:
+    """Return the lines of two files with equal numbers of lines, including blank lines.
+
+    Raises:
+        DataError: a file is missing, empty, damaged or not UTF-8, or the files have unequal numbers of lines.
+    """
+    source, target = read_lines(source_path), read_lines(target_path)
+    if len(source) != len(target):
+        raise DataError(
+            f"{source_path} has {len(source)} lines, {target_path} has {len(target)}: expected equal numbers; line n "
+            "of one file must be the translation of line n of the other"
+        )
+    return source, target
+
+
+def _without_blanks(source: Sequence[str], target: Sequence[str], files: str) -> ParallelCorpus:
+    sides = list(zip(source, target, strict=True))
+    pairs = [pair for pair in sides if all(side.strip() for side in pair)]
+    if not pairs:
+        raise DataError(
+            f"{files}: expected pairs with text on both sides, got none among {len(sides)} lines; choose another file"
+        )
+    blank = [number for number, pair in enumerate(sides, start=1) if not all(side.strip() for side in pair)]
+    return ParallelCorpus(
+        source=[source for source, _ in pairs],
+        target=[target for _, target in pairs],
+        dropped={"blank": blank} if blank else {},
+    )
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Return the lines of a file, including blank ones.
+
+    Raises:
+        DataError: the file is missing, empty, damaged or not UTF-8.
+    """
+    lines = list(iterate_lines(path))
+    if not lines:
+        raise DataError(f"{path}: expected at least one line, got an empty file; choose another file")
+    return lines
+
+
+def iterate_lines(path: str | Path) -> Iterator[str]:
+    """Yield the lines of a file of any size, including blank ones; the last line needs no line end.
+
+    Raises:
+        DataError: the file is missing, damaged or not UTF-8.
+    """
+    offset = 0
+    for number, raw in enumerate(raw_lines(path), start=1):
+        skip = len(BYTE_ORDER_MARK) if number == 1 and raw.startswith(BYTE_ORDER_MARK) else 0
+        if skip < len(raw):
+            yield _decoded(raw[skip:], f"{path}, line {number}", offset + skip)
+        offset += len(raw)
+
+
+def _decoded(raw: bytes, place: str, offset: int) -> str:
+    line = raw[:-2] if raw.endswith(b"\r\n") else raw.removesuffix(b"\n")
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{place}: expected UTF-8, got the byte 0x{line[error.start]:02x} at byte {offset + error.start} of the "
+            f"file ({error.reason}); convert the file to UTF-8, or correct the line"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The files of a parallel corpus: files for each side, whose concatenated lines are parallel, or TSV or JSONL
+    files.
+
+    Raises:
+        ConfigError: a setting does not fit the format of the files.
+    """
+
+    source: tuple[str, ...]
+    """Files of the source, or files with both sides, as paths or URLs."""
+    target: tuple[str, ...] = ()
+    """Files of the target; empty when the source files hold both sides."""
+    source_column: int | str | None = None
+    """Column of the source, see `DataConfig`."""
+    target_column: int | str | None = None
+    """Column of the target."""
+
+    def __post_init__(self) -> None:
+        """Check that the files have one format, and that the columns fit it."""
+        formats = {"lines"} if self.target else {format_of(file) for file in self.source}
+        if len(formats) > 1:
+            raise ConfigError(f"data.source: expected files of one format, got {' and '.join(sorted(formats))}")
+        if not self.target and self.format == "lines":
+            raise ConfigError(
+                f"data.target: expected the translation of {self.source[0]}, got nothing; name its file, or one .tsv "
+                "or .jsonl file with both sides"
+            )
+        for name in ("source_column", "target_column"):
+            column = getattr(self, name)
+            if column is not None and self.format == "lines":
+                raise ConfigError(
+                    f"data.{name}: expected nothing beside plain files, got {quoted(column)}; leave it out"
+                )
+            if isinstance(column, int) and self.format == "jsonl":
+                raise ConfigError(f"data.{name}: expected the name of a field of JSONL files, got {column}")
+            if isinstance(column, int) and column < 0:
+                raise ConfigError(f"data.{name}: expected a number from 0 or a name, got {column}")
+
+    @classmethod
+    def of(
+        cls,
+        source: str | tuple[str, ...],
+        target: str | tuple[str, ...] = "",
+        directory: str = "",
+        source_column: int | str | None = None,
+        target_column: int | str | None = None,
+    ) -> "Corpus":
+        """Return the corpus of existing files, given as names, globs and URLs relative to a folder.
+
+        Raises:
+            DataError: a file does not exist.
+            ConfigError: a setting does not fit the format of the files.
+        """
+        return cls(expand(source, directory), expand(target, directory) if target else (), source_column, target_column)
+
+    @property
+    def format(self) -> Format:
+        """The format of the files."""
+        return "lines" if self.target else format_of(self.source[0])
+
+    @property
+    def columns(self) -> tuple[int | str, int | str]:
+        """The columns of source and target."""
+        default: tuple[int | str, int | str] = ("source", "target") if self.format == "jsonl" else (0, 1)
+        source, target = self.source_column, self.target_column
+        return (default[0] if source is None else source, default[1] if target is None else target)
+
+    @property
+    def names(self) -> str:
+        """A short list of the files, for messages."""
+        return " and ".join(_names(files) for files in (self.source, self.target) if files)
+
+
+def _names(files: Sequence[str]) -> str:
+    return files[0] if len(files) == 1 else f"{files[0]} … {files[-1]} ({len(files)} files)"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive pairs of lines, as bytes."""
+
+    source: bytes
+    r"""The source lines, each ending with "\n" whatever its line end was; any other "\r" belongs to the text."""
+    target: bytes
+    """The target lines, in the same number."""
+    lines: int
+    """Number of pairs."""
+
+
+class PairReader:
+    """A reader of a corpus, once, in blocks of line pairs, including blank and invalid lines, in bounded memory.
+
+    Iterate over it, then call `check` to compare the sides' numbers of lines. `on_read` receives the number of stored
+    bytes read so far.
+    """
+
+    def __init__(self, corpus: Corpus, on_read: Callable[[int], None] | None = None) -> None:
+        self.corpus, self.on_read = corpus, on_read
+        self.lines = [0, 0]
+        """Numbers of source and target lines read so far."""
+        self.starts: list[list[tuple[int, str, int]]] = [[], []]
+        """For each side and file: the number of the file's first line in its side, the file, and its header lines."""
+        self.marked: list[str] = []
+        """Files that begin with a byte order mark, which does not belong to their text."""
+        self._read = [[0] * len(corpus.source), [0] * len(corpus.target)]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the pairs; if one side has more lines than the other, its surplus is left out.
+
+        Raises:
+            DataError: a file is missing or damaged, or a line lacks columns or fields.
+        """
+        if self.corpus.format != "lines":
+            for index, file in enumerate(self.corpus.source):
+                yield from self._split(index, file)
+            return
+        source, target = (_Lines(self._texts(side)) for side in (0, 1))
+        while lines := min(source.available(), target.available()):
+            yield Block(source.take(lines), target.take(lines), lines)
+        for side in (source, target):
+            while lines := side.available():
+                side.take(lines)
+
+    def check(self, hint: str = "") -> None:
+        """Check that both sides have the same number of lines.
+
+        Raises:
+            DataError: the numbers differ.
+        """
+        source, target = self.lines
+        if source != target and self.corpus.target:
+            raise DataError(
+                f"{_names(self.corpus.source)} has {source} lines, {_names(self.corpus.target)} has {target}: expected "
+                f"equal numbers; line n of one side must be the translation of line n of the other{hint}"
+            )
+
+    def place(self, pair: int, side: int = 0) -> tuple[str, int]:
+        """Return the file and the line, from 1, of a pair already read; pairs count from 0."""
+        first, file, before = next(start for start in reversed(self.starts[side]) if start[0] <= pair)
+        return file, pair - first + before + 1
+
+    def number(self, pair: int) -> int:
+        """Return a pair's line, from 1, counted through all source files including their headers."""
+        return pair + 1 + sum(before for first, _, before in self.starts[0] if first <= pair)
+
+    def _texts(self, side: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the files of one side, concatenated, with their line counts."""
+        for index, file in enumerate((self.corpus.source, self.corpus.target)[side]):
+            self.starts[side].append((self.lines[side], file, 0))
+            for text in self._text(side, index, file):
+                lines = text.count(b"\n")
+                self.lines[side] += lines
+                yield text, lines
+
+    def _text(self, side: int, index: int, file: str) -> Iterator[bytes]:
+        r"""Yield a file without its byte order mark, in blocks of whole lines, each ending with "\n"."""
+        for number, block in enumerate(blocks(file, self._watch(side, index))):
+            text = block
+            if number == 0 and block.startswith(BYTE_ORDER_MARK):
+                self.marked.append(file)
+                text = block.removeprefix(BYTE_ORDER_MARK)
+            if b"\r" in text:
+                text = text.replace(b"\r\n", b"\n")
+            if text:
+                yield text if text.endswith(b"\n") else text + b"\n"
+
+    def _watch(self, side: int, index: int) -> Callable[[int], None] | None:
+        if self.on_read is None:
+            return None
+        on_read = self.on_read
+
+        def watch(done: int) -> None:
+            self._read[side][index] = done
+            on_read(sum(map(sum, self._read)))
+
+        return watch
+
+    def _split(self, index: int, file: str) -> Iterator[Block]:
+        """Yield the pairs of a file with both sides."""
+        columns: Sequence[int | str] | None = None
+        for text in self._text(0, index, file):
+            lines = text[:-1].split(b"\n")
+            if columns is None:
+                columns = self._columns(lines, file)
+            if lines:
+                first = self.lines[0]
+                split: Any = split_columns if self.corpus.format == "tsv" else split_fields
+                sides = split(lines, columns, lambda number, first=first: _line(*self.place(first + number)))
+                self.lines = [first + len(lines)] * 2
+                source, target = (b"\n".join([*side, b""]) for side in sides)
+                yield Block(source, target, len(lines))
+
+    def _columns(self, lines: list[bytes], file: str) -> Sequence[int | str]:
+        """Return the columns of source and target; remove the header from `lines` if the columns are named in it."""
+        columns: Sequence[int | str] = self.corpus.columns
+        named = self.corpus.format == "tsv" and any(isinstance(column, str) for column in columns)
+        if named:
+            columns = column_numbers(lines.pop(0), columns, file)
+        for side in self.starts:
+            side.append((self.lines[0], file, int(named)))
+        return columns
+
+
+class _Lines:
+    """A stream of text from which any number of lines can be taken."""
+
+    def __init__(self, texts: Iterator[tuple[bytes, int]]) -> None:
+        self.texts, self.text, self.lines = texts, b"", 0
+
+    def available(self) -> int:
+        """Return the number of lines that can be taken: a block's, or fewer at the end, or 0 after it."""
+        while len(self.text) < READ_BYTES and (more := next(self.texts, None)):
+            self.text += more[0]
+            self.lines += more[1]
+        return self.lines
+
+    def take(self, lines: int) -> bytes:
+        if lines == self.lines:
+            taken, self.text = self.text, b""
+        else:
+            end = _end_of_line(self.text, lines)
+            taken, self.text = self.text[:end], self.text[end:]
+        self.lines -= lines
+        return taken
+
+
+def _end_of_line(text: bytes, lines: int) -> int:
+    """Return the index after the n-th line."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return int(ends[lines - 1]) + 1
+
+
+def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the pairs whose bit is set (packed, one bit per pair), in order, in blocks of source and target lines.
+
+    Raises:
+        DataError: the number of the files' lines differs from the number of bits.
+    """
+    reader, first = PairReader(corpus), 0
+    for block in reader:
+        bits = np.unpackbits(kept[first // 8 : (first + block.lines + 7) // 8])[first % 8 :][: block.lines]
+        first += block.lines
+        # Invalid bytes occur only in lines that are not kept.
+        sides = (text.decode(errors="surrogateescape").split("\n") for text in (block.source, block.target))
+        source, target = (list(compress(side, bits)) for side in sides)
+        if source:
+            yield source, target
+    reader.check()
+    if (first + 7) // 8 != len(kept):
+        raise DataError(
+            f"{corpus.names} has changed: expected the {8 * len(kept)} pairs that were checked, got {first}; run "
+            "`glassformer prepare` again"
+        )
+
+
+def pairs_at(corpus: Corpus, pairs: Sequence[int]) -> list[tuple[bytes, bytes]]:
+    """Return the pairs with these numbers, from 0, unchanged; reads no further than the last of them."""
+    found: dict[int, tuple[bytes, bytes]] = {}
+    first, last = 0, max(pairs, default=-1)
+    blocks_of_pairs = iter(PairReader(corpus))
+    while first <= last:
+        block = next(blocks_of_pairs)
+        here = [pair for pair in pairs if first <= pair < first + block.lines]
+        if here:
+            source, target = block.source.split(b"\n"), block.target.split(b"\n")
+            found |= {pair: (source[pair - first], target[pair - first]) for pair in here}
+        first += block.lines
+    return [found[pair] for pair in pairs]
+
+
+def _line(file: str, line: int) -> str:
+    return f"{file}, line {line}"
+
+
+def invalid_bytes(path: str, lines: Sequence[int]) -> list[int]:
+    """Return for each of these lines of a file (from 1) where it stops being UTF-8, in bytes of the text from 0.
+
+    A valid line is reported by its beginning (in JSONL, half of a surrogate pair can be written as an escape).
+    """
+    wanted, offsets, offset = set(lines), {}, 0
+    for number, raw in enumerate(raw_lines(path), start=1):
+        if number in wanted:
+            offsets[number] = offset + _valid_length(raw)
+        if number >= max(lines):
+            break
+        offset += len(raw)
+    return [offsets[line] for line in lines]
+
+
+def _valid_length(raw: bytes) -> int:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0

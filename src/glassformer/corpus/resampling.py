@@ -1,0 +1,43 @@
+"""Resampling: texts are encoded anew each time they are trained on, so that a model meets words in several splits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glassformer.corpus.batching import IdArray
+from glassformer.text.subwords import SentencePieceTokenizer
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import EOS_ID, UNK_ID
+
+__all__ = ["Resampler"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resampler:
+    """Encodes the sources and targets of a batch anew; sides without subwords stay unchanged. See `Resample`."""
+
+    source: Tokenizer
+    target: Tokenizer
+    amount: float
+    """As `tokenizer.sampling`."""
+    max_length: int
+    """Most ids of a new encoding, including `<eos>`; a longer one is discarded."""
+
+    def __call__(
+        self, sources: Sequence[IdArray], targets: Sequence[IdArray], seed: int
+    ) -> tuple[Sequence[IdArray], Sequence[IdArray]]:
+        """Return both sides, encoded anew."""
+        return self._side(self.source, sources, seed), self._side(self.target, targets, seed + 1)
+
+    def _side(self, tokenizer: Tokenizer, sentences: Sequence[IdArray], seed: int) -> Sequence[IdArray]:
+        if not isinstance(tokenizer, SentencePieceTokenizer):
+            return sentences
+        texts = [tokenizer.decode(ids.tolist()) for ids in sentences]
+        cuts = tokenizer.resampled(texts, self.amount, seed)
+        return [self._chosen(ids, cut) for ids, cut in zip(sentences, cuts, strict=True)]
+
+    def _chosen(self, ids: IdArray, cut: list[int]) -> IdArray:
+        """Return the new encoding, or the old one for texts with unknown characters, which ids cannot spell."""
+        usable = len(cut) < self.max_length and not (ids == UNK_ID).any()
+        return np.array([*cut, EOS_ID], dtype=np.int32) if usable else ids

@@ -1,0 +1,71 @@
+"""Checkpoint averaging: write the mean of a run's last checkpoints, or keep it where it beats the best weights."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from glassformer.bundle import WEIGHTS, Bundle, put_weights, save_weights
+from glassformer.corpus.batching import Examples
+from glassformer.errors import ConfigError
+from glassformer.jobs.run_reports import AverageReport
+from glassformer.model.transformer import Transformer
+from glassformer.system.machine import device_of
+from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, average_weights
+from glassformer.training.loop import Measured, badness, validation_loss
+
+__all__ = ["average", "average_if_better"]
+
+
+def average(run: str | Path, last: int, output: str | Path | None = None) -> Path:
+    """Write a model whose weights are the mean of a run's last checkpoints, and return its folder.
+
+    The run itself stays as it is; the folder is RUN/averaged-LAST unless `output` is given.
+
+    Raises:
+        CheckpointError: the run does not exist, or a checkpoint cannot be read.
+        ConfigError: the run has fewer checkpoints.
+
+    Paper: §6.1.
+    """
+    bundle = Bundle.load(run)
+    paths = Checkpoints(bundle.folder / CHECKPOINTS, last).paths()
+    if not 1 <= last <= len(paths):
+        raise ConfigError(
+            f"--last: expected a number from 1 to {len(paths)} (the run's checkpoints), got {last}; a larger "
+            "training.keep_checkpoints keeps more of them"
+        )
+    averaged = replace(bundle, folder=Path(output) if output else bundle.folder / f"averaged-{last}")
+    model = Transformer(bundle.model_config)
+    put_weights(model, average_weights(paths[-last:]), f"the mean of {last} checkpoints")
+    averaged.save(model)
+    return averaged.folder
+
+
+def average_if_better(
+    bundle: Bundle,
+    checkpoints: Checkpoints,
+    valid: Examples,
+    metric: Callable[[Transformer], Measured] | None,
+    change: Callable[[Transformer], AbstractContextManager[object]],
+) -> AverageReport:
+    """Validate the mean of the last checkpoints and the best weights; keep the mean if it is better."""
+    settings = bundle.configuration.training
+    paths = checkpoints.paths()[-settings.average :]
+    device = device_of(settings.device)
+    best, mean = bundle.model().to(device), Transformer(bundle.model_config).eval().to(device)
+    put_weights(mean, average_weights(paths), f"the mean of {len(paths)} checkpoints")
+
+    def validated(model: Transformer) -> tuple[float, Measured | None]:
+        with change(model):
+            return validation_loss(model, valid, settings.batch_tokens), metric and metric(model)
+
+    (old_loss, old_measured), (loss, measured) = validated(best), validated(mean)
+    kept = badness(loss, measured, settings) < badness(old_loss, old_measured, settings)
+    if kept:
+        save_weights(mean, bundle.folder / WEIGHTS)
+    # A run killed right after the weights were saved finds the mean among its own weights when it resumes.
+    kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))
+    return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

@@ -1,0 +1,452 @@
+"""Sequence-level knowledge distillation: train a smaller, faster student on a teacher's translations.
+
+    distillation.json          the teachers and their search settings
+    texts/                     which pairs the teacher was trained on (jobs/preparation.py)
+    corpus/00000.jsonl         the student's corpus: at least one record per line, {line, source, target, status}
+    valid.*, test.*            pairs that the teacher was not trained on, with their original references
+    student/                   the student's run, unless its configuration names another folder
+
+Each file is written only when it is complete, so that a second call makes only the missing files.
+
+Paper: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", §3.2 (the best hypothesis of the beam) and §3.3 (the
+hypothesis of the beam nearest to the reference).
+"""
+
+import glob
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from glassformer.bundle import TOKENIZER, WEIGHTS, Bundle
+from glassformer.corpus.files import format_of
+from glassformer.corpus.readers import Corpus, PairReader
+from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
+from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
+from glassformer.jobs.evaluation import corpus_of
+from glassformer.jobs.manifest import CorpusFile
+from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
+from glassformer.jobs.run_reports import ProgressReport
+from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
+from glassformer.recipes.toml import changed_decoding, load
+from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
+from glassformer.system.locks import locked
+from glassformer.system.machine import cores
+from glassformer.text.tokenizer import save_tokenizers
+from glassformer.translator import Translation, Translator
+
+__all__ = ["DISTILLATION", "DistilledCorpus", "TeacherSearch", "distil", "prepare_student"]
+
+DISTILLATION = "distillation.json"
+"""The file that records how a folder's corpus was made."""
+PART_LINES = 1000
+"""Lines per file of the corpus; a killed run loses at most this many."""
+_CORPUS, _TEXTS, _STUDENT = "corpus", "texts", "student"
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherSearch:
+    """Which hypotheses of a teacher's beam become the student's corpus."""
+
+    n_best: int = 1
+    """Number of different translations kept per source."""
+    best_of_reference: str = ""
+    """A metric, such as "bleu", by which the hypotheses nearest to the reference are kept; "" keeps the hypotheses with
+    the highest scores."""
+    keep_reference: bool = False
+    """Whether the reference is kept as an additional translation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistilledCorpus:
+    """A corpus translated by a teacher."""
+
+    folder: Path
+    teacher: Bundle
+    """The first teacher's bundle."""
+    lines: int
+    """Number of lines to translate; each has at least one record."""
+    pairs: int
+    """Number of records with a translation, which the student trains on."""
+    untranslated: dict[str, int]
+    """Number of lines without a translation, by reason."""
+    made: int
+    """Number of lines translated by this call rather than an earlier one."""
+
+
+def distil(
+    teachers: Sequence[str | Path],
+    folder: str | Path,
+    *,
+    search: TeacherSearch | None = None,
+    settings: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    source: str = "",
+    target: str = "",
+    on_progress: OnProgress = lambda _: None,
+) -> DistilledCorpus:
+    """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
+
+    The corpus is the first teacher's training corpus (`data` names its current folder) or, where `source` is given,
+    those files. Without `target` the files have no references, unless one file holds both sides. `settings` are
+    decoding settings by name, which override the first teacher's own. Lines translated by an earlier call are not
+    translated again.
+
+    Raises:
+        ConfigError: a setting is impossible, the teachers' target vocabularies differ, the folder is a run, or its
+            corpus was made with different settings.
+        DataError: the corpus cannot be read.
+        CheckpointError: a teacher is missing or damaged, or a file cannot be written.
+    """
+    search, folder = search or TeacherSearch(), Path(folder)
+    _check(teachers, folder, search, source, target, data)
+    with locked(folder):
+        for place in (folder, folder / _CORPUS):
+            clear_temporaries(place)
+        return _Distillation(list(map(Path, teachers)), folder, search, settings or {}, on_progress).run(
+            data, source, target
+        )
+
+
+def prepare_student(
+    corpus: DistilledCorpus, config: str | Path, overrides: Iterable[str] = (), *, new_tokenizer: bool = False
+) -> Configuration:
+    """Return the configuration that trains a student on a distilled corpus; put the tokenizer into the student's run.
+
+    The configuration is that recipe or file, with [data] replaced by the distilled corpus and [tokenizer] by the
+    teacher's; `new_tokenizer` keeps the file's [tokenizer]. The student's run lies in the distilled folder unless
+    "run.directory=…" is among the overrides.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or an override contradicts the teacher's tokenizer.
+        CheckpointError: the tokenizer cannot be written.
+    """
+    teachers = corpus.teacher.configuration.tokenizer
+    changes = [*_data_overrides(corpus.folder), f"run.directory={_toml(str(corpus.folder / _STUDENT))}"]
+    if not new_tokenizer:
+        changes += [f"tokenizer.{name}={_toml(value)}" for name, value in asdict(teachers).items() if value is not None]
+    configuration = load(config, [*changes, *overrides])
+    if not new_tokenizer:
+        _check_tokenizer(asdict(configuration.tokenizer), asdict(teachers))
+        _give_tokenizer(corpus.teacher, Path(configuration.run.directory))
+    return configuration
+
+
+def _check(
+    teachers: Sequence[str | Path],
+    folder: Path,
+    search: TeacherSearch,
+    source: str,
+    target: str,
+    data: str | Path | None,
+) -> None:
+    """Raise an error for impossible arguments before any model is loaded."""
+    if not teachers:
+        raise ConfigError("teachers: expected at least one run, got none; give the folder of a run")
+    if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():  # a student's run may lie in it
+        raise ConfigError(f"{folder} is a run: choose a different folder for the distilled corpus")
+    if search.n_best < 1:
+        raise ConfigError(f"n_best: expected a positive integer, got {search.n_best}")
+    if search.best_of_reference:
+        metrics_named([search.best_of_reference])
+    if target and not source:
+        raise ConfigError("target: expected a source beside it, got none; give both or neither")
+    if source and data is not None:
+        raise ConfigError(
+            f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
+            "names the teacher's own corpus, source replaces it: leave one of them out"
+        )
+
+
+class _Distillation:
+    """The steps of a distillation; each writes its part of the folder and is skipped when that part exists."""
+
+    def __init__(
+        self,
+        teachers: list[Path],
+        folder: Path,
+        search: TeacherSearch,
+        settings: Mapping[str, Any],
+        on_progress: OnProgress,
+    ) -> None:
+        self.teachers, self.folder, self.search, self.on_progress = teachers, folder, search, on_progress
+        self.bundle = Bundle.load(teachers[0])
+        self.settings = changed_decoding(self.bundle.configuration.decoding, settings)
+        self._check_search()
+
+    @cached_property
+    def translator(self) -> Translator:
+        """The teachers' translator, loaded only when a line has to be translated."""
+        return Translator.load(*self.teachers, workers=cores(), settings=asdict(self.settings))
+
+    def run(self, data: str | Path | None, source: str, target: str) -> DistilledCorpus:
+        corpus = self._given_corpus(source, target) if source else None
+        self._keep_settings(corpus)
+        if corpus is None:
+            texts = self._own_texts(data)
+            lines, pairs = texts.pairs, texts.train
+            held_out = {"valid": texts.valid, "test": texts.test}
+        else:
+            lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
+            held_out = {"valid": read_valid_pairs(self.teachers[0] / PREPARED) or []}
+        for name, some in held_out.items():
+            self._write_held_out(name, some)
+        counts, made = self._translated(pairs, lines)
+        untranslated = {status: count for status, count in counts.items() if status not in ("ok", "reference")}
+        return DistilledCorpus(
+            folder=self.folder,
+            teacher=self.bundle,
+            lines=lines,
+            pairs=counts["ok"] + counts["reference"],
+            untranslated=untranslated,
+            made=made,
+        )
+
+    def _check_search(self) -> None:
+        size, wanted = self.settings.beam_size, self.search
+        if wanted.n_best > size:
+            raise ConfigError(
+                f"n_best: expected at most beam_size = {size}, got {wanted.n_best}; raise beam_size or lower n_best"
+            )
+        if wanted.best_of_reference and size == 1:
+            raise ConfigError("best_of_reference: expected beam_size > 1 to choose among, got 1; raise beam_size")
+
+    def _given_corpus(self, source: str, target: str) -> Corpus:
+        """Return the corpus of the given files; source lines without a target file become both sides."""
+        alone = not target and format_of(source) == "lines"
+        if alone and (self.search.best_of_reference or self.search.keep_reference):
+            raise ConfigError(
+                f"{shortened(source)} has no references, which best_of_reference and keep_reference need: give target, "
+                "or leave these settings out"
+            )
+        return corpus_of(source, source if alone else target or None, self.bundle.configuration)
+
+    def _keep_settings(self, corpus: Corpus | None) -> None:
+        """Write the settings of the distillation into the folder; refuse a folder made with different settings."""
+        files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
+        settings = {
+            "teachers": [hash_of_file(_weights(teacher)) for teacher in self.teachers],
+            **_of_outputs(self.settings),
+            **asdict(self.search),
+            "files": [file.hash for file in files],
+            "lines_of_a_part": PART_LINES,
+        }
+        path = self.folder / DISTILLATION
+        if not path.exists():
+            write_safely(path, lambda temporary: write_json(temporary, settings))
+            return
+        there = _of_outputs(DecodingConfig()) | read_json(path)  # older folders lack settings added since
+        for name, value in settings.items():
+            if there.get(name) != value:
+                hashes = isinstance(value, list)  # a hash would tell the reader nothing
+                difference = (
+                    f"different {name}" if hashes else f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
+                )
+                raise ConfigError(
+                    f"{self.folder} holds a corpus that was distilled with {difference}: choose another folder, or "
+                    "delete that folder"
+                )
+
+    def _own_texts(self, data: str | Path | None) -> CorpusTexts:
+        configuration = self.bundle.configuration
+        if data is not None:
+            configuration = replace(configuration, data=replace(configuration.data, directory=str(data)))
+        return read_texts(configuration, self.folder / _TEXTS, self.on_progress)
+
+    def _write_held_out(self, name: str, pairs: Sequence[Pair]) -> None:
+        """Write pairs that the teacher was not trained on, in one file or in two, like the teacher's corpus.
+
+        The number of files decides whether lines with the same source form one item, as in a dictionary (see `Items`).
+        """
+        data = self.bundle.configuration.data
+        if not pairs:
+            return
+        if not data.task and not data.target:
+            _write_records(self.folder / f"{name}.jsonl", [{"source": one, "target": other} for one, other in pairs])
+            return
+        for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+            _write_bytes(self.folder / f"{name}.{side}", "".join(f"{line}\n" for line in texts).encode())
+
+    def _translated(self, pairs: Iterator[Pair], lines: int) -> tuple[Counter[str], int]:
+        """Write the missing parts; return the number of records of all parts by status, and of lines translated now."""
+        counts: Counter[str] = Counter()
+        paths = {
+            first: self.folder / _CORPUS / f"{first // PART_LINES:05d}.jsonl" for first in range(0, lines, PART_LINES)
+        }
+        there = {first: _statuses(path, first, min(PART_LINES, lines - first)) for first, path in paths.items()}
+        missing = sum(min(PART_LINES, lines - first) for first, statuses in there.items() if statuses is None)
+        made, begun = 0, time.perf_counter()
+        if missing:
+            self._say(lines - missing, lines)
+        for first, path in paths.items():
+            part, statuses = list(islice(pairs, PART_LINES)), there[first]
+            if statuses is None:
+                records = self._part(part, first)
+                _write_records(path, records)
+                statuses = Counter(record["status"] for record in records)
+                made += len(part)
+                left = (time.perf_counter() - begun) / made * (missing - made)
+                self._say(lines - missing + made, lines, left)
+            counts += statuses
+        return counts, made
+
+    def _say(self, done: int, lines: int, left: float = 0.0) -> None:
+        self.on_progress(
+            ProgressReport(stage="translating", done=done, total=lines, unit="sentences", seconds_left=left)
+        )
+
+    def _part(self, pairs: Sequence[Pair], first: int) -> list[dict[str, Any]]:
+        """Return the records of a block of lines; `first` is the index of its first line, from 0."""
+        wanted = self.search
+        translations = self.translator.translate(
+            [source for source, _ in pairs],
+            n_best=self.settings.beam_size if wanted.best_of_reference else wanted.n_best,
+        )
+        outputs = [_outputs(translation) for translation in translations]
+        if wanted.best_of_reference:
+            outputs = _nearest_first(outputs, [reference for _, reference in pairs], wanted.best_of_reference)
+        records = []
+        rows = zip(pairs, translations, outputs, strict=True)
+        for line, ((source, reference), translation, texts) in enumerate(rows, start=first + 1):
+            found = [(text, "ok") for text in texts[: wanted.n_best]] or [("", _reason(translation))]
+            if wanted.keep_reference and reference.strip() and _is_text(reference):
+                found = [one for one in found if one[0] != reference] + [(reference, "reference")]
+            records += [{"line": line, "source": source, "target": text, "status": status} for text, status in found]
+        return records
+
+
+def _count(corpus: Corpus) -> int:
+    reader = PairReader(corpus)
+    lines = sum(block.lines for block in reader)
+    reader.check()
+    return lines
+
+
+def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:
+    """Yield all pairs of a corpus; bytes that are not UTF-8 become surrogates."""
+    for block in PairReader(corpus):
+        sides = (text.decode(errors="surrogateescape").split("\n")[:-1] for text in (block.source, block.target))
+        for source, target in zip(*sides, strict=True):
+            yield source, target if references else ""
+
+
+def _outputs(translation: Translation) -> list[str]:
+    """Return the different texts of a translation and its alternatives, best first, without truncated ones."""
+    hypotheses = (translation, *translation.alternatives)
+    return list(dict.fromkeys(one.text for one in hypotheses if one.status == "ok" and one.text.strip()))
+
+
+def _reason(translation: Translation) -> str:
+    """Return why a line has no output: the translation's status, or "empty" where the model wrote nothing."""
+    return "empty" if translation.status == "ok" else translation.status
+
+
+def _nearest_first(outputs: Sequence[list[str]], references: Sequence[str], metric: str) -> list[list[str]]:
+    """Return each line's outputs, sorted by distance to its reference, nearest first; ties keep their order.
+
+    Lines without a reference keep their order.
+    """
+    usable = [bool(reference.strip()) and _is_text(reference) for reference in references]
+    rows = [
+        (place, text) for place, (texts, fits) in enumerate(zip(outputs, usable, strict=True)) for text in texts if fits
+    ]
+    if not rows:
+        return list(outputs)
+    scores = sentence_scores([text for _, text in rows], [references[place] for place, _ in rows], metric)
+    sign = -1 if METRICS[metric].higher_is_better else 1
+    ranked: list[list[str]] = [[] if fits else texts for texts, fits in zip(outputs, usable, strict=True)]
+    for _, (place, text) in sorted(zip(scores, rows, strict=True), key=lambda one: sign * one[0]):
+        ranked[place].append(text)
+    return ranked
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _statuses(path: Path, first: int, count: int) -> Counter[str] | None:
+    """Return the number of records of a part by status; None if the part is missing or damaged."""
+    try:
+        records = [json.loads(line) for line in path.read_bytes().splitlines()]
+        whole = {record["line"] for record in records} == set(range(first + 1, first + 1 + count))
+        return Counter(str(record["status"]) for record in records) if whole else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _write_records(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    # Surrogates cannot be written as UTF-8; the lines that hold them have no translation anyway.
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode(errors="replace")
+    _write_bytes(path, text)
+
+
+def _write_bytes(path: Path, text: bytes) -> None:
+    write_safely(path, lambda temporary: temporary.write_bytes(text))
+
+
+def _weights(teacher: Path) -> Path:
+    path = teacher / WEIGHTS
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist: train the run to its first validation, or copy the file")
+    return path
+
+
+# The student
+
+
+def _data_overrides(folder: Path) -> list[str]:
+    """Return the overrides, as `--set` takes them, that point a configuration's [data] to the distilled corpus."""
+    values = {
+        "task": "",
+        "directory": "",
+        "prepared": "",
+        "source": f"{glob.escape(str(folder / _CORPUS))}/*.jsonl",
+        "target": "",
+        "source_column": "source",
+        "target_column": "target",
+    }
+    for name in ("valid", "test"):
+        both, source, target = (folder / f"{name}.{ending}" for ending in ("jsonl", "source", "target"))
+        values[f"{name}_source"] = str(both if both.exists() else source) if both.exists() or source.exists() else ""
+        values[f"{name}_target"] = str(target) if target.exists() else ""
+    return [f"data.{name}={_toml(value)}" for name, value in values.items()]
+
+
+def _of_outputs(settings: DecodingConfig) -> dict[str, Any]:
+    """Return the settings that decide the output of beam search, by name."""
+    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML, whose strings, numbers, booleans and lists of strings are written as in JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check_tokenizer(given: dict[str, Any], teachers: dict[str, Any]) -> None:
+    """Refuse settings that the teacher's tokenizer would override, except `sampling`, which the student may choose."""
+    for name, value in teachers.items():
+        if name != "sampling" and given[name] != value:
+            raise ConfigError(
+                f"tokenizer.{name}: expected {value!r} as in the teacher's tokenizer, which the student uses, got "
+                f"{quoted(given[name])}; leave the setting out, or ask for a new tokenizer"
+            )
+
+
+def _give_tokenizer(teacher: Bundle, run: Path) -> None:
+    """Put the teacher's tokenizer into a run without a tokenizer, where training will find it."""
+    if (run / TOKENIZER).exists():
+        return
+    temporary = run / f".{TOKENIZER}.tmp"
+    remove(temporary)
+    try:
+        save_tokenizers(temporary, teacher.source_tokenizer, teacher.target_tokenizer)
+        temporary.replace(run / TOKENIZER)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {run / TOKENIZER}: {error.strerror or error}") from error

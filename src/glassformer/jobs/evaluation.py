@@ -1,0 +1,142 @@
+"""Evaluate a model: translate a test set, or the splits of its built-in task, and score the translations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from glassformer.corpus.files import files_of, format_of
+from glassformer.corpus.readers import Corpus
+from glassformer.errors import ConfigError, shortened
+from glassformer.evaluation.items import Items, read_items
+from glassformer.evaluation.metrics import References, Score, metrics_named, score_texts
+from glassformer.evaluation.significance import score_texts_with_intervals
+from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.corpora import corpus_for
+from glassformer.tasks import TASKS, Example
+from glassformer.translator import Translation, Translator
+
+__all__ = ["SplitResult", "corpus_of", "evaluate", "evaluate_splits", "held_out", "validation_items"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitResult:
+    """A model's result on one split of its built-in task."""
+
+    name: str
+    sentences: int
+    exact: float
+    """Share of the sentences whose translation equals the reference, in %."""
+    bleu: float
+    pairs: dict[str, tuple[float, int]]
+    """For each kind of minimal pair: the share of pairs with both members right, in %, and the number of pairs."""
+
+
+def evaluate_splits(translator: Translator, **options: Any) -> Iterator[SplitResult]:
+    """Yield the result of each split of a run's built-in task but training; `options` go to `translate`.
+
+    Raises:
+        ConfigError: the run was not trained on a built-in task.
+    """
+    configuration = translator.bundle.configuration
+    if not configuration.data.task:
+        raise ConfigError("the run was trained on a corpus, not on a built-in task: give its test set as SRC and REF")
+    for name, examples in _splits(configuration):
+        yield _evaluate_split(translator, name, examples, options)
+
+
+def held_out(configuration: Configuration) -> dict[str, Items]:
+    """Return the test sets of a run by name: the splits of its built-in task, or its test or validation files.
+
+    Raises:
+        ConfigError: the configuration names no such files.
+        DataError: the files cannot be read.
+    """
+    data = configuration.data
+    if data.task:
+        pairs = {name: [(one.source, one.target) for one in split] for name, split in _splits(configuration)}
+        return {name: Items.of(split, group=False) for name, split in pairs.items()}
+    for split in ("test", "valid"):
+        if corpus := corpus_for(data, split):
+            return {split: read_items(corpus)}
+    raise ConfigError("the run's configuration names no test or validation files: give SRC and REF, or a .tsv file")
+
+
+def validation_items(configuration: Configuration, pairs: Sequence[tuple[str, str]]) -> Items:
+    """Return the items of the first `training.metric_lines` validation pairs, grouped as `evaluate` would group them.
+
+    Pairs from files that hold both sides, such as dictionaries, are grouped by source before the first items are taken,
+    so that no item lacks a reference.
+    """
+    data = configuration.data
+    target = data.valid_target if data.valid_source else data.target
+    items = Items.of(pairs, group=not data.task and not target)
+    return items.first(configuration.training.metric_lines)
+
+
+def corpus_of(source: str, reference: str | None, configuration: Configuration | None = None) -> Corpus:
+    """Return the corpus of one file with both sides or of two files; columns are named as in the run's own files.
+
+    Raises:
+        ConfigError: a single file does not hold both sides.
+        DataError: a file does not exist.
+    """
+    if reference is not None:
+        return Corpus.of(source, reference)
+    if format_of(source) == "lines":
+        raise ConfigError(
+            "expected SRC and REF, or one file that holds both sides (.tsv, .jsonl), got only "
+            f"{shortened(source)}; give REF as well"
+        )
+    data = configuration.data if configuration else None
+    if data is None or format_of(source) not in {format_of(file) for file in files_of(data.source)}:
+        return Corpus.of(source)
+    return Corpus.of(source, "", "", data.source_column, data.target_column)
+
+
+def evaluate(
+    translator: Translator,
+    sources: Sequence[str],
+    references: References,
+    metrics: Sequence[str],
+    *,
+    intervals: bool = False,
+    **options: Any,
+) -> tuple[list[Score], list[Translation]]:
+    """Return the scores of a translator's output against references, and the translations.
+
+    Args:
+        translator: the model.
+        sources: the sentences to translate.
+        references: one reference per source, or several, each of which is right.
+        metrics: names from `METRICS`.
+        intervals: whether to add 95 % confidence intervals to the scores.
+        options: options of `Translator.translate`.
+
+    Raises:
+        ConfigError: a metric is unknown.
+        DataError: the number of references differs from the number of sources.
+    """
+    metrics_named(metrics)  # fails before hours of translating
+    translations = translator.translate(sources, **options)
+    score = score_texts_with_intervals if intervals else score_texts
+    return score([one.text for one in translations], references, metrics=metrics), translations
+
+
+def _splits(configuration: Configuration) -> Iterator[tuple[str, list[Example]]]:
+    """Yield the splits of a built-in task except the training split."""
+    splits = TASKS[configuration.data.task](configuration.run.seed).splits
+    yield from ((name, examples) for name, examples in splits.items() if name != "train")
+
+
+def _evaluate_split(
+    translator: Translator, name: str, examples: Sequence[Example], options: dict[str, Any]
+) -> SplitResult:
+    sources, references = [one.source for one in examples], [one.target for one in examples]
+    [exact, bleu], translations = evaluate(translator, sources, references, ["exact", "bleu"], **options)
+    pairs: dict[str, dict[int, bool]] = {}
+    for example, translation in zip(examples, translations, strict=True):
+        if example.pair is not None:
+            both = pairs.setdefault(example.kind, {})
+            both[example.pair] = both.get(example.pair, True) and translation.text == example.target
+    shares = {kind: (100 * sum(both.values()) / len(both), len(both)) for kind, both in pairs.items()}
+    return SplitResult(name=name, sentences=len(examples), exact=exact.value, bleu=bleu.value, pairs=shares)

@@ -1,0 +1,106 @@
+"""The manifest of a prepared corpus: what the folder holds, and the files and settings it was made from."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from glassformer.corpus.files import is_url, local_file, reading, stored_bytes
+from glassformer.corpus.shards import Shard
+from glassformer.errors import CheckpointVersionError
+from glassformer.system.files import hash_of_file, read_json, write_json, write_safely
+
+__all__ = ["MANIFEST", "CorpusFile", "Manifest"]
+
+MANIFEST = "manifest.json"
+"""The name of the manifest's file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFile:
+    """A file of a corpus."""
+
+    name: str
+    bytes: int
+    """Stored size in bytes (of a compressed file: compressed)."""
+    changed: int
+    """Time of the last change, in nanoseconds; 0 = unknown."""
+    hash: str
+    """xxh3 (128 bits) of the bytes; for a remote file, the identity that its file system reports."""
+
+    @classmethod
+    def of(cls, name: str, known: "Mapping[str, CorpusFile]") -> "CorpusFile":
+        """Return a file's entry; a `known` entry of equal name, size and time saves reading the file.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        size = stored_bytes(name)
+        with reading(name):
+            if is_url(name):
+                return cls(name=name, bytes=size, changed=0, hash=_remote_hash(name))
+            file, before = local_file(name), known.get(name)
+            changed = file.stat().st_mtime_ns
+            if before and (before.bytes, before.changed) == (size, changed):
+                return before
+            return cls(name=name, bytes=size, changed=changed, hash=hash_of_file(file))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The contents of manifest.json, rewritten after each step, so that a second run does only the missing steps."""
+
+    settings: Mapping[str, Any]
+    """All settings that decide the folder's contents, by "section.field"."""
+    files: tuple[CorpusFile, ...] = ()
+    """The files of the corpus."""
+    report: Mapping[str, Any] | None = None
+    """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
+    pairs: int = 0
+    """Number of training pairs, before pairs that are too long in tokens are left out."""
+    valid_pairs: int = 0
+    """Number of validation pairs."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Number of pairs left out of training and validation, by reason; shards count pairs with too many tokens."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """xxh3 (128 bits) of the folder's files other than shards and tokenizers, by name."""
+    tokenizer: str = ""
+    """Hash of the tokenizers' files; "" until the tokenizers are trained."""
+    shards: tuple[Shard, ...] = ()
+    """The shards written so far: training pairs as ids."""
+
+    def save(self, folder: Path) -> None:
+        """Write the manifest into a folder.
+
+        Raises:
+            CheckpointError: the manifest cannot be written.
+        """
+        write_safely(folder / MANIFEST, lambda path: write_json(path, asdict(self)))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Manifest | None":
+        """Return the manifest of a folder; None if it is missing or cannot be read.
+
+        Raises:
+            CheckpointVersionError: a newer glassformer wrote the manifest.
+        """
+        if not (folder / MANIFEST).exists():
+            return None
+        from pydantic import TypeAdapter
+
+        try:
+            values = read_json(folder / MANIFEST)
+            del values["format_version"]
+            manifest: Manifest = TypeAdapter(cls).validate_python(values)
+        except CheckpointVersionError:
+            raise
+        except ValueError:  # CheckpointError and pydantic's own are among them
+            return None
+        return manifest
+
+
+def _remote_hash(url: str) -> str:
+    from fsspec.core import url_to_fs
+
+    files, path = url_to_fs(url)
+    return str(files.ukey(path))

@@ -1,0 +1,498 @@
+"""Prepare a corpus: check and split it, train its tokenizers, encode it, and keep the result on the disk.
+
+    prepared/manifest.json       the corpus's files and settings, and the folder's contents
+    prepared/kept.npy            one bit per line pair of the training files: whether it is trained on
+    prepared/sample.jsonl        the first pairs, from which open settings are chosen
+    prepared/valid.jsonl         the validation pairs, as text
+    prepared/tokenizer/          the tokenizers
+    prepared/train-00000.*.npy   the training pairs as ids (corpus/shards.py)
+
+Each file is written only when it is complete, so that a second run does only the missing steps.
+"""
+
+import json
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from glassformer.bundle import TOKENIZER
+from glassformer.corpus.batching import Examples
+from glassformer.corpus.cleaning import UNCLEANED
+from glassformer.corpus.doctor.duplicates import first_bits
+from glassformer.corpus.doctor.examine import Examination, examine
+from glassformer.corpus.encoding import PART, POOL_PAIRS, Part, Texts, encode, encode_all
+from glassformer.corpus.readers import TextPairs, kept_pairs
+from glassformer.corpus.shards import SHARD, Encoded, Shard, open_shards, save_array, write_shard
+from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
+from glassformer.jobs.manifest import CorpusFile, Manifest
+from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
+from glassformer.recipes.configuration import Configuration, DataConfig
+from glassformer.recipes.corpora import corpora_of
+from glassformer.recipes.defaults import describe_choice, fit
+from glassformer.system.files import clear_temporaries, hash_of_file, write_safely
+from glassformer.system.locks import locked
+from glassformer.system.machine import cores
+from glassformer.system.processes import Worker
+from glassformer.tasks import TASKS
+from glassformer.text.normalisation import normalise
+from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
+
+__all__ = ["PREPARED", "CorpusTexts", "Prepared", "prepare", "read_texts", "read_valid_pairs"]
+
+PREPARED = "prepared"
+"""The folder's name inside a run."""
+TOKENIZER_PAIRS = 200_000
+"""Most pairs that tokenizers are trained on: more pairs slow the training down and hardly improve the result."""
+APART_PAIRS = 5_000
+"""Below this number of pairs, training the tokenizers takes less time than starting another process."""
+SAMPLE_PAIRS = 10_000
+"""Number of pairs from which open settings are chosen."""
+_KEPT, _SAMPLE, _VALID = "kept.npy", "sample.jsonl", "valid.jsonl"
+_BITS_AT_ONCE = 1 << 16
+
+KeptBits = NDArray[np.uint8]
+T = TypeVar("T")
+OnProgress = Callable[[ProgressReport | ExaminedReport], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A prepared corpus: the data that a job trains on and is validated with."""
+
+    folder: Path
+    configuration: Configuration
+    """The job's configuration, with open settings chosen for the corpus."""
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    train: Examples
+    """The training pairs, read from the disk as they are needed."""
+    valid: Examples
+    valid_pairs: list[tuple[str, str]]
+    """The validation pairs as text, including pairs that are too long."""
+    dropped: dict[str, int]
+    """Number of pairs left out, by reason."""
+    report: Mapping[str, Any] | None
+    """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
+    made: bool
+    """Whether any part had to be made, rather than found in the folder."""
+    chosen: str
+    """The settings that were left open and the values chosen for the corpus, in words; "" if none was open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusTexts:
+    """A job's corpus as text, checked and split as in its training."""
+
+    train: Iterator[tuple[str, str]]
+    """The training pairs, read from the files as they are needed."""
+    pairs: int
+    """Number of training pairs."""
+    valid: list[tuple[str, str]]
+    test: list[tuple[str, str]]
+    """Empty where the configuration names no test files."""
+
+
+def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: None) -> Prepared:
+    """Return a configuration's corpus, prepared in `data.prepared` or the run's folder; finished parts are not redone.
+
+    Raises:
+        ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
+        DataError: the corpus cannot be read.
+        CheckpointError: a file cannot be written.
+        VocabularyError: the corpus gives no vocabulary.
+    """
+    if not configuration.run.directory and not configuration.data.prepared:
+        raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
+    folder = Path(configuration.data.prepared or Path(configuration.run.directory) / PREPARED)
+    with _locked(folder, on_progress):
+        clear_temporaries(folder)
+        return _Preparation(configuration, folder, on_progress).run()
+
+
+def read_texts(configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None) -> CorpusTexts:
+    """Return a configuration's corpus as text; the split is computed once and kept in the folder.
+
+    Raises:
+        ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
+        DataError: the corpus cannot be read.
+        CheckpointError: a file cannot be written.
+    """
+    with _locked(folder, on_progress):
+        clear_temporaries(folder)
+        return _Preparation(configuration, folder, on_progress).corpus_texts()
+
+
+def read_valid_pairs(folder: Path) -> list[tuple[str, str]] | None:
+    """Return the validation pairs of a prepared folder, as text; None if the folder has none yet.
+
+    Raises:
+        CheckpointError: the pairs cannot be read.
+    """
+    path = folder / _VALID
+    try:
+        return _read_pairs(path) if path.exists() else None
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"cannot read {path}: {error}; run `glassformer prepare` again") from error
+
+
+class _Preparation:
+    """The steps of a preparation; each writes its part of the folder and is skipped when that part exists."""
+
+    def __init__(self, configuration: Configuration, folder: Path, on_progress: OnProgress) -> None:
+        self.configuration, self.folder, self.on_progress = configuration, folder, on_progress
+        self.data = configuration.data
+        self.corpora = corpora_of(configuration.data)
+        self.manifest = self._manifest()
+        self.made = False
+
+    def run(self) -> Prepared:
+        self._need_texts()
+        configuration = fit(self.configuration, self.manifest.pairs, _read_pairs(self.folder / _SAMPLE))
+        source, target = self._tokenizers(configuration)
+        self._shards()
+        valid_pairs = _read_pairs(self.folder / _VALID)
+        sides = ([source for source, _ in valid_pairs], [target for _, target in valid_pairs])
+        valid = encode(sides, source, target, self.data.max_length)
+        too_long = sum(shard.too_long for shard in self.manifest.shards) + valid.too_long
+        dropped = {**self.manifest.dropped, "longer than data.max_length": too_long}
+        return Prepared(
+            folder=self.folder,
+            configuration=configuration,
+            source_tokenizer=source,
+            target_tokenizer=target,
+            train=open_shards(self.folder, self.manifest.shards),
+            valid=valid.encoded.examples(),
+            valid_pairs=valid_pairs,
+            dropped={reason: count for reason, count in dropped.items() if count},
+            report=self.manifest.report,
+            made=self.made,
+            chosen=describe_choice(self.configuration, configuration, self.manifest.pairs),
+        )
+
+    def corpus_texts(self) -> CorpusTexts:
+        self._need_texts()
+        return CorpusTexts(
+            train=_flat(self._training_texts()),
+            pairs=self.manifest.pairs,
+            valid=_read_pairs(self.folder / _VALID),
+            test=self._test_pairs(),
+        )
+
+    # The folder
+
+    def _manifest(self) -> Manifest:
+        """Return the folder's manifest if its corpus and settings match, or a new manifest for a new folder."""
+        settings, there = _settings(self.configuration), Manifest.load(self.folder)
+        known = {file.name: file for file in there.files} if there else {}
+        names = [file for corpus in self.corpora.values() for file in (*corpus.source, *corpus.target)]
+        files = tuple(CorpusFile.of(name, known) for name in names)
+        if there is None:
+            return Manifest(settings=settings, files=files)
+        problem = _difference(there, settings, files)
+        if problem:
+            raise ConfigError(
+                f"{self.folder} holds a prepared corpus, but {problem}: choose another folder (run.directory or "
+                "data.prepared), or delete that folder"
+            )
+        return replace(there, files=files)
+
+    def _save(self, **changes: Any) -> None:
+        """Record a finished step in the manifest."""
+        self.made, self.manifest = True, replace(self.manifest, **changes)
+        self.manifest.save(self.folder)
+
+    def _has(self, *names: str) -> bool:
+        """Return whether these files exist and are unchanged."""
+        paths = {name: self.folder / name for name in names}
+        return all(
+            path.is_file() and hash_of_file(path) == self.manifest.hashes.get(name) for name, path in paths.items()
+        )
+
+    # The texts
+
+    def _need_texts(self) -> None:
+        if not self._has(_SAMPLE, _VALID, *(() if self.data.task else (_KEPT,))):
+            self._texts()
+
+    def _texts(self) -> None:
+        """Decide which pairs are for training; write the validation pairs and a sample."""
+        report, dropped = None, {}
+        if self.data.task:
+            train, valid, _ = self._task
+            pairs = len(train)
+        else:
+            examination = self._examined()
+            report = examination.report.to_dict()
+            dropped = {reason: finding.count for reason, finding in examination.report.dropped.items()}
+            valid, kept = self._hold_out(examination.kept, dropped)
+            pairs, _ = first_bits(kept, 0)
+            save_array(self.folder / _KEPT, kept)
+        _write_pairs(self.folder / _VALID, valid)
+        _write_pairs(self.folder / _SAMPLE, list(islice(_flat(self._training_texts()), SAMPLE_PAIRS)))
+        names = [name for name in (_KEPT, _VALID, _SAMPLE) if (self.folder / name).exists()]
+        hashes = {name: hash_of_file(self.folder / name) for name in names}
+        self._save(report=report, dropped=dropped, pairs=pairs, valid_pairs=len(valid), hashes=hashes)
+
+    @cached_property
+    def _task(self) -> tuple[TextPairs, TextPairs, TextPairs]:
+        """The built-in task's pairs for training, validation and testing."""
+        if self.data.task not in TASKS:
+            raise ConfigError(f"data.task: expected one of {', '.join(TASKS)}, got {quoted(self.data.task)}")
+        splits = TASKS[self.data.task](self.configuration.run.seed).splits
+        train, valid, test = (
+            [(one.source, one.target) for one in splits[split]] for split in ("train", "valid", "test")
+        )
+        return train, valid, test
+
+    def _test_pairs(self) -> list[tuple[str, str]]:
+        if self.data.task:
+            return list(self._task[2])
+        if "test" not in self.corpora:
+            return []
+        corpus = self.corpora["test"]
+        return list(_flat(kept_pairs(corpus, examine(corpus, UNCLEANED).kept)))
+
+    def _examined(self) -> Examination:
+        corpus = self.corpora["train"]
+        held_out = {split: files for split, files in self.corpora.items() if split != "train"}
+
+        def on_read(done: int, total: int) -> None:
+            self._say("checking the corpus", done, total, "bytes")
+
+        examination = examine(corpus, self.configuration.cleaning, held_out, on_read)
+        self.on_progress(ExaminedReport(report=examination.report, corpus=corpus))
+        if not examination.report.kept:
+            raise DataError(
+                f"{corpus.names}: none of the {examination.report.pairs} pairs can be used; see `glassformer prepare "
+                "--check`, and make sure that it is the right file"
+            )
+        return examination
+
+    def _hold_out(self, kept: KeptBits, dropped: dict[str, int]) -> tuple[TextPairs, KeptBits]:
+        """Return the validation pairs and the training pairs' bits; add the pairs left out to `dropped`."""
+        if self.data.valid_source:
+            examination = examine(self.corpora["valid"], UNCLEANED)
+            found = examination.report.dropped.items()
+            dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
+            return list(_flat(kept_pairs(self.corpora["valid"], examination.kept))), kept
+        places, pairs = self._chosen(kept)
+        return pairs, _without(kept, places)
+
+    def _chosen(self, kept: KeptBits) -> tuple[list[int], TextPairs]:
+        """Return the indices of random pairs to hold out, and the pairs; targets of one source stay together."""
+        corpus, (total, _) = self.corpora["train"], first_bits(kept, 0)
+        count = min(self.data.valid_lines, total // 10)
+        wanted = np.random.default_rng(self.configuration.run.seed).choice(total, size=count, replace=False)
+        ascending = np.sort(wanted)
+        sources = {
+            place: normalise(source)
+            for place, (source, _) in zip(ascending.tolist(), _at(kept_pairs(corpus, kept), ascending), strict=True)
+        }
+        groups: dict[str, list[tuple[int, tuple[str, str]]]] = {sources[place]: [] for place in wanted.tolist()}
+        for place, pair in enumerate(_flat(kept_pairs(corpus, kept))):
+            if (source := normalise(pair[0])) in groups:
+                groups[source].append((place, pair))
+        held_out = _fitting(groups.values(), count)
+        return sorted(place for place, _ in held_out), [pair for _, pair in held_out]
+
+    def _training_texts(self) -> Iterable[Texts]:
+        """Return the training pairs, in blocks."""
+        if self.data.task:
+            train = self._task[0]
+            return [([source for source, _ in train], [target for _, target in train])]
+        return kept_pairs(self.corpora["train"], np.load(self.folder / _KEPT))
+
+    # Tokens
+
+    def _tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
+        """Return the folder's tokenizers; if it has none, the run's tokenizers, or newly trained ones."""
+        folder, of_run = self.folder / TOKENIZER, Path(configuration.run.directory) / TOKENIZER
+        if not self.manifest.tokenizer or self.manifest.tokenizer != _hash_of_folder(folder):
+            if configuration.run.directory and of_run.is_dir():
+                tokenizers = load_tokenizers(of_run)
+            else:
+                tokenizers = self._new_tokenizers(configuration.tokenizer)
+            self._keep_tokenizers(folder, tokenizers)
+        return load_tokenizers(folder)
+
+    def _new_tokenizers(self, config: TokenizerConfig) -> tuple[Tokenizer, Tokenizer]:
+        """Train tokenizers in a process that can be ended, because sentencepiece ignores signals while it trains."""
+        self._say("training the tokenizer")
+        pairs = self._tokenizer_pairs()
+        sides = ([source for source, _ in pairs], [target for _, target in pairs])
+        if len(pairs) < APART_PAIRS or self.configuration.cleaning.workers == 1:
+            return train_tokenizers(*sides, config)
+        with Worker(train_tokenizers, "trains the tokenizer") as worker:
+            return worker.ask(*sides, config)
+
+    def _keep_tokenizers(self, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+        """Write the tokenizers; forget shards made with different tokenizers."""
+        try:
+            save_tokenizers(folder, *tokenizers)
+        except OSError as error:
+            raise CheckpointError(f"cannot write {folder}: {error.strerror or error}") from error
+        hash = _hash_of_folder(folder)
+        self._save(tokenizer=hash, shards=self.manifest.shards if hash == self.manifest.tokenizer else ())
+
+    def _tokenizer_pairs(self) -> TextPairs:
+        """Return the pairs to train tokenizers on: all pairs, or TOKENIZER_PAIRS random ones."""
+        if self.manifest.pairs <= TOKENIZER_PAIRS:
+            return list(_flat(self._training_texts()))
+        wanted = np.random.default_rng(1).choice(self.manifest.pairs, TOKENIZER_PAIRS, replace=False)
+        return _at(self._training_texts(), np.sort(wanted))
+
+    def _shards(self) -> None:
+        """Write the missing and the damaged shards."""
+        there = {shard.name: shard for shard in self.manifest.shards if shard.is_whole(self.folder)}
+        names = [f"train-{number:05d}" for number in range(math.ceil(self.manifest.pairs / SHARD))]
+        counts = {number: min(SHARD, self.manifest.pairs - number * SHARD) for number in range(len(names))}
+        missing = {number: count for number, count in counts.items() if names[number] not in there}
+        if not missing:
+            return
+        todo, done = sum(missing.values()), 0
+        workers = self.configuration.cleaning.workers or cores() if todo >= POOL_PAIRS else 1
+        texts = _of_shards(self._training_texts(), missing)
+        with closing(encode_all(texts, self.folder / TOKENIZER, self.data.max_length, workers)) as parts:
+            for number, count in missing.items():
+                some: list[Part] = []
+                for part in islice(parts, math.ceil(count / PART)):
+                    some.append(part)
+                    done += part.encoded.pairs + part.too_long
+                    self._say("cutting into tokens", done, todo, "pairs")
+                there[names[number]] = self._shard(names[number], some)
+                self._save(shards=tuple(there[name] for name in names if name in there))
+
+    def _shard(self, name: str, parts: Sequence[Part]) -> Shard:
+        encoded = Encoded.joined([part.encoded for part in parts])
+        return write_shard(self.folder, name, encoded, too_long=sum(part.too_long for part in parts))
+
+    def _say(self, stage: str, done: int = 0, total: int = 0, unit: str = "") -> None:
+        self.on_progress(ProgressReport(stage=stage, done=done, total=total, unit=unit))
+
+
+def _settings(configuration: Configuration) -> dict[str, Any]:
+    """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
+    data = configuration.data
+    without = {"data": ("directory", "prepared"), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
+    flat = {
+        name: value
+        for section, names in without.items()
+        for name, value in _flat_section(section, asdict(getattr(configuration, section)), names).items()
+    }
+    # Runs with different seeds may share a folder when the validation pairs come from files.
+    return flat if data.valid_source else {**flat, "run.seed": configuration.run.seed}
+
+
+def _settings_of_old_folders() -> dict[str, Any]:
+    """Return the values of settings that a manifest lacks because its folder is older than the setting.
+
+    A missing setting has its default value; in [cleaning], the value that keeps all pairs.
+    """
+    defaults = {
+        section: {field.name: field.default for field in fields(config) if field.default is not MISSING}
+        for section, config in (("data", DataConfig), ("tokenizer", TokenizerConfig))
+    }
+    sections = {**defaults, "cleaning": asdict(UNCLEANED)}
+    return {name: value for one, values in sections.items() for name, value in _flat_section(one, values).items()}
+
+
+def _flat_section(section: str, values: Mapping[str, Any], without: Container[str] = ()) -> dict[str, Any]:
+    return {
+        f"{section}.{name}": list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if name not in without
+    }
+
+
+def _difference(there: Manifest, settings: Mapping[str, Any], files: Sequence[CorpusFile]) -> str:
+    """Return in words how a folder differs from these settings and files; "" if it does not."""
+    then = {**_settings_of_old_folders(), **there.settings}
+    for name, value in settings.items():
+        if then.get(name) != value:
+            return f"with {name} = {quoted(then.get(name))}, not {quoted(value)}"
+    if len(files) != len(there.files):
+        return f"of {len(there.files)} files, not {len(files)}"
+    changed = [new.name for new, old in zip(files, there.files, strict=True) if new.hash != old.hash]
+    return f"{changed[0]} has changed since" if changed else ""
+
+
+def _flat(blocks: Iterable[Texts]) -> Iterator[tuple[str, str]]:
+    return (pair for source, target in blocks for pair in zip(source, target, strict=True))
+
+
+def _at(blocks: Iterable[Texts], places: NDArray[np.int64]) -> TextPairs:
+    """Return the pairs at these ascending indices."""
+    pairs, first = [], 0
+    for source, target in blocks:
+        begin, end = np.searchsorted(places, (first, first + len(source)))
+        pairs += [(source[place], target[place]) for place in (places[begin:end] - first).tolist()]
+        first += len(source)
+    return pairs
+
+
+def _fitting(groups: Iterable[Sequence[T]], count: int) -> list[T]:
+    """Return the members of groups, skipping each group that would make them more than `count` in all."""
+    members: list[T] = []
+    for group in groups:
+        if len(members) + len(group) <= count:
+            members += group
+    return members
+
+
+def _without(kept: KeptBits, places: Sequence[int]) -> KeptBits:
+    """Return the bits with some set bits cleared; `places` are their ascending indices among the set bits."""
+    remaining, first = kept.copy(), 0
+    for begin in range(0, len(kept), _BITS_AT_ONCE):
+        bits = np.unpackbits(kept[begin : begin + _BITS_AT_ONCE])
+        numbers = np.flatnonzero(bits)
+        here = slice(*np.searchsorted(places, (first, first + len(numbers))))
+        bits[numbers[np.array(places[here], np.int64) - first]] = 0
+        remaining[begin : begin + _BITS_AT_ONCE] = np.packbits(bits)
+        first += len(numbers)
+    return remaining
+
+
+def _of_shards(blocks: Iterable[Texts], numbers: Container[int]) -> Iterator[Texts]:
+    """Yield the pairs that belong to the shards with these numbers."""
+    first = 0
+    for source, target in blocks:
+        here = 0
+        while here < len(source):
+            number = (first + here) // SHARD
+            end = min(len(source), (number + 1) * SHARD - first)
+            if number in numbers:
+                yield source[here:end], target[here:end]
+            here = end
+        first += len(source)
+
+
+def _read_pairs(path: Path) -> list[tuple[str, str]]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        return [(source, target) for source, target in map(json.loads, file)]
+
+
+def _write_pairs(path: Path, pairs: TextPairs) -> None:
+    text = "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
+    write_safely(path, lambda temporary: temporary.write_bytes(text.encode()))
+
+
+def _hash_of_folder(folder: Path) -> str:
+    digest = xxhash.xxh3_128()
+    for path in sorted(folder.glob("*")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _locked(folder: Path, on_progress: OnProgress) -> AbstractContextManager[None]:
+    """Return a context that holds the folder's lock; `on_progress` reports when another process holds it."""
+    stage = f"waiting for another process that is preparing {folder}"
+    return locked(folder, lambda: on_progress(ProgressReport(stage=stage, done=0, total=0, unit="")))

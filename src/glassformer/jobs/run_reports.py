@@ -1,0 +1,80 @@
+"""The reports of a training run: progress, events and the final summary."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from glassformer.corpus.doctor.examination import CorpusReport
+from glassformer.corpus.readers import Corpus
+from glassformer.training.loop import Measured, TrainingReport
+
+__all__ = ["AverageReport", "ExaminedReport", "PreparedReport", "ProgressReport", "RunReport", "Summary"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressReport:
+    """Progress of the work before training: preparing the corpus, or translating it with a teacher."""
+
+    stage: str
+    """The current step, in words."""
+    done: int
+    """Units done so far."""
+    total: int
+    """Units in all; 0 = unknown."""
+    unit: str
+    """The unit: "bytes", "pairs" or "sentences"."""
+    seconds_left: float = 0.0
+    """Estimated time left, in seconds; 0 = unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedReport:
+    """The report of the corpus doctor on the training files."""
+
+    report: CorpusReport
+    corpus: Corpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedReport:
+    """The corpus, the tokenizers and the model are ready, and training begins."""
+
+    folder: Path
+    train_pairs: int
+    valid_pairs: int
+    dropped: dict[str, int]
+    """Number of pairs left out, by reason."""
+    source_vocabulary: int
+    target_vocabulary: int
+    parameters: int
+    chosen: str
+    """The settings that were left open and the values chosen for the corpus, in words; "" if none was open."""
+    resumed_step: int
+    """The step from which a resumed run continues; 0 = a new run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AverageReport:
+    """The validation of the mean of the last checkpoints, which is kept if it beats the best weights so far."""
+
+    checkpoints: int
+    loss: float
+    metric: Measured | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The result of a training run."""
+
+    folder: Path
+    steps: int
+    seconds: float
+    reason: Literal["steps", "minutes", "patience", "stopped"]
+    valid_loss: float | None
+    """−log p per target token of the kept weights, in nats."""
+    metric: Measured | None
+
+
+RunReport = ProgressReport | ExaminedReport | PreparedReport | TrainingReport | AverageReport
+"""All reports of a run."""

@@ -1,0 +1,289 @@
+"""Train a model from a configuration: prepare the corpus, train, validate, and keep the best weights."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.bundle import CONFIG, WEIGHTS, Bundle, save_weights
+from glassformer.corpus.batching import Examples
+from glassformer.corpus.readers import TextPairs
+from glassformer.corpus.resampling import Resampler
+from glassformer.corpus.vectors import read_vectors
+from glassformer.errors import ConfigError, quoted
+from glassformer.evaluation.metrics import METRICS
+from glassformer.jobs.averaging import average_if_better
+from glassformer.jobs.evaluation import evaluate, validation_items
+from glassformer.jobs.log import METRICS_FILE, Log, best
+from glassformer.jobs.preparation import Prepared, prepare
+from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import Configuration, TrainingConfig
+from glassformer.recipes.toml import load, model_config
+from glassformer.system.files import clear_temporaries
+from glassformer.system.locks import locked
+from glassformer.system.machine import device_of, keep_memory
+from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, use_weights
+from glassformer.training.loop import (
+    CheckpointReport,
+    EndReport,
+    Measured,
+    StepReport,
+    TrainingReport,
+    ValidationReport,
+    steps,
+)
+from glassformer.training.moving_average import MovingAverage
+from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import decided
+from glassformer.training.snapshots import SNAPSHOTS, Snapshots
+from glassformer.translator import Translator
+
+__all__ = ["train", "training_run"]
+
+Change = Callable[[Transformer], AbstractContextManager[object]]
+
+
+def train(
+    configuration: Configuration | str | Path,
+    *,
+    overrides: Iterable[str] = (),
+    data: str | Path | None = None,
+    on_report: Callable[[RunReport], object] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+    change: Change = nullcontext,
+) -> Summary:
+    """Train the model of a configuration (an object, a TOML file or a recipe's name); return the run's summary.
+
+    A stopped run resumes from its last checkpoint. `on_report` receives each report as it happens. Once `stop()`
+    returns True, the run writes a checkpoint and ends. `change(model)` is a context in which the model is trained and
+    validated, such as `lambda model: gf.inspection.plant(model, "no_scale")`. The change is not saved with the weights,
+    so apply it again after loading them.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or the folder holds another run.
+        DataError: the corpus cannot be read.
+        CheckpointError: a file cannot be written or read back.
+    """
+    if not isinstance(configuration, Configuration):
+        configuration = load(configuration, overrides, data)
+    elif data is not None or list(overrides):
+        raise ConfigError("overrides and data need a configuration file or a recipe: change the Configuration instead")
+    last: dict[type, Any] = {}
+    for report in training_run(configuration, stop, change, on_report):
+        on_report(report)
+        last[type(report)] = report
+    end: EndReport = last[EndReport]
+    folder = last[PreparedReport].folder
+    loss, metric = best(folder / METRICS_FILE)
+    return Summary(
+        folder=folder, steps=end.step, seconds=end.seconds, reason=end.reason, valid_loss=loss, metric=metric
+    )
+
+
+def training_run(
+    configuration: Configuration,
+    stop: Callable[[], bool] = lambda: False,
+    change: Change = nullcontext,
+    on_progress: Callable[[RunReport], object] = lambda _: None,
+) -> Iterator[RunReport]:
+    """Yield the reports of a training run, from the first step to the last checkpoint.
+
+    `on_progress` receives the reports of the preparation before it.
+    """
+    if not configuration.run.directory:
+        raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
+    configuration.training.check_limit()
+    keep_memory()
+    folder = Path(configuration.run.directory)
+    with locked(folder):
+        for place in (folder, folder / SNAPSHOTS):
+            clear_temporaries(place)
+        yield from _training_run(prepare(configuration, on_progress), folder, stop, change)
+
+
+def _training_run(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
+    device = device_of(prepared.configuration.training.device)
+    bundle = _bundle(prepared, folder, device)
+    configuration, settings = bundle.configuration, bundle.configuration.training
+    _check_validation(settings, prepared.valid)
+
+    torch.manual_seed(configuration.run.seed)
+    model = Transformer(bundle.model_config)
+    if settings.init_std:
+        _initialise(model, settings.init_std)
+    _load_embeddings(model, bundle)
+    model.to(device)  # drawn on the CPU, for the same initial weights on every device
+    _keep(bundle)
+    optimiser = make_optimiser(model, settings)
+    average = MovingAverage(model, settings.ema) if settings.ema else None
+    checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
+    state = checkpoints.restore(model, optimiser, average)
+    snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
+    snapshots.forget_after(state.step if state else 0)
+    if state and not len(prepared.valid):  # the run may have been killed right after a checkpoint
+        use_weights(checkpoints.paths()[-1], folder / WEIGHTS)
+    yield PreparedReport(
+        folder=folder,
+        train_pairs=len(prepared.train),
+        valid_pairs=len(prepared.valid),
+        dropped=prepared.dropped,
+        source_vocabulary=len(bundle.source_tokenizer),
+        target_vocabulary=len(bundle.target_tokenizer),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        chosen=prepared.chosen,
+        resumed_step=state.step if state else 0,
+    )
+    metric = _metric(bundle, prepared.valid_pairs)
+    log = Log(folder / METRICS_FILE, settings.log_every, state or TrainingState())
+    checkpoints.before = log.sync
+    reports = steps(
+        model,
+        prepared.train,
+        settings,
+        seed=configuration.run.seed,
+        optimiser=optimiser,
+        state=state,
+        valid=prepared.valid,
+        metric=metric,
+        checkpoints=checkpoints,
+        average=average,
+        resample=_resampler(prepared),
+        stop=stop,
+    )
+    with closing(reports), change(model):
+        for report in reports:
+            _keep_weights(report, model, folder, validated=len(prepared.valid) > 0)
+            if isinstance(report, StepReport) and snapshots.due(report.step):
+                snapshots.save(model, report.step)
+            ended = isinstance(report, EndReport) and report.reason != "stopped"
+            if ended and settings.average and not log.has_average(report.step):
+                averaged = average_if_better(bundle, checkpoints, prepared.valid, metric, change)
+                log.write(averaged, report.step)
+                yield averaged
+            log.write(report, report.step)
+            yield report
+
+
+def _bundle(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
+    """Return the run's bundle, not yet written; raise an error if the folder holds a different run."""
+    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    there = Bundle.load(folder) if (folder / CONFIG).exists() else None
+    settings = prepared.configuration.training
+    if there and settings.precision == "auto":  # a resumed run keeps its first precision
+        settings = replace(settings, precision=there.configuration.training.precision)
+    configuration = replace(prepared.configuration, training=decided(settings, device))
+    bundle = Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, len(source), len(target)),
+        source_tokenizer=source,
+        target_tokenizer=target,
+    )
+    if there:
+        _check_same_run(there, bundle)
+    return bundle
+
+
+def _keep(bundle: Bundle) -> None:
+    """Write the bundle; a resumed run keeps its tokenizers."""
+    if (bundle.folder / CONFIG).exists():
+        bundle.save_configuration()
+    else:
+        bundle.save()
+
+
+def _resampler(prepared: Prepared) -> Resampler | None:
+    """Return the resampler that encodes each batch's texts anew, or None if `tokenizer.sampling` is off."""
+    configuration, sides = prepared.configuration, (prepared.source_tokenizer, prepared.target_tokenizer)
+    amount = configuration.tokenizer.sampling
+    return Resampler(*sides, amount, configuration.data.max_length) if amount else None
+
+
+def _check_same_run(there: Bundle, here: Bundle) -> None:
+    """Raise an error if the folder's run has different data, vocabularies or sizes; training settings may change."""
+    for section, values in _identity(here).items():
+        for name, value in values.items():
+            before = _identity(there)[section][name]
+            if value != before:
+                raise ConfigError(
+                    f"{here.folder} holds a run with {section}.{name} = {quoted(before)}, not {quoted(value)}: choose "
+                    "another run.directory, or delete that folder"
+                )
+    for side in ("source", "target"):
+        old, new = getattr(there, f"{side}_tokenizer"), getattr(here, f"{side}_tokenizer")
+        if old.tokens(range(len(old))) != new.tokens(range(len(new))):
+            raise ConfigError(
+                f"{here.folder} holds a run whose {side} vocabulary differs from the prepared corpus: choose another "
+                "run.directory, or delete data.prepared"
+            )
+
+
+def _identity(bundle: Bundle) -> dict[str, dict[str, Any]]:
+    configuration = bundle.configuration
+    sections = {name: asdict(getattr(configuration, name)) for name in ("data", "tokenizer", "embeddings")}
+    del sections["data"]["directory"], sections["data"]["prepared"]  # the corpus may have been moved
+    return {**sections, "run": {"seed": configuration.run.seed}, "model": bundle.model_config.to_dict()}
+
+
+@torch.no_grad()
+def _initialise(model: Transformer, std: float) -> None:
+    """Draw all matrices from a normal distribution; biases and norms stay as they are."""
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            weight.normal_(0.0, std)
+
+
+def _load_embeddings(model: Transformer, bundle: Bundle) -> None:
+    config = bundle.configuration.embeddings
+    both = bundle.configuration.tokenizer.joint and not bundle.model_config.tie_embeddings
+    sides = (
+        ("source", config.source, model.source, bundle.source_tokenizer),
+        ("target", config.target or (config.source if both else ""), model.target, bundle.target_tokenizer),
+    )
+    for name, path, embedding, tokenizer in sides:
+        if not path:
+            continue
+        vectors, found = read_vectors(path, tokenizer.tokens(range(len(tokenizer))))
+        if vectors.shape[1] != bundle.model_config.d_model:
+            raise ConfigError(
+                f"embeddings.{name}: expected vectors of width model.d_model = {bundle.model_config.d_model}, got "
+                f"width {vectors.shape[1]} in {quoted(path)}; make the widths equal"
+            )
+        embedding.load_vectors(torch.from_numpy(vectors), torch.from_numpy(found), freeze=config.freeze)
+
+
+def _check_validation(settings: TrainingConfig, valid: Examples) -> None:
+    """Raise an error for settings that need validation pairs when the corpus has none."""
+    for name in ("average", "patience"):
+        if getattr(settings, name) and not len(valid):
+            raise ConfigError(
+                f"training.{name} = {getattr(settings, name)} needs validation pairs, but the corpus is too small to "
+                "hold any out: give data.valid_source and data.valid_target, or leave the setting out"
+            )
+
+
+def _metric(bundle: Bundle, valid: TextPairs) -> Callable[[Transformer], Measured] | None:
+    """Return a function that scores a model's greedy translations of the first validation lines; None for "none"."""
+    settings = bundle.configuration.training
+    if settings.metric == "none" or not valid:
+        return None
+    items, score_of = validation_items(bundle.configuration, valid), METRICS[settings.metric]
+
+    def measure(model: Transformer) -> Measured:
+        translator = Translator(bundle, model)
+        [score], _ = evaluate(translator, items.sources, items.references, [settings.metric], beam_size=1)
+        return Measured(score.name, score.value, higher_is_better=score_of.higher_is_better)
+
+    return measure
+
+
+def _keep_weights(report: TrainingReport, model: Transformer, folder: Path, *, validated: bool) -> None:
+    """Save the current weights as the run's if they are the best; without validation, at each checkpoint."""
+    if isinstance(report, ValidationReport) and report.best:
+        save_weights(model, folder / WEIGHTS)
+    if isinstance(report, CheckpointReport) and not (validated and (folder / WEIGHTS).exists()):
+        use_weights(report.path, folder / WEIGHTS)

@@ -1,0 +1,36 @@
+"""The files that a configuration names for training, validation and testing."""
+
+from glassformer.corpus.readers import Corpus
+from glassformer.recipes.configuration import DataConfig
+
+__all__ = ["SPLITS", "corpora_of", "corpus_for"]
+
+SPLITS = {"train": "", "valid": "valid_", "test": "test_"}
+"""What files are for, and how the fields that name them begin."""
+
+
+def corpus_for(data: DataConfig, split: str) -> Corpus | None:
+    """Return the corpus for this split, or None if the configuration names no files for it.
+
+    `source_column` and `target_column` hold for every file with both sides; a pair of plain files has no columns.
+
+    Raises:
+        ConfigError: a column does not fit the format of the files.
+        DataError: a file does not exist.
+    """
+    source, target = getattr(data, f"{SPLITS[split]}source"), getattr(data, f"{SPLITS[split]}target")
+    if not source:
+        return None
+    columns = (None, None) if target else (data.source_column, data.target_column)
+    return Corpus.of(source, target, data.directory, *columns)
+
+
+def corpora_of(data: DataConfig) -> dict[str, Corpus]:
+    """Return the corpus for each split that the configuration names files for.
+
+    Raises:
+        ConfigError: a column does not fit the format of the files.
+        DataError: a file does not exist.
+    """
+    found = {split: corpus_for(data, split) for split in SPLITS}
+    return {split: corpus for split, corpus in found.items() if corpus is not None}

@@ -1,0 +1,162 @@
+"""Settings: what each field of a configuration accepts, checked here and nowhere else.
+
+A configuration is a dataclass. The annotation of a field says which values it accepts (`Annotated[int, Range(0, 9)]`,
+`Literal["post", "pre"]`, …), and the string below the field explains it.
+"""
+
+import ast
+import inspect
+import json
+from dataclasses import Field, dataclass, fields
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+from glassformer.errors import ConfigError, nearest, quoted
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Range", "Setting", "accepts", "check_fields", "expected", "is_number", "refused", "settings_of"]
+
+_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "text", tuple: "a list of texts"}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The closed range of a number: both ends are allowed, infinity and NaN are not."""
+
+    minimum: float
+    maximum: float
+
+    def __contains__(self, number: float) -> bool:
+        return self.minimum <= number <= self.maximum
+
+    def __str__(self) -> str:
+        return f"from {_number(self.minimum)} to {_number(self.maximum)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the reference says about one setting."""
+
+    section: str
+    name: str
+    type: str
+    """"integer", "number", "true or false", "text", "list of texts", or the choices: "one of post, pre"."""
+    range: Range | None
+    """Of a number."""
+    default: str
+    """As in TOML; "" if the setting is derived from others, or has no default."""
+    explanation: str
+
+
+def check_fields(section: str, config: "DataclassInstance") -> None:
+    """Check the value of each field against its annotation; a field's default is always accepted.
+
+    Raises:
+        ConfigError: a value is of the wrong type or out of range, or a text cannot be written to a TOML file.
+    """
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if value is not field.default and not accepts(field.type, value):
+            raise refused(section, field, value)
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not _is_storable(text):
+                raise ConfigError(
+                    f"{section}.{field.name}: expected UTF-8 text without NUL characters, got {quoted(text)}"
+                )
+
+
+def refused(section: str, field: "Field[Any]", value: object) -> ConfigError:
+    """Return the error that a field does not accept a value."""
+    near = nearest(value, _choices(field.type)) if isinstance(value, str) else ""
+    return ConfigError(f"{section}.{field.name}: expected {expected(field.type)}, got {quoted(value)}{near}")
+
+
+def expected(annotation: Any) -> str:
+    """Return what a field with this annotation accepts, in words.
+
+    >>> expected(Annotated[int, Range(0, 1000)])
+    'an integer from 0 to 1,000'
+    """
+    kinds, number_range = _parts(annotation)
+    return " or ".join(_words(kind) + (f" {number_range}" if kind in (int, float) else "") for kind in kinds)
+
+
+def accepts(annotation: Any, value: object) -> bool:
+    """Return whether a field with this annotation accepts a value."""
+    kinds, number_range = _parts(annotation)
+    return any(_is_of(kind, value, number_range) for kind in kinds)
+
+
+def is_number(annotation: Any) -> bool:
+    """Return whether a field with this annotation accepts numbers; true and false are none."""
+    return bool({int, float} & set(_parts(annotation)[0]))
+
+
+def settings_of(section: str, kind: "type[DataclassInstance]") -> list[Setting]:
+    """Return the settings of a section, in the order of its fields."""
+    explanations = _explanations(kind)
+    return [
+        Setting(
+            section=section,
+            name=field.name,
+            type=" or ".join(_words(kind).removeprefix("an ").removeprefix("a ") for kind in _parts(field.type)[0]),
+            range=_parts(field.type)[1],
+            default="" if field.default is None else json.dumps(field.default, ensure_ascii=False),
+            explanation=explanations.get(field.name, ""),
+        )
+        for field in fields(kind)
+    ]
+
+
+def _parts(annotation: Any) -> tuple[tuple[Any, ...], Range | None]:
+    """Return the types that an annotation allows, without None, and the range of its numbers."""
+    kind, number_range = get_args(annotation) if get_origin(annotation) is Annotated else (annotation, None)
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return tuple(one for one in kinds if one is not NoneType), number_range
+
+
+def _is_of(kind: Any, value: object, number_range: Range | None) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+    if kind in (int, float):
+        is_right = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
+        return is_right and (number_range is None or value in number_range)  # type: ignore[operator]  # it is a number
+    return isinstance(value, kind)
+
+
+def _words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    return _WORDS[get_origin(kind) or kind]
+
+
+def _choices(annotation: Any) -> list[str]:
+    return [choice for kind in _parts(annotation)[0] if get_origin(kind) is Literal for choice in get_args(kind)]
+
+
+def _is_storable(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
+        return False
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def _explanations(kind: type) -> dict[str, str]:
+    """Return the strings below the fields of a class."""
+    [definition] = ast.parse(inspect.cleandoc(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    pairs = zip(definition.body, definition.body[1:], strict=False)
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairs
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }

@@ -1,0 +1,168 @@
+"""Write files completely or not at all, write JSON with a format version, and read files from any origin."""
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from glassformer.errors import CheckpointError, CheckpointVersionError
+
+__all__ = [
+    "JSON_VERSION",
+    "check_regular",
+    "clear_temporaries",
+    "hash_of_file",
+    "parse_json",
+    "read_bytes",
+    "read_json",
+    "remove",
+    "sync",
+    "write_json",
+    "write_safely",
+]
+
+JSON_VERSION = 1
+LARGEST = 1 << 26
+"""Most bytes of a configuration, a tokenizer or another small file of a model."""
+_BUFFER = 1 << 22
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write `content` and the format version as readable UTF-8 JSON."""
+    text = json.dumps({"format_version": JSON_VERSION, **content}, ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the content of a file written by `write_json`.
+
+    Raises:
+        CheckpointError: the file is missing, too large, or not a JSON object with a format version.
+        CheckpointVersionError: a newer glassformer wrote the file.
+    """
+    try:
+        content = parse_json(read_bytes(path))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot read {path}: {_reason(error)}; copy the file again") from error
+    version = content.get("format_version") if isinstance(content, dict) else None
+    if not isinstance(version, int):
+        raise CheckpointError(f"{path}: expected a JSON object with a format_version; copy the file again")
+    if version > JSON_VERSION:
+        raise CheckpointVersionError(
+            f"{path} has format version {version}, this glassformer reads up to {JSON_VERSION}: upgrade glassformer"
+        )
+    return dict(content)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text of any origin.
+
+    Raises:
+        ValueError: the text is not JSON, or is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a small file of a model: a configuration, a tokenizer, a state.
+
+    Raises:
+        CheckpointError: the path is not a regular file, or the file is too large for a file of this kind.
+        OSError: the file is missing or cannot be read.
+    """
+    check_regular(path)
+    if (size := path.stat().st_size) > LARGEST:
+        raise CheckpointError(f"{path}: expected at most {LARGEST} bytes, got {size}; copy the file again")
+    return path.read_bytes()
+
+
+def check_regular(path: Path) -> None:
+    """Raise an error for a pipe, a device, a socket or a folder, which might never end when read.
+
+    A symbolic link counts as its target.
+
+    Raises:
+        CheckpointError: the path exists and is not a regular file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return  # opening the file reports what is missing
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot read {path}: {_reason(error)}; copy the file again") from error
+    if not stat.S_ISREG(mode):
+        raise CheckpointError(f"{path}: expected a regular file, got {_kind(mode)}; copy the file again")
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's reason without the path, which the caller names."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def write_safely(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under a temporary name and rename it when it is complete, so that `path` is never incomplete.
+
+    Raises:
+        CheckpointError: the file cannot be written, for example because the disk is full; the previous file is kept.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise CheckpointError(
+            f"cannot write {path}: {error.strerror or error}; the previous file is kept: free some space and run "
+            "the same command again"
+        ) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, is on the disk, so that it survives a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with its contents, as far as possible; do nothing if it does not exist."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def clear_temporaries(folder: Path) -> None:
+    """Remove the temporary files that a killed process left in a folder."""
+    for path in folder.glob(".*.tmp"):
+        remove(path)
+
+
+def hash_of_file(path: Path) -> str:
+    """Return the xxh3 hash (128 bits) of a file, as hexadecimal digits."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(_BUFFER):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,84 @@
+"""Locks that let one process at a time write into a folder; a lock ends with its process, however that ends.
+
+.lock         locked (flock) while the folder is written; the existence of the file means nothing
+.lock.json    the process that holds the lock
+"""
+
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from glassformer.errors import CheckpointError, ConfigError
+from glassformer.system.files import remove, write_safely
+
+__all__ = ["LOCK", "locked"]
+
+LOCK, _HOLDER = ".lock", ".lock.json"
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterator[None]:
+    """Hold the lock of a folder, which is created if missing, and removed again if it stays empty.
+
+    If another process holds the lock, call `on_wait` and wait for that process; without `on_wait`, raise an error.
+
+    Raises:
+        ConfigError: another process is training in the folder; the message names the process, its host and its start.
+        CheckpointError: the folder cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK, thread_local=False)
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if on_wait is None:
+                raise ConfigError(
+                    f"{folder} is in use: {_holder(folder)} trains there; wait until it ends, stop it, or choose "
+                    "another run.directory"
+                ) from None
+            on_wait()
+            lock.acquire()
+    except NotImplementedError:
+        _log.warning("%s is on a file system without locks: make sure that only one process writes there", folder)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {folder / LOCK}: {error.strerror or error}") from error
+    try:
+        write_safely(folder / _HOLDER, lambda path: path.write_text(json.dumps(_self())))
+        yield
+    finally:
+        remove(folder / _HOLDER)
+        lock.release()
+        _remove_if_empty(made)
+
+
+def _remove_if_empty(folders: list[Path]) -> None:
+    """Remove a folder that holds only a lock, and then its empty parents in `folders`, innermost first."""
+    if folders and [path.name for path in folders[0].iterdir()] == [LOCK]:
+        with suppress(OSError):  # another run may have been written into a parent
+            (folders[0] / LOCK).unlink()
+            for folder in folders:
+                folder.rmdir()
+
+
+def _self() -> dict[str, str | int]:
+    now = datetime.now().astimezone().isoformat(" ", "seconds")
+    return {"process": os.getpid(), "host": socket.gethostname(), "since": now}
+
+
+def _holder(folder: Path) -> str:
+    try:
+        holder = json.loads((folder / _HOLDER).read_text())
+        return f"process {holder['process']} on {holder['host']}, since {holder['since']},"
+    except (OSError, ValueError, KeyError, TypeError):  # the holder is just starting or ending
+        return "another process"

@@ -1,0 +1,104 @@
+"""Worker processes, which take work off the main process.
+
+A worker reads pickled questions from its standard input. It therefore needs nothing from the main program (no
+`if __name__ == "__main__"`), and ends when the main program ends, in any way. Only the main program handles Ctrl-C.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Generic, ParamSpec, TypeVar
+
+from glassformer.errors import DataError
+
+__all__ = ["Worker", "answer_questions"]
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from glassformer.system.processes import answer_questions; answer_questions()"
+)
+
+
+class Worker(Generic[P, Result]):
+    """A context with a process that calls one function, which must be picklable, repeatedly."""
+
+    def __init__(self, function: Callable[P, Result], doing: str, without: str = "", *, resumes: bool = True) -> None:
+        """Start the process.
+
+        For error messages: `doing` says what the process does, such as "encodes texts"; `without` names the setting
+        that avoids the process, such as "cleaning.workers = 1"; `resumes` says whether the command resumes where it
+        was.
+        """
+        self._doing, self._without, self._resumes = doing, without, resumes
+        # A separate session, so that a terminal's Ctrl-C does not reach the worker, even before it ignores the signal.
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        pickle.dump(function, _pipe(self._process.stdin))
+
+    def __enter__(self) -> "Worker[P, Result]":
+        """Return this object; the process ends with the context."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process, even at work."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):  # unflushed output can no longer be delivered
+                _pipe(pipe).close()
+
+    def ask(self, *arguments: P.args, **options: P.kwargs) -> Result:
+        """Return the function's result for these arguments, or raise its exception.
+
+        Raises:
+            DataError: the process was killed.
+        """
+        try:
+            pickle.dump((arguments, options), _pipe(self._process.stdin), protocol=5)
+            _pipe(self._process.stdin).flush()
+            answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            raise DataError(
+                f"a process that {self._doing} was killed, perhaps for lack of memory: run the same command again"
+                f"{' to resume' if self._resumes else ''}"
+                f"{f', or set {self._without} to avoid other processes' if self._without else ''}"
+            ) from error
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def answer_questions() -> None:
+    """Answer questions until the input ends: the program of a worker."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes, but only the main program handles them
+        signal.signal(number, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # keep printed text out of the answers
+    with suppress(EOFError, pickle.UnpicklingError, BrokenPipeError):  # the main program has ended
+        function = pickle.load(sys.stdin.buffer)
+        while True:
+            arguments, options = pickle.load(sys.stdin.buffer)
+            pickle.dump(_answer(function, arguments, options), answers, protocol=5)
+            answers.flush()
+
+
+def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> object:
+    try:
+        return function(*arguments, **options)
+    except Exception as error:  # raised by the main program
+        return error
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe

@@ -1,0 +1,1 @@
+"""The English–French world: a grammar that writes sentences, their translations and the challenge splits."""

@@ -1,0 +1,50 @@
+"""Detect a diverging training: its loss climbs back towards the first value and stays there."""
+
+from dataclasses import dataclass
+
+__all__ = ["LossWatch"]
+
+SMOOTHING = 0.98
+"""Decay of the watched moving average, which spans about 50 steps."""
+PATIENCE = 200
+"""Most steps that the loss may stay high: spikes from which training recovers are shorter."""
+LEARNED = 1.0
+"""Nats by which the loss must have fallen before a rise counts."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LossWatch:
+    """The history of a training's losses."""
+
+    first: float | None = None
+    """The loss of the first step."""
+    smoothed: float = 0.0
+    """The moving average of the loss."""
+    lowest: float = 0.0
+    """The lowest value of the average so far."""
+    high: int = 0
+    """Number of consecutive steps with a high loss."""
+
+    def see(self, loss: float) -> None:
+        """Add the loss of a step."""
+        if self.first is None:
+            self.first = self.smoothed = self.lowest = loss
+        self.smoothed += (1 - SMOOTHING) * (loss - self.smoothed)
+        self.lowest = min(self.lowest, self.smoothed)
+        self.high = self.high + 1 if self._is_high() else 0
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the loss is high now; weights from such a step are not worth keeping."""
+        return self.high > 0
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the loss has been high for so long that training will not recover."""
+        return self.high >= PATIENCE
+
+    def _is_high(self) -> bool:
+        """Return whether the loss has given back more than half of its fall, in nats."""
+        assert self.first is not None
+        learned = self.first - self.lowest
+        return learned > LEARNED and self.smoothed > self.lowest + learned / 2
