@@ -6,37 +6,19 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+import profiles  # noqa: F401 – hypothesis's profiles, before any test asks for settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say `from reference.attention import …`
 
 # In the background of a script this process ignores Ctrl-C, and so would all that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# The same examples in every run; `--hypothesis-profile=explore` looks for new ones. Our function-scoped fixtures hold a
-# default dtype and a random state, which examples may share.
-SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
-settings.register_profile("same", derandomize=True, **SHARED)
-settings.register_profile("explore", max_examples=500, **SHARED)
-settings.load_profile("same")
-
-PRIMES: dict[str, Any] = {
-    "source_vocab_size": 19,
-    "target_vocab_size": 23,
-    "d_model": 11,
-    "heads": 3,
-    "d_k": 5,
-    "d_v": 7,
-    "d_ff": 13,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-}
-"""Sizes that are all different, so that swapped axes cannot fit by accident."""
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 """Flags with which the browser asks nobody for anything."""
@@ -75,22 +57,20 @@ def unchecked() -> Iterator[None]:
 
 @pytest.fixture
 def make_model(seed: None, float64: None) -> Callable[..., Any]:
-    """Return a function that makes a small model in evaluation mode, of prime sizes unless told otherwise.
+    """Return `models.random_model`, which always makes the same models and makes them in float64."""
+    from models import random_model
 
-    Every parameter is random, biases and norms too: one that is forgotten or misplaced changes the result.
-    """
-    import torch
+    return random_model
 
-    import glassformer as gf
 
-    def make(**settings: Any) -> gf.Transformer:
-        model = gf.Transformer(gf.ModelConfig(**{**PRIMES, **settings})).eval()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter), alpha=0.2)
-        return model
+@pytest.fixture(scope="session")
+def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return `shared.made_once` with its place: pytest's cache, or the session's folder under `-p no:cacheprovider`."""
+    from shared import made_once
 
-    return make
+    cache = getattr(request.config, "cache", None)
+    place = cache.mkdir("made") if cache else tmp_path_factory.getbasetemp()
+    return partial(made_once, place)
 
 
 @pytest.fixture

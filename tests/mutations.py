@@ -1,25 +1,27 @@
-"""Plants known mistakes, one at a time, in a copy of the package, and tells which test notices each.
+"""Plant known mistakes, one at a time, in a copy of the package, and report which test notices each.
 
-    python tests/mutations.py                 all of them; exit status 1 if one survives
-    python tests/mutations.py softmax mask    only those whose name holds one of these words
-    python tests/mutations.py --write         all of them, and put the table into MUTATIONS.md
+    python tests/mutations.py                 plant all mistakes; exit status 1 if no test notices one
+    python tests/mutations.py softmax mask    plant only mistakes whose name contains one of these words
+    python tests/mutations.py --write         plant all mistakes, and write the table of MUTATIONS.md
 
-A mistake is planted by replacing `old`, which must occur exactly once in `file`, by `new`. The sources themselves are
-never touched. To add a mistake, add a line to MISTAKES.
+A mistake is planted by replacing `old`, an expression or statements found exactly once in `file`, by `new`. They are
+compared as syntax, so that layout and comments do not count; a single capital letter stands for any expression. The
+sources themselves are never touched. To add a mistake, add a line to MISTAKES.
 """
 
 # ruff: noqa: T201 – a script: it prints.
 
 import argparse
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "MUTATIONS.md"
@@ -54,22 +56,22 @@ MISTAKES = [
     Mistake(
         "the causal mask hides the past",
         "model/masks.py",
-        ".tril()",
-        ".triu()",
+        "X.tril()",
+        "X.triu()",
         "tests/model/test_masks.py",
     ),
     Mistake(
         "the causal mask hides the position itself",
         "model/masks.py",
-        ".tril()",
-        ".tril(-1)",
+        "X.tril()",
+        "X.tril(-1)",
         "tests/model/test_masks.py",
     ),
     Mistake(
         "the causal mask shows one position of the future",
         "model/masks.py",
-        ".tril()",
-        ".tril(1)",
+        "X.tril()",
+        "X.tril(1)",
         "tests/model/test_transformer.py",
     ),
     Mistake(
@@ -89,23 +91,23 @@ MISTAKES = [
     Mistake(
         "cross-attention uses the mask of the target",
         "model/transformer.py",
-        "memory_mask = padding_mask(source, self.config.pad_id)\n        return self.decoder(",
-        "memory_mask = padding_mask(target_input, self.config.pad_id)\n        return self.decoder(",
+        "memory_mask = padding_mask(source, X)\nreturn self.decoder(A, B, C, D)",
+        "memory_mask = padding_mask(target_input, X)\nreturn self.decoder(A, B, C, D)",
         "tests/model/test_transformer.py -k cross_attention_follows",
     ),
     # Equation 1
     Mistake(
         "scores are not divided by √d_k",
         "model/attention.py",
-        "query @ key.mT / math.sqrt(query.shape[-1])",
-        "query @ key.mT",
+        "Q @ K.mT / math.sqrt(Q.shape[-1])",
+        "Q @ K.mT",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "fused scores are not divided by √d_k",
         "model/attention.py",
-        "value, mask, self._dropout())\n        joined",
-        "value, mask, self._dropout(), scale=1.0)\n        joined",
+        "return F.scaled_dot_product_attention(Q, K, V, M, P)",
+        "return F.scaled_dot_product_attention(Q, K, V, M, P, scale=1.0)",
         "tests/model/test_attention.py",
     ),
     Mistake(
@@ -118,57 +120,57 @@ MISTAKES = [
     Mistake(
         "fused scores are divided by √d_model",
         "model/attention.py",
-        "value, mask, self._dropout())\n        joined",
-        "value, mask, self._dropout(), scale=self.output_projection.out_features**-0.5)\n        joined",
+        "_weighted_values(query, A, B, C, D)",
+        "_weighted_values(query * (query.shape[-1] / self.output_projection.out_features) ** 0.5, A, B, C, D)",
         "tests/model/test_parity.py",
     ),
     Mistake(
         "scores are divided by d_k",
         "model/attention.py",
-        "math.sqrt(query.shape[-1])",
-        "query.shape[-1]",
+        "Q @ K.mT / math.sqrt(Q.shape[-1])",
+        "Q @ K.mT / Q.shape[-1]",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "masked scores become 0",
         "model/attention.py",
-        "scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=precise)",
-        "scores.masked_fill(~mask, 0.0).softmax(-1, dtype=precise)",
+        "scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=P)",
+        "scores.masked_fill(~mask, 0.0).softmax(-1, dtype=P)",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "masked scores become −10 000",
         "model/attention.py",
-        "scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=precise)",
-        "scores.masked_fill(~mask, -10000.0).softmax(-1, dtype=precise)",
+        "scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=P)",
+        "scores.masked_fill(~mask, -10000.0).softmax(-1, dtype=P)",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "the mask comes after the softmax",
         "model/attention.py",
-        "scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=precise)",
-        "scores.softmax(-1, dtype=precise)",
+        "scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=P)",
+        "scores.softmax(-1, dtype=P)",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "a query without any key gets NaN",
         "model/attention.py",
-        "return weights.masked_fill(~mask, 0.0)",
-        "return weights",
+        "X.masked_fill(~mask, 0.0)",
+        "X",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "the softmax is taken twice",
         "model/attention.py",
-        "        return scores.softmax(-1, dtype=precise)\n",
-        "        return scores.softmax(-1, dtype=precise).softmax(-1)\n",
+        "return scores.softmax(-1, dtype=P)",
+        "return scores.softmax(-1, dtype=P).softmax(-1)",
         "tests/model/test_attention.py",
     ),
     Mistake(
         "the softmax is taken over the queries",
         "model/attention.py",
-        "        return scores.softmax(-1, dtype=precise)\n",
-        "        return scores.softmax(-2, dtype=precise)\n",
+        "return scores.softmax(-1, dtype=P)",
+        "return scores.softmax(-2, dtype=P)",
         "tests/model/test_attention.py",
     ),
     # Heads
@@ -189,8 +191,8 @@ MISTAKES = [
     Mistake(
         "query and key change places",
         "model/attention.py",
-        'self._heads("query", query), self._heads("key", key)',
-        'self._heads("key", key), self._heads("query", query)',
+        'self._heads("query", query), self._heads("key", key), X',
+        'self._heads("key", key), self._heads("query", query), X',
         "tests/model/test_parity.py",
     ),
     Mistake(
@@ -201,7 +203,7 @@ MISTAKES = [
         "tests/model/test_parity.py",
     ),
     Mistake(
-        "Xavier's bound is that of the fused matrix",
+        "Xavier's bound comes from the fused matrix",
         "model/attention.py",
         "(*self.input_projection.weight.split(self.widths), self.output_projection.weight)",
         "(self.input_projection.weight, self.output_projection.weight)",
@@ -239,15 +241,15 @@ MISTAKES = [
     Mistake(
         "positions are shifted by one",
         "model/positions.py",
-        "angles = torch.arange(length, dtype=torch.float64)[:, None]",
-        "angles = torch.arange(1, length + 1, dtype=torch.float64)[:, None]",
+        "torch.arange(length, dtype=torch.float64)[:, None]",
+        "torch.arange(1, length + 1, dtype=torch.float64)[:, None]",
         "tests/model/test_positions.py",
     ),
     Mistake(
         "positions are shifted by one while decoding",
         "model/cache.py",
-        "return self.length if self.entered is None",
-        "return self.length + 1 if self.entered is None",
+        "self.length if self.entered is None else X",
+        "self.length + 1 if self.entered is None else X",
         "tests/model/test_cache.py",
     ),
     Mistake(
@@ -267,15 +269,15 @@ MISTAKES = [
     Mistake(
         "positions are computed in float32",
         "model/positions.py",
-        "dtype=torch.float64).to(dtype).to(device)",
-        "dtype=torch.float32).to(dtype).to(device)",
+        "sinusoids(A, B, C, dtype=torch.float64)",
+        "sinusoids(A, B, C, dtype=torch.float32)",
         "tests/model/test_positions.py",
     ),
     Mistake(
         "an edit writes into the cached positions",
         "model/positions.py",
-        "return patterns.clone()",
-        "return patterns",
+        "return X.clone()",
+        "return X",
         "tests/model/test_taps.py",
     ),
     # Residual connections, norms, dropout
@@ -289,21 +291,21 @@ MISTAKES = [
     Mistake(
         "the residual adds the normalised x",
         "model/residual.py",
-        "x + self.dropout(sublayer(normed))",
-        "normed + self.dropout(sublayer(normed))",
+        "self.add(x, sublayer(normed))",
+        "self.add(normed, sublayer(normed))",
         "tests/model/test_residual.py",
     ),
     Mistake(
-        "there is no residual",
+        "the residual connection is missing",
         "model/residual.py",
-        "x + self.dropout(sublayer(x))",
+        "self.add(x, sublayer(x))",
         "self.dropout(sublayer(x))",
         "tests/model/test_residual.py",
     ),
     Mistake(
         "dropout acts on the input of the sub-layer",
         "model/residual.py",
-        "x + self.dropout(sublayer(x))",
+        "self.add(x, sublayer(x))",
         "x + sublayer(self.dropout(x))",
         "tests/model/test_residual.py",
     ),
@@ -312,7 +314,7 @@ MISTAKES = [
         "model/residual.py",
         'return self.tap("normed", self.norm(added))',
         "scaled = (added - added.mean(-1, keepdim=True)) / (added.var(-1, keepdim=True) + 1e-5).sqrt()\n"
-        '        return self.tap("normed", scaled * self.norm.weight + self.norm.bias)',
+        'return self.tap("normed", scaled * self.norm.weight + self.norm.bias)',
         "tests/model/test_residual.py",
     ),
     Mistake(
@@ -320,7 +322,7 @@ MISTAKES = [
         "model/residual.py",
         'return self.tap("normed", self.norm(added))',
         "scaled = (added - added.mean(-1, keepdim=True)) / (added.std(-1, correction=0, keepdim=True) + 1e-5)\n"
-        '        return self.tap("normed", scaled * self.norm.weight + self.norm.bias)',
+        'return self.tap("normed", scaled * self.norm.weight + self.norm.bias)',
         "tests/model/test_residual.py",
     ),
     Mistake(
@@ -340,7 +342,7 @@ MISTAKES = [
     Mistake(
         "dropout of sub-layers is always on",
         "model/residual.py",
-        "x + self.dropout(sublayer(x))",
+        "self.add(x, sublayer(x))",
         "x + nn.functional.dropout(sublayer(x), self.dropout.p)",
         "tests/model/test_residual.py",
     ),
@@ -369,51 +371,51 @@ MISTAKES = [
     Mistake(
         "the output matrix is not tied",
         "model/transformer.py",
-        "        if config.tie_output:\n            self.output.weight = self.target.tokens.weight\n",
-        "",
+        "if config.tie_output:\n    self.output.weight = self.target.tokens.weight",
+        "pass",
         "tests/model/test_transformer.py",
     ),
     Mistake(
         "the embeddings are not tied",
         "model/transformer.py",
-        "            self.target.tokens.weight = self.source.tokens.weight\n",
-        "            self.target.tokens.weight.data.copy_(self.source.tokens.weight)\n",
+        "self.target.tokens.weight = self.source.tokens.weight",
+        "self.target.tokens.weight.data.copy_(self.source.tokens.weight)",
         "tests/model/test_transformer.py",
     ),
     Mistake(
         "the layers of a stack are one layer",
         "model/encoder.py",
         "self.layers = nn.ModuleList(layers)",
-        "layers = list(layers)\n        self.layers = nn.ModuleList(layers[:1] * len(layers))",
+        "layers = list(layers)\nself.layers = nn.ModuleList(layers[:1] * len(layers))",
         "tests/model/test_transformer.py",
     ),
     # The cache
     Mistake(
         "the cache is not reordered",
         "model/cache.py",
-        "layer.past and layer.past.select(rows),",
-        "layer.past,",
+        "layer.past and layer.past.select(rows)",
+        "layer.past",
         "tests/model/test_cache.py",
     ),
     Mistake(
         "the memory stays when its sentence has left",
         "model/cache.py",
-        "layer.memory if same else layer.memory.select(sentences),",
-        "layer.memory,",
+        "layer.memory if same else layer.memory.select(sentences)",
+        "layer.memory",
         "tests/model/test_cache.py",
     ),
     Mistake(
         "the mask of the memory stays when its sentence has left",
         "model/cache.py",
-        "memory_mask=self.memory_mask[sentences]",
-        "memory_mask=self.memory_mask",
+        "self.memory_mask[sentences]",
+        "self.memory_mask",
         "tests/model/test_cache.py",
     ),
     Mistake(
         "a source's padding is looked at when its decoding goes on",
         "model/transformer.py",
-        "padded=not memory_mask.all()",
-        "padded=False",
+        "not memory_mask.all()",
+        "False",
         "tests/model/test_cache.py",
     ),
     Mistake(
@@ -455,51 +457,51 @@ MISTAKES = [
     Mistake(
         "a recording holds what was there before the edit",
         "model/taps.py",
-        "for listener in (*_listening.interventions, *_listening.recordings):\n            if self",
-        "for listener in (*_listening.recordings, *_listening.interventions):\n            if self",
+        "for X in (*_listening.interventions, *_listening.recordings):\n    if A:\n        B = C",
+        "for X in (*_listening.recordings, *_listening.interventions):\n    if A:\n        B = C",
         "tests/model/test_taps.py",
     ),
     Mistake(
         "recordings cut the graph of gradients",
         "model/taps.py",
-        "append(tensor)",
-        "append(tensor.detach())",
+        "X.append(tensor)",
+        "X.append(tensor.detach())",
         "tests/model/test_taps.py",
     ),
     Mistake(
         "an edit is ignored",
         "model/taps.py",
-        "        return edited\n",
-        "        return tensor\n",
+        "return edited",
+        "return tensor",
         "tests/model/test_taps.py",
     ),
     Mistake(
         "all threads listen to one another",
         "model/taps.py",
-        "class _Listening(threading.local):",
-        "class _Listening:",
+        "threading.local",
+        "object",
         "tests/model/test_taps.py",
     ),
     Mistake(
         "listening goes on after an error",
         "model/taps.py",
-        "    try:\n        yield trace\n    finally:\n        _listening.recordings = before",
-        "    yield trace\n    _listening.recordings = before",
+        "try:\n    yield trace\nfinally:\n    X = Y",
+        "yield trace\nX = Y",
         "tests/model/test_taps.py",
     ),
     Mistake(
         "edited weights are not used",
         "model/attention.py",
-        'weights = self.tap("weights", dropout(attention_weights(scores, mask), self._dropout()))',
-        'weights = dropout(attention_weights(scores, mask), self._dropout())\n        self.tap("weights", weights)',
+        'weights = self.tap("weights", X)',
+        'weights = X\nself.tap("weights", weights)',
         "tests/model/test_taps.py",
     ),
     # Training
     Mistake(
         "smoothing is spread over the other entries only",
         "training/objective.py",
-        "- smoothing * mean) / passes",
-        "- smoothing * (mean * weight.shape[0] - correct) / (weight.shape[0] - 1)) / passes",
+        "X - smoothing * mean",
+        "X - smoothing * (mean * weight.shape[0] - correct) / (weight.shape[0] - 1)",
         "tests/training/test_objective.py",
     ),
     Mistake(
@@ -519,29 +521,29 @@ MISTAKES = [
     Mistake(
         "gradients are not cleared after an update",
         "training/loop.py",
-        "        self.optimiser.zero_grad()\n",
-        "",
+        "self.optimiser.zero_grad()",
+        "None",
         "tests/training/test_loop.py",
     ),
     Mistake(
         "validation with dropout",
         "training/loop.py",
-        "    model.eval()\n    for batch",
-        "    for batch",
+        "training, A, B = model.training, X, Y\nmodel.eval()",
+        "training, A, B = model.training, X, Y",
         "tests/training/test_loop.py",
     ),
     Mistake(
         "the random state is not restored",
         "training/checkpoint.py",
-        "    torch.set_rng_state(states[_RANDOM])\n",
-        "",
+        "torch.set_rng_state(X)",
+        "None",
         "tests/training/test_checkpoint.py",
     ),
     Mistake(
         "the optimiser's means are not restored",
         "training/checkpoint.py",
-        '    optimiser.load_state_dict({"state": entries, "param_groups": optimiser.state_dict()["param_groups"]})\n',
-        "",
+        "optimiser.load_state_dict(X)",
+        "None",
         "tests/training/test_checkpoint.py",
     ),
     Mistake(
@@ -555,8 +557,8 @@ MISTAKES = [
     Mistake(
         "logits are searched as if they were log-probabilities",
         "decoding/transformer_step.py",
-        "return logits.log_softmax(-1), state",
-        "return logits, state",
+        "X.log_softmax(-1), S",
+        "X, S",
         "tests/decoding/test_transformer_step.py",
     ),
     Mistake(
@@ -569,23 +571,23 @@ MISTAKES = [
     Mistake(
         "given targets are not shifted",
         "decoding/torch_engine.py",
-        "[[model.config.bos_id, *target[:-1]] for",
-        "[[model.config.bos_id, *target[1:]] for",
+        "[model.config.bos_id, *target[:-1]]",
+        "[model.config.bos_id, *target[1:]]",
         "tests/test_translator.py",
     ),
     Mistake(
         "the weights of the last validation are kept, not the best",
-        "run/training.py",
-        "isinstance(report, ValidationReport) and report.best:",
-        "isinstance(report, ValidationReport):",
+        "jobs/training.py",
+        "isinstance(report, ValidationReport) and report.best",
+        "isinstance(report, ValidationReport)",
         "tests/test_run.py",
     ),
     Mistake(
         "validation pairs are trained on",
-        "run/corpus.py",
+        "jobs/preparation.py",
         "return pairs, _without(kept, places)",
         "return pairs, kept",
-        "tests/run/test_corpus.py",
+        "tests/jobs/test_preparation.py",
     ),
 ]
 
@@ -618,7 +620,8 @@ def first_failure(tests: Iterable[str], mistake: Mistake | None = None) -> str |
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
         if mistake:
-            plant(mistake, copy / "glassformer" / mistake.file)
+            path = copy / "glassformer" / mistake.file
+            path.write_text(planted(mistake, path.read_text(encoding="utf-8")), encoding="utf-8")
         for arguments in tests:
             failure = run(arguments.split(" "), copy)
             if failure:
@@ -626,19 +629,86 @@ def first_failure(tests: Iterable[str], mistake: Mistake | None = None) -> str |
     return None
 
 
-def plant(mistake: Mistake, path: Path) -> None:
-    """Write the mistake into a file of the copy."""
-    text = path.read_text()
-    if text.count(mistake.old) != 1:
-        raise SystemExit(f"{mistake.name}: {mistake.old!r} occurs {text.count(mistake.old)} times in {mistake.file}")
-    path.write_text(text.replace(mistake.old, mistake.new))
+def planted(mistake: Mistake, text: str) -> str:
+    """Return the source with the mistake in it, in the one place that is like `old`."""
+    tree, old, new = ast.parse(text), pattern(mistake.old), pattern(mistake.new)
+    places = [place for node in ast.walk(tree) for place in found(node, old)]
+    if len(places) != 1:
+        raise LookupError(f"{mistake.name}: {mistake.old!r} is in {len(places)} places of {mistake.file}")
+    [(holder, at, values)] = places
+    filled = [Fill(values).visit(one) for one in new]
+    if isinstance(at, slice):
+        holder[at] = [one if isinstance(one, ast.stmt) else ast.Expr(one) for one in filled]
+    else:
+        [holder[at]] = filled
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def pattern(text: str) -> list[ast.AST]:
+    """Return the expression, or the statements, that a text is."""
+    body = ast.parse(text).body
+    return [body[0].value] if len(body) == 1 and isinstance(body[0], ast.Expr) else body
+
+
+def found(node: ast.AST, old: list[ast.AST]) -> Iterator[tuple[Any, Any, dict[str, ast.AST]]]:
+    """Yield where the parts of a node are like a pattern: what holds them, their place in it, what its letters are."""
+    for name, value in ast.iter_fields(node):
+        if isinstance(old[0], ast.expr):
+            holder, places = (value, range(len(value))) if isinstance(value, list) else (vars(node), [name])
+        else:
+            holder, places = value, [slice(i, i + len(old)) for i in range(len(value))] if is_block(value) else []
+        for place in places:
+            values: dict[str, ast.AST] = {}
+            there = holder[place] if isinstance(place, slice) else [holder[place]]
+            if same(old, there, values):
+                yield holder, place, values
+
+
+def is_block(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, ast.stmt) for one in value)
+
+
+def same(old: Any, new: Any, values: dict[str, ast.AST]) -> bool:
+    """Return whether new is like old, in which a single capital letter stands for any expression."""
+    if isinstance(old, ast.Name) and len(old.id) == 1 and old.id.isupper() and isinstance(new, ast.expr):
+        return ast.unparse(values.setdefault(old.id, new)) == ast.unparse(new)
+    if isinstance(old, list):
+        return (
+            isinstance(new, list)
+            and len(old) == len(new)
+            and all(same(*two, values) for two in zip(old, new, strict=True))
+        )
+    if isinstance(old, ast.AST):
+        return type(old) is type(new) and all(same(value, getattr(new, name), values) for name, value in parts(old))
+    return type(old) is type(new) and old == new
+
+
+def parts(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that say what a node means."""
+    return ((name, value) for name, value in ast.iter_fields(node) if name not in {"ctx", "type_comment"})
+
+
+class Fill(ast.NodeTransformer):
+    """Puts what the letters of a pattern were into what takes its place."""
+
+    def __init__(self, values: dict[str, ast.AST]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.values.get(node.id, node)
 
 
 def run(arguments: list[str], sources: Path) -> str | None:
     """Return the first test that fails on these sources, or None."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow"]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow and not long"]
     environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    finished = subprocess.run([*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+    finished = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     if finished.returncode == 0:
         return None
     named = re.search(r"^(?:FAILED|ERROR) (?:\S*/)?(test_\w+\.py\S*)", finished.stdout, flags=re.MULTILINE)
@@ -648,7 +718,7 @@ def run(arguments: list[str], sources: Path) -> str | None:
 
 
 def write_table(rows: Iterable[tuple[Mistake, str | None]]) -> None:
-    """Put the table in the place of the one in MUTATIONS.md."""
+    """Replace the table in MUTATIONS.md."""
     before = TABLE.read_text().split("| mistake |")[0]
     lines = [f"| {mistake.name} | `{mistake.file}` | `{test or 'survives'}` |" for mistake, test in rows]
     TABLE.write_text("\n".join([f"{before}| mistake | planted in | noticed by |", "|---|---|---|", *lines]) + "\n")

@@ -1,7 +1,9 @@
 """A model in a folder: what is saved is what is loaded, and what is damaged is named."""
 
 import errno
+import json
 import os
+import re
 import resource
 import shutil
 from pathlib import Path
@@ -14,7 +16,7 @@ import glassformer as gf
 from glassformer.bundle import Bundle, load_weights, save_weights
 from glassformer.errors import CheckpointError, CheckpointVersionError
 from glassformer.recipes.toml import from_dict, model_config
-from glassformer.text.storage import write_safely
+from glassformer.system.files import write_safely
 from glassformer.text.tokenizer import train_tokenizers
 
 SOURCE = ["the black cat sleeps", "the dog sees a cat", "a dog sleeps"]
@@ -167,6 +169,14 @@ DAMAGES = {
     "something else": lambda path: path.write_text("<html>not found</html>"),
     "missing": lambda path: path.unlink(),
     "a folder": lambda path: [path.unlink(), path.mkdir()],
+    "a pipe": lambda path: [path.unlink(), os.mkfifo(path)],
+    "a device": lambda path: [path.unlink(), path.symlink_to("/dev/zero")],
+    "a loop": lambda path: [path.unlink(), path.symlink_to(path.name)],
+}
+DEEP = {
+    "config.toml": f"x = {'[' * 100_000}",
+    "tokenizer/tokenizer.json": f'{{"joint": {"[" * 100_000}',
+    "tokenizer/joint.json": "[" * 100_000,
 }
 
 
@@ -187,6 +197,48 @@ def test_other_damaged_files_are_named(run, name, damage):
     damage(run / name)
     with pytest.raises(CheckpointError, match=Path(name).name):
         Bundle.load(run)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_file_that_is_nested_too_deeply_is_named(run, name):
+    (run / name).write_text(DEEP[name])
+    with pytest.raises(CheckpointError, match=f"{Path(name).name}.*nested too deeply"):
+        Bundle.load(run)
+
+
+@pytest.mark.parametrize("name", ["config.toml", "tokenizer/joint.json"])
+def test_a_file_that_is_too_large_is_not_read(run, name):
+    os.truncate(run / name, 1 << 40)
+    with pytest.raises(CheckpointError, match=r"expected at most \d+ bytes, got 1099511627776"):
+        Bundle.load(run)
+
+
+@pytest.mark.parametrize("tokens", [["a\nb"], ["\ud800"], ["a b"]])
+def test_a_vocabulary_with_tokens_that_break_lines_is_refused(run, tokens):
+    values = json.loads((run / "tokenizer" / "joint.json").read_text())
+    values["tokens"][-1:] = tokens
+    (run / "tokenizer" / "joint.json").write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match=r"joint\.json: a token holds"):
+        Bundle.load(run)
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.uint8, torch.float8_e4m3fn])
+def test_weights_that_are_not_numbers_of_a_model_are_refused(run, kind):
+    path = run / "model.safetensors"
+    save_file({name: weight.to(kind) for name, weight in load_file(path).items()}, path)
+    with pytest.raises(CheckpointError, match=r"has the type .*: expected F64, F32, F16, BF16"):
+        Bundle.load(run).model()
+
+
+@pytest.mark.parametrize("setting", ["decoder_layers = 1000", "d_v = 65536", "d_ff = 1048576"])
+def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
+    name = setting.partition(" ")[0]
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(re.sub(rf"(?m)^{name} = .*", setting, text))
+    with pytest.raises(
+        CheckpointError, match=r"belongs to a model of another configuration|but the configuration says"
+    ):
+        Bundle.load(run).model()
 
 
 @pytest.mark.parametrize(
@@ -212,7 +264,7 @@ def test_weights_of_a_smaller_configuration_lack_some(make_bundle, run):
     bundle, model = make_bundle(norm="pre", folder=run.with_name("pre"))
     bundle.save(model)
     shutil.copy(run / "model.safetensors", bundle.folder)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors has no weight 'decoder\.norm\.bias'"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors has no weight 'encoder\.norm\.weight'"):
         Bundle.load(bundle.folder).model()
 
 
@@ -229,14 +281,14 @@ def test_refused_weights_leave_the_model_as_it_was(make_bundle, tmp_path):
 def test_a_configuration_that_contradicts_its_tokenizer_is_damaged(run):
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("vocab_size = 18", "vocab_size = 23"))
-    with pytest.raises(CheckpointError, match=r"config\.toml is damaged: model\..*vocab_size = 23"):
+    with pytest.raises(CheckpointError, match=r"config\.toml is damaged: model\..*vocab_size: .*got 23"):
         Bundle.load(run)
 
 
 def test_a_run_of_a_newer_version_says_so(run):
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("format_version = 2", "format_version = 3"))
-    with pytest.raises(CheckpointVersionError, match="reads up to 2; upgrade it"):
+    with pytest.raises(CheckpointVersionError, match="expected at most 2, got 3; upgrade"):
         Bundle.load(run)
 
 
@@ -272,7 +324,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(call, full)
-    with pytest.raises(CheckpointError, match=r"cannot write .*a\.txt: No space left on device; what was there before"):
+    with pytest.raises(CheckpointError, match=r"cannot write .*a\.txt: No space left on device; the previous"):
         write_safely(path, lambda temporary: temporary.write_text("new"))
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "old")]
 

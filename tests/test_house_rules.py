@@ -7,10 +7,13 @@ import doctest
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import pytest
 
@@ -21,12 +24,24 @@ SRC = Path(gf.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
 TORCH_FREE = ("text", "tasks", "recipes", "evaluation")
 
-each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
-
 
 def module_name(file: Path) -> str:
     parts = file.relative_to(SRC.parent).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return what each file of the package parses to."""
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
+
+
+def places(kind: type[ast.AST]) -> Iterator[tuple[str, Any]]:
+    """Yield the place (file:line) and the node of everything of this kind in the package."""
+    for file, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, kind):
+                yield f"{file.relative_to(SRC)}:{node.lineno}", node
 
 
 def public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
@@ -74,11 +89,10 @@ def test_words_corpora_recipes_and_metrics_need_no_torch():
     assert "torch" not in loaded_after("\n".join(f"import {name}" for name in names))
 
 
-@each_file
-def test_imports_are_absolute_and_annotations_are_not_postponed(file):
+def test_imports_are_absolute_and_annotations_are_not_postponed():
     # Postponed annotations would hide the shapes from the checks.
-    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
-    assert not [node for node in imports if node.level > 0 or node.module == "__future__"]
+    imports = places(ast.ImportFrom)
+    assert not [place for place, node in imports if node.level > 0 or node.module == "__future__"]
 
 
 # Names
@@ -104,31 +118,57 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         gf.transformer_  # noqa: B018 – looking it up is the test
 
 
-@each_file
-def test_each_module_lists_its_public_names(file):
-    tree = ast.parse(file.read_text())
-    defined = {node.name for node in public(tree.body) if node in tree.body}
-    if file.name.startswith("_") or not defined:
-        return
-    names = listed(tree)
-    assert names is not None, "__all__ is missing"
-    assert defined <= set(names)
-    assert len(set(names)) == len(names)
+def test_each_module_lists_its_public_names():
+    unlisted = {}
+    for file, tree in trees().items():
+        defined = {node.name for node in public(tree.body) if node in tree.body}
+        names = listed(tree) or []
+        if not file.name.startswith("_") and (defined - set(names) or len(set(names)) < len(names)):
+            unlisted[module_name(file)] = names
+    assert not unlisted
 
 
-@each_file
-def test_no_module_is_a_drawer_for_everything(file):
-    assert not {*file.relative_to(SRC).with_suffix("").parts} & {"utils", "util", "common", "helpers", "misc"}
+def public_names_defined(file: Path) -> set[str]:
+    """Return the names that a module defines for all to see; not type variables, each of which is local to its uses."""
+    names = set()
+    for node in trees()[file].body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar" | "ParamSpec"))):
+                pass
+            case ast.Assign(targets=targets):
+                names |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_a_public_name_is_defined_in_one_module():
+    modules = defaultdict(list)
+    for file in FILES:
+        for name in public_names_defined(file):
+            modules[name].append(module_name(file))
+    assert not {name: found for name, found in modules.items() if len(found) > 1}
+
+
+def test_no_name_of_ours_is_imported_under_another():
+    ours = [(place, node) for place, node in places(ast.ImportFrom) if (node.module or "").startswith("glassformer")]
+    assert not [place for place, node in ours if any(alias.asname for alias in node.names)]
+
+
+def test_no_module_is_a_drawer_for_everything():
+    drawers = {"utils", "util", "common", "helpers", "misc"}
+    assert not [file for file in FILES if drawers & {*file.relative_to(SRC).with_suffix("").parts}]
 
 
 # Words
 
 
-@each_file
-def test_everything_public_says_what_it_is(file):
-    tree = ast.parse(file.read_text())
-    assert ast.get_docstring(tree), "the module has no docstring"
-    assert not [node.name for node in public(tree.body) if not ast.get_docstring(node)]
+def test_everything_public_says_what_it_is():
+    assert not [module_name(file) for file, tree in trees().items() if not ast.get_docstring(tree)]
+    defined = [(module_name(file), node) for file, tree in trees().items() for node in public(tree.body)]
+    assert not [(module, node.name) for module, node in defined if not ast.get_docstring(node)]
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if ">>> " in file.read_text()], ids=lambda file: file.stem)
@@ -138,12 +178,9 @@ def test_examples_in_docstrings_give_what_they_show(file):
     assert result.failed == 0
 
 
-@each_file
-def test_only_the_command_line_prints(file):
-    if file.relative_to(SRC).parts[0] == "cli":
-        return
-    calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
-    assert not [call.lineno for call in calls if isinstance(call, ast.Name) and call.id == "print"]
+def test_only_the_command_line_prints():
+    calls = [(place, node.func) for place, node in places(ast.Call) if not place.startswith("cli/")]
+    assert not [place for place, called in calls if isinstance(called, ast.Name) and called.id == "print"]
 
 
 def test_the_drawn_tree_of_errors_is_the_real_one():
@@ -157,13 +194,14 @@ def test_the_drawn_tree_of_errors_is_the_real_one():
     assert all(issubclass(c, gf.GlassformerError) for c in classes)
 
 
-@each_file
-def test_every_global_name_that_code_reads_is_defined(file):
+def test_every_global_name_that_code_reads_is_defined():
     """The checkers' own rule is off: they would take the shapes in annotations ("B T D") for names."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    bound = {name for node in ast.walk(tree) for name in names_bound(node)}
-    known = bound | {*dir(builtins), "__annotations__", "__file__"}
-    assert globals_read(compile(tree, file, "exec")) <= known
+    undefined = {}
+    for file, tree in trees().items():
+        bound = {name for node in ast.walk(tree) for name in names_bound(node)}
+        known = bound | {*dir(builtins), "__annotations__", "__file__"}
+        undefined[module_name(file)] = globals_read(compile(tree, file, "exec")) - known
+    assert not {module: names for module, names in undefined.items() if names}
 
 
 def names_bound(node: ast.AST) -> list[str]:

@@ -1,13 +1,47 @@
 """The planted mistakes can be planted: the code that each of them changes is still there."""
 
+import ast
+
 import pytest
 
-from mutations import MISTAKES, ROOT
+from mutations import MISTAKES, ROOT, Mistake, planted
+
+SOURCE = """
+def weigh(scores, length):
+    shown = 2 * (scores
+                 + length)  # laid out otherwise
+    shown.clear()
+    return shown / length
+"""
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name.replace(" ", "-"))
-def test_what_a_mistake_changes_is_there_once(mistake):
-    path = ROOT / "src/glassformer" / mistake.file
-    assert path.read_text(encoding="utf-8").count(mistake.old) == 1
-    assert mistake.new != mistake.old
-    assert (ROOT / mistake.tests.split(" ")[0]).is_file()
+def mistake(old, new):
+    return Mistake("a mistake", "a.py", old, new, "")
+
+
+def test_every_mistake_can_be_planted():
+    for one in MISTAKES:
+        text = (ROOT / "src/glassformer" / one.file).read_text(encoding="utf-8")
+        assert planted(one, text) != ast.unparse(ast.parse(text)), one.name
+        assert (ROOT / one.tests.split(" ")[0]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("scores + length", "scores - length", "shown = 2 * (scores - length)"),
+        ("X + length", "length + X", "shown = 2 * (length + scores)"),
+        ("X / Y", "Y / X", "return length / shown"),
+        ("shown.clear()\nreturn X", "return X", "shown = 2 * (scores + length)\n    return shown / length"),
+        ("shown.clear()", "None", "None\n    return"),
+        ("shown = X", "print(X)", "    print(2 * (scores + length))\n    shown.clear()"),
+    ],
+)
+def test_a_mistake_is_planted_by_syntax(old, new, expected):
+    assert expected in planted(mistake(old, new), SOURCE)
+
+
+@pytest.mark.parametrize("old", ["scores - length", "length", "X / X"])
+def test_what_is_not_there_or_there_twice_is_an_error(old):
+    with pytest.raises(LookupError, match=r"'.*' is in \d places of a\.py"):
+        planted(mistake(old, "None"), SOURCE)

@@ -1,4 +1,4 @@
-"""Every block of the README does what it says."""
+"""Every block of the README and of the guide does what it says."""
 
 import gzip
 import os
@@ -12,18 +12,21 @@ import pytest
 from glassformer.tasks import english_french
 
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+README = ROOT / "README.md"
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 SMALL = ["--set", "training.minutes=0", "--set", "training.steps=12", "--set", "tokenizer.vocab_size=400"]
 SMALL += ["--set", "model.d_model=32", "--set", "model.d_ff=32"]
 
 
-def blocks(language: str) -> list[str]:
-    return [text for name, text in BLOCKS if name == language]
+def blocks(path: Path, language: str) -> list[str]:
+    """Return the code blocks of a Markdown file in a language."""
+    found = re.findall(r"```(\w+)\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [text for name, text in found if name == language]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files that the README speaks of, and a small run in the place of the demo's."""
+    """Return a folder with the files that README and guide name, and a small run instead of the demo's."""
     folder = tmp_path_factory.mktemp("readme")
     splits = english_french(1, train=400, valid=10, test=10, unseen=1, pairs=1, senses=1, longer=1).splits
     for name, examples in {"train": splits["train"], "test": splits["test"], "new": splits["valid"]}.items():
@@ -33,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, words in {"train": ("cat", "dog", "bee") * 9 + ("the", "a", "at"), "dev": ("cab", "dot", "bed")}.items():
         with gzip.open(folder / "DIR" / f"{name}.tsv.gz", "wt", encoding="utf-8") as file:
             file.writelines(f"{word}{number}\t{' '.join(word.upper())}\n" for number, word in enumerate(words))
-    (folder / "mine.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    (folder / "mine.toml").write_text(blocks(GUIDE[0], "toml")[0], encoding="utf-8")
     run(folder, f"glassformer demo {' '.join(SMALL)} > demo.txt")
     return folder
 
@@ -49,7 +52,7 @@ def run(folder: Path, line: str) -> str:
 
 
 def test_the_two_commands_are_targets_of_the_makefile():
-    commands = [line for text in blocks("sh") for line in text.splitlines() if line.startswith("make ")]
+    commands = [line for text in blocks(README, "sh") for line in text.splitlines() if line.startswith("make ")]
     assert commands == ["make demo", "make test"]
     assert "glassformer demo" in subprocess.check_output(["make", "-n", "demo"], cwd=ROOT, text=True)
     assert "pytest" in subprocess.check_output(["make", "-n", "test"], cwd=ROOT, text=True)
@@ -62,11 +65,22 @@ def test_the_map_of_the_code_has_every_part():
         assert f"`{path.name}{'/' if path.is_dir() else ''}`" in text
 
 
-@pytest.mark.slow
+def test_the_readme_is_short_and_begins_with_what_a_visitor_needs():
+    text = README.read_text(encoding="utf-8")
+    assert len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) <= 900
+    lines = text.splitlines()
+    assert any(line.startswith("pip install") for line in lines[:40])
+    assert "make demo" in lines[:40]
+    assert "```python" in lines[:80]
+    assert "pip install glassformer" not in text
+
+
+@pytest.mark.long
 def test_the_commands_run_as_they_stand(folder):
-    """Trainings are cut short, everything else is as written."""
-    lines = [line for text in blocks("sh") for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
-    assert len(lines) >= 8
+    """Trainings are cut short, everything else is as written: the README's commands, then the guide's, page by page."""
+    texts = [text for path in (README, *GUIDE) for text in blocks(path, "sh")]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
+    assert len(lines) >= 30
     for line in lines:
         if " train " in line or " distil " in line:
             line += f" {' '.join(SMALL)} --set training.checkpoint_every=4"
@@ -75,24 +89,26 @@ def test_the_commands_run_as_they_stand(folder):
         line = line.replace("average runs/mine", "average runs/mine --output averaged")
         if line.startswith("glassformer check"):
             line += " || test $? = 1"  # a model of twelve steps does not use its source yet
-        if line.startswith("glassformer train mine.toml"):
+        if line.startswith("glassformer train mine.toml") and "runs/other" not in line:
             run(folder, "rm -r runs/mine")
+        if line.startswith("glassformer train translation"):
+            run(folder, "rm -rf runs/mine")
         run(folder, line)
     assert len((folder / "new.fr").read_text(encoding="utf-8").splitlines()) == 10
 
 
 @pytest.mark.slow
-def test_the_python_blocks_run_one_after_the_other(folder):
-    script = "\n".join(blocks("python"))
-    (folder / "readme.py").write_text(script, encoding="utf-8")
-    run(folder, f"{sys.executable} -W error readme.py")
+@pytest.mark.parametrize("path", [one for one in (README, *GUIDE) if blocks(one, "python")], ids=lambda one: one.stem)
+def test_the_python_blocks_run_one_after_the_other(folder, path):
+    (folder / "blocks.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
+    run(folder, f"{sys.executable} -W error blocks.py")
 
 
 @pytest.mark.slow
 def test_the_demo_prints_what_the_readme_shows(folder):
-    """The table has the same rows, the classic sentences are the same; numbers are those of a longer training."""
+    """The table has the same rows and classic sentences; its numbers come from a longer training."""
     printed = (folder / "demo.txt").read_text(encoding="utf-8")
-    [shown] = [text for text in blocks("text") if "both of a pair exact" in text]
-    for line in shown.replace(".venv/bin/", "").splitlines():
+    [shown] = blocks(README, "text")
+    for line in shown.splitlines():
         first = re.split(r"\s{2,}|[✓\d]", line.strip())[0]
         assert first in printed

@@ -21,7 +21,7 @@ d_ff = 48
 def pairs(
     count: int, seed: int, shortest: int = 2, longest: int = 6, words: Mapping[str, str] = WORDS
 ) -> list[tuple[str, str]]:
-    """Return so many sentences of random words, `shortest` to `longest` of them, with their translations."""
+    """Return sentences of `shortest` to `longest` random words with their translations."""
     chance = random.Random(seed)
     drawn = [chance.choices(list(words), k=chance.randint(shortest, longest)) for _ in range(count)]
     return [(" ".join(sentence), " ".join(words[word] for word in sentence)) for sentence in drawn]

@@ -16,7 +16,7 @@ class Clock:
         return self.now
 
     def way(self, start, each):
-        """Return what takes so many seconds to start, and so many for each line behind the first one."""
+        """Return a way to translate that takes `start` seconds, and more for each line after the first."""
 
         def translate(lines):
             self.now += start + each * (len(lines) - 1)

@@ -74,7 +74,7 @@ def test_the_model_that_is_trained_for_decoding_is_one_that_every_peer_has(tmp_p
     decoding._check(toml.model_config(configuration, 8000, 8000), tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_with(run, tmp_path, monkeypatch):
     work = tmp_path / "work"
     decoding.make_work(work, run, data_of(tmp_path))
@@ -124,6 +124,7 @@ def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_
     assert quality.time_to(1, []) is None
 
 
+@pytest.mark.slow
 def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monkeypatch, tmp_path):
     figures = {
         "commands": ["c", "c2"],
@@ -136,7 +137,7 @@ def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monk
     text = quality.markdown(figures)
     assert "| ours | 2.0 | 3.0 | 38.0 | 3.0 |" in text
     assert "| them | 5.0 | not reached | 34.0 | 5.0 |" in text
-    assert "34 BLEU 2.50 times as soon as the soonest peer." in text
+    assert "34 BLEU 2.50 times as fast as the fastest peer." in text
     assert "Not measured: another: it died" in text
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     assert quality.plot(figures).read_bytes().startswith(b"\x89PNG")
@@ -192,7 +193,7 @@ def test_precision_is_within_the_noise_of_seeds_or_it_is_not(shift):
     assert ("not within the noise" in precision.markdown(figures)) is (shift == 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path, monkeypatch):
     task = Task(vocabulary=41, d_model=12, heads=3, d_ff=20, encoder_layers=1, decoder_layers=1)
     found = growth.train(tmp_path, (task, 3, 17), [Entry(peer="torch_nn", threads=1), Entry(peer="ours", threads=1)], 2)
@@ -214,7 +215,7 @@ def test_each_axis_changes_one_thing_and_keeps_the_tokens():
     assert all(task.d_model % task.heads == 0 for task, _, _ in cases["width"].values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_that_never_wants_to_end_writes_as_much_as_it_may(tmp_path):
     growth.make_decoding_work(tmp_path)
     found = growth.decode(tmp_path, 9, [Entry(peer="ours", threads=1)], 1)
@@ -263,6 +264,7 @@ def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatc
     ],
     ids=["engines", "pareto", "startup"],
 )
+@pytest.mark.slow
 def test_a_mistake_is_told_in_a_sentence(words, message, tmp_path):
     arguments = [word.format(here=tmp_path) for word in words[1:]]
     done = subprocess.run(

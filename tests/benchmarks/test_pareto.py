@@ -107,7 +107,7 @@ def listed(tmp_path) -> Path:
     return tmp_path / "list.json"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_are_measured_in_processes_and_written_down(listed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     monkeypatch.setattr(results, "RESULTS", tmp_path / "out")
@@ -132,7 +132,7 @@ def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_pat
     assert found["sentences_per_second"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     wanted = read_list(listed)
@@ -141,6 +141,7 @@ def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
     assert [one.source for one in peers(wanted)] == ["its page"]
 
 
+@pytest.mark.slow
 def test_models_are_made_once(tmp_path, monkeypatch):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     models = {"a": ["recipes"], "b": ["--version"]}

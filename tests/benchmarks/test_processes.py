@@ -42,7 +42,7 @@ def test_entries_are_named_by_all_that_makes_them_differ():
     assert Entry(peer="annotated", options={"path": "/somewhere"}).name == "annotated, fp32"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_peers_take_turns_on_the_same_batches(work):
     rounds = []
     turns = take_turns([OURS, TORCH], work, UPDATES, warm=1, on_round=rounds.append)
@@ -55,7 +55,7 @@ def test_two_peers_take_turns_on_the_same_batches(work):
         assert {"python", "torch"} <= turns.ready[name]["versions"].keys()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_dies_is_reported_and_the_others_go_on(work):
     def kill(number):
         if number == 2:
@@ -68,26 +68,27 @@ def test_one_that_dies_is_reported_and_the_others_go_on(work):
     assert "status -9" in turns.failed[TORCH.name]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_cannot_do_what_is_asked_is_reported_with_the_reason(work):
     turns = take_turns([OURS, TORCH], work, [*UPDATES, {"do": "update", "batch": 999}])
     assert turns.answers == {}
     assert "IndexError" in turns.failed[TORCH.name]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_is_not_installed_is_reported_with_what_to_do(work):
     turns = take_turns([TORCH, Entry(peer="x_transformers")], work, UPDATES[:1])
     assert list(turns.answers) == [TORCH.name]
     assert "make bench-peers" in turns.failed["x_transformers, fp32"]
 
 
+@pytest.mark.slow
 def test_one_that_cannot_begin_says_why(tmp_path):
     with pytest.raises(PeerError, match="FileNotFoundError"), Process(TORCH, tmp_path):
         pass
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_process_is_left_behind(work):
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     take_turns([TORCH, Entry(peer="ours", threads=1, options={"workers": 2})], work, UPDATES[:2])
@@ -95,7 +96,7 @@ def test_no_process_is_left_behind(work):
     assert after <= before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("keeping", [False, True], ids=["as it comes", "kept"])
 def test_the_allocator_setting_reaches_the_process(work, keeping):
     with Process(Entry(peer="torch_nn", threads=1, keeping=keeping), work) as process:
@@ -104,7 +105,7 @@ def test_the_allocator_setting_reaches_the_process(work, keeping):
         assert environment["OMP_NUM_THREADS"] == "1"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_peak_memory_counts_the_processes_below(work):
     with Process(Entry(peer="ours", threads=1, options={"workers": 2}), work) as process:
         process.ask("update", batch=0)
@@ -126,6 +127,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_what_processes_have_of_one_file_is_counted_once(tmp_path):
     """Two processes that have all of a file of 100 MB, and 20 MB of their own each."""
     (tmp_path / "file").write_bytes(bytes(100_000_000))

@@ -22,7 +22,7 @@ def test_a_spread_is_the_median_with_its_quartiles():
 
 def test_a_table_is_markdown_with_numbers_at_the_right():
     assert table(["", "speed"], [["a", "1"]]) == "|  | speed |\n| --- | ---: |\n| a | 1 |\n"
-    assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe is no cell's end
+    assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe does not end a cell
 
 
 def test_what_was_written_is_read_with_machine_command_and_day():
@@ -52,7 +52,7 @@ def test_what_is_no_folder_of_this_machine_stays(text):
 def test_a_busy_machine_is_said_beside_its_figures():
     of = {"processor": "a", "cores": 2, "flags": ["avx2"], "memory_gib": 3, "system": "b", "versions": {"torch": "2"}}
     assert described({**of, "busy_before": 0.02}) == "a (AVX2), 2 cores, 3 GiB, b; torch 2"
-    assert "other programs used 50 %" in described({**of, "busy_before": 0.5})
+    assert "the machine was 50 % busy" in described({**of, "busy_before": 0.5})
 
 
 def test_what_failed_is_named_with_its_last_line():

@@ -16,7 +16,7 @@ from benchmarks.peers.task import (
 )
 from benchmarks.work import TEST, bleu, epoch, make_work, synthetic
 
-from glassformer.text.batching import Examples, Position, stream
+from glassformer.corpus.batching import Examples, Position, stream
 from glassformer.text.subwords import SentencePieceTokenizer
 
 

@@ -7,9 +7,9 @@ from codeop import CommandCompiler
 import jupytext
 import pytest
 from chapters import BOOK, CHAPTERS
-from pages import key, localised, translations
+from pages import ROOT, definitions, key, localised, slug, translations
 
-TRANSLATED = {"embeddings", "positions", "attention", "heads", "residual", "feed_forward", "errata", "index"}
+TRANSLATED = {"embeddings", "positions", "attention", "heads", "residual", "feed_forward", "errata", "overview"}
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
 NUMBERED = [chapter for chapter in CHAPTERS if re.fullmatch(r"(0[1-9]|1[0-3])_\w+", chapter.path.stem)]
 
@@ -21,7 +21,7 @@ def name_of(chapter) -> str:
 def test_the_book_has_all_its_chapters():
     names = [chapter.name for chapter in CHAPTERS]
     assert len(names) == len(set(names)) == 1 + 14 + 10 + 1
-    assert names[:5] == ["index", "embeddings", "positions", "attention", "heads"]
+    assert names[:5] == ["overview", "embeddings", "positions", "attention", "heads"]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
@@ -47,6 +47,20 @@ def test_a_chapter_asks_explains_computes_and_lets_the_reader_try(chapter):
     assert re.search(r"§\d", text)
     assert text.count('tags=["hide-cell"]') >= 3
     assert text.count("assert") >= 5
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_links_lead_to_code_and_headings_that_exist(chapter):
+    links = re.findall(r"\]\(([^()\s:]*\.py)(?:#([^()\s]+))?\)", chapter.path.read_text(encoding="utf-8"))
+    assert links
+    for file, name in links:
+        path = (chapter.path.parent / file).resolve()
+        assert path.exists(), file
+        if path.is_relative_to(BOOK):
+            headings = re.findall(r"^# #+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert name in {"", *map(slug, headings)}, (file, name)
+        else:
+            assert name in {"", *definitions(str(path.relative_to(ROOT)))}, (file, name)
 
 
 @pytest.mark.parametrize("chapter", EXPERIMENTS, ids=name_of)

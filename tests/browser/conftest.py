@@ -68,12 +68,19 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
 @pytest.fixture
 def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that opens a translator's page from its file, and returns the tab when the view is ready."""
-    from glassformer.explorer.page import html
-    from glassformer.explorer.payload import payload
+    from glassformer.explorer.page import page_html
+    from glassformer.explorer.payload import LIMITS, payload
 
-    def open_page(translator: Any, sentence: str = "the black cat sleeps .", *, fragment: str = "", **more: Any) -> Any:
+    def open_page(
+        translator: Any,
+        sentence: str = "the black cat sleeps .",
+        *,
+        fragment: str = "",
+        limits: Any = LIMITS,
+        **more: Any,
+    ) -> Any:
         path = tmp_path / "page.html"
-        path.write_bytes(html(payload(translator, sentence) | more).encode("utf-8", "replace"))
+        path.write_bytes(page_html(payload(translator, sentence, limits=limits) | more).encode("utf-8", "replace"))
         page.goto(path.as_uri() + fragment)
         page.evaluate("() => glassformer.ready.then(() => null)")
         return page

@@ -2,20 +2,23 @@
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-import glassformer as gf
-from glassformer.explorer.module import joined
-from glassformer.explorer.payload import pack, rounded
+from traces import Trace
 
-START = """async ([code, text]) => {
-  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-  globalThis.module = await import(url);
+WEB = Path(__file__).parents[2] / "web"
+SOURCES = "http://web.test/"
+"""An address at which a tab finds the files of `web/`: `serve_sources` answers, and nothing leaves the machine."""
+
+START = """async ([sources, text]) => {
+  const files = ["changes", "engine", "search", "tensor"].map((name) => `${sources}engine/${name}.js`);
+  globalThis.module = Object.assign({}, ...(await Promise.all(files.map((file) => import(file)))));
   globalThis.payload = JSON.parse(text);
   globalThis.engine = await module.createEngine(payload, globalThis.host ?? null);
   globalThis.base64 = ({ buffer, byteOffset, byteLength }) => {
@@ -31,30 +34,18 @@ TRACE = """async (asked) => {
 }"""
 FIRST = """async ([before, after]) => module.firstDifference(await engine.trace(before), await engine.trace(after))"""
 
-Decoded = dict[str, Tensor]
 
-
-def words(count: int) -> dict[str, Any]:
-    """Return a tokenizer with so many words."""
-    return {"kind": "words", "tokens": ["<pad>", "<bos>", "<eos>", "<unk>", *(f"w{id}" for id in range(4, count))]}
-
-
-def payload_of(model: gf.Transformer) -> dict[str, Any]:
-    """Return what a page gets of a model without a run."""
-    return {
-        "config": model.config.to_dict(),
-        "decoding": {"beam_size": 4, "length_penalty": 0.6},
-        "source": words(model.config.source_vocab_size),
-        "target": words(model.config.target_vocab_size),
-        "weights": pack(dict(model.named_parameters()), "float16"),
-        "checkpoints": [],
-        "trace": None,
-    }
-
-
-def halved(make_model: Callable[..., gf.Transformer], **settings: Any) -> gf.Transformer:
-    """Return a random model in float32 whose weights are halves, as the page gets them."""
-    return rounded(make_model(**settings))
+def serve_sources(page: Any) -> str:
+    """Let a tab import the files of `web/`, also offline, and return the address that they have there."""
+    page.route(
+        f"{SOURCES}**",
+        lambda route: route.fulfill(
+            path=WEB / route.request.url.removeprefix(SOURCES),
+            content_type="text/javascript",
+            headers={"Access-Control-Allow-Origin": "*"},
+        ),
+    )
+    return SOURCES
 
 
 class PageEngine:
@@ -62,9 +53,9 @@ class PageEngine:
 
     def __init__(self, page: Any, payload: dict[str, Any]) -> None:
         self.page = page
-        page.evaluate(START, [joined("engine.js"), json.dumps(payload)])
+        page.evaluate(START, [serve_sources(page), json.dumps(payload)])
 
-    def trace(self, source: Sequence[int], target: Sequence[int], **changes: Any) -> Decoded:
+    def trace(self, source: Sequence[int], target: Sequence[int], **changes: Any) -> Trace:
         """Return all points, by name, in the page's order."""
         return {one["name"]: decoded(one) for one in self.page.evaluate(TRACE, asked(source, target, changes))}
 
@@ -89,15 +80,7 @@ def decoded(point: dict[str, Any]) -> Tensor:
     return torch.from_numpy(np.frombuffer(base64.b64decode(point["data"]), "<f4").copy()).view(point["shape"])
 
 
-@torch.no_grad()
-def python_trace(model: gf.Transformer, source: Sequence[int], target: Sequence[int]) -> Decoded:
-    """Return PyTorch's points of one sentence, without the batch's axis."""
-    with gf.record(model) as trace:
-        model(torch.tensor([list(source)]), torch.tensor([list(target)]))
-    return {name: value if name.endswith(".positions") else value.squeeze(0) for name, value in trace.items()}
-
-
-def assert_same(got: Decoded, expected: Decoded) -> None:
+def assert_same(got: Trace, expected: Trace) -> None:
     """Check that two traces have the same points and, to 1e-4, the same numbers."""
     assert list(got) == list(expected)
     shapes = {name: (got[name].shape, expected[name].shape) for name in got}

@@ -5,28 +5,13 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
-from glassformer.explorer import payload as payload_module
+from glassformer.explorer.payload import PageLimits
+from glassformer.inspection import MISTAKES
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.1.cross_attention"
 FIRST = "encoder.layers.0.self_attention"
 MASKED = "decoder.layers.0.self_attention.weights"
-MISTAKES = {
-    "norm_order": f"{FIRST}.query",
-    "residual_normed": f"{FIRST}.added",
-    "no_scale": f"{FIRST}.scores",
-    "scale_d_model": f"{FIRST}.scores",
-    "no_embedding_scale": "source.embedding",
-    "doubled_exponent": "source.positions",
-    "mask_zero": MASKED,
-    "mask_after_softmax": MASKED,
-    "target_padding_mask": "decoder.layers.0.cross_attention.weights",
-    "no_causal_mask": MASKED,
-    "decoder_keys": "decoder.layers.0.cross_attention.key",
-    "double_softmax": "log_probs",
-    "no_transpose": f"{FIRST}.query",
-    "unbiased_norm": f"{FIRST}.normed",
-}
 SECTIONS = ["Words", "Heads", "Mask", "Attention by hand", "Patch", "Leave something out", "Classic mistakes"]
 
 
@@ -323,14 +308,16 @@ def test_a_part_is_left_out(make_translator, explore, name, part, first):
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_shows_the_tensor_at_which_it_begins(make_translator, explore, mistake):
-    page = shown(explore(make_translator(), SENTENCE), "Classic mistakes")
+    translator = make_translator()
+    first = MISTAKES[mistake].first(translator.bundle.model_config)
+    page = shown(explore(translator, SENTENCE), "Classic mistakes")
     name = page.evaluate("(id) => glassformer.app.t(`mistake.${id}`)", mistake)
     page.get_by_role("checkbox", name=name, exact=True).focus()
     page.keyboard.press("Space")
     expect(page, "app.changes.mistakes", [mistake])
-    expect_first(page, MISTAKES[mistake])
+    expect_first(page, first)
     told = page.locator(".gf-switch", has=page.get_by_role("checkbox", name=name, exact=True))
-    assert told.get_by_role("button").text_content() == MISTAKES[mistake]
+    assert told.get_by_role("button").text_content() == first
     page.get_by_role("button", name=f"Undo: {name}", exact=True).wait_for()
 
 
@@ -345,7 +332,11 @@ def test_several_mistakes_may_be_on(make_translator, explore):
 
 def test_a_mistake_that_cannot_show_here_is_disabled_with_its_reason(make_translator, explore):
     page = shown(explore(make_translator(heads=1, positions="learned"), SENTENCE), "Classic mistakes")
-    for name in ("√d_model for √d_k", "Exponent doubled", "Heads split without transpose"):
+    for name in (
+        "√d_model in the place of √d_k",
+        "Exponent of the positions doubled",
+        "Heads split without the transpose",
+    ):
         row = page.locator(".gf-switch", has=page.get_by_label(name))
         assert row.get_by_role("checkbox").is_disabled()
         assert "Not here:" in row.text_content()
@@ -408,9 +399,8 @@ def test_what_cannot_be_computed_is_said_and_leaves_nothing_behind(make_translat
     assert not page.get_by_role("alert").is_visible()
 
 
-def test_without_weights_or_python_nothing_can_be_changed(make_translator, explore, monkeypatch):
-    monkeypatch.setattr(payload_module, "LARGEST_MODEL", 0)
-    page = shown(explore(make_translator(), SENTENCE))
+def test_without_weights_or_python_nothing_can_be_changed(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE, limits=PageLimits(model=0)))
     page.get_by_text("needs Python behind the page: glassformer explore RUN").first.wait_for()
     for section in SECTIONS:
         details = page.locator(".gf-changes details", has=page.locator("summary", has_text=section))

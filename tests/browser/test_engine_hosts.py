@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 import torch
 
-from browser.engine import PageEngine, assert_same, python_trace
-from glassformer.explorer import payload as module
-from glassformer.explorer.payload import payload
+from browser.engine import PageEngine, assert_same
+from glassformer.explorer.payload import PageLimits, payload, rounded
 from glassformer.explorer.remote import Remote, number_bytes
 from glassformer.translator import Translator
+from traces import python_trace
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"
+TOO_SMALL = PageLimits(model=10)
+"""Limits that let no model travel in the page."""
 HOST = """() => {
   globalThis.asked = [];
   globalThis.host = {
@@ -25,12 +27,6 @@ HOST = """() => {
     },
   };
 }"""
-
-
-@pytest.fixture
-def larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every model too large to travel."""
-    monkeypatch.setattr(module, "LARGEST_MODEL", 10)
 
 
 def remote_page(page: Any, translator: Translator, shown: dict[str, Any]) -> PageEngine:
@@ -50,9 +46,9 @@ def ids(translator: Translator) -> list[int]:
     return [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
 
 
-def test_python_behind_the_page_computes_what_the_page_would(page, make_translator, larger):
+def test_python_behind_the_page_computes_what_the_page_would(page, make_translator):
     translator = make_translator()
-    engine = remote_page(page, translator, payload(translator, SENTENCE))
+    engine = remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
     assert page.evaluate("engine.live") == "remote"
     got = engine.trace(ids(translator), [1, 5, 6], ablated={CROSS: [1]})
     plain = python_trace(translator.model, ids(translator), [1, 5, 6])
@@ -63,9 +59,9 @@ def test_python_behind_the_page_computes_what_the_page_would(page, make_translat
     assert engine.first_difference(ids(translator), [1, 5, 6], ablated={CROSS: [1]}) == f"{CROSS}.heads"
 
 
-def test_points_are_fetched_when_they_are_asked_for_and_together(page, make_translator, larger):
+def test_points_are_fetched_when_they_are_asked_for_and_together(page, make_translator):
     translator = make_translator()
-    remote_page(page, translator, payload(translator, SENTENCE))
+    remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
     names = page.evaluate("""async () => {
       const trace = await engine.trace({ sourceIds: [4, 2], targetIds: [1, 5] });
       await Promise.all(["logits", "target.input", "log_probs"].map((name) => trace.get(name)));
@@ -75,9 +71,9 @@ def test_points_are_fetched_when_they_are_asked_for_and_together(page, make_tran
     assert names == [None, ["logits", "target.input"]]
 
 
-def test_python_behind_the_page_searches(page, make_translator, larger):
+def test_python_behind_the_page_searches(page, make_translator):
     translator = make_translator()
-    engine = remote_page(page, translator, payload(translator, SENTENCE))
+    engine = remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
     [expected] = translator.translate([SENTENCE], n_best=2)
     best, second = engine.search(ids(translator), nBest=2)["hypotheses"]
     assert best["text"] == expected.text
@@ -99,25 +95,25 @@ def test_a_checkpoint_may_be_fetched_from_python(page, make_translator):
     assert shown["checkpoints"] == [{"step": 64, "data": None}]
     engine = remote_page(page, translator, shown)
     assert page.evaluate("engine.live") is True
-    expected = python_trace(module.rounded(earlier.model), [4, 5, 2], [1, 5])
+    expected = python_trace(rounded(earlier.model), [4, 5, 2], [1, 5])
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
 
 
-def test_a_checkpoint_of_a_larger_model_is_run_in_python(page, make_translator, larger):
+def test_a_checkpoint_of_a_larger_model_is_run_in_python(page, make_translator):
     from glassformer.training.snapshots import Snapshots
 
     translator, earlier = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=6).save(earlier.model, 64)
-    shown = payload(translator, SENTENCE, checkpoints=6, host="api")
+    shown = payload(translator, SENTENCE, limits=TOO_SMALL, checkpoints=6, host="api")
     assert shown["checkpoints"] == [{"step": 64, "data": None}]
     engine = remote_page(page, translator, shown)
-    expected = python_trace(module.rounded(earlier.model), [4, 5, 2], [1, 5])
+    expected = python_trace(rounded(earlier.model), [4, 5, 2], [1, 5])
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
 
 
-def test_a_page_alone_shows_what_was_recorded(page, make_translator, larger):
+def test_a_page_alone_shows_what_was_recorded(page, make_translator):
     translator = make_translator()
-    shown = payload(translator, SENTENCE)
+    shown = payload(translator, SENTENCE, limits=TOO_SMALL)
     engine = PageEngine(page, shown)
     trace = shown["trace"]
     got = engine.trace(trace["source_ids"], trace["target_ids"])
@@ -138,8 +134,8 @@ def test_a_page_alone_shows_what_was_recorded(page, make_translator, larger):
         {"changes": {"scale": False}},
     ],
 )
-def test_a_page_alone_says_what_needs_python(page, make_translator, larger, asked):
-    shown = payload(make_translator(), SENTENCE)
+def test_a_page_alone_says_what_needs_python(page, make_translator, asked):
+    shown = payload(make_translator(), SENTENCE, limits=TOO_SMALL)
     PageEngine(page, shown)
     whole = {"sourceIds": shown["trace"]["source_ids"], "targetIds": shown["trace"]["target_ids"], **asked}
     say = "([asked, method]) => engine[method](asked).then(() => 'done', (error) => error.message)"
@@ -150,8 +146,8 @@ def test_a_page_alone_says_what_needs_python(page, make_translator, larger, aske
 
 
 @pytest.mark.parametrize("options", [{"beamSize": 2}, {"lengthPenalty": 0.5}, {"prefixIds": [4]}])
-def test_a_page_alone_searches_only_as_recorded(page, make_translator, larger, options):
-    shown = payload(make_translator(), SENTENCE)
+def test_a_page_alone_searches_only_as_recorded(page, make_translator, options):
+    shown = payload(make_translator(), SENTENCE, limits=TOO_SMALL)
     PageEngine(page, shown)
     asked = {"sourceIds": shown["trace"]["source_ids"], **options}
     message = page.evaluate("(asked) => engine.search(asked).catch((error) => error.message)", asked)

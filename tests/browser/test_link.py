@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from glassformer.explorer.module import explorer_module
-from glassformer.explorer.page import html
+from glassformer.explorer.page import page_html
 from glassformer.explorer.payload import payload
 
 SENTENCE = "the black cat sleeps ."
@@ -187,7 +187,7 @@ def test_only_the_older_view_reads_the_address(page, tmp_path, make_translator):
 @pytest.mark.parametrize("sandbox", ["", 'sandbox="allow-scripts"'])
 def test_a_page_in_a_frame_works_without_an_address(page, tmp_path, make_translator, sandbox):
     blank(page, tmp_path, f'<iframe {sandbox} style="width:900px;height:700px"></iframe>')
-    text = html(payload(make_translator(), SENTENCE)).encode("utf-8", "replace").decode()
+    text = page_html(payload(make_translator(), SENTENCE)).encode("utf-8", "replace").decode()
     page.evaluate("(text) => { document.querySelector('iframe').srcdoc = text; }", text)
     frame = page.frame_locator("iframe")
     frame.get_by_role("tab", name="What if?").click()

@@ -40,7 +40,7 @@ def opened(page: Any, path: Any) -> list[str]:
 def test_the_page_asks_for_nothing_and_complains_of_nothing(page, report):
     found = opened(page, report)
     assert [url for url in found if not url.startswith("data:")] == [report.as_uri()]
-    assert page.locator("h2").all_inner_texts()[0] == "How training went"
+    assert page.locator("h2").all_inner_texts()[0] == "Training"
     assert page.locator("svg").count() == 11
 
 

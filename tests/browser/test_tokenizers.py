@@ -7,15 +7,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.explorer.module import joined
-from glassformer.explorer.tokenizer_data import tokenizer_data
+from browser.engine import serve_sources
 from glassformer.tasks import english_french
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
 from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
+from profiles import scaled
 
 KINDS = ["words", "characters", "unigram", "bpe", "unigram with bytes", "bpe with bytes"]
 HALVES = ["\ud800", "a\udc00 b", "'\ud83d", "\udfff'", "l'\ude00."]
@@ -44,8 +44,8 @@ LEANING = [
 ]
 tricky = st.lists(st.sampled_from([*LEANING, *ODD, "the ", "cat", "😀"]) | st.text(max_size=3), max_size=8)
 
-CUT = """async ([module, request]) => {
-  const { makeTokenizer } = await import(URL.createObjectURL(new Blob([module], { type: "text/javascript" })));
+CUT = """async ([sources, request]) => {
+  const { makeTokenizer } = await import(`${sources}engine/tokenizers.js`);
   const { data, texts, lists } = JSON.parse(request);
   const tokenizer = makeTokenizer(data);
   const said = (action) => { try { return action(); } catch (error) { return `${error.name}: ${error.message}`; } };
@@ -64,8 +64,8 @@ CUT = """async ([module, request]) => {
 def on_the_page(page: Any, tokenizer: Tokenizer, texts: list[str], lists: list[list[int]] | None = None) -> Any:
     """Return what the page makes of the texts and the lists of ids, all in one call."""
     # As ASCII, so that nothing between here and there changes half a surrogate pair.
-    request = json.dumps({"data": tokenizer_data(tokenizer), "texts": texts, "lists": lists or []})
-    return json.loads(page.evaluate(CUT, [joined(entry="tokenizers.js"), request]))
+    request = json.dumps({"data": tokenizer.to_dict(), "texts": texts, "lists": lists or []})
+    return json.loads(page.evaluate(CUT, [serve_sources(page), request]))
 
 
 def differences(page: Any, tokenizer: Tokenizer, texts: list[str]) -> list[Any]:
@@ -105,7 +105,7 @@ def even(request: pytest.FixtureRequest) -> SentencePieceTokenizer:
     kind, *fallback = request.param.split()
     lines = ["ab ba aab bba abab baba aabb bbaa", "cd dc ccd ddc cdcd dcdc ccdd ddcc", "ac ca bd db"] * 3
     trained = SentencePieceTokenizer.train(kind, lines, 300 if fallback else 60, byte_fallback=bool(fallback))
-    model, data = trained.model, tokenizer_data(trained)
+    model, data = trained.model, trained.to_dict()
     for token, score in zip(data["tokens"], data["scores"], strict=True):
         there = bytes([len(token.encode())]) + token.encode() + b"\x15"  # as sentencepiece's file has it
         assert model.count(there + struct.pack("<f", score)) == 1
@@ -125,7 +125,7 @@ def test_odd_texts_and_all_leaning_words_are_cut_the_same(page: Any, tokenizer: 
 def test_generated_texts_are_cut_the_same(page: Any, tokenizer: Tokenizer) -> None:
     texts = []
 
-    @settings(max_examples=500)
+    @scaled(500)
     @given(tricky.map("".join) | st.text())
     def collect(text: str) -> None:
         texts.append(text)

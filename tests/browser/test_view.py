@@ -178,3 +178,52 @@ def test_two_views_do_not_disturb_each_other_and_a_closed_one_leaves_nothing(mak
         2,
         "undefined",
     ]
+
+
+@pytest.mark.parametrize("stage", ["map", "point"])
+def test_a_late_answer_does_not_overwrite_what_was_asked_for_after_it(make_translator, explore, stage):
+    page = explore(make_translator(), SENTENCE)
+    layers = page.evaluate(
+        """async (stage) => {
+          const { app } = glassformer, { trace } = app.result.current, { get } = trace, late = Promise.withResolvers();
+          const name = (layer) => `encoder.layers.${layer}.self_attention.weights`;
+          const show = (layer) => app.show({
+            stage, point: { name: name(layer), head: 0 }, heads: { ...app.ui.heads, encoder: { layer, head: 0 } } });
+          const label = () => document.querySelector(`.gf-${stage} .gf-grid [role=grid]`).ariaLabel;
+          const shown = () => label().match(/layers.(.)/)[1];
+          const painted = () => new Promise((resolve) => setTimeout(resolve, 50));
+          trace.get = (asked) => (asked === name(0) ? late.promise : Promise.resolve()).then(() => get(asked));
+          show(0);
+          trace.get = get;
+          show(1);
+          await painted();
+          const before = shown();
+          late.resolve();
+          await painted();
+          return [before, shown()];
+        }""",
+        stage,
+    )
+    assert layers == ["1", "1"]
+
+
+def test_pictures_have_the_colours_of_the_style_sheet(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+
+    def shown(theme: str) -> set[int]:
+        """Return the colours of the decoder's picture, each as 0xAABBGGRR."""
+        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+        return set(
+            page.evaluate(
+                """() => {
+                  const canvas = document.querySelector(".gf-decoder .gf-grid canvas");
+                  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                  return [...new Set(new Uint32Array(data.buffer))];
+                }"""
+            )
+        )
+
+    assert {0xFFF3EFEC in shown("light"), 0xFF442A1C in shown("dark")} == {True}  # --blocked
+    page.add_style_tag(content=".glassformer { --blocked: rgb(1, 200, 3) !important; }")
+    assert 0xFF03C801 in shown("light")

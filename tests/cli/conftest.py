@@ -2,6 +2,7 @@
 
 import io
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,10 +45,13 @@ def glassformer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     """Call a command: `glassformer("translate", run, stdin=b"…")`."""
 
     def call(*arguments: object, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file, encoding="utf-8"))
+            with pytest.raises(SystemExit) as end:
+                main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Result(int(end.value.code or 0), captured.out, captured.err)
 

@@ -8,15 +8,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from glassformer.cli.bench import _bar
-from glassformer.machine import cores
+from glassformer.cli.measure.bench import _bar
+from glassformer.system.machine import cores
 
 
 @pytest.mark.slow
 def test_a_training_of_a_configuration_is_measured(glassformer, corpus):
     result = glassformer("bench", "train", "small.toml", "--seconds", 0.1, "--svg", "w.svg")
     assert result.status == 0, result.err
-    for name in ("corpus", "set", "speed", "of the most", "padding", "matrix products", "tried"):
+    for name in ("corpus", "set", "speed", "share of peak", "padding", "matrix products", "tried"):
         assert any(line.startswith(name) for line in result.out.splitlines()), name
     assert re.search(r"^× \d+\.\d\d +training\.precision", result.out, flags=re.MULTILINE)
     assert "187 pairs" in result.out
@@ -29,7 +29,7 @@ def test_a_training_of_a_configuration_is_measured(glassformer, corpus):
 def test_a_training_of_a_run_is_measured_with_its_settings(glassformer, trained):
     data = ["--data", trained.parent, "--set", "training.workers=1"]
     made = json.loads(glassformer("bench", "train", trained, *data, "--seconds", 0.1, "--json").out)
-    assert made["origin"].endswith("cut by the run's tokenizer")
+    assert made["origin"].endswith("encoded by the run's tokenizer")
     assert made["processes"] == 1
     assert sum(work["share"] for work in made["work"]) == pytest.approx(1)
 
@@ -49,6 +49,7 @@ def test_a_translation_is_measured(glassformer, trained, tmp_path):
     assert (f"workers={cores()} (as `translate` does)" in changes) == (cores() > 1)
 
 
+@pytest.mark.slow
 def test_a_translation_reads_as_a_table(glassformer, trained, tmp_path):
     (tmp_path / "in.txt").write_text("the cat sees a dog\na big dog\n")
     out = glassformer("bench", "translate", trained, tmp_path / "in.txt", "--beam-size", 1, "--seconds", 0.1).out

@@ -22,6 +22,7 @@ def damaged(trained, tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_a_trained_run_passes(glassformer, trained):
     result = glassformer("check", trained)
     assert result.status == 0, result.out
@@ -29,6 +30,7 @@ def test_a_trained_run_passes(glassformer, trained):
     assert "all checks passed" in result.out
 
 
+@pytest.mark.slow
 def test_a_failure_has_a_reason_and_status_1(glassformer, damaged):
     result = glassformer("check", damaged)
     assert result.status == 1
@@ -38,6 +40,7 @@ def test_a_failure_has_a_reason_and_status_1(glassformer, damaged):
     assert "2 of 12 checks failed" in result.out  # what it writes does not depend on the source either
 
 
+@pytest.mark.slow
 def test_as_json(glassformer, trained, damaged):
     assert json.loads(glassformer("check", trained, "--json").out)["passed"]
     result = glassformer("check", damaged, "--json")

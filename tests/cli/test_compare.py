@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from glassformer.cli.measure.compare import COMPARED_COLUMNS
+
 WORDS = {"read": ("R EH D", "R IY D"), "cat": ("K AE T",), "dog": ("D AO G",), "a": ("AH", "EY")}
 
 
@@ -51,6 +53,15 @@ def test_the_table_says_in_words_what_it_means(glassformer, outputs):
     assert "no difference" in glassformer("compare", "good", "good", "words.tsv", "--hypotheses").out
 
 
+def test_an_entry_makes_a_column(glassformer, outputs, monkeypatch):
+    monkeypatch.setitem(COMPARED_COLUMNS, "B / A", lambda one: f"{one.second / one.first:.3f}" if one.first else "–")
+    out = glassformer("compare", "bad", "good", "words.tsv", "--hypotheses").out.splitlines()
+    [heading] = [line for line in out if line.startswith("metric")]
+    [row] = [line for line in out if line.startswith("WER")]
+    assert heading.split()[-3:] == ["B", "/", "A"]
+    assert row.split()[-1] == "0.000"
+
+
 def test_exchanging_the_systems_exchanges_everything(glassformer, outputs):
     [one] = compare(glassformer, "good", "bad", "words.tsv", "--hypotheses", "--metric", "cer")
     [other] = compare(glassformer, "bad", "good", "words.tsv", "--hypotheses", "--metric", "cer")
@@ -77,6 +88,7 @@ def test_runs_are_compared_by_what_they_translate(glassformer, trained, corpus):
     assert comparison["metrics"][0]["p_value"] == 1
 
 
+@pytest.mark.slow
 def test_without_files_runs_are_compared_on_their_own_test_set(glassformer, trained, corpus):
     run = shutil.copytree(trained, corpus / "run")
     config = (run / "config.toml").read_text()
@@ -94,8 +106,8 @@ def test_without_files_runs_are_compared_on_their_own_test_set(glassformer, trai
     ("arguments", "message"),
     [
         (["good", "bad", "--hypotheses"], "give SRC and REF, or a .tsv file"),
-        (["good", "bad", "good", "--hypotheses"], "give both SRC and REF, or one file that holds both"),
-        (["good", "short", "words.tsv", "--hypotheses"], "got 1 hypotheses for 30 lines"),
+        (["good", "bad", "good", "--hypotheses"], "expected SRC and REF, or one file that holds both sides"),
+        (["good", "short", "words.tsv", "--hypotheses"], "expected 30 lines as in the test set, got 1"),
         (["good", "bad", "words.tsv", "--hypotheses", "--beam-size", 2], "have no effect"),
         (["good", "bad", "words.tsv", "--hypotheses", "--metric", "blue"], "did you mean 'bleu'"),
         (["nowhere", "bad", "words.tsv"], "there is no such folder"),

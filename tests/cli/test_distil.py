@@ -20,6 +20,7 @@ def test_a_corpus_is_translated_and_a_student_trained(glassformer, trained, tmp_
     assert glassformer("translate", "d/student", stdin=b"the cat\n").status == 0
 
 
+@pytest.mark.slow
 def test_a_dictionary_stays_one(glassformer, trained, tmp_path):
     """The held-out pairs of a file with both sides are in one file again: lines with one source are one item."""
     glassformer("distil", trained, "--output", tmp_path / "d")
@@ -31,7 +32,7 @@ def test_a_dictionary_stays_one(glassformer, trained, tmp_path):
 def test_settings_of_a_student_need_one(glassformer, trained, tmp_path):
     result = glassformer("distil", trained, "--output", tmp_path / "d", "--set", "model.d_model=8")
     assert result.status == 1
-    assert "--set is for the student" in result.err
+    assert "--set model.d_model=8 is for the student" in result.err
     assert not (tmp_path / "d").exists()
 
 

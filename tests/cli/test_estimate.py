@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from glassformer.cli.estimate import clock
+from glassformer.cli.measure.estimate import clock
 
 
 @pytest.mark.slow
@@ -27,7 +27,7 @@ def test_as_json_it_has_everything(glassformer, corpus):
 
 
 def test_it_needs_a_configuration(glassformer):
-    assert "give a CONFIG" in glassformer("estimate").err
+    assert "CONFIG: expected a TOML file or the name of a recipe, got nothing" in glassformer("estimate").err
 
 
 def test_a_corpus_that_is_not_where_it_was_said_to_be_is_an_error(glassformer, corpus):

@@ -111,8 +111,8 @@ def test_words_that_come_twice_are_told_apart(explain):
     [
         (["--sample"], "--explain shows a search, and --sample draws at random"),
         (["--n-best", 2], "leave out --n-best"),
-        (["--beam-size", 0], "beam_size must be at least 1"),
-        (["--seed", 2], "no effect without --sample"),
+        (["--beam-size", 0], "decoding.beam_size: expected"),
+        (["--set", "decoding.seed=2"], "no effect without `translate --sample`"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(explain, options, message):

@@ -21,7 +21,7 @@ def test_playback_of_a_run_without_snapshots_says_so(glassformer, trained, tmp_p
     out = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback").out
     assert (
         out.splitlines()[1]
-        == "left out: the training: the run kept no snapshots of it, as training.snapshots = 6 would"
+        == "left out: the training: the run has no snapshots; train with training.snapshots = 6 to keep some"
     )
 
 
@@ -37,9 +37,9 @@ def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_
         (["", "--html", "page.html"], "the text is blank"),
         (["  "], "the text is blank"),
         (["\udcff"], "not valid Unicode"),
-        (["cat " * 1100, "--html", "page.html"], "1100 tokens, expected 1 to 1023"),
-        (["--html", "."], ". is a folder: give the name of a file"),
-        (["--html", "missing/page.html"], "there is no folder missing"),
+        (["cat " * 1100, "--html", "page.html"], "expected 1 to 1023 tokens, got 1100"),
+        (["--html", "."], ". is a folder: give a file name"),
+        (["--html", "missing/page.html"], "the folder missing of page.html does not exist"),
         (["--html", "page.html", "--port", "80"], "--port 80 has no effect with --html"),
     ],
 )
@@ -55,6 +55,7 @@ def test_a_folder_that_is_no_run_is_refused(glassformer, tmp_path):
     assert "no run in" in glassformer("explore", tmp_path / "none").err
 
 
+@pytest.mark.slow
 def test_help_loads_no_torch():
     code = "import sys\ntry:\n    main(['explore', '--help'])\nfinally:\n    assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", f"from glassformer.cli import main\n{code}"], check=True, capture_output=True)
@@ -84,4 +85,4 @@ def test_a_port_that_is_taken_is_said(glassformer, trained):
         result = glassformer("explore", trained, "--port", port)
         process.send_signal(signal.SIGINT)
     assert result.status == 1
-    assert f"cannot listen on port {port} (Address already in use): give another --port" in result.err
+    assert f"cannot listen on port {port}: Address already in use; give another --port" in result.err

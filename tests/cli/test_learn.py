@@ -9,12 +9,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from glassformer.cli import learn
+from glassformer.cli.use import learn
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """Return a small site in the place of the book's."""
+    """Return a small site that replaces the book's."""
     for name in ("index", "attention", "experiments/beam", "zh/attention"):
         path = tmp_path / "site" / f"{name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,16 +48,17 @@ def test_a_chapter_that_is_not_there_is_named(glassformer, site, arguments, mess
 def test_without_a_book_it_says_how_to_get_one(glassformer, tmp_path, monkeypatch):
     monkeypatch.setattr(learn, "SITE", tmp_path)
     monkeypatch.setattr(learn, "BUILDER", tmp_path / "build.py")
-    assert "run `make book`" in glassformer("learn").err
-    (tmp_path / "book" / "site").mkdir(parents=True)
-    (tmp_path / "book" / "site" / "build.py").touch()
-    monkeypatch.setattr(learn, "BUILDER", tmp_path / "book" / "site" / "build.py")
-    assert "looks into the demo's model: run `make book`" in glassformer("learn").err
+    assert "run `make docs`" in glassformer("learn").err
+    (tmp_path / "docs" / "site").mkdir(parents=True)
+    (tmp_path / "docs" / "site" / "build.py").touch()
+    monkeypatch.setattr(learn, "BUILDER", tmp_path / "docs" / "site" / "build.py")
+    assert "needs the demo's model: run `make docs`" in glassformer("learn").err
 
 
+@pytest.mark.slow
 def test_it_is_served_until_ctrl_c(site):
     code = (
-        "import pathlib; from glassformer.cli import learn, main\n"
+        "import pathlib; from glassformer.cli import main; from glassformer.cli.use import learn\n"
         f"learn.SITE = pathlib.Path({str(site)!r})\n"
         "main(['learn', 'attention', '--zh', '--port', '0', '--no-browser'])"
     )

@@ -1,6 +1,7 @@
 """`glassformer prepare --check`: what the corpus doctor says, as a table and as JSON."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,25 @@ def test_the_table_shows_what_is_left_out_and_where(glassformer, files):
     assert sorted(path.name for path in files.iterdir() if path.is_dir()) == []  # nothing is written
 
 
+def test_pipes_are_checked_as_files_are(glassformer, files):
+    """As with `--source <(cat train_source) --target <(cat train_target)` in a shell."""
+    pipes = []
+    for side in ("train_source", "train_target"):
+        read, write = os.pipe()
+        assert (files / side).stat().st_size < 2**16  # it fits into the pipe
+        with os.fdopen(write, "wb") as file:
+            file.write((files / side).read_bytes())
+        pipes.append((read, f"/dev/fd/{read}"))
+    options = ["prepare", "--check", "--source", pipes[0][1], "--target", pipes[1][1]]
+    result = glassformer(*options)
+    plain = glassformer("prepare", "--check", "--source", "train_source", "--target", "train_target")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.splitlines()[-1] == plain.out.splitlines()[-1]
+    assert f"{pipes[0][1]}:10  control characters\n    bell\\x07\n    b\n" in result.out
+    for read, _ in pipes:
+        os.close(read)
+
+
 def test_a_clean_corpus_is_ready(glassformer, files):
     write(files, "clean", PAIRS)
     result = glassformer("prepare", "--check", "--source", "clean_source", "--target", "clean_target")
@@ -110,19 +130,19 @@ def test_files_of_unequal_length_are_an_error_in_one_line(glassformer, files):
     result = glassformer("prepare", "--check", "--source", "train_source", "--target", "other_target")
     assert (result.status, result.out) == (1, "")
     assert result.err.count("\n") == 1
-    assert "train_source has 50 lines, other_target has 7: expected as many" in result.err
+    assert "train_source has 50 lines, other_target has 7: expected equal numbers" in result.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give a CONFIG, or --check with"),
+        ([], "got nothing; give one, or --check with"),
         (["--check"], "give a CONFIG, or --source and --target"),
         (["--check", "files.toml", "--source", "x"], "give either CONFIG, or --source and --target"),
         (["--source", "train_source"], "--source and --target are for --check"),
         (["--check", "demo"], "has no files to check"),
         (["--check", "--source", "train_sourc", "--target", "x"], "did you mean 'train_source'?"),
-        (["--check", "--source", "train_source"], "data.target is missing"),
+        (["--check", "--source", "train_source"], "data.target: expected the translation of"),
     ],
     ids=["nothing", "no-files", "both", "no-check", "task", "misspelt", "one-side"],
 )

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from glassformer.cli.progress import TrainingProgress, stop_on_signal
-from glassformer.run.reports import PreparedReport, ProgressReport
+from glassformer.jobs.run_reports import PreparedReport, ProgressReport
 
 PREPARED = PreparedReport(
     folder=Path("runs/some"),
@@ -24,7 +24,7 @@ PREPARED = PreparedReport(
 )
 CHECKING = ProgressReport(stage="checking the corpus", done=0, total=17, unit="bytes")
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
-ENDED = "stopped: what is done is kept, the same command goes on\n"
+ENDED = "Stopped; progress is saved. Run the same command to resume.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_in_training_a_step_ends_in_peace(number: signal.Signals, capsys: pytest
         assert not stop.is_set()
         signal.raise_signal(number)
         assert stop.is_set()
-    assert "stopping after this step, with a checkpoint" in capsys.readouterr().err
+    assert "Stopping after this step, with a checkpoint" in capsys.readouterr().err
     assert signal.getsignal(number) is before
 
 

@@ -4,13 +4,13 @@ import tomllib
 
 import pytest
 
-from glassformer.cli.recipes import GROUPS
+from glassformer.cli.train.recipes import RECIPE_GROUPS
 from glassformer.recipes.toml import recipes
 
 
 def test_every_recipe_is_listed_once_under_its_group(glassformer):
     lines = glassformer("recipes").out.splitlines()
-    assert [line.removesuffix(":") for line in lines if line.removesuffix(":") in GROUPS] == list(GROUPS)
+    assert [line.removesuffix(":") for line in lines if line.removesuffix(":") in RECIPE_GROUPS] == list(RECIPE_GROUPS)
     assert sorted(line.split()[0] for line in lines if line.split() and line.split()[0] in recipes()) == list(recipes())
     assert max(map(len, lines)) <= 120
 
@@ -22,6 +22,7 @@ def test_a_recipe_is_printed_as_it_is(glassformer, name):
     assert "training" in tomllib.loads(result.out)
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_a_configuration_to_begin_with(glassformer, corpus):
     (corpus / "mine.toml").write_text(glassformer("recipes", "translation").out, encoding="utf-8")
     values = ["data.source=train.tsv", "training.steps=2", "training.minutes=0", "model.d_model=16", "model.heads=2"]

@@ -1,8 +1,12 @@
 """`glassformer report`."""
 
 import shutil
+import webbrowser
+
+import pytest
 
 
+@pytest.mark.slow
 def test_the_page_is_written_and_named(glassformer, trained, tmp_path):
     result = glassformer("report", trained, "--output", tmp_path / "page.html")
     assert result.status == 0
@@ -10,6 +14,7 @@ def test_the_page_is_written_and_named(glassformer, trained, tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.slow
 def test_it_stands_in_the_run_unless_told_otherwise(glassformer, trained, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     assert glassformer("report", run).out.startswith(f"{run / 'report.html'}: ")
@@ -21,3 +26,14 @@ def test_what_is_no_run_is_refused_in_one_line(glassformer, tmp_path):
     assert result.status == 1
     assert "is no run" in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("option", "opened"), [("--browser", 1), ("--open", 1), ("--no-browser", 0)])
+def test_the_page_is_opened_on_demand(glassformer, trained, tmp_path, monkeypatch, option, opened):
+    pages = []
+    monkeypatch.setattr(webbrowser, "open", pages.append)
+    result = glassformer("report", trained, "--output", tmp_path / "page.html", option)
+    assert result.status == 0
+    assert len(pages) == opened
+    assert ("use --browser" in result.err) == (option == "--open")

@@ -4,8 +4,10 @@ import json
 import shutil
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from profiles import scaled
 
 
 def test_every_line_has_its_translation(glassformer, trained):
@@ -33,6 +35,7 @@ def test_an_empty_line_and_one_of_spaces_give_empty_lines(glassformer, trained):
     assert result.status == 0
 
 
+@pytest.mark.slow
 def test_a_line_of_100_000_characters_gives_an_empty_line(glassformer, trained):
     result = glassformer("translate", trained, stdin=b"cat " * 25_000 + b"\nthe cat\n")
     empty, translated = result.out.splitlines()
@@ -43,8 +46,13 @@ def test_a_line_of_100_000_characters_gives_an_empty_line(glassformer, trained):
 
 
 def test_max_source_says_what_is_too_long(glassformer, trained):
-    result = glassformer("translate", trained, "--max-source", 4, stdin=b"the cat sees\nthe cat sees a\n")
+    result = glassformer(
+        "translate", trained, "--set", "decoding.max_source=4", stdin=b"the cat sees\nthe cat sees a\n"
+    )
     assert [bool(line) for line in result.out.splitlines()] == [True, False]
+    refused = glassformer("translate", trained, "--set", "decoding.max_source=-5")
+    assert (refused.status, refused.err.count("\n")) == (1, 1)
+    assert "decoding.max_source: expected an integer from 1 to" in refused.err
 
 
 def test_unknown_words_are_translated_somehow(glassformer, trained):
@@ -77,8 +85,9 @@ def test_lines_end_at_line_feeds_only(glassformer, trained):
     assert glassformer("translate", trained, stdin=text).out.count("\n") == 3
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line), max_size=8))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@scaled(25)
 def test_as_many_lines_out_as_in(glassformer, trained, lines):
     result = glassformer("translate", trained, "--beam-size", 1, stdin=b"".join(line + b"\n" for line in lines))
     assert result.status == 0
@@ -101,7 +110,7 @@ def test_a_prefix_begins_every_translation(glassformer, trained):
 
 def test_samples_depend_on_the_seed_alone(glassformer, trained):
     def drawn(seed: int) -> str:
-        options = ["--sample", "--temperature", 3.0, "--seed", seed]
+        options = ["--sample", "--set", "decoding.temperature=3", "--set", f"decoding.seed={seed}"]
         return glassformer("translate", trained, *options, stdin=b"the big cat sees\n" * 5).out
 
     assert drawn(1) == drawn(1) != drawn(2)
@@ -112,9 +121,14 @@ def test_samples_depend_on_the_seed_alone(glassformer, trained):
     [
         (["--beam-size", 0], "beam_size"),
         (["--n-best", 9], "n_best"),
-        (["--temperature", 2.0], "no effect without --sample"),
-        (["--sample", "--top-p", 1.5], "top_p"),
+        (["--set", "decoding.temperature=2"], "no effect without `translate --sample`"),
+        (["--sample", "--set", "decoding.top_p=1.5"], "decoding.top_p: expected"),
         (["--sample", "--n-best", 2], "sampling"),
+        (["--sample", "--set", "decoding.beam_size=2"], "sampling"),
+        (["--sample", "--engine", "ctranslate2"], "cannot draw tokens by a seed for each text"),
+        (["--explain", "--engine", "ctranslate2"], "does not show what it computes"),
+        (["--set", "training.steps=9"], "--set: expected decoding.NAME=VALUE"),
+        (["--set", "decoding.temprature=2"], "did you mean 'temperature'"),
     ],
 )
 def test_impossible_options_are_one_line_and_status_1(glassformer, trained, options, message):
@@ -170,7 +184,7 @@ def test_debug_shows_the_traceback(trained, tmp_path):
     from glassformer.errors import CheckpointError
 
     with pytest.raises(CheckpointError):
-        main(["translate", str(tmp_path / "nowhere"), "--debug"])
+        main(["translate", str(tmp_path / "nowhere"), str(tmp_path / "text"), "--debug"])
 
 
 @pytest.fixture
@@ -182,6 +196,7 @@ def second(glassformer, trained, tmp_path):
     return tmp_path / "second"
 
 
+@pytest.mark.slow
 def test_an_ensemble_translates_with_several_runs(glassformer, trained, second):
     text = b"the big cat sees\na dog and the cat\n\n"
     alone = glassformer("translate", trained, "--n-best", 1, stdin=text)
@@ -195,6 +210,7 @@ def test_an_ensemble_translates_with_several_runs(glassformer, trained, second):
     assert scored[0][1] != first[1]
 
 
+@pytest.mark.slow
 def test_a_score_of_an_ensemble_is_what_its_search_found(glassformer, trained, second, tmp_path):
     found = glassformer("translate", trained, "--ensemble", second, "--n-best", 2, stdin=b"the cat\n").out.split("\t")
     (tmp_path / "src").write_text("the cat\n")
@@ -206,13 +222,83 @@ def test_a_score_of_an_ensemble_is_what_its_search_found(glassformer, trained, s
 def test_an_ensemble_is_not_explained(glassformer, trained):
     result = glassformer("translate", trained, "--ensemble", trained, "--explain", stdin=b"the cat\n")
     assert result.status == 1
-    assert "cannot be looked into" in result.err
+    assert "cannot be inspected" in result.err
 
 
+@pytest.mark.slow
 def test_runs_with_other_words_are_no_ensemble(glassformer, trained, corpus):
     (corpus / "train.tsv").write_text("the cat\tel gato\nthe dog\tel perro\n" * 20)
     options = ["--set", "run.directory=spanish", "--set", "training.steps=2"]
     assert glassformer("train", "small.toml", "--data", corpus, *options).status == 0
     result = glassformer("translate", trained, "--ensemble", "spanish", stdin=b"the cat\n")
     assert result.status == 1
-    assert "must write with the same tokens" in result.err
+    assert "must share their target tokens" in result.err
+
+
+# Decoding settings
+
+
+@pytest.mark.parametrize(
+    ("kept", "options", "settings"),
+    [
+        (["--n-best", 3], ["--length-penalty", 0], ["decoding.length_penalty=0.0"]),
+        ([], ["--max-source", 3], ["decoding.max_source=3"]),
+        (
+            ["--sample"],
+            ["--temperature", 3, "--top-k", 5, "--top-p", 0.9, "--seed", 7],
+            ["decoding.temperature=3.0", "decoding.top_k=5", "decoding.top_p=0.9", "decoding.seed=7"],
+        ),
+    ],
+    ids=["length penalty", "longest source", "sampling"],
+)
+def test_an_option_that_has_moved_works_and_names_its_new_spelling(glassformer, trained, kept, options, settings):
+    text = b"the big cat sees\na dog\nthe cat\n"
+    old = glassformer("translate", trained, *kept, *options, stdin=text)
+    assert [line.partition("use --set ")[2] for line in old.err.splitlines() if "has moved" in line] == settings
+    new = glassformer("translate", trained, *kept, *(word for one in settings for word in ("--set", one)), stdin=text)
+    assert (old.status, old.out) == (0, new.out)
+    assert "has moved" not in new.err
+
+
+def test_a_setting_takes_the_place_of_the_runs_own(glassformer, trained):
+    for size, status in ((2, 1), (3, 0)):
+        options = ["--n-best", 3, "--set", f"decoding.beam_size={size}"]
+        assert glassformer("translate", trained, *options, stdin=b"the cat\n").status == status
+
+
+def test_the_engine_is_chosen_by_what_it_can_do(glassformer, trained):
+    def engine(*options: object) -> str:
+        return glassformer("translate", trained, "--verbose", *options, stdin=b"the cat\n").err
+
+    assert "engine ctranslate2 (float32)" in engine()
+    assert "engine torch: CTranslate2 cannot draw tokens" in engine("--sample")
+    assert "engine torch: CTranslate2 does not show" in engine("--explain")
+    assert "engine torch: CTranslate2 finds a hypothesis that ends right behind a prefix" in engine("--prefix", "le")
+    assert "engine torch: length_penalty = 3: while it searches" in engine("--set", "decoding.length_penalty=3")
+    asked = engine("--set", "decoding.length_penalty=3", "--engine", "ctranslate2")
+    assert "engine ctranslate2 (float32)" in asked
+    assert "outputs can differ from those of the engine torch: length_penalty = 3" in asked
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_verbose_may_stand_before_and_behind_the_command(glassformer, trained, place):
+    words = ["--verbose", "translate", trained] if place == "before" else ["translate", trained, "--verbose"]
+    result = glassformer(*words, stdin=b"the cat\n")
+    assert result.err.count("engine ctranslate2") == 1
+    assert "engine" not in glassformer("translate", trained, stdin=b"the cat\n").err
+
+
+def test_what_follows_two_dashes_is_an_argument(glassformer, trained, corpus):
+    (corpus / "--verbose").write_text("the cat\n")
+    result = glassformer("translate", trained, "--", "--verbose")
+    assert result.out == glassformer("translate", trained, stdin=b"the cat\n").out
+    assert result.err == ""
+    result = glassformer("translate", trained, "--", "--debug")
+    assert result.status == 1
+    assert "--debug" in result.err
+
+
+def test_a_value_may_be_spelled_like_a_switch(glassformer, trained):
+    result = glassformer("translate", trained, "--prefix", "--debug", stdin=b"the cat\n")
+    assert result.status == 0
+    assert result.out.startswith("<unk>")

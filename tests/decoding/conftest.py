@@ -66,7 +66,7 @@ class ToyStep:
         return tuple(log_probs)
 
     def outputs(self, sentence, max_length, alpha):
-        """Every possible output of at most so many tokens with its score, best first: exhaustive search."""
+        """Return all possible outputs up to a number of tokens with their scores, best first (exhaustive search)."""
         words = [token for token in range(self.vocab_size) if token not in (self.pad_id, self.bos_id, self.eos_id)]
         found = []
         for length in range(max_length):
@@ -116,7 +116,7 @@ def make_task(make_model):
     def make(seed, lengths=(5,), **config):
         torch.manual_seed(seed)
         model = make_model(**{"target_vocab_size": 7, "tie_output": False, **config})
-        model.output.weight.data *= 3  # probabilities that differ, as those of a trained model do
+        model.output.weight.data *= 3  # unequal probabilities, as in a trained model
         return model, [[*torch.randint(4, 19, (length - 1,)).tolist(), 2] for length in lengths]
 
     return make

@@ -40,15 +40,15 @@ def test_prefixes_and_last_positions_bind_every_row_of_their_sentence(random_toy
 @pytest.mark.parametrize(
     ("max_lengths", "prefixes", "message"),
     [
-        ([3, 0], None, r"maximal length of sentence 1 must be at least 1, got 0"),
-        ([3, -5], None, r"maximal length of sentence 1 must be at least 1, got -5"),
-        ([3, 5], [[4]], r"got 1 prefixes for 2 sentences"),
+        ([3, 0], None, r"maximum length of sentence 1: expected at least 1, for <eos>, got 0"),
+        ([3, -5], None, r"maximum length of sentence 1: expected at least 1, for <eos>, got -5"),
+        ([3, 5], [[4]], r"expected one for each of 2 sentences, got 1"),
         ([3, 2], [[], [3, 4]], r"prefix of sentence 1 has 2 tokens.*allow at least 3"),
         ([3, 5], [[], [3, 2]], r"prefix of sentence 1 holds <eos> \(id 2\)"),
         ([3, 5], [[1], []], r"prefix of sentence 0 holds <bos> \(id 1\)"),
         ([3, 5], [[0], []], r"prefix of sentence 0 holds <pad> \(id 0\)"),
-        ([3, 5], [[5], []], r"holds the id 5, expected 0 to 4"),
-        ([3, 5], [[-1], []], r"holds the id -1, expected 0 to 4"),
+        ([3, 5], [[5], []], r"expected ids from 0 to 4, got 5"),
+        ([3, 5], [[-1], []], r"expected ids from 0 to 4, got -1"),
     ],
 )
 def test_lengths_and_prefixes_that_do_not_fit_are_refused(random_toy, max_lengths, prefixes, message):

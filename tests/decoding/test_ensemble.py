@@ -5,16 +5,17 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import EnsembleStep, Step, beam_search, greedy, sample
 from glassformer.decoding.ensemble import mean_probability
 from glassformer.decoding.transformer_step import TransformerStep, target_log_probs
 from glassformer.errors import DecodingError
+from profiles import scaled
 
-examples = settings(max_examples=30)
-few = settings(max_examples=5)
+examples = scaled(30)
+few = scaled(5)
 SEEDS = st.integers(0, 10**6)
 ALPHAS = st.sampled_from([0.0, 0.6, 1.0])
 
@@ -103,7 +104,7 @@ def test_a_token_that_one_model_finds_impossible_may_win(written_toy):
 
 
 def test_the_models_must_share_their_vocabulary(random_toy):
-    with pytest.raises(DecodingError, match=r"agree on vocab_size, got \[5, 7\]"):
+    with pytest.raises(DecodingError, match=r"the same vocab_size, got \[5, 7\]"):
         EnsembleStep([random_toy(1), random_toy(1, vocab_size=7)])
     with pytest.raises(DecodingError, match="at least one model"):
         EnsembleStep([])

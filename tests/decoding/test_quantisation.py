@@ -94,12 +94,10 @@ def test_float32_changes_nothing(single):
 
 
 def test_a_model_that_is_no_float32_is_refused(make_model):
-    with pytest.raises(
-        ConfigError, match=r"quantization = 'int8' is for models on the CPU in float32, .*cpu in torch\.float64"
-    ):
+    with pytest.raises(ConfigError, match=r"expected a model on the CPU in float32 for int8, .*cpu in torch\.float64"):
         quantise(make_model(), "int8")
 
 
 def test_a_kind_that_pytorch_does_not_have_here_is_refused(single):
-    with pytest.raises(ConfigError, match="quantization = 'int16': PyTorch has float32, bfloat16 and int8 here"):
+    with pytest.raises(ConfigError, match="quantization: expected float32, bfloat16 or int8 with PyTorch, got 'int16'"):
         quantise(single(), "int16")

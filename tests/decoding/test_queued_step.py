@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import beam_search, greedy, sample
@@ -10,10 +10,11 @@ from glassformer.decoding.ensemble import EnsembleStep
 from glassformer.decoding.queued_step import QueuedStep
 from glassformer.decoding.search_trace import SearchTree
 from glassformer.decoding.transformer_step import TransformerStep, padded
+from profiles import scaled
 
 SEEDS = st.integers(0, 10**6)
 LENGTHS = st.lists(st.integers(2, 7), min_size=1, max_size=9).map(lambda lengths: sorted(lengths, reverse=True))
-few = settings(max_examples=10)
+few = scaled(10)
 
 
 class Watched(TransformerStep):

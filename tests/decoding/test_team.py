@@ -12,9 +12,12 @@ import torch
 
 import glassformer as gf
 from glassformer.decoding import team
-from glassformer.decoding.engine import Job, Sampling, Search
+from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.errors import DataError, DecodingError
+from glassformer.recipes.configuration import DecodingConfig
+
+GREEDY = Search(settings=DecodingConfig(beam_size=1))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,8 @@ def assert_same(ours, theirs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "search", [Search(), Search(beam_size=3, n_best=2, length_penalty=0.6), Search(sampling=Sampling())]
+    "search",
+    [GREEDY, Search(settings=DecodingConfig(beam_size=3), n_best=2), Search(settings=DecodingConfig(), sample=True)],
 )
 def test_several_processes_find_what_one_finds(model, engine, others, search):
     jobs = some(300)
@@ -69,19 +73,21 @@ def test_several_processes_find_what_one_finds(model, engine, others, search):
 
 
 def test_few_sentences_start_no_process(engine, others):
-    assert len(list(engine.decode(some(team.LEAST), Search()))) == team.LEAST
+    assert len(list(engine.decode(some(team.SMALLEST_PARCEL), GREEDY))) == team.SMALLEST_PARCEL
     assert not others()
 
 
+@pytest.mark.slow
 def test_torch_has_its_threads_again(engine):
     before = torch.get_num_threads()
-    list(engine.decode(some(200), Search()))
+    list(engine.decode(some(200), GREEDY))
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.slow
 def test_the_processes_end_with_the_engine(model, others):
     engine = TorchEngine(model, workers=2)
-    list(engine.decode(some(200), Search()))
+    list(engine.decode(some(200), GREEDY))
     [process] = others()
     del engine
     gc.collect()
@@ -90,17 +96,18 @@ def test_the_processes_end_with_the_engine(model, others):
 
 @pytest.mark.slow
 def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(model, engine, others):
-    list(engine.decode(some(200), Search()))
+    list(engine.decode(some(200), GREEDY))
     os.kill(others().pop().pid, signal.SIGKILL)
     time.sleep(0.1)
     with pytest.raises(
-        DataError, match=r"a process that translates was killed.*: run the same command again; workers=1"
+        DataError, match=r"a process that translates was killed.*: run the same command again, or set workers=1"
     ):
-        list(engine.decode(some(200), Search()))
+        list(engine.decode(some(200), GREEDY))
     assert not others()
-    assert_same(engine.decode(some(200), Search()), TorchEngine(model).decode(some(200), Search()))
+    assert_same(engine.decode(some(200), GREEDY), TorchEngine(model).decode(some(200), GREEDY))
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_there_is_raised_here(engine):
     with pytest.raises(DecodingError, match="the prefix of sentence"):
-        list(engine.decode(some(300, prefix=tuple(range(4, 19))), Search()))
+        list(engine.decode(some(300, prefix=tuple(range(4, 19))), GREEDY))

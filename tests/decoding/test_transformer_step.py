@@ -4,15 +4,16 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.decoding import Step, beam_search, greedy, length_penalty, sample
 from glassformer.decoding.transformer_step import TransformerStep, target_log_probs
+from profiles import scaled
 
 EXACT = {"rtol": 0, "atol": 1e-10}
 SEEDS = st.integers(0, 10**6)
-few = settings(max_examples=5)
+few = scaled(5)
 
 
 def padded(rows):
@@ -134,7 +135,7 @@ def test_every_search_returns_the_log_probabilities_of_forced_decoding(make_task
         assert hypothesis.score == pytest.approx(hypothesis.log_prob / penalty, abs=1e-12)
 
 
-@settings(max_examples=4)
+@scaled(4)
 @given(seed=SEEDS, alpha=st.sampled_from([0.0, 0.6, 1.0]))
 def test_a_beam_as_large_as_the_space_of_outputs_finds_the_best_of_all(make_task, seed, alpha):
     model, sources = make_task(seed, (2, 5), target_vocab_size=6)

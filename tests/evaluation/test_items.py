@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.corpus.readers import Corpus
 from glassformer.errors import ConfigError, DataError
 from glassformer.evaluation.items import Items, default_metrics, read_items
 from glassformer.evaluation.metrics import METRICS
-from glassformer.text.corpus import Corpus
 
 word = st.text("abc", min_size=1, max_size=2)
 pairs = st.lists(st.tuples(word, word), min_size=1, max_size=17)
@@ -63,7 +63,7 @@ def test_outputs_go_to_the_lines_of_the_file_and_back(lines, numbers):
 
 
 def test_too_few_outputs_are_an_error():
-    with pytest.raises(DataError, match="got 1 hypotheses for 3 lines"):
+    with pytest.raises(DataError, match="expected 3 lines as in the test set, got 1"):
         Items.of([("a", "x"), ("a", "y")], group=True, blank=[2]).from_lines(["x"])
 
 
@@ -83,7 +83,7 @@ def test_one_file_is_grouped_and_its_blank_lines_are_counted(write):
     write(words_tsv="a\tx\n\nb\ty\na\tz\n\tz\n")
     items = read_items(Corpus.of("words.tsv"))
     assert (items.sources, items.references, items.blank) == (("a", "b"), (("x", "z"), ("y",)), (2, 5))
-    assert str(items) == "3 lines, 2 different sources (2 more with a blank side are left out)"
+    assert str(items) == "3 lines, 2 different sources (2 with a blank side left out)"
     assert items.to_lines(["A", "B"]) == ["A", "", "B", "A", ""]
     assert read_items(Corpus.of("words.tsv"), group=False).sources == ("a", "b", "a")
 
@@ -104,9 +104,9 @@ def test_two_files_are_scored_line_by_line_unless_told_otherwise(write):
 def test_further_files_add_references_where_they_have_one(write):
     write(src="a\nb\n", ref="x\ny\n", second="w\n \n", short="w\n", both_tsv="a\tx\n")
     assert read_items(Corpus.of("src", "ref"), more=["second"]).references == (("x", "w"), ("y",))
-    with pytest.raises(DataError, match="short has 1 lines, expected 2"):
+    with pytest.raises(DataError, match="short: expected 2 lines as in the source, got 1"):
         read_items(Corpus.of("src", "ref"), more=["short"])
-    with pytest.raises(ConfigError, match=r"both\.tsv holds its references itself"):
+    with pytest.raises(ConfigError, match=r"both\.tsv already holds references"):
         read_items(Corpus.of("both.tsv"), more=["second"])
 
 
@@ -116,8 +116,8 @@ def test_what_cannot_be_read_says_where(write, tmp_path):
     for files, message in {
         ("src", "ref"): "src has 2 lines, ref has 1",
         ("src", "broken"): "broken, line 2: expected UTF-8",
-        ("blank.tsv",): "no pair with text on both sides among 2",
-        ("empty.tsv",): "is empty",
+        ("blank.tsv",): "got none among 2",
+        ("empty.tsv",): "got an empty file",
     }.items():
         with pytest.raises(DataError, match=message):
             read_items(Corpus.of(*files))

@@ -9,16 +9,17 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from glassformer.errors import ConfigError, DataError
 from glassformer.evaluation.metrics import METRICS
-from glassformer.evaluation.significance import bootstrap, compare, differences, randomisation
+from glassformer.evaluation.significance import bootstrap, compare_texts, differences, randomisation
+from profiles import scaled
 
-few = settings(max_examples=10)
+few = scaled(10)
 each_metric = pytest.mark.parametrize("metric", list(METRICS))
 WORDS = ("the", "cat", "dog", "sat", "on", "a", "mat", "big")
 
@@ -54,16 +55,17 @@ def enumerated(first, second, references, metric):
 def test_the_p_value_is_that_of_enumerating_all_exchanges(metric, seed, lines):
     references = texts(lines, seed)
     first, second = damaged(references, 0.2, seed + 1), damaged(references, 0.4, seed + 2)
-    [comparison] = compare(first, second, references, metrics=[metric], samples=2)
+    [comparison] = compare_texts(first, second, references, metrics=[metric], samples=2)
     # Five standard deviations of 10 000 tosses: fails once in 1.7 million examples.
     assert comparison.p_value == pytest.approx(enumerated(first, second, references, metric), abs=0.026)
 
 
+@pytest.mark.slow
 def test_bleu_and_chrf_have_the_p_values_of_sacrebleu():
     references = texts(101, 1)
     first, second = damaged(references, 0.30, 2), damaged(references, 0.26, 3)
     _, theirs = PairedTest([("1", first), ("2", second)], {"BLEU": BLEU(), "chrF": CHRF()}, [references])()
-    for ours in compare(first, second, references, metrics=["bleu", "chrf"]):
+    for ours in compare_texts(first, second, references, metrics=["bleu", "chrf"]):
         result = theirs[ours.name][1]
         assert ours.second == pytest.approx(result.score)
         assert 0.01 < result.p_value < 0.5
@@ -71,13 +73,14 @@ def test_bleu_and_chrf_have_the_p_values_of_sacrebleu():
         assert ours.p_value == pytest.approx(result.p_value, abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_single_different_line_proves_nothing():
     # sacrebleu counts only draws that exceed the real difference, and here none can.
     references = texts(101, 1)
     second = [*references[:-1], "x"]
     _, theirs = PairedTest([("1", references), ("2", second)], {"BLEU": BLEU()}, [references])()
     assert theirs["BLEU"][1].p_value < 0.001
-    for comparison in compare(references, second, references, metrics=list(METRICS)):
+    for comparison in compare_texts(references, second, references, metrics=list(METRICS)):
         assert (comparison.p_value, comparison.better) == (1, 0)
 
 
@@ -87,8 +90,8 @@ def test_a_single_different_line_proves_nothing():
 def test_exchanging_the_systems_negates_the_difference(metric, seed):
     references = texts(23, seed)
     outputs = damaged(references, 0.2, seed + 1), damaged(references, 0.5, seed + 2)
-    [one] = compare(*outputs, references, metrics=[metric], samples=50, tosses=199)
-    [other] = compare(*outputs[::-1], references, metrics=[metric], samples=50, tosses=199)
+    [one] = compare_texts(*outputs, references, metrics=[metric], samples=50, tosses=199)
+    [other] = compare_texts(*outputs[::-1], references, metrics=[metric], samples=50, tosses=199)
     assert (one.first, one.second, one.p_value) == (other.second, other.first, other.p_value)
     assert one.difference == -other.difference
     assert (one.low, one.high) == (pytest.approx(-other.high), pytest.approx(-other.low))
@@ -99,7 +102,7 @@ def test_exchanging_the_systems_negates_the_difference(metric, seed):
 def test_a_system_does_not_differ_from_itself(metric):
     references = texts(11, 5)
     outputs = damaged(references, 0.3, 6)
-    [comparison] = compare(outputs, outputs, references, metrics=[metric])
+    [comparison] = compare_texts(outputs, outputs, references, metrics=[metric])
     assert (comparison.difference, comparison.low, comparison.high) == (0, 0, 0)
     assert (comparison.p_value, comparison.better) == (1, 0)
 
@@ -108,7 +111,7 @@ def test_a_system_does_not_differ_from_itself(metric):
 def test_what_is_plainly_better_is_said_to_be_better(metric):
     references = texts(101, 5)
     good, bad = damaged(references, 0.05, 6), damaged(references, 0.5, 7)
-    [comparison] = compare(good, bad, references, metrics=[metric])
+    [comparison] = compare_texts(good, bad, references, metrics=[metric])
     assert comparison.better == 1
     assert comparison.p_value == pytest.approx(1 / 10_001)
     assert not comparison.low <= 0 <= comparison.high
@@ -146,7 +149,7 @@ def test_the_interval_of_a_share_is_that_of_the_binomial_distribution():
 def test_the_same_seed_gives_the_same_numbers_and_another_one_nearly_the_same():
     references = texts(53, 5)
     outputs = damaged(references, 0.3, 6), damaged(references, 0.35, 7)
-    one, same, other = (compare(*outputs, references, metrics=["per"], seed=seed)[0] for seed in (1, 1, 2))
+    one, same, other = (compare_texts(*outputs, references, metrics=["per"], seed=seed)[0] for seed in (1, 1, 2))
     assert one == same
     assert one.p_value != other.p_value
     assert one.p_value == pytest.approx(other.p_value, abs=0.03)
@@ -157,7 +160,7 @@ def test_small_blocks_of_tosses_give_what_one_block_gives(monkeypatch):
     outputs = damaged(references, 0.3, 6), damaged(references, 0.35, 7)
     counted = [METRICS["per"].count(each, references) for each in outputs]
     whole = randomisation(*counted, tosses=1000)
-    monkeypatch.setattr("glassformer.evaluation.significance.TOGETHER", 640)
+    monkeypatch.setattr("glassformer.evaluation.significance.TOSSED_TOGETHER", 640)
     assert randomisation(*counted, tosses=1000) == pytest.approx(whole, abs=0.1)
 
 
@@ -172,6 +175,6 @@ def test_lines_that_differ_most_come_first_with_their_edits():
 
 def test_what_cannot_be_compared_is_an_error():
     with pytest.raises(ConfigError, match="did you mean 'bleu'"):
-        compare(["a"], ["a"], ["a"], metrics=["blue"])
+        compare_texts(["a"], ["a"], ["a"], metrics=["blue"])
     with pytest.raises(DataError, match="1 hypotheses and 2 references"):
-        compare(["a", "b"], ["a"], ["a", "b"], metrics=["exact"])
+        compare_texts(["a", "b"], ["a"], ["a", "b"], metrics=["exact"])

@@ -10,7 +10,7 @@ import pytest
 
 import glassformer as gf
 from glassformer.errors import ConfigError, DataError
-from glassformer.explorer.page import check_path, html, write_page
+from glassformer.explorer.page import check_path, page_html, write_page
 from glassformer.explorer.payload import payload
 from glassformer.training.snapshots import Snapshots
 
@@ -45,13 +45,13 @@ def policy(text: str) -> dict[str, str]:
 
 def test_the_page_holds_the_payload(make_translator):
     shown = payload(make_translator(), "the cat sleeps .")
-    assert json.loads(Outline(html(shown)).scripts[0]) == shown
+    assert json.loads(Outline(page_html(shown)).scripts[0]) == shown
 
 
 def test_hostile_words_are_data_everywhere(make_translator):
     plain = make_translator()
     hostile = make_translator(HOSTILE, HOSTILE, name="<b>run&amp;")
-    outlines = [Outline(html(payload(one), "<i>" * (one is hostile))) for one in (plain, hostile)]
+    outlines = [Outline(page_html(payload(one), "<i>" * (one is hostile))) for one in (plain, hostile)]
     assert outlines[0].elements == outlines[1].elements
     assert "<b>run&amp;" in outlines[1].words
     assert "<i>" in outlines[1].words
@@ -60,19 +60,19 @@ def test_hostile_words_are_data_everywhere(make_translator):
 
 
 def test_only_the_module_may_run_and_nothing_may_be_fetched(make_translator):
-    text = html(payload(make_translator()))
+    text = page_html(payload(make_translator()))
     digest = base64.b64encode(hashlib.sha256(Outline(text).scripts[1].encode()).digest()).decode()
     assert policy(text)["script-src"] == f"'sha256-{digest}'"
     assert policy(text)["default-src"] == policy(text)["connect-src"] == "'none'"
 
 
 def test_a_served_page_may_ask_its_server_alone(make_translator):
-    assert policy(html(payload(make_translator(), host="api")))["connect-src"] == "'self'"
+    assert policy(page_html(payload(make_translator(), host="api")))["connect-src"] == "'self'"
 
 
 def test_the_same_payload_makes_the_same_page(make_translator):
     shown = payload(make_translator(), "the cat sleeps .")
-    assert html(shown) == html(json.loads(json.dumps(shown)))
+    assert page_html(shown) == page_html(json.loads(json.dumps(shown)))
 
 
 def test_writing_says_how_large_the_page_is(make_translator, tmp_path):
@@ -106,13 +106,19 @@ def test_a_link_stays_a_link(make_translator, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("", "is a folder"), ("missing/page.html", "no folder"), ("/dev/null", "is no file")]
+    ("name", "message"),
+    [
+        ("", "is a folder"),
+        ("missing/page.html", "the folder "),
+        ("/dev/null", "is not a regular file"),
+    ],
 )
 def test_a_path_that_can_be_no_file_is_refused(tmp_path, name, message):
     with pytest.raises(ConfigError, match=message):
         check_path(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_page_of_a_large_model_says_that_it_goes_without_weights(make_translator, tmp_path):
     page = write_page(make_translator(d_model=256, d_ff=1024), tmp_path / "page.html")
     assert page.size < 6_000_000
@@ -155,7 +161,8 @@ def test_a_translation_that_ends_at_once_makes_a_page_too(make_translator, tmp_p
 def test_a_training_that_diverged_has_a_page_all_the_same(make_translator, tmp_path):
     translator = terse(make_translator())
     translator.bundle.folder.mkdir()
-    lines = '{"type": "step", "step": 1, "loss": 7.5}\n{"type": "step", "step": 2, "loss": NaN}\n'
+    line = '{{"type": "step", "step": {}, "loss": {}, "epoch": 1, "seconds": 1}}\n'
+    lines = line.format(1, 7.5) + line.format(2, "NaN")
     (translator.bundle.folder / "metrics.jsonl").write_text(lines)
     write_page(translator, tmp_path / "page.html")
     data = json.loads(Outline((tmp_path / "page.html").read_text(encoding="utf-8")).scripts[0])

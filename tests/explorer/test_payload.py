@@ -12,8 +12,7 @@ import torch
 import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.errors import DataError
-from glassformer.explorer import payload as module
-from glassformer.explorer.payload import pack, payload, rounded
+from glassformer.explorer.payload import FRAME, PageLimits, pack, payload, rounded
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.tasks import CLASSIC, TASKS
 from glassformer.text.tokenizer import train_tokenizers
@@ -70,10 +69,23 @@ def test_the_payload_is_plain_data_with_these_parts(make):
     got = payload(make())
     assert json.loads(json.dumps(got)) == got
     assert list(got) == [
-        *("format_version", "name", "config", "parameters", "decoding", "sentence", "examples", "strings"),
-        *("source", "target", "weights", "step", "curve", "trace", "search", "host", "checkpoints", "left_out"),
+        *("format_version", "name", "config", "points", "mistakes", "parameters", "decoding", "sentence"),
+        *(
+            "examples",
+            "strings",
+            "source",
+            "target",
+            "weights",
+            "step",
+            "curve",
+            "trace",
+            "search",
+            "host",
+            "checkpoints",
+            "left_out",
+        ),
     ]
-    assert (got["name"], got["decoding"]) == ("small", {"beam_size": 2, "length_penalty": 0.8})
+    assert (got["name"], {**got["decoding"], "beam_size": 2, "length_penalty": 0.8}) == ("small", got["decoding"])
     assert (got["search"], got["host"], got["checkpoints"], got["left_out"]) == (None, None, [], [])
 
 
@@ -106,11 +118,10 @@ def test_the_trace_is_of_the_rounded_model_and_its_own_translation(make):
 
 
 @pytest.mark.slow
-def test_of_a_long_sentence_only_as_much_is_compared_as_fits(make, monkeypatch):
+def test_of_a_long_sentence_only_as_much_is_compared_as_fits(make):
     sentence = "the cat " * 30
     whole = payload(make(), sentence)["trace"]
-    monkeypatch.setattr(module, "LARGEST_COMPARISON", 60_000)
-    part = payload(make(), sentence)["trace"]
+    part = payload(make(), sentence, limits=PageLimits(comparison=60_000))["trace"]
     names = [one["name"] for one in part["points"]]
     assert len(part["data"]) <= 60_000 < len(whole["data"])
     assert {"logits", "encoder.output", "decoder.output"} <= {*names}
@@ -129,10 +140,10 @@ def test_the_model_stays_as_it_is(make):
     assert translator.model.output.weight is translator.model.target.tokens.weight
 
 
-def test_of_a_large_model_a_recording_travels_that_fits(make, monkeypatch):
-    monkeypatch.setattr(module, "LARGEST_MODEL", 10)
+@pytest.mark.slow
+def test_of_a_large_model_a_recording_travels_that_fits(make):
     translator = make()
-    whole = payload(translator, "the cat sleeps", checkpoints=3)
+    whole = payload(translator, "the cat sleeps", checkpoints=3, limits=PageLimits(model=10))
     assert (whole["weights"], whole["checkpoints"], whole["left_out"]) == (None, [], [])
     names = [one["name"] for one in whole["trace"]["points"]]
     assert names == [name for name in gf_points(translator) if name in names]
@@ -140,8 +151,7 @@ def test_of_a_large_model_a_recording_travels_that_fits(make, monkeypatch):
     [best] = translator.translate(["the cat sleeps"])
     assert whole["search"]["hypotheses"][0]["text"] == best.text
     assert whole["search"]["tree"][0]["parent"] is None
-    monkeypatch.setattr(module, "LARGEST_TRACE", 60_000)
-    part = payload(translator, "the cat sleeps")["trace"]
+    part = payload(translator, "the cat sleeps", limits=PageLimits(model=10, trace=60_000))["trace"]
     assert len(part["data"]) <= 60_000
     assert {name for name in names if name.endswith(".weights")} <= {one["name"] for one in part["points"]}
     assert 3 < len(part["points"]) < len(names)
@@ -158,13 +168,14 @@ def write_snapshots(translator: Translator, *steps: int) -> None:
         Snapshots(translator.bundle.folder / "snapshots", keep=99).save(translator.model, step)
 
 
+@pytest.mark.slow
 def test_snapshots_are_spread_over_the_training_by_logarithms(make):
     translator = make()
     write_snapshots(translator, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
     assert [one["step"] for one in payload(translator, checkpoints=3)["checkpoints"]] == [8, 128, 2048]
     assert [one["step"] for one in payload(translator, checkpoints=1)["checkpoints"]] == [2048]
     (translator.bundle.folder / "metrics.jsonl").write_text(
-        '{"type": "validation", "step": 3000, "loss": 1, "best": true}'
+        '{"type": "validation", "step": 3000, "loss": 1, "metric": null, "best": true}'
     )
     assert [one["step"] for one in payload(translator, checkpoints=2)["checkpoints"]] == [8, 128]
     got = payload(translator, checkpoints=99)
@@ -173,35 +184,38 @@ def test_snapshots_are_spread_over_the_training_by_logarithms(make):
     assert all(one["data"] == got["weights"]["data"] for one in got["checkpoints"])
 
 
-def test_snapshots_that_do_not_fit_are_left_out_by_name(make, monkeypatch):
+@pytest.mark.slow
+def test_snapshots_that_do_not_fit_are_left_out_by_name(make):
     translator = make()
     write_snapshots(translator, 8, 16, 32, 64)
     whole = payload(translator, checkpoints=4)
     size = len(json.dumps(whole)) - 2 * len(whole["weights"]["data"])
-    monkeypatch.setattr(module, "LARGEST_PAGE", size + module.FRAME)
-    got = payload(translator, checkpoints=4)
+    got = payload(translator, checkpoints=4, limits=PageLimits(page=size + FRAME))
     assert len(json.dumps(got)) <= size
     assert [one["step"] for one in got["checkpoints"]] == [8, 64]
     assert got["left_out"] == [16, 32]
-    monkeypatch.setattr(module, "LARGEST_PAGE", 0)
-    assert payload(translator, checkpoints=4)["left_out"] == [8, 16, 32, 64]
+    assert payload(translator, checkpoints=4, limits=PageLimits(page=0))["left_out"] == [8, 16, 32, 64]
 
 
-def test_with_python_behind_the_page_snapshots_stay_there(make, monkeypatch):
+def test_with_python_behind_the_page_snapshots_stay_there(make):
     translator = make()
     write_snapshots(translator, 8, 64)
     got = payload(translator, checkpoints=6, host="api")
     assert got["checkpoints"] == [{"step": 8, "data": None}, {"step": 64, "data": None}]
     assert got["host"] == {"url": "api"}
-    monkeypatch.setattr(module, "LARGEST_MODEL", 10)
-    assert len(payload(translator, checkpoints=6, host="api")["checkpoints"]) == 2
+    got = payload(translator, checkpoints=6, host="api", limits=PageLimits(model=10))
+    assert len(got["checkpoints"]) == 2
 
 
+@pytest.mark.slow
 def test_the_curve_is_thinned_and_knows_the_step_that_was_kept(make):
     translator = make()
-    steps = [{"type": "step", "step": step, "loss": 9 / step} for step in range(1, 1002)]
-    validations = [{"type": "validation", "step": s, "loss": 1.5, "best": s < 800} for s in (300, 600, 900)]
-    lines = [json.dumps(line) for line in [*steps, *validations, {"type": "end", "step": 1001}]]
+    steps = [{"type": "step", "step": step, "loss": 9 / step, "epoch": 1, "seconds": 1} for step in range(1, 1002)]
+    validations = [
+        {"type": "validation", "step": s, "loss": 1.5, "metric": None, "best": s < 800} for s in (300, 600, 900)
+    ]
+    end = {"type": "end", "step": 1001, "reason": "steps", "seconds": 1}
+    lines = [json.dumps(line) for line in [*steps, *validations, end]]
     (translator.bundle.folder / "metrics.jsonl").write_text("\n".join([*lines, '{"type": "st']), encoding="utf-8")
     got = payload(translator)
     loss = got["curve"]["loss"]
@@ -217,6 +231,7 @@ def test_a_run_without_a_log_has_no_curve(make):
     assert (got["step"], got["curve"]) == (None, {"loss": [], "validation": []})
 
 
+@pytest.mark.slow
 def test_the_first_sentence_is_one_that_the_model_was_made_for(make):
     classic = payload(make(data={"task": "english-french"}))
     assert classic["sentence"] == CLASSIC[0].source
@@ -233,7 +248,7 @@ def test_of_pieces_the_first_sentence_is_made_of_words_not_bytes(make):
     assert set(sentence) <= set(" ".join(LINES))
 
 
-@pytest.mark.parametrize(("sentence", "message"), [(" ", "0 tokens, expected 1 to 7"), ("cat " * 8, "8 tokens")])
+@pytest.mark.parametrize(("sentence", "message"), [(" ", "expected 1 to 7 tokens, got 0"), ("cat " * 8, "got 8")])
 def test_a_sentence_that_cannot_be_translated_is_an_error(make, sentence, message):
     translator = make(data={"source": "a.tsv", "max_length": 8}, positions="learned", max_length=8)
     with pytest.raises(DataError, match=message):

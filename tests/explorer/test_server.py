@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
@@ -101,7 +102,7 @@ def test_this_machine_may_be_reached_by_a_tunnel(server, host):
 def test_pages_of_others_may_not_ask(server, origin):
     response, body = ask(server, "POST", "/api", ENCODE, Origin=origin.format(port=server.server_port))
     assert response.status == 403
-    assert "may not ask" in header_of(body)["error"]
+    assert "are refused" in header_of(body)["error"]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,7 @@ def test_what_is_no_request_of_the_page_is_refused(server, method, path, body, s
 
 def test_a_request_must_say_its_length_and_be_short(server):
     assert ask(server, "POST", "/api", b"", Content_Length=str(LARGEST_REQUEST + 1))[0].status == 413
+    assert ask(server, "POST", "/api", b"", Content_Length="9" * 5000)[0].status == 413
     assert ask(server, "POST", "/api", b"", Content_Length="-1")[0].status == 411
     assert ask(server, "POST", "/api", b"{}", Transfer_Encoding="chunked")[0].status == 411
 
@@ -130,13 +132,20 @@ def test_a_request_must_say_its_length_and_be_short(server):
 def test_a_wrong_question_is_answered_by_an_error_and_the_next_one_works(server):
     response, body = ask(server, "POST", "/api", {"kind": "trace", "source_ids": [], "target_ids": [1]})
     assert response.status == 200
-    assert "got 0 ids" in header_of(body)["error"]
+    assert "expected 1 to 1075, got 0" in header_of(body)["error"]
     assert "ids" in header_of(ask(server, "POST", "/api", ENCODE)[1])
+
+
+@pytest.mark.slow
+def test_two_hundred_visitors_at_once_are_all_answered(server):
+    with ThreadPoolExecutor(200) as visitors:
+        statuses = list(visitors.map(lambda _: ask(server, "GET", "/")[0].status, range(200)))
+    assert statuses == [200] * 200
 
 
 def test_a_port_that_is_taken_is_an_error_that_says_what_to_do(start, make_translator):
     taken = start().server_port
-    with pytest.raises(ConfigError, match=rf"port {taken} \(Address already in use\): give another --port"):
+    with pytest.raises(ConfigError, match=rf"port {taken}: Address already in use; give another --port"):
         serve(make_translator(), port=taken)
 
 

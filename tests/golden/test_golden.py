@@ -10,8 +10,8 @@ import pytest
 from glassformer.bundle import Bundle
 from glassformer.cli import main
 from glassformer.inspection.check import check
+from glassformer.jobs import average, evaluate, train
 from glassformer.recipes.toml import load
-from glassformer.run import average, evaluate, train
 from glassformer.translator import Translator
 
 RUNS = sorted(Path(__file__).parent.glob("format-*"))
@@ -87,6 +87,7 @@ def test_it_can_be_evaluated(run):
     assert scores[0].value == 100
 
 
+@pytest.mark.slow
 def test_its_training_goes_on_from_its_checkpoint(run, tmp_path):
     """The configuration is the run's own: what its format did not know keeps the old behaviour."""
     options = [f"run.directory={run}", "training.steps=410", "training.keep_checkpoints=2", "training.log_every=1"]

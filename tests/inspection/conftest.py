@@ -5,10 +5,10 @@ import torch
 
 import glassformer as gf
 from glassformer.bundle import Bundle
+from glassformer.corpus.batching import Examples
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict
 from glassformer.tasks import copy_pairs
-from glassformer.text.batching import Examples
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training import steps
 

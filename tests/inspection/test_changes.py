@@ -129,9 +129,9 @@ def test_a_recording_is_no_plain_data():
         ({"mask": {}}, "changes.mask: unknown key .did you mean 'masks'"),
         ({"patches": [{"pont": "logits"}]}, "changes.patches.0.pont: unknown key .did you mean 'point'"),
         ({"patches": [{"positions": []}]}, "changes.patches.0.point: missing"),
-        ({"masks": {SELF: [[0, "1", True]]}}, r"changes.masks.*0.1 = '1': input should be a valid integer"),
+        ({"masks": {SELF: [[0, "1", True]]}}, r"changes.masks.*0.1: input should be a valid integer, got '1'"),
         ({"overrides": {SELF: [[0, 1, [float("nan")]]]}}, "should be a finite number"),
-        ({"positions": 0}, "changes.positions = 0: input should be a valid boolean"),
+        ({"positions": 0}, "changes.positions: input should be a valid boolean"),
     ],
 )
 def test_data_of_another_form_is_refused(values, message):
@@ -143,15 +143,15 @@ def test_data_of_another_form_is_refused(values, message):
     ("changes", "message"),
     [
         ({"ablated": {"decoder.layers.0.crossattention": [0]}}, "did you mean 'decoder.layers.0.cross_attention'"),
-        ({"ablated": {CROSS: [3]}}, "a head is 3, expected 0 to 2"),
-        ({"masks": {CROSS: [[-1, 0, True]]}}, "a position is -1, expected 0 or more"),
-        ({"overrides": {CROSS: [[5, 0, [1.0]]]}}, "overrides: a head is 5"),
+        ({"ablated": {CROSS: [3]}}, "a head: expected 0 to 2, got 3"),
+        ({"masks": {CROSS: [[-1, 0, True]]}}, "a position: expected 0 or more, got -1"),
+        ({"overrides": {CROSS: [[5, 0, [1.0]]]}}, "overrides: a head: expected 0 to 2, got 5"),
         ({"mistakes": ["noscale"]}, "did you mean 'no_scale'"),
         ({"patches": [{"point": "logit", "positions": []}]}, "did you mean 'logits'"),
         ({"patches": [{"point": "logits", "positions": []}]}, "has no other sentence"),
-        ({"patches": [{"point": "logits", "positions": [], "heads": [0]}]}, "logits has no heads"),
-        ({"patches": [{"point": f"{CROSS}.key", "positions": [], "heads": [7]}]}, "a head is 7"),
-        ({"patches": [{"point": "logits", "positions": [], "trace": {}}]}, "was not recorded"),
+        ({"patches": [{"point": "logits", "positions": [], "heads": [0]}]}, "expected no heads for logits"),
+        ({"patches": [{"point": f"{CROSS}.key", "positions": [], "heads": [7]}]}, "a head: expected 0 to 2, got 7"),
+        ({"patches": [{"point": "logits", "positions": [], "trace": {}}]}, "is not in the recording"),
     ],
 )
 def test_what_the_model_does_not_have_is_refused(make_model, changes, message):

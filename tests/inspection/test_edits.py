@@ -110,7 +110,7 @@ def test_heads_of_another_sentence_and_positions_which_have_no_batch(make_model,
 def test_rows_of_another_width_are_refused(make_model, source, target):
     model = make_model()
     other = recorded(model, torch.tensor([[9, 10, 2]]), target)
-    with pytest.raises(gf.ShapeError, match="rows of 3 numbers, here they have 6"):
+    with pytest.raises(gf.ShapeError, match="expected rows of 6 numbers as here, got 3"):
         recorded(model, source, target, patched(other, f"{CROSS}.weights"))
 
 

@@ -1,11 +1,14 @@
 """Each classic mistake does what its definition says, and is gone afterwards."""
 
+import fnmatch
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 import glassformer as gf
+from glassformer.inspection.check import LIKELY
 from glassformer.inspection.forced import first_difference
 from glassformer.inspection.mistakes import MISTAKES, pad_to_one_length, plant, replaced
 
@@ -14,7 +17,7 @@ each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
 def recorded(model, source, target, *mistakes):
-    if "target_padding_mask" in mistakes:
+    if any(MISTAKES[mistake].one_length for mistake in mistakes):
         source, target = pad_to_one_length(source, target, 0)
     with torch.no_grad(), plant(model, *mistakes), gf.record(model) as trace:
         model(source, target)
@@ -22,7 +25,7 @@ def recorded(model, source, target, *mistakes):
 
 
 def difference(model, source, target, mistake):
-    lengths = pad_to_one_length(source, target, 0) if mistake == "target_padding_mask" else (source, target)
+    lengths = pad_to_one_length(source, target, 0) if MISTAKES[mistake].one_length else (source, target)
     return first_difference(recorded(model, *lengths), recorded(model, source, target, mistake))
 
 
@@ -190,6 +193,31 @@ def test_steps_with_a_cache_run_under_every_mistake(make_model, source, target, 
 def test_each_says_what_it_is_in_words():
     for mistake in MISTAKES.values():
         assert len({mistake.title, mistake.wrong, mistake.symptom} - {""}) == 3
+        unseen = any("point" not in rule for rule in mistake.rules)
+        assert bool(mistake.unseen) == unseen == ("unseen" in mistake.zh)
+
+
+def test_the_points_that_each_computes_differently_are_points(make_model):
+    names = [name for norm in ("post", "pre") for name in gf.points(make_model(norm=norm))]
+    for mistake in MISTAKES.values():
+        assert all(fnmatch.filter(names, pattern) for pattern in mistake.at), mistake.id
+        assert set(mistake.fails) <= set(LIKELY), mistake.id
+
+
+def test_the_documentation_has_the_table():
+    page = (Path(__file__).parents[2] / "docs/explorer.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith(("| `", "|---")) and "first" not in line]
+    table = [f"| `{one.id}` | {one.title} | {points(one.rules)} |" for one in MISTAKES.values()]
+    assert "\n".join(table) in "\n".join(rows)
+
+
+def points(rules):
+    """Return the first points of a mistake, each with the settings for which it is the first."""
+    told = []
+    for rule in rules:
+        settings = ", ".join(f"{key} = {value}" for key, value in rule.items() if key != "point")
+        told += [f"`{rule['point']}`" + (f" ({settings})" if settings else "")] if "point" in rule else []
+    return ", ".join(told)
 
 
 def test_an_unknown_mistake_is_refused(make_model):

@@ -7,7 +7,7 @@ import torch
 import glassformer as gf
 from glassformer.inspection.mistakes import MISTAKES, plant
 from glassformer.inspection.reference import Reference
-from glassformer.inspection.suspects import CLASSIC
+from glassformer.inspection.suspects import SUSPECT_OF_MISTAKE
 
 SETTINGS = [
     {},
@@ -57,6 +57,6 @@ def test_a_source_of_padding_alone_has_weights_of_zero(make_model):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_is_the_reference_with_that_mistake(make_model, mistake, norm):
     model = make_model(norm=norm, positions="halves")
-    source, target = PADDED if mistake == "target_padding_mask" else ([4, 5, 6, 7, 8, 2], [1, 4, 5, 9])
-    points = CLASSIC[mistake](model.config, weights_of(model))(source, target)
+    source, target = PADDED if MISTAKES[mistake].one_length else ([4, 5, 6, 7, 8, 2], [1, 4, 5, 9])
+    points = SUSPECT_OF_MISTAKE[mistake](model.config, weights_of(model))(source, target)
     assert_same(recorded(model, source, target, mistake), points)

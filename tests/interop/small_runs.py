@@ -6,9 +6,9 @@ import torch
 
 import glassformer as gf
 from glassformer.bundle import Bundle
+from glassformer.corpus.batching import Examples
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
-from glassformer.text.batching import Examples
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training import steps
 from word_by_word import pairs
@@ -42,7 +42,7 @@ KINDS = {
 
 
 def some(count: int, seed: int = 1) -> list[str]:
-    """Return so many texts of different lengths."""
+    """Return texts of different lengths."""
     return [source for source, _ in pairs(count, seed, 1, 13, WORDS)]
 
 

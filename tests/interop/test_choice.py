@@ -19,6 +19,7 @@ def absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
 
 
+@pytest.mark.slow
 def test_a_run_is_translated_by_what_is_asked_for(run):
     assert Translator.load(run.folder).engine.name == "torch"
     for engine in ("auto", "ctranslate2"):
@@ -27,6 +28,7 @@ def test_a_run_is_translated_by_what_is_asked_for(run):
     assert load_engine(run, "auto", "int8").quantization == "int8_float32"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["bfloat16", "int8"])
 def test_the_torch_engine_holds_its_matrices_as_asked_for(run, quantization):
     ours = Translator.load(run.folder, quantization=quantization)
@@ -64,6 +66,7 @@ def test_an_ensemble_is_translated_by_pytorch(run):
     assert Translator.load(run.folder, run.folder, engine="auto").engine.name == "torch"
 
 
+@pytest.mark.slow
 def test_an_export_is_what_it_is(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "int8")
     with pytest.raises(ConfigError, match="has no weights for the engine torch"):
@@ -72,6 +75,7 @@ def test_an_export_is_what_it_is(run, tmp_path):
         Translator.load(tmp_path / "out", engine="auto", quantization="float32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exported", [True, False], ids=["export", "run"])
 def test_a_process_that_translates_with_ctranslate2_never_imports_torch(run, tmp_path, exported):
     folder = tmp_path / "out" if exported else run.folder

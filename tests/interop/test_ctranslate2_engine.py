@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from glassformer.decoding import hypothesis
 from glassformer.decoding.engine import Engine, Job, Search
 from glassformer.errors import CheckpointError, ConfigError, DecodingError
 from glassformer.interop import ctranslate2_engine
 from glassformer.interop.choice import load_engine
 from glassformer.interop.export import converted
-from glassformer.translator import Sampling, Translator
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.translator import Translator
 from interop.small_runs import KINDS, WORDS, some
 
 # float32: the same sums in another order, over a few layers of width 24.
@@ -107,7 +107,7 @@ def test_a_text_has_the_same_translation_whatever_stands_beside_it(translators, 
     together = theirs.translate(some(23), beam_size=beam_size)
     for text, one in zip(some(23), together, strict=True):
         assert_same(theirs.translate([text], beam_size=beam_size)[0], one)
-    monkeypatch.setattr(ctranslate2_engine, "BATCH_TOKENS", 40)
+    monkeypatch.setattr(ctranslate2_engine, "DECODED_POSITIONS", 40)
     assert_all_same(theirs.translate(some(23), beam_size=beam_size), together)
 
 
@@ -136,10 +136,9 @@ def test_a_stream_reads_ahead_and_gives_the_same(translators, window):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("extra", [0, 3])
-def test_an_output_is_cut_as_ours_is(translators, monkeypatch, beam_size, extra):
-    monkeypatch.setattr(hypothesis, "EXTRA_LENGTH", extra)
+def test_an_output_is_cut_as_ours_is(translators, beam_size, extra):
     ours, theirs = translators
-    found, expected = (each.translate(some(23), beam_size=beam_size) for each in (theirs, ours))
+    found, expected = (each.translate(some(23), beam_size=beam_size, extra_length=extra) for each in (theirs, ours))
     assert "max_length" in {one.status for one in expected}
     assert all(len(one.tokens) <= len(text.split()) + 1 + extra for text, one in zip(some(23), found, strict=True))
     for one, other in zip(found, expected, strict=True):
@@ -151,7 +150,7 @@ def test_an_output_is_cut_as_ours_is(translators, monkeypatch, beam_size, extra)
 def test_an_output_of_one_token_is_the_end(run, beam_size):
     engines: list[Engine] = [load_engine(run, "torch"), load_engine(run, "ctranslate2")]
     jobs = [Job(((5, 6, 2),), (), 1), Job(((7, 2),), (), 2)]
-    search = Search(beam_size=beam_size, n_best=beam_size, length_penalty=0.6)
+    search = Search(settings=DecodingConfig(beam_size=beam_size), n_best=beam_size)
     expected, found = (list(engine.decode(jobs, search)) for engine in engines)
     assert [one.tokens for one in found[0]] == [one.tokens for one in expected[0]] == [(2,)]
     assert {one.tokens[-1] for one in found[1]} == {2}
@@ -176,6 +175,7 @@ def test_learned_positions_end_where_the_table_ends(make_run):
     assert [one.status for one in theirs.translate(texts, beam_size=1)][1] == "too_long"
 
 
+@pytest.mark.slow
 def test_the_table_of_sinusoids_ends_somewhere(translators):
     _, theirs = translators
     statuses = [one.status for one in theirs.translate(["cat " * 2047, "cat " * 2048], max_source=5000, beam_size=1)]
@@ -203,27 +203,27 @@ def test_what_may_not_be_written_is_not_written(make_run):
 def test_what_it_cannot_do_is_said(translators, run):
     ours, theirs = translators
     with pytest.raises(ConfigError, match="CTranslate2 cannot draw"):
-        theirs.translate(["cat"], sampling=Sampling())
+        theirs.translate(["cat"], sample=True)
     with pytest.raises(ConfigError, match="the engine ctranslate2 does not show what it computes"):
         theirs.explain("cat")
     with pytest.raises(ConfigError, match="CTranslate2 has no ensembles"):
         Translator.load(run.folder, run.folder, engine="ctranslate2")
-    with pytest.raises(ConfigError, match="only models on the engine torch can translate together"):
+    with pytest.raises(ConfigError, match="an ensemble needs models on the engine torch"):
         Translator(ours.bundle, ours.engine, theirs)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam_size": 0}, "beam_size must be at least 1"),
-        ({"beam_size": 2, "n_best": 3}, "n_best must be from 1 to beam_size"),
-        ({"length_penalty": math.nan}, "length_penalty must be from"),
+        ({"beam_size": 0}, r"decoding\.beam_size: expected"),
+        ({"beam_size": 2, "n_best": 3}, "n_best: expected a number from 1 to beam_size"),
+        ({"length_penalty": math.nan}, r"decoding\.length_penalty: expected"),
         ({"prefix": "chat " * 60}, "leaves no room for <eos>"),
     ],
 )
 def test_options_out_of_their_range_are_refused_as_ours_are(translators, options, message):
     for translator in translators:
-        with pytest.raises(DecodingError, match=message):
+        with pytest.raises((ConfigError, DecodingError), match=message):
             translator.translate(["the cat"], **options)
 
 
@@ -232,3 +232,23 @@ def test_a_damaged_folder_is_said_to_be_one(run, tmp_path):
     (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:999])
     with pytest.raises(CheckpointError, match="CTranslate2 cannot read"):
         ctranslate2_engine.CTranslate2Engine(tmp_path, run, positions=61)
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_another_formula_of_the_length_penalty_needs_one_function(run, monkeypatch, engine):
+    """What ranks, prunes, bounds, rescores and explains goes through the same two functions."""
+    monkeypatch.setattr("glassformer.decoding.hypothesis.length_penalty", lambda length, alpha: length**alpha)
+    translator = Translator.load(run.folder, engine=engine)
+    for one in translator.translate(some(11), beam_size=3, n_best=3, length_penalty=1.5):
+        several = (one, *one.alternatives)
+        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
+        assert all(each.score == pytest.approx(each.log_prob / len(each.tokens) ** 1.5) for each in several)
+        [scored] = translator.score([(some(11)[0], one.text)], length_penalty=1.5)
+        assert scored.score == pytest.approx(scored.log_prob / len(scored.tokens) ** 1.5)
+    if engine == "torch":
+        explanation = translator.explain(some(11)[0], beam_size=3, length_penalty=1.5)
+        found = [node for node in explanation.tree.nodes if node.score is not None]
+        assert found
+        assert all(node.score == pytest.approx(node.log_prob / (node.position + 1) ** 1.5) for node in found)
+        [drawn] = translator.translate(["the cat"], sample=True, length_penalty=1.5)
+        assert drawn.score == pytest.approx(drawn.log_prob / len(drawn.tokens) ** 1.5)

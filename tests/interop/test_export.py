@@ -1,6 +1,7 @@
 """An export is whole, verified, of the run's present weights, and open to a direct user of CTranslate2."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import ctranslate2
@@ -14,6 +15,8 @@ from glassformer.interop import export as module
 from glassformer.interop.ctranslate2_model import position_table, specification
 from glassformer.interop.export import converted, export_ctranslate2, read_export
 from glassformer.model.positions import sinusoids
+from glassformer.system import fingerprints
+from glassformer.system.files import hash_of_file
 from glassformer.translator import Translator
 from interop.small_runs import some
 
@@ -41,6 +44,7 @@ def test_an_exported_folder_translates_as_the_run_does(run, tmp_path, quantizati
         assert found.equal == found.outputs
 
 
+@pytest.mark.slow
 def test_a_direct_user_gives_the_tokens_of_the_text_alone(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "float32")
     direct = ctranslate2.Translator(str(tmp_path / "out"))
@@ -70,6 +74,15 @@ def test_the_table_of_positions_is_that_of_the_model(layout, d_model):
     assert not position_table("none", 61, d_model).any()
 
 
+def hashes_of(folder):
+    """Return the hash of each of an export's files."""
+    return {name: file.hash for name, file in read_export(folder).files.items()}
+
+
+def log_probs(translator):
+    return [one.log_prob for one in translator.translate(some(7), beam_size=1)]
+
+
 # What cannot be exported
 
 
@@ -91,13 +104,14 @@ def test_an_export_from_nothing_is_refused(run, tmp_path):
 
 def test_a_folder_with_something_else_is_left_alone(run, tmp_path):
     (tmp_path / "letter.txt").write_text("Dear")
-    with pytest.raises(ConfigError, match="holds something else than an export"):
+    with pytest.raises(ConfigError, match="exists and is not an export"):
         export_ctranslate2(run, tmp_path)
     with pytest.raises(ConfigError, match=r"letter\.txt is a file: give a folder"):
         export_ctranslate2(run, tmp_path / "letter.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.slow
 def test_an_export_replaces_an_earlier_one(run, tmp_path):
     for quantization in ("int8", "float32"):
         export_ctranslate2(run, tmp_path / "out", quantization)
@@ -108,6 +122,7 @@ def test_an_export_replaces_an_earlier_one(run, tmp_path):
 # Verification
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_a_wrong_matrix_does_not_pass(run, tmp_path, monkeypatch, quantization):
     def damaged(bundle, weights, quantization):
@@ -139,6 +154,7 @@ def test_a_run_is_converted_once(make_run):
     assert (folder / "model.bin").stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_what_was_converted_is_never_stale(make_run):
     bundle = make_run()
     before = Translator.load(bundle.folder, engine="ctranslate2").translate(some(7), beam_size=1)
@@ -154,12 +170,114 @@ def test_what_was_converted_is_never_stale(make_run):
 @pytest.mark.parametrize("file", ["model.bin", "export.json", "config.json"])
 def test_what_was_converted_and_is_damaged_is_converted_again(make_run, file, engine):
     bundle = make_run()
-    whole = (converted(bundle, "float32") / file).read_bytes()
-    (converted(bundle, "float32") / file).write_bytes(whole[: len(whole) // 2])
+    path = converted(bundle, "float32") / file
+    whole, hashes = path.read_bytes(), hashes_of(path.parent)
+    path.write_bytes(whole[: len(whole) // 2])
     assert Translator.load(bundle.folder, engine=engine).engine.name == "ctranslate2"
-    assert (converted(bundle, "float32") / file).read_bytes() == whole
+    assert hashes_of(path.parent) == hashes
+    assert file == "export.json" or path.read_bytes() == whole
 
 
+@pytest.mark.slow
+def test_a_conversion_of_another_configuration_is_not_used(own):
+    bundle = own
+    before = log_probs(Translator.load(bundle.folder, engine="auto"))
+    text = (bundle.folder / "config.toml").read_text()
+    (bundle.folder / "config.toml").write_text(text.replace('activation = "relu"', 'activation = "gelu"'))
+    after = log_probs(Translator.load(bundle.folder, engine="auto"))
+    assert after != before
+    assert after == pytest.approx(log_probs(Translator.load(bundle.folder)), abs=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["matrices", "vocabulary", "added"])
+def test_a_conversion_with_a_foreign_file_is_not_used(own, tmp_path, what):
+    bundle = own
+    folder = converted(bundle, "float32")
+    before = log_probs(Translator.load(bundle.folder, engine="auto"))
+    if what == "matrices":
+        network = bundle.model()
+        with torch.no_grad():
+            network.decoder.layers[0].feed_forward.expand.weight += 0.5
+        other = replace(bundle, folder=tmp_path / "other")
+        other.save(network)
+        shutil.copyfile(converted(other, "float32") / "model.bin", folder / "model.bin")
+    else:
+        name = "target_vocabulary.json"
+        tokens = json.loads((folder / name).read_text())
+        foreign = json.dumps([*tokens[:4], *reversed(tokens[4:])])
+        (folder / (name if what == "vocabulary" else "shared_vocabulary.json")).write_text(foreign)
+    translator = Translator.load(bundle.folder, engine="auto")
+    assert translator.engine.name == "ctranslate2"
+    assert log_probs(translator) == before
+
+
+@pytest.mark.slow
+def test_a_conversion_of_other_tokenizers_is_not_used(own):
+    bundle = own
+    folder = converted(bundle, "float32")
+    path = bundle.folder / "tokenizer" / "target.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps({**values, "tokens": [*values["tokens"][:4], *reversed(values["tokens"][4:])]}))
+    assert converted(Bundle.load(bundle.folder), "float32") == folder
+    assert json.loads((folder / "target_vocabulary.json").read_text())[4] == values["tokens"][-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["model.bin", "config.json", "target_vocabulary.json", "tokenizer/target.json"])
+def test_an_export_with_a_foreign_file_is_refused(run, tmp_path, file):
+    export_ctranslate2(run, tmp_path / "out", "float32")
+    content = (tmp_path / "out" / file).read_bytes()
+    (tmp_path / "out" / file).write_bytes(content + b" ")
+    with pytest.raises(CheckpointError, match=f"is not what was exported: {file} has changed; export the run again"):
+        Translator.load(tmp_path / "out", engine="auto")
+    (tmp_path / "out" / file).write_bytes(content)
+    Translator.load(tmp_path / "out", engine="auto")
+    (tmp_path / "out" / "model.bin").unlink()
+    with pytest.raises(CheckpointError, match=r"is not what was exported: .*No such file"):
+        Translator.load(tmp_path / "out", engine="auto")
+
+
+@pytest.mark.slow
+def test_an_export_of_another_configuration_is_refused(run, tmp_path):
+    export_ctranslate2(run, tmp_path / "out", "float32")
+    path = tmp_path / "out" / "config.toml"
+    path.write_text(path.read_text().replace("beam_size = 3", "beam_size = 2"))
+    assert Translator.load(tmp_path / "out", engine="auto").bundle.configuration.decoding.beam_size == 2
+    path.write_text(path.read_text().replace('norm = "post"', 'norm = "pre"'))
+    with pytest.raises(CheckpointError, match=r"model\.norm is 'pre' and was 'post'; export the run again"):
+        Translator.load(tmp_path / "out", engine="auto")
+
+
+def test_an_export_of_an_earlier_version_is_loaded(run, tmp_path):
+    export_ctranslate2(run, tmp_path / "out", "float32")
+    path = tmp_path / "out" / "export.json"
+    values = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({name: values[name] for name in ("format_version", "quantization", "positions", "weights")})
+    )
+    assert Translator.load(tmp_path / "out", engine="auto").engine.name == "ctranslate2"
+
+
+@pytest.mark.parametrize("exported", [True, False], ids=["export", "run"])
+def test_a_file_is_hashed_once_after_a_copy(run, tmp_path, monkeypatch, exported):
+    hashed = []
+    monkeypatch.setattr(fingerprints, "hash_of_file", lambda path: hashed.append(path.name) or hash_of_file(path))
+    folder = tmp_path / "one"
+    if exported:
+        export_ctranslate2(run, folder, "float32")
+    else:
+        shutil.copytree(run.folder, folder, ignore=shutil.ignore_patterns("ctranslate2"))
+        converted(Bundle.load(folder), "float32")
+    copy = shutil.copytree(folder, tmp_path / "two")
+    for place, expected in ((folder, False), (copy, True), (copy, False)):
+        hashed.clear()
+        Translator.load(place, engine="auto")
+        assert ("model.bin" in hashed) == expected
+        assert ("model.safetensors" in hashed) == (expected and not exported)
+
+
+@pytest.mark.slow
 def test_a_damaged_note_is_said_to_be_one(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "float32")
     (tmp_path / "out" / "export.json").write_text(json.dumps({"format_version": 1}))

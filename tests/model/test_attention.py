@@ -89,10 +89,10 @@ def test_equals_the_loop_over_plain_numbers(mask):
 def test_leading_axes_are_carried_along():
     query, key, value = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 11, 7), torch.randn(2, 3, 11, 13)
     mask = torch.rand(2, 1, 5, 11) > 0.3
-    together = gf.attention(query, key, value, mask).output
+    together = gf.attention(query, key, value, mask).weighted_values
     for b in range(2):
         for h in range(3):
-            alone = gf.attention(query[b, h], key[b, h], value[b, h], mask[b, 0]).output
+            alone = gf.attention(query[b, h], key[b, h], value[b, h], mask[b, 0]).weighted_values
             torch.testing.assert_close(together[b, h], alone, rtol=0, atol=1e-12)
 
 
@@ -128,7 +128,7 @@ def test_gradients_are_those_of_finite_differences(mask):
     query, key, value = (torch.randn(n, 3, requires_grad=True) for n in (4, 5, 5))
     mask = None if mask is None else torch.tensor(mask)
     assert gradcheck(lambda *qkv: gf.attention(*qkv, mask), (query, key, value))
-    assert gradgradcheck(lambda *qkv: gf.attention(*qkv, mask).output, (query, key, value))
+    assert gradgradcheck(lambda *qkv: gf.attention(*qkv, mask).weighted_values, (query, key, value))
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -257,6 +257,7 @@ def test_a_fully_masked_query_gives_the_bias_of_the_output_in_all_paths(explaine
     assert torch.equal(output[0, 1], module.output_projection.bias)
 
 
+@pytest.mark.slow
 def test_cross_attention_takes_queries_from_x_and_the_rest_from_memory():
     module, x, memory = random_attention(), torch.randn(2, 5, 11), torch.randn(2, 7, 11)
     with gf.record(module) as trace:

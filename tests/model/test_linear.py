@@ -10,10 +10,10 @@ from glassformer.model.linear import Linear, linear
 SHAPES = [(1,), (61,), (7, 11), (2, 3, 5)]
 
 
-@pytest.fixture(autouse=True, params=[0, module.SMALL], ids=["onednn", "torch"])
+@pytest.fixture(autouse=True, params=[0, module.FEWEST_PRODUCTS], ids=["onednn", "torch"])
 def small(monkeypatch, request):
     """Every test with products by oneDNN, where there is one, and with products that are too small for it."""
-    monkeypatch.setattr(module, "SMALL", request.param)
+    monkeypatch.setattr(module, "FEWEST_PRODUCTS", request.param)
     monkeypatch.setattr(module, "is_intel", lambda: False)
 
 

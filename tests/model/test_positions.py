@@ -81,7 +81,7 @@ def test_the_dtype_follows_a_new_default():
 
 @pytest.mark.usefixtures("unchecked")
 def test_an_unknown_layout_is_an_error():
-    with pytest.raises(gf.ConfigError, match="'spiral': expected 'interleaved' or 'halves'"):
+    with pytest.raises(gf.ConfigError, match="expected 'interleaved' or 'halves', got 'spiral'"):
         gf.sinusoids(2, 4, "spiral")
 
 

@@ -296,7 +296,7 @@ def test_a_name_without_a_point_is_an_error_that_suggests_one(model):
 def test_an_edit_of_another_shape_is_an_error(model):
     edit = {"encoder.output": lambda memory: memory[:, :-1]}
     with (
-        pytest.raises(gf.ShapeError, match=r"encoder\.output returned shape \(2, 4, 11\), expected \(2, 5, 11\)"),
+        pytest.raises(gf.ShapeError, match=r"encoder\.output: expected shape \(2, 5, 11\), got \(2, 4, 11\)"),
         gf.intervene(model, edit),
     ):
         model.encode(SOURCE)

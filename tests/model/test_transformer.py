@@ -334,9 +334,9 @@ def assert_dropped(after: Tensor, before: Tensor) -> None:
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (3, 0), (2, 3, 4)])
 def test_ids_that_are_no_batch_of_sequences_are_an_error(make_model, shape):
     model, ids = make_model(), torch.ones(shape, dtype=torch.long)
-    with pytest.raises(gf.ShapeError, match=r"source has shape .* expected \(batch, length\)"):
+    with pytest.raises(gf.ShapeError, match=r"source: expected shape \(batch, length\)"):
         model.encode(ids)
-    with pytest.raises(gf.ShapeError, match="target_input has shape"):
+    with pytest.raises(gf.ShapeError, match="target_input: expected shape"):
         model.decode(ids, torch.ones(1, 3, 11), torch.ones(1, 3, dtype=torch.long))
 
 
@@ -345,13 +345,13 @@ def test_memory_source_and_target_must_fit_each_other(make_model):
     model = make_model()
     memory = model.encode(SOURCE)
     for target, source in ((TARGET, SOURCE[:, :4]), (TARGET, SOURCE[:2]), (TARGET[:2], SOURCE)):
-        with pytest.raises(gf.ShapeError, match="do not fit"):
+        with pytest.raises(gf.ShapeError, match=r"expected \(B, T\), \(B, S, d_model\)"):
             model.decode(target, memory, source)
 
 
 def test_ids_outside_a_vocabulary_are_an_error_on_either_side(make_model):
     model = make_model()
-    with pytest.raises(gf.VocabularyError, match="ids from 22 to 22, but the vocabulary has 19 entries"):
+    with pytest.raises(gf.VocabularyError, match="19 entries, got ids from 22 to 22"):
         model.encode(torch.tensor([[22]]))
     assert model(SOURCE[:1], torch.tensor([[22]])).shape == (1, 1, 23)
 

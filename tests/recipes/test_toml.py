@@ -2,18 +2,18 @@
 
 import tomllib
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.errors import CheckpointVersionError, ConfigError
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import Configuration, DataConfig, RunConfig, TrainingConfig
 from glassformer.recipes.toml import from_dict, load, model_config, recipes, set_values, to_toml
-from glassformer.text.cleaning import CleaningConfig
 from glassformer.text.tokenizer import TokenizerConfig
 
 TASK = {"data": {"task": "copy"}}
@@ -36,7 +36,7 @@ def test_every_recipe_loads(name, tmp_path):
 
 
 def test_the_recipe_for_your_corpus_asks_for_it():
-    with pytest.raises(ConfigError, match=r"task = '', source = '': give them, such as --set data\.source=train\.en"):
+    with pytest.raises(ConfigError, match=r"got task = '' and source = ''; name one of them, such as --set"):
         load("translation")
 
 
@@ -135,7 +135,7 @@ files = st.one_of(lines, st.lists(lines, min_size=1, max_size=3).map(tuple))
     symbols=st.lists(lines.filter(lambda line: line.split() == [line]), max_size=3, unique=True).map(tuple),
     minutes=st.floats(0, 1e6),
     rate=st.floats(0, 10, exclude_max=True),
-    seed=st.integers(-(2**63), 2**63 - 1),
+    seed=st.integers(0, 2**63 - 1),
     patience=st.integers(0, 10**6),
 )
 def test_what_is_written_reads_as_the_same_whatever_the_values(
@@ -198,46 +198,55 @@ def test_a_run_of_the_first_format_is_cleaned_as_it_was(write_config):
 
 WRONG = {
     "[trainin]\nsteps = 3": "[trainin]: unknown section (did you mean 'training'?)",
-    "training = 3": "training = 3: expected a section [training] with fields",
-    "[training]\nstepz = 3": "training.stepz = 3: unknown field (did you mean 'steps'?)",
-    "[training]\nlabel-smoothing = 0.2": "training.label-smoothing = 0.2: unknown field (did you mean 'label_",
-    '[training]\nsteps = "many"': "training.steps = 'many': input should be a valid integer",
-    "[training]\nsteps = 1.5": "training.steps = 1.5: input should be a valid integer",
-    "[training]\nsteps = [3]": "training.steps = [3]: input should be a valid integer",
-    "[training]\nsteps = -1": "training.steps = -1: expected a number of at least 0",
-    "[training]\nminutes = nan": "training.minutes = nan: expected a number of at least 0",
-    "[training]\nlearning_rate = inf": "training.learning_rate = inf: expected a number of at least 0",
-    "[training]\nwarmup = -1": "training.warmup = -1: expected a number of at least 0",
-    "[training]\nlabel_smoothing = 1.0": "training.label_smoothing = 1.0: expected a number in [0, 1)",
-    "[training]\nbeta2 = nan": "training.beta2 = nan: expected a number in [0, 1)",
-    "[training]\nepsilon = 0": "training.epsilon = 0.0: expected a number above 0",
-    '[training]\nschedule = "cosin"': "training.schedule = 'cosin': expected one of paper, cosine, constant (did you",
-    '[training]\nmetric = "blue"': "training.metric = 'blue': expected one of bleu, chrf, exact, word_error, wer, per",
-    "[training]\nweight_decay = 0.1": 'training.weight_decay has no effect with optimiser = "adam": choose "adamw"',
-    '[training]\nbest_by = "metric"': 'training.best_by = "metric" needs training.metric',
-    "[training]\naverage = 7": "training.average = 7 needs as many checkpoints, but keep_checkpoints = 5: raise it",
-    "[training]\nsnapshots = -1": "training.snapshots = -1: expected a number of at least 0",
-    "[training]\nsnapshot = 3": "training.snapshot = 3: unknown field (did you mean 'snapshots'?)",
-    "[decoding]\nbeam_size = 0": "decoding.beam_size = 0: expected a number of at least 1",
-    "[decoding]\nlength_penalty = nan": "decoding.length_penalty = nan: expected a number of at least 0",
-    "[run]\ndirectory = 3": "run.directory = 3: input should be a valid string",
-    "[model]\nd_modl = 3": "model.d_modl = 3: unknown field (did you mean 'd_model'?)",
-    '[model]\nd_model = "big"': "model.d_model = 'big': input should be a valid integer",
-    "[model]\nheads = [3]": "model.heads = [3]: input should be a valid integer",
-    '[model]\ndropout = "some"': "model.dropout = 'some': input should be a valid number",
-    "[model]\ndropout = 1.5": "model.dropout = 1.5: expected a probability in [0, 1)",
-    '[model]\nnorm = "middle"': "model.norm = 'middle': expected one of post, pre",
-    '[model]\ntie_output = "perhaps"': "model.tie_output = 'perhaps': input should be a valid boolean",
-    '[model]\npreset = "tinny"': "model.preset = 'tinny': no such preset (did you mean 'tiny'?)",
-    "[model]\npreset = 3": "model.preset = '3': no such preset",
-    "[model]\npreset = []": "model.preset = '[]': no such preset",
-    "[model]\nheads = 7": "model.heads = 7 does not divide model.d_model = 512",
-    '[model]\npositions = "learned"\nmax_length = 64': "model.max_length = 64 learned positions are too few for",
-    "[embeddings]\nfreeze = true": "embeddings.freeze = true without vectors: give embeddings.source, or leave it out",
-    "[model]\npad_id = 5": "model.pad_id = 5, but the tokenizer's is 0: leave it out",
-    '[tokenizer]\nkind = "word"': "tokenizer.kind = 'word': expected one of words, characters, bpe, unigram, auto",
+    "training = 3": "training: expected a section with fields, got 3",
+    "[training]\nstepz = 3": "training.stepz: unknown field (did you mean 'steps'?)",
+    "[training]\nlabel-smoothing = 0.2": "training.label-smoothing: unknown field (did you mean 'label_smoothing'?)",
+    '[training]\nsteps = "many"': "training.steps: expected an integer from 0 to 1,000,000,000,000, got 'many'",
+    "[training]\nsteps = 1.5": "training.steps: expected an integer from 0 to 1,000,000,000,000, got 1.5",
+    "[training]\nsteps = [3]": "training.steps: expected an integer from 0 to 1,000,000,000,000, got [3]",
+    "[training]\nsteps = -1": "training.steps: expected an integer from 0 to 1,000,000,000,000, got -1",
+    "[training]\nminutes = nan": "training.minutes: expected a number from 0 to 10,000,000, got nan",
+    "[training]\nlearning_rate = inf": "training.learning_rate: expected a number from 0 to 10, got inf",
+    "[training]\nwarmup = -1": "training.warmup: expected an integer from 0 to 1,000,000,000,000, got -1",
+    "[training]\nlabel_smoothing = 1.0": "training.label_smoothing: expected a number from 0 to 0.999, got 1.0",
+    "[training]\nbeta2 = nan": "training.beta2: expected a number from 0 to 0.999999, got nan",
+    "[training]\nepsilon = 0": "training.epsilon: expected a number from 1e-30 to 1, got 0.0",
+    '[training]\nschedule = "cosin"': "training.schedule: expected one of paper, cosine, constant, got 'cosin' (did yo",
+    '[training]\nmetric = "blue"': "training.metric: expected one of bleu, chrf, exact, word_error, wer, per, cer, non",
+    "[training]\nweight_decay = 0.1": 'training.weight_decay: expected 0 with optimiser = "adam", got 0.1; choose "ada',
+    '[training]\nbest_by = "metric"': 'training.best_by: expected "loss" without training.metric, got "metric"; set th',
+    "[training]\naverage = 7": "training.average: expected at most keep_checkpoints = 5, got 7; raise keep_checkpoints",
+    "[training]\nsnapshots = -1": "training.snapshots: expected an integer from 0 to 1,000, got -1",
+    "[training]\nsnapshot = 3": "training.snapshot: unknown field (did you mean 'snapshots'?)",
+    "[decoding]\nbeam_size = 0": "decoding.beam_size: expected an integer from 1 to 1,000, got 0",
+    "[decoding]\nlength_penalty = nan": "decoding.length_penalty: expected a number from -100 to 100, got nan",
+    "[run]\ndirectory = 3": "run.directory: expected text, got 3",
+    "[model]\nd_modl = 3": "model.d_modl: unknown field (did you mean 'd_model'?)",
+    '[model]\nd_model = "big"': "model.d_model: expected an integer from 1 to 65,536, got 'big'",
+    "[model]\nheads = [3]": "model.heads: expected an integer from 1 to 4,096, got [3]",
+    '[model]\ndropout = "some"': "model.dropout: expected a number from 0 to 0.999, got 'some'",
+    "[model]\ndropout = 1.5": "model.dropout: expected a number from 0 to 0.999, got 1.5",
+    '[model]\nnorm = "middle"': "model.norm: expected one of post, pre, got 'middle'",
+    '[model]\ntie_output = "perhaps"': "model.tie_output: expected true or false, got 'perhaps'",
+    '[model]\npreset = "tinny"': "model.preset: expected the name of a preset, got 'tinny' (did you mean 'tiny'?); the",
+    "[model]\npreset = 3": "model.preset: expected the name of a preset, got '3'; the presets are tiny, small, base, ",
+    "[model]\npreset = []": "model.preset: expected the name of a preset, got '[]'; the presets are tiny, small, base",
+    "[training]\nsteps = true": "training.steps: expected an integer from 0 to 1,000,000,000,000, got True",
+    "[training]\nminutes = true": "training.minutes: expected a number from 0 to 10,000,000, got True",
+    "[training]\nlearning_rate = 1e20": "training.learning_rate: expected a number from 0 to 10, got 1e+20",
+    "[model]\ndropout = false": "model.dropout: expected a number from 0 to 0.999, got False",
+    "[model]\ndecoder_layers = 1_000_000_000_000": "model.decoder_layers: expected an integer from 1 to 1,000, got ",
+    "[decoding]\nbeam_size = 65536": "decoding.beam_size: expected an integer from 1 to 1,000, got 65536",
+    "[run]\nseed = -5": "run.seed: expected an integer from 0 to 9,223,372,036,854,775,807, got -5",
+    '[run]\ndirectory = "a\\u0000b"': "run.directory: expected UTF-8 text without NUL characters, got 'a\\x00b'",
+    "format_version = true": "format_version: expected an integer, got True",
+    "[model]\nheads = 7": "model.heads: expected a divisor of model.d_model = 512, got 7; or give model.d_k and model.",
+    '[model]\npositions = "learned"\nmax_length = 64': "model.max_length: expected at least data.max_length = 256 for ",
+    "[embeddings]\nfreeze = true": "embeddings.freeze: expected false without vectors, got true; set embeddings.source",
+    "[model]\npad_id = 5": "model.pad_id: expected the tokenizer's 0, got 5; leave it out",
+    '[tokenizer]\nkind = "word"': "tokenizer.kind: expected one of words, characters, bpe, unigram, auto, got 'word' (",
     "[tokenizer]\nvocab_size = 4": "tokenizer.vocab_size: expected more than the 4 special tokens, got 4",
-    "format_version = 'one'": "format_version = 'one': expected a number",
+    "format_version = 'one'": "format_version: expected an integer, got 'one'",
 }
 
 
@@ -252,28 +261,28 @@ def test_a_mistake_is_named_with_its_field_its_value_and_what_is_right(unchecked
 
 
 DATA = {
-    "": "data: missing",
-    "[data]": "data: expected either a built-in task or source files, got task = '', source = ''",
-    '[data]\ntask = "copy"\nsource = "a"\ntarget = "b"': "data: expected either a built-in task or source files",
-    '[data]\nsource = "a.txt"': "data.target is missing: give the translation of source = 'a.txt', or one .tsv or ",
-    '[data]\nsource = "a.tsv.gz"\ntarget = "b"': "data.target = 'b' would be ignored: 'a.tsv.gz' holds source",
-    '[data]\nsource = ["a.txt", "b.txt"]': "data.target is missing: give the translation of source = ('a.txt', 'b.",
-    '[data]\nsource = ["a.tsv", "b.txt.gz"]': "data.source: 'a.tsv' and 'b.txt.gz' are of different formats: expected",
-    '[data]\nsource = ["a.tsv", "b.jsonl"]': "data.source: 'a.tsv' and 'b.jsonl' are of different formats: expected",
-    '[data]\nsource = "a"\ntarget = ["b", "c.tsv"]': "data.target: 'b' and 'c.tsv' are of different formats",
-    '[data]\nsource = "a"\ntarget = "b.tsv"': "data.target = 'b.tsv' holds source and target: give it as data.source",
-    "[data]\nsource = 3": "data.source = 3: input should be a valid",
-    '[data]\nsource = ["a", 3]\ntarget = "b"': "data.source = ['a', 3]: input should be a valid string",
-    '[data]\nsource = [""]\ntarget = "b"': "data.source = ('',): expected the name of a file",
-    '[data]\nsource = "a"\ntarget = "b"\nsource_column = 2': "data.source_column = 2 has no effect on files of plain",
-    '[data]\nsource = "a.jsonl"\ntarget_column = 2': "data.target_column = 2: expected the name of a field",
-    '[data]\nsource = "a.tsv"\ntarget_column = -1': "data.target_column = -1: expected a number from 0, or a name",
-    '[data]\nsource = "a.tsv"\ntest_source = "t"': "data.test_target is missing: give the translation of test_source",
-    '[data]\nsource = "a.tsv"\nvalid_source = "v"': "data.valid_target is missing: give the translation of valid_",
-    '[data]\nsource = "a.tsv"\nvalid_target = "v"': "data.valid_source is missing, but valid_target = 'v' is given",
-    '[data]\ntask = "copy"\nvalid_source = "v.tsv"': "data.valid_source = 'v.tsv' has no effect on a built-in task",
-    '[data]\ntask = "copy"\ndirectory = "d"': "data.directory = 'd' (--data) has no effect on a built-in task",
-    '[data]\ntask = "copy"\nmax_length = 1': "data.max_length = 1: expected a number of at least 2",
+    "": "data: expected a section [data], got none",
+    "[data]": "data: expected a built-in task or source files, got task = '' and source = ''; name one of them, such a",
+    '[data]\ntask = "copy"\nsource = "a"\ntarget = "b"': "data: expected a built-in task or source files, got task = '",
+    '[data]\nsource = "a.txt"': "data.target: expected the translation of data.source = 'a.txt', got nothing; name its",
+    '[data]\nsource = "a.tsv.gz"\ntarget = "b"': "data.target: expected nothing beside 'a.tsv.gz', which holds source ",
+    '[data]\nsource = ["a.txt", "b.txt"]': "data.target: expected the translation of data.source = ('a.txt', 'b.txt'),",
+    '[data]\nsource = ["a.tsv", "b.txt.gz"]': "data.source: expected files of one format (plain lines, .tsv or .jsonl)",
+    '[data]\nsource = ["a.tsv", "b.jsonl"]': "data.source: expected files of one format (plain lines, .tsv or .jsonl),",
+    '[data]\nsource = "a"\ntarget = ["b", "c.tsv"]': "data.target: expected files of one format (plain lines, .tsv or ",
+    '[data]\nsource = "a"\ntarget = "b.tsv"': "data.target: expected a file with one side, got 'b.tsv', which holds so",
+    "[data]\nsource = 3": "data.source: expected text or a list of texts, got 3",
+    '[data]\nsource = ["a", 3]\ntarget = "b"': "data.source: expected text or a list of texts, got ['a', 3]",
+    '[data]\nsource = [""]\ntarget = "b"': "data.source: expected names of files, got an empty name in ('',)",
+    '[data]\nsource = "a"\ntarget = "b"\nsource_column = 2': "data.source_column: expected nothing beside plain files,",
+    '[data]\nsource = "a.jsonl"\ntarget_column = 2': "data.target_column: expected the name of a field of JSONL files,",
+    '[data]\nsource = "a.tsv"\ntarget_column = -1': "data.target_column: expected an integer from 0 to 1,000,000 or te",
+    '[data]\nsource = "a.tsv"\ntest_source = "t"': "data.test_target: expected the translation of data.test_source = '",
+    '[data]\nsource = "a.tsv"\nvalid_source = "v"': "data.valid_target: expected the translation of data.valid_source ",
+    '[data]\nsource = "a.tsv"\nvalid_target = "v"': "data.valid_source: expected the source of data.valid_target = 'v'",
+    '[data]\ntask = "copy"\nvalid_source = "v.tsv"': "data.valid_source: expected nothing beside a built-in task, got ",
+    '[data]\ntask = "copy"\ndirectory = "d"': "data.directory: expected nothing beside a built-in task, got 'd' (--dat",
+    '[data]\ntask = "copy"\nmax_length = 1': "data.max_length: expected an integer from 2 to 10,000,000, got 1",
 }
 
 
@@ -286,18 +295,18 @@ def test_a_corpus_is_whole_or_named(unchecked, write_config, text, message):
 
 @pytest.mark.parametrize("override", ["training.steps", "steps=3", "=3", ".steps=3", "training.=3", ""])
 def test_an_override_has_a_section_a_field_and_a_value(override):
-    with pytest.raises(ConfigError, match=r"--set .*: expected section\.field=value, such as training\.steps=60"):
+    with pytest.raises(ConfigError, match=r"--set: expected section\.field=value, such as training\.steps=60, got "):
         set_values({}, override)
 
 
 @pytest.mark.parametrize("options", [{"overrides": ["data.task=copy"]}, {"data": "folder"}])
 def test_what_is_no_section_cannot_be_overridden(write_config, options):
-    with pytest.raises(ConfigError, match=r"data = 3: expected a section \[data\]"):
+    with pytest.raises(ConfigError, match="data: expected a section with fields, got 3"):
         load(write_config("data = 3"), **options)
 
 
 def test_a_newer_format_is_not_guessed_at(write_config):
-    with pytest.raises(CheckpointVersionError, match="format_version = 3: this glassformer reads up to 2; upgrade it"):
+    with pytest.raises(CheckpointVersionError, match="format_version: expected at most 2, got 3; upgrade glassformer"):
         load(write_config("format_version = 3\n[data]\nunheard_of = 3"))
 
 
@@ -315,17 +324,17 @@ def test_bytes_that_are_no_text_are_named(write_config):
 
 
 def test_a_missing_file_and_an_unknown_recipe_are_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"cannot read the configuration .*none\.toml: No such file"):
+    with pytest.raises(ConfigError, match=r"none\.toml cannot be read: No such file"):
         load(tmp_path / "none.toml")
     with pytest.raises(
-        ConfigError, match=r"no recipe or file named 'coppy' \(did you mean 'copy'\?\); recipes: ar2en, "
+        ConfigError, match=r"CONFIG: expected a file or one of ar2en, .*, got 'coppy' \(did you mean 'copy'\?\)"
     ):
         load("coppy")
 
 
 def test_sizes_that_contradict_the_tokenizer_are_named():
     configuration = from_dict({**TASK, "model": {"vocab_size": 101}})
-    with pytest.raises(ConfigError, match=r"model\.vocab_size = 101, but the tokenizer's is 17: leave it out"):
+    with pytest.raises(ConfigError, match=r"model\.vocab_size: expected the tokenizer's 17, got 101; leave it out"):
         model_config(configuration, 17, 17)
 
 
@@ -341,15 +350,21 @@ def test_unknown_model_fields_of_a_configuration_object_are_named():
         model_config(configuration, 11, 11)
 
 
-def test_every_field_is_explained_where_it_is_defined():
-    import ast
-    import inspect
+def test_a_long_value_or_name_is_quoted_in_part():
+    long = "a" * 5_000_000
+    for values in ({long: {}}, {"data": {long: 1}}, {"model": {long: 1}}, {"run": {"seed": long}}, {"run": long}):
+        with pytest.raises(ConfigError) as caught:
+            from_dict({**TASK, **values})
+        assert len(str(caught.value)) < 250
 
-    import glassformer.recipes.configuration as module
 
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.ClassDef) and node.name.endswith("Config"):
-            for field, after in zip(node.body, node.body[1:], strict=False):
-                if isinstance(field, ast.AnnAssign):
-                    assert isinstance(after, ast.Expr), f"{node.name}.{field.target.id}"
-    assert asdict(TrainingConfig())["steps"] == 0
+def test_a_training_needs_an_end():
+    for limit in ({"steps": 1}, {"minutes": 0.1}, {"patience": 1}):
+        TrainingConfig(**limit).check_limit()
+    with pytest.raises(ConfigError, match=r"training\.steps: expected .*, got 0 for all three; set a limit"):
+        TrainingConfig(steps=0, minutes=0).check_limit()
+
+
+def test_values_nested_too_deeply_are_named(write_config):
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load(write_config(f"[data]\ntask = {'[' * 100_000}"))

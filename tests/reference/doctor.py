@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from glassformer.text.cleaning import CleaningConfig
+from glassformer.corpus.cleaning import CleaningConfig
 
 WHITE_CONTROLS = "\t\n\v\f\r\x85"
 SEPARATORS = "\v\f\r\x85\u2028\u2029"

@@ -14,7 +14,7 @@ def test_a_training_that_has_ended_says_why(log):
 
 def test_a_training_that_goes_on_is_told_so_far(log):
     history = History.of(log(35, end=None))
-    assert history.status.startswith("going on")
+    assert history.status.startswith("in progress")
     assert (history.last_step, history.seconds) == (35, 70.0)
 
 

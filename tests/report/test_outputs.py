@@ -62,6 +62,7 @@ def test_what_differs_from_the_nearest_reference_is_marked():
     assert outputs._compared("", ["cat"], letters=False) == ()
 
 
+@pytest.mark.slow
 def test_sentences_are_measured_by_chrf_and_words_by_their_edits(translator):
     sentences = Items.of([("the cat sees", "le chat voit"), ("a dog", "un chien"), ("the", "le")], group=False)
     found = translated(translator, sentences)
@@ -73,6 +74,7 @@ def test_sentences_are_measured_by_chrf_and_words_by_their_edits(translator):
     assert translated(translator, phones).measure == "PER"
 
 
+@pytest.mark.slow
 def test_no_more_than_300_sentences_are_translated(translator):
     items = Items.of([("the cat", "le chat")] * 310, group=False)
     found = translated(translator, items)
@@ -80,9 +82,9 @@ def test_no_more_than_300_sentences_are_translated(translator):
 
 
 def test_a_slow_model_translates_fewer(translator, monkeypatch):
-    monkeypatch.setattr(outputs, "SECONDS", 0.0)
+    monkeypatch.setattr(outputs, "MOST_SECONDS", 0.0)
     items = Items.of([("the cat", "le chat")] * 310, group=False)
-    assert len(translated(translator, items).texts) == outputs.TOGETHER
+    assert len(translated(translator, items).texts) == outputs.TRANSLATED_TOGETHER
 
 
 def test_the_example_is_a_sentence_of_readable_length(translator):

@@ -33,6 +33,12 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+@pytest.fixture(scope="module")
+def written(run, tmp_path_factory):
+    """Return the page of the run, written once."""
+    return write_report(run, tmp_path_factory.mktemp("page") / "page.html")
+
+
 @pytest.fixture
 def copy(run, tmp_path):
     """Return a copy of the run, to be damaged."""
@@ -43,21 +49,24 @@ def sections(page: Page) -> list[str | None]:
     return [attributes["id"] for attributes in page.tags("h2")]
 
 
-def test_a_trained_run_has_all_sections(run, tmp_path):
-    page = Page(write_report(run, tmp_path / "page.html"))
+@pytest.mark.slow
+def test_a_trained_run_has_all_sections(written):
+    page = Page(written)
     assert sections(page) == ["training", "translations", "attention", "corpus", "configuration"]
     assert [attributes["href"] for attributes in page.tags("a")] == [f"#{id}" for id in sections(page)]
     for words in ("BLEU", "validation loss", "d_model = 32", "Waiting for data", "blank", "training pairs"):
         assert words in page.text
 
 
+@pytest.mark.slow
 def test_it_stands_in_the_run_unless_told_otherwise(copy):
     assert write_report(copy) == copy / REPORT
     assert (copy / REPORT).stat().st_size < 1_000_000
 
 
-def test_nothing_is_asked_of_a_network_and_no_script_runs(run, tmp_path):
-    page = Page(write_report(run, tmp_path / "page.html"))
+@pytest.mark.slow
+def test_nothing_is_asked_of_a_network_and_no_script_runs(written):
+    page = Page(written)
     assert not page.tags("script")
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     fetching = ("src", "href", "xlink:href")
@@ -67,22 +76,24 @@ def test_nothing_is_asked_of_a_network_and_no_script_runs(run, tmp_path):
     assert policy.startswith("default-src 'none'")
 
 
-def test_what_a_corpus_says_is_text(run, tmp_path):
-    path = write_report(run, tmp_path / "page.html")
-    assert "<script>" not in path.read_text(encoding="utf-8")
-    assert "<script>" in Page(path).text
+@pytest.mark.slow
+def test_what_a_corpus_says_is_text(written):
+    assert "<script>" not in written.read_text(encoding="utf-8")
+    assert "<script>" in Page(written).text
 
 
-def test_each_picture_has_words_and_each_id_is_one(run, tmp_path):
-    page = Page(write_report(run, tmp_path / "page.html"))
+@pytest.mark.slow
+def test_each_picture_has_words_and_each_id_is_one(written):
+    page = Page(written)
     assert len(page.tags("svg")) == 11
     assert all(one["role"] == "img" and one["aria-label"] for one in page.tags("svg"))
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
 
 
-def test_numbers_of_the_log_are_on_the_page(run, tmp_path):
-    page = Page(write_report(run, tmp_path / "page.html"))
+@pytest.mark.slow
+def test_numbers_of_the_log_are_on_the_page(run, written):
+    page = Page(written)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     validations = [line for line in lines if line["type"] == "validation"]
     assert len(validations) == 3
@@ -91,13 +102,14 @@ def test_numbers_of_the_log_are_on_the_page(run, tmp_path):
         assert f"{line['metric'][1]:.1f}" in page.text
 
 
+@pytest.mark.slow
 def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
     (copy / "model.safetensors").unlink()
     lines = (copy / "metrics.jsonl").read_text().splitlines(keepends=True)
     (copy / "metrics.jsonl").write_text("".join(lines[:3]) + '{"type": "st')
     page = Page(write_report(copy, tmp_path / "page.html"))
     assert sections(page) == ["training", "corpus", "configuration"]
-    assert "going on, or killed" in page.text
+    assert "in progress, or killed" in page.text
     assert "train the run to its first validation" in page.text
 
 
@@ -107,9 +119,10 @@ def test_a_run_that_has_only_begun_is_reported(copy, tmp_path):
     shutil.rmtree(copy / "prepared")
     page = Page(write_report(copy, tmp_path / "page.html"))
     assert sections(page) == ["configuration"]
-    assert "the log has no lines yet" in page.text
+    assert "the log has no entries yet" in page.text
 
 
+@pytest.mark.slow
 def test_a_run_of_format_1_is_reported(tmp_path):
     page = Page(write_report(GOLDEN, tmp_path / "page.html"))
     assert sections(page) == ["training", "configuration"]
@@ -127,6 +140,7 @@ def test_a_run_on_a_task_whose_prepared_corpus_is_gone_is_reported(tmp_path):
     assert "validation pairs" in page.text
 
 
+@pytest.mark.slow
 def test_validation_files_that_are_gone_are_said(copy, tmp_path):
     shutil.rmtree(copy / "prepared")
     text = (copy / "config.toml").read_text()
@@ -136,13 +150,14 @@ def test_validation_files_that_are_gone_are_said(copy, tmp_path):
     assert "valid.tsv does not exist" in page.text
 
 
+@pytest.mark.slow
 def test_the_run_is_left_as_it_is(copy, tmp_path):
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     write_report(copy, tmp_path / "page.html")
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(("output", "message"), [("", "is a folder"), ("none/page.html", "there is no folder")])
+@pytest.mark.parametrize(("output", "message"), [("", "is a folder"), ("none/page.html", "the folder ")])
 def test_a_place_where_no_file_can_be_is_refused(run, tmp_path, output, message):
     with pytest.raises(gf.ConfigError, match=message):
         write_report(run, tmp_path / output)

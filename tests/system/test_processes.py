@@ -1,125 +1,80 @@
-"""The command as a process of its own: signals, pipes, what it imports."""
+"""Processes that take work off the main one."""
 
-import json
 import os
-import random
 import signal
-import subprocess
-import sys
+import threading
 import time
-from pathlib import Path
 
+import psutil
 import pytest
 
-from glassformer import cli
+from glassformer.errors import DataError, VocabularyError
+from glassformer.system.processes import Worker
+from glassformer.text.tokenizer import TOKENIZER_KINDS, TokenizerConfig, train_tokenizers
 
-COMMAND = [sys.executable, "-m", "glassformer"]
-CONFIG = """
-[data]
-source = "train.tsv"
-[tokenizer]
-kind = "words"
-[model]
-preset = "tiny"
-[training]
-steps = 100000
-batch_tokens = 300
-validate_every = 20
-checkpoint_every = 20
-log_every = 1
-"""
+LINES = [f"the {word} cat didn't sleep" for word in ("black", "brown", "big", "Щ▁", "\u2028")]
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """Return a folder with a corpus and the configuration of a training that would take hours."""
-    letters = random.Random(3)
-    lines = (" ".join(letters.choices("abcdefgh", k=5)) for _ in range(300))
-    (tmp_path / "train.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines))
-    (tmp_path / "long.toml").write_text(CONFIG)
-    return tmp_path
-
-
-def start_training(folder: Path) -> subprocess.Popen[str]:
-    """Start the training and return it after its first checkpoint."""
-    before = set(folder.glob("runs/long/checkpoints/step-*"))
-    arguments = [*COMMAND, "train", "long.toml"]
-    process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not set(folder.glob("runs/long/checkpoints/step-*")) - before:
-        time.sleep(0.05)
+def started(before: set[psutil.Process]) -> psutil.Process:
+    """Return the process that was started since then."""
+    [process] = set(psutil.Process().children()) - before
     return process
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_in_training_loses_nothing_and_the_same_command_goes_on(corpus, number):
-    process = start_training(corpus)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert "stopping after this step" in err
-    assert "Traceback" not in err
-    step = int(out.split("stopped at step ")[1].split(":")[0])
-    assert (corpus / f"runs/long/checkpoints/step-{step:08d}/state.json").is_file()
-
-    again = start_training(corpus)
-    again.send_signal(signal.SIGINT)
-    _, err = again.communicate(timeout=60)
-    assert f"going on from step {step}" in err
-    entries = [json.loads(line) for line in (corpus / "runs/long/metrics.jsonl").read_text().splitlines()]
-    steps = [entry["step"] for entry in entries if entry["type"] == "step"]
-    assert steps == list(range(1, len(steps) + 1))
+def test_it_answers_again_and_again_and_raises_what_goes_wrong() -> None:
+    with Worker(divmod, "divides") as worker:
+        assert worker.ask(17, 5) == (3, 2)
+        with pytest.raises(ZeroDivisionError):
+            worker.ask(17, 0)
+        assert worker.ask(19, 7) == (2, 5)
 
 
-@pytest.mark.slow
-def test_a_second_ctrl_c_ends_at_once_without_a_traceback(corpus):
-    process = start_training(corpus)
-    for _ in range(50):  # until one of them comes while the first is still being obeyed
-        process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert "Traceback" not in err
-    assert list((corpus / "runs/long/checkpoints").glob("step-*"))
+def test_what_it_prints_is_not_taken_for_an_answer(capfd: pytest.CaptureFixture[str]) -> None:
+    with Worker(print, "prints") as worker:
+        assert worker.ask("to whom it may concern", flush=True) is None
+    assert capfd.readouterr() == ("", "to whom it may concern\n")
 
 
-def modules_after(code: str) -> set[str]:
-    """Return the modules that a fresh interpreter has loaded after running this."""
-    script = f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(done.stderr.split())
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
+@pytest.mark.parametrize("joint", [True, False])
+def test_tokenizers_that_it_trains_are_those_that_are_trained_here(kind, joint: bool) -> None:
+    config = TokenizerConfig(kind=kind, vocab_size=31, joint=joint)
+    here = train_tokenizers(LINES, LINES[::-1], config)
+    with Worker(train_tokenizers, "trains the tokenizer") as worker:
+        there = worker.ask(LINES, LINES[::-1], config)
+        with pytest.raises(VocabularyError):
+            worker.ask([], [], config)
+    assert (there[0] is there[1]) == joint
+    for one, other in zip(here, there, strict=True):
+        assert one.tokens(range(len(one))) == other.tokens(range(len(other)))
+        assert [one.encode(line) for line in LINES] == [other.encode(line) for line in LINES]
 
 
-HEAVY = {"torch", "numpy", "sentencepiece", "sacrebleu", "pydantic", "rich", "safetensors"}
+def test_signals_for_all_processes_leave_it_alone() -> None:
+    before = set(psutil.Process().children())
+    with Worker(divmod, "divides") as worker:
+        process = started(before)
+        assert os.getsid(process.pid) == process.pid  # so that a terminal's Ctrl-C does not come here, however early
+        assert worker.ask(17, 5) == (3, 2)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process.send_signal(number)
+        assert worker.ask(17, 5) == (3, 2)
 
 
-def test_importing_glassformer_loads_nothing_heavy():
-    assert not modules_after("import glassformer") & {*HEAVY, "typer"}
+def test_it_ends_with_its_context_whatever_it_is_doing() -> None:
+    before, raised = set(psutil.Process().children()), []
 
+    def ask() -> None:
+        try:
+            worker.ask(3600.0)
+        except DataError as error:
+            raised.append(error)
 
-@pytest.mark.parametrize("command", ["", "train", "translate", "demo", "trace", "estimate"])
-def test_help_loads_nothing_heavy(command):
-    arguments = [word for word in (command, "--help") if word]
-    code = f"from glassformer.cli import main\ntry: main({arguments})\nexcept SystemExit as end: assert not end.code"
-    assert not modules_after(code) & (HEAVY - {"pydantic"})  # Typer itself looks for pydantic's types
-
-
-def test_a_command_loads_no_other_command():
-    code = "from glassformer.cli import main\ntry: main(['translate', '--help'])\nexcept SystemExit: pass"
-    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} & set(cli.COMMANDS)
-    loaded = {name.removeprefix("glassformer.cli.") for name in modules_after(code)}
-    assert loaded & files == {"translate"}
-
-
-def test_an_engine_without_torch_can_import_what_it_needs():
-    loaded = modules_after(
-        "import glassformer.translator, glassformer.bundle, glassformer.model.config, glassformer.recipes.toml\n"
-        "from glassformer.machine import keep_memory; keep_memory()"
-    )
-    assert "torch" not in loaded
-
-
-@pytest.mark.slow
-def test_a_closed_pipe_is_no_error(tmp_path):
-    script = f"{sys.executable} -m glassformer estimate --presets | head -1"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=os.environ)
-    assert "Traceback" not in done.stderr
-    assert done.stdout.count("\n") == 1
+    with Worker(time.sleep, "sleeps") as worker:
+        process = started(before)
+        worker.ask(0.0)
+        thread = threading.Thread(target=ask)
+        thread.start()
+    thread.join()
+    assert not process.is_running()
+    assert "a process that sleeps was killed" in str(raised[0])

@@ -2,11 +2,11 @@
 
 import pytest
 
-from glassformer.tasks.ambiguous import AMBIGUOUS, members, sense
 from glassformer.tasks.draw import Draw
-from glassformer.tasks.french import plural
-from glassformer.tasks.grammar import sentence
-from glassformer.tasks.nouns import NOUNS
+from glassformer.tasks.world.ambiguous import AMBIGUOUS, members, sense
+from glassformer.tasks.world.french import french_plural
+from glassformer.tasks.world.grammar import sentence
+from glassformer.tasks.world.nouns import NOUNS
 
 FRENCH = {
     "match": ("allumette", "match"), "bat": ("chauve-souris", "batte"), "nail": ("clou", "ongle"),
@@ -30,7 +30,7 @@ def test_each_member_has_its_own_meaning(name):
         for example, french in zip(sentences, FRENCH[name], strict=True):
             assert name in example.source.replace(".", "").split(), example
             words = example.target.replace("'", " ").replace(".", "").split()
-            assert any(form in words for one in french.split("|") for form in (one, plural(one))), example
+            assert any(form in words for one in french.split("|") for form in (one, french_plural(one))), example
         assert len({example.source for example in sentences}) == len(FRENCH[name])
 
 
@@ -52,4 +52,4 @@ def test_every_word_is_drawn_in_training():
     draw = Draw("all of them")
     words = [set(sense(draw).english) for _ in range(800)]
     for name in AMBIGUOUS:
-        assert sum(bool({name, plural(name)} & drawn) for drawn in words) > 20, name
+        assert sum(bool({name, french_plural(name)} & drawn) for drawn in words) > 20, name

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from glassformer.tasks import clauses, grammar
-from glassformer.tasks.adjectives import adjectives
-from glassformer.tasks.clauses import HE, ME, SHE, US, copula, described, gift, speaker
-from glassformer.tasks.coreference import reason
 from glassformer.tasks.draw import Draw
-from glassformer.tasks.fragments import join
-from glassformer.tasks.grammar import RULES, coherent, sentence
-from glassformer.tasks.nouns import nouns
-from glassformer.tasks.phrases import THE, build
+from glassformer.tasks.world import clauses, grammar
+from glassformer.tasks.world.adjectives import adjectives
+from glassformer.tasks.world.clauses import HE, ME, SHE, US, copula, described, gift, speaker
+from glassformer.tasks.world.coreference import reason
+from glassformer.tasks.world.fragments import join
+from glassformer.tasks.world.grammar import RULES, coherent, sentence
+from glassformer.tasks.world.nouns import nouns
+from glassformer.tasks.world.phrases import THE, build
 
 
 def said(who, adjective, negated=False):

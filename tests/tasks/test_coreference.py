@@ -2,11 +2,11 @@ from collections import Counter
 
 import pytest
 
-from glassformer.tasks.classic import CLASSIC
-from glassformer.tasks.coreference import PAIRS, coreference, minimal_pair
 from glassformer.tasks.draw import Draw
-from glassformer.tasks.grammar import sentence
-from glassformer.tasks.nouns import nouns
+from glassformer.tasks.world.classic import CLASSIC
+from glassformer.tasks.world.coreference import PAIRS, coreference, minimal_pair
+from glassformer.tasks.world.grammar import sentence
+from glassformer.tasks.world.nouns import nouns
 
 
 @pytest.mark.parametrize("name", ["mouse river", "dog lake", "cow bridge", "horse island", "goose wall"])

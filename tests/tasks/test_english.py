@@ -1,6 +1,6 @@
 import pytest
 
-from glassformer.tasks.english import an, plural, write
+from glassformer.tasks.world.english import an, english_plural, english_text
 
 
 @pytest.mark.parametrize(
@@ -9,7 +9,7 @@ from glassformer.tasks.english import an, plural, write
      ("boy", "boys"), ("horse", "horses")],
 )  # fmt: skip
 def test_plurals_are_regular(one, more):
-    assert plural(one) == more
+    assert english_plural(one) == more
 
 
 def test_a_becomes_an_before_a_vowel():
@@ -18,4 +18,4 @@ def test_a_becomes_an_before_a_vowel():
 
 def test_contractions_and_punctuation_are_written_without_a_space():
     words = ("Yesterday", ",", "the", "girl", "'s", "cat", "did", "n't", "move", ".")
-    assert write(words) == "Yesterday, the girl's cat didn't move."
+    assert english_text(words) == "Yesterday, the girl's cat didn't move."

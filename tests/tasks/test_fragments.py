@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.tasks.fragments import EMPTY, Fragment, arrange, idiom, join, linked
+from glassformer.tasks.world.fragments import EMPTY, Fragment, arrange, idiom, join, linked
 
 texts = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4).map(" ".join)
 

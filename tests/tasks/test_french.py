@@ -1,8 +1,17 @@
 import pytest
 
-from glassformer.tasks.adjectives import adjectives
-from glassformer.tasks.french import Features, adjective_form, agree, finite, participle, plural, settle, write
-from glassformer.tasks.verbs import verbs
+from glassformer.tasks.world.adjectives import adjectives
+from glassformer.tasks.world.french import (
+    Features,
+    adjective_form,
+    agree,
+    finite,
+    french_plural,
+    french_text,
+    participle,
+    settle,
+)
+from glassformer.tasks.world.verbs import verbs
 
 M, F, MM, FF = Features("m"), Features("f"), Features("m", True), Features("f", True)
 
@@ -13,7 +22,7 @@ M, F, MM, FF = Features("m"), Features("f"), Features("m", True), Features("f", 
      ("nez", "nez"), ("vieux", "vieux"), ("jeu", "jeux")],
 )  # fmt: skip
 def test_plurals_are_regular(one, more):
-    assert plural(one) == more
+    assert french_plural(one) == more
 
 
 @pytest.mark.parametrize(
@@ -81,7 +90,7 @@ def test_verbs_agree_with_their_subject():
     ],
 )  # fmt: skip
 def test_words_elide_and_contract(words, written):
-    assert write(settle(words.split())[0]) == written
+    assert french_text(settle(words.split())[0]) == written
 
 
 def test_a_contracted_word_comes_from_both_halves():

@@ -7,7 +7,7 @@ import pytest
 
 from glassformer.tasks.draw import Draw
 from glassformer.tasks.example import Example
-from glassformer.tasks.grammar import RULES, coherent, sentence
+from glassformer.tasks.world.grammar import RULES, coherent, sentence
 from glassformer.text.words import join_words, split_words
 
 

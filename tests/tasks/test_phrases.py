@@ -4,16 +4,16 @@ from itertools import product
 
 import pytest
 
-from glassformer.tasks import phrases
-from glassformer.tasks.adjectives import adjectives
-from glassformer.tasks.clauses import CROSSINGS_OF, HE, ME, SHE, US, cross
 from glassformer.tasks.draw import Draw
-from glassformer.tasks.english import write as english
-from glassformer.tasks.french import Features, settle
-from glassformer.tasks.french import write as french
-from glassformer.tasks.nouns import NOUNS, nouns
-from glassformer.tasks.phrases import ADJECTIVES_OF, Determiner, both, build, genitive, unable, verb_group
-from glassformer.tasks.verbs import STOPS, verbs
+from glassformer.tasks.world import phrases
+from glassformer.tasks.world.adjectives import adjectives
+from glassformer.tasks.world.clauses import CROSSINGS_OF, HE, ME, SHE, US, cross
+from glassformer.tasks.world.english import english_text as english
+from glassformer.tasks.world.french import Features, settle
+from glassformer.tasks.world.french import french_text as french
+from glassformer.tasks.world.nouns import NOUNS, nouns
+from glassformer.tasks.world.phrases import ADJECTIVES_OF, Determiner, both, build, genitive, unable, verb_group
+from glassformer.tasks.world.verbs import STOPS, verbs
 
 DETERMINERS = {d.english: d for d in vars(phrases).values() if isinstance(d, Determiner) and d is not phrases.NOT_A}
 
@@ -133,6 +133,7 @@ def test_how_one_crosses_stands_last_in_french_and_comes_from_the_verb():
     assert fragment.origins[-3:] == (0b100, 0b100, 0b100)
 
 
+@pytest.mark.slow
 def test_every_english_noun_phrase_has_one_french_one():
     translations = {}
     numbers = {"one": False, "more": True}
@@ -144,6 +145,7 @@ def test_every_english_noun_phrase_has_one_french_one():
     assert len(translations) > 20_000
 
 
+@pytest.mark.slow
 def test_different_choices_give_millions_of_sentences():
     draw, (sleep,) = Draw("how many"), verbs("sleep")
     pets = {phrases.noun_phrase(draw, nouns("pet")).fragment.english for _ in range(7_000)}

@@ -5,11 +5,11 @@ from itertools import pairwise
 import pytest
 
 from glassformer.tasks import CLASSIC, TASKS, Task, english_french
-from glassformer.tasks.ambiguous import AMBIGUOUS
-from glassformer.tasks.coreference import PAIRS
-from glassformer.tasks.english import plural
-from glassformer.tasks.phrases import ADJECTIVES_OF
-from glassformer.tasks.splits import LONGER, TRAINED, held_back
+from glassformer.tasks.world.ambiguous import AMBIGUOUS
+from glassformer.tasks.world.coreference import PAIRS
+from glassformer.tasks.world.english import english_plural
+from glassformer.tasks.world.phrases import ADJECTIVES_OF
+from glassformer.tasks.world.splits import LONGER, TRAINED, held_back
 from glassformer.text.words import split_words
 
 SMALL = {"valid": 41, "test": 43, "unseen": 60, "pairs": 23, "senses": 2, "longer": 11}
@@ -35,6 +35,7 @@ def paired(examples):
     return list(pairs.values())
 
 
+@pytest.mark.slow
 def test_splits_have_the_sizes_asked_for(task):
     sizes = {name: len(split) for name, split in task.splits.items()}
     assert sizes == {
@@ -111,7 +112,7 @@ def test_adjectives_that_are_held_back_never_stand_before_their_noun_in_training
         for noun, fitting in ADJECTIVES_OF.items()
         for adjective in fitting
         if held_back(1, "adjective", (adjective.english, noun.english))
-        for form in (noun.english, noun.plural or plural(noun.english))
+        for form in (noun.english, noun.plural or english_plural(noun.english))
     }
     assert len(unseen) > 100
     for words, _ in cut["train"]:
@@ -136,7 +137,7 @@ def test_the_table_of_tasks_has_the_grammar():
     assert TASKS["english-french"] is english_french
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_word_occurs_often_in_training_and_no_word_of_the_challenges_is_unknown():
     splits = english_french().splits
     train, rest = splits.pop("train"), [*CLASSIC, *(example for split in splits.values() for example in split)]

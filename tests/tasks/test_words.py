@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from glassformer.tasks.adjectives import ADJECTIVES, GROUNDS, STATES, adjectives
-from glassformer.tasks.nouns import ASPIRATED, NOUNS, nouns
-from glassformer.tasks.verbs import (
+from glassformer.tasks.world.adjectives import ADJECTIVES, GROUNDS, STATES, adjectives
+from glassformer.tasks.world.nouns import ASPIRATED, NOUNS, nouns
+from glassformer.tasks.world.verbs import (
     ACTIONS,
     ACTIVITIES,
     CROSSINGS,

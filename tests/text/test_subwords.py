@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import CheckpointError, DataError, VocabularyError
 from glassformer.text.normalisation import normalise
 from glassformer.text.subwords import SentencePieceTokenizer
+from profiles import scaled
 
 LINES = [
     "the black cat sat on the couch",
@@ -37,7 +38,7 @@ def test_decoding_gives_back_every_text_whose_characters_are_known(
     assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
 
 
-@settings(max_examples=300)
+@scaled(300)
 @given(st.text())
 def test_with_byte_fallback_every_text_comes_back(byte_tokenizer: SentencePieceTokenizer, text: str) -> None:
     ids = byte_tokenizer.encode(text)
@@ -168,7 +169,7 @@ def test_more_symbols_than_there_is_room_for_are_an_error(capfd, kind) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-@settings(max_examples=50)
+@scaled(50)
 @given(st.lists(st.text(max_size=20), max_size=70))
 def test_many_texts_are_encoded_as_one_by_one(tokenizer: SentencePieceTokenizer, texts: list[str]) -> None:
     assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
@@ -179,7 +180,7 @@ def test_half_a_surrogate_pair_among_many_is_an_error(tokenizer: SentencePieceTo
         tokenizer.encode_all(["the cat"] * 100 + ["half \ud83d pair"] + ["the dog"] * 100)
 
 
-@settings(max_examples=50)
+@scaled(50)
 @given(texts=st.lists(covered.map(normalise), max_size=9), seed=st.integers(0, 2**40))
 def test_texts_that_are_cut_at_random_come_back(byte_tokenizer: SentencePieceTokenizer, texts, seed: int) -> None:
     cuts = byte_tokenizer.resampled(texts, 0.3, seed)

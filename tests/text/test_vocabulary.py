@@ -67,6 +67,7 @@ def test_a_vocabulary_without_special_tokens_is_refused() -> None:
         Vocabulary(("a", "b", "c", "d", "e"))
 
 
+@pytest.mark.slow
 @given(sentences)
 def test_saved_and_loaded_vocabularies_are_equal(tmp_path_factory: pytest.TempPathFactory, lines) -> None:
     path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.json"

@@ -2,12 +2,13 @@ import doctest
 from string import printable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.text import words
 from glassformer.text.normalisation import normalise
 from glassformer.text.words import WordTokenizer, join_words, split_words
+from profiles import scaled
 
 # Pieces from which tricky sentences are made: leaning tokens, alone and glued together, and any characters at all.
 piece = st.sampled_from(
@@ -31,13 +32,13 @@ piece = st.sampled_from(
 tricky = st.lists(piece | st.text(max_size=2), max_size=12).map("".join)
 
 
-@settings(max_examples=500)
+@scaled(500)
 @given(tricky | st.text() | st.text(printable))
 def test_joining_gives_back_every_text(text: str) -> None:
     assert join_words(split_words(text)) == normalise(text)
 
 
-@settings(max_examples=200)
+@scaled(200)
 @given(tricky)
 def test_no_token_is_empty_or_holds_a_space(text: str) -> None:
     assert all(token and not any(character.isspace() for character in token) for token in split_words(text))

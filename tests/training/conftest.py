@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from glassformer.text.batching import Examples
+from glassformer.corpus.batching import Examples
 
 
 @pytest.fixture(scope="session")

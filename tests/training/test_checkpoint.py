@@ -24,8 +24,8 @@ from glassformer.errors import CheckpointError, CheckpointVersionError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import steps
 from glassformer.training.checkpoint import Checkpoints, TrainingState, average_weights, step_of, use_weights
-from glassformer.training.divergence import LossWatch
 from glassformer.training.loop import StepReport
+from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 
@@ -81,6 +81,7 @@ def assert_filled(model, value):
 # Going on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
 def test_ten_steps_and_ten_more_are_twenty(training, tmp_path, optimiser):
     config = replace(CONFIG, optimiser=optimiser)
@@ -93,6 +94,7 @@ def test_ten_steps_and_ten_more_are_twenty(training, tmp_path, optimiser):
     torch.testing.assert_close(resumed_moments, moments, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [(1, 2, 20), (7, 13, 20), (19, 20)])
 def test_it_does_not_matter_where_a_training_stops(training, tmp_path, stops):
     losses, weights, _ = training(20, folder=tmp_path / "whole")
@@ -101,6 +103,7 @@ def test_it_does_not_matter_where_a_training_stops(training, tmp_path, stops):
     torch.testing.assert_close(parts[-1][1], weights, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_accumulated_batches_go_on_too(training, tmp_path):
     config = replace(CONFIG, accumulate=3)
     _, weights, _ = training(20, folder=tmp_path / "whole", config=config)
@@ -439,6 +442,16 @@ def test_when_all_are_damaged_it_is_an_error_and_nothing_is_touched(saved, damag
     assert len(checkpoints.paths()) == 3
 
 
+@pytest.mark.parametrize(("before", "after"), [("adam", "muon"), ("muon", "adam"), ("adamw", "muon")])
+def test_a_training_goes_on_with_another_optimiser_and_says_so(training, tmp_path, caplog, before, after):
+    training(4, config=replace(CONFIG, optimiser=before, checkpoint_every=4))
+    assert "starts anew" not in caplog.text
+    losses, _, _ = training(6, config=replace(CONFIG, optimiser=after, checkpoint_every=4))
+    assert list(losses) == [5, 6]
+    assert "is of a different training.optimiser: the optimiser's state of" in caplog.text
+
+
+@pytest.mark.slow
 def test_a_training_goes_on_from_before_the_damage_as_if_nothing_had_happened(training, tmp_path):
     config = replace(CONFIG, checkpoint_every=5)
     losses, weights, _ = training(20, folder=tmp_path / "whole", config=config)
@@ -483,6 +496,7 @@ def killed_at(number, call):
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "step"), [(1, 3), (1, 4), (2, 3), (2, 4)], ids=["1-again", "1", "2-again", "2"])
 def test_killed_at_any_moment_of_a_write_there_is_a_whole_one(saved, tmp_path, keep, step):
     model, optimiser, before = saved
@@ -533,6 +547,7 @@ def failing(monkeypatch, number):
         yield made
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_leaves_the_earlier_checkpoints_whichever_it_is(saved, monkeypatch):
     model, optimiser, checkpoints = saved
     fill(model, 4)

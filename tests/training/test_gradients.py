@@ -10,9 +10,9 @@ import psutil
 import pytest
 import torch
 
+from glassformer.corpus.batching import Position, make_batch, stream
 from glassformer.errors import ConfigError, DataError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Position, make_batch, stream
 from glassformer.training.gradients import MEMORY, add_gradients, batch_loss, gradients, processes
 from glassformer.training.loop import StepReport, steps
 
@@ -29,6 +29,7 @@ def gradient_of(model, config, batches):
     return losses[0], found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_shares_add_up_to_the_whole(make_model, make_examples, workers):
     """Also where a share has no pair: the last batch has only two."""
@@ -43,6 +44,7 @@ def test_the_shares_add_up_to_the_whole(make_model, make_examples, workers):
     torch.testing.assert_close(shared, whole, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_others_see_each_change_of_the_weights(make_model, make_examples):
     """Four updates by three processes are four updates by one, but for rounding."""
     examples, results = make_examples(LENGTHS), []
@@ -86,6 +88,7 @@ def test_with_dropout_r_drop_weighs_how_far_two_passes_are_apart(make_model, mak
     assert losses[2] - losses[0] == pytest.approx(2 * (losses[1] - losses[0]), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_frozen_weight_stays_as_it_is(make_model, make_examples):
     model = make_model(tie_output=False)
     model.source.tokens.weight.requires_grad_(False)
@@ -95,6 +98,7 @@ def test_a_frozen_weight_stays_as_it_is(make_model, make_examples):
     assert torch.equal(model.source.tokens.weight, before)
 
 
+@pytest.mark.slow
 def test_afterwards_the_weights_are_the_models_own_and_no_file_is_left(make_model, make_examples):
     before = set(Path(MEMORY).glob("glassformer-*"))
     model = make_model()
@@ -105,6 +109,7 @@ def test_afterwards_the_weights_are_the_models_own_and_no_file_is_left(make_mode
     assert not any(storage.is_shared() for storage in storages)
 
 
+@pytest.mark.slow
 def test_a_training_that_is_dropped_ends_its_processes(make_model, make_examples):
     known = set(psutil.Process().children())
     training = steps(make_model(), make_examples(LENGTHS), CONFIG)
@@ -115,6 +120,7 @@ def test_a_training_that_is_dropped_ends_its_processes(make_model, make_examples
     assert not any(child.is_running() for child in children)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_an_error_that_says_what_to_do(make_model, make_examples):
     known = set(psutil.Process().children())
     training = steps(make_model(), make_examples(LENGTHS), CONFIG)
@@ -133,7 +139,7 @@ def test_0_is_one_for_each_core_that_has_enough_to_do(monkeypatch, cores, tokens
 
 def test_several_are_for_cpus(make_model):
     with (
-        pytest.raises(ConfigError, match=r"training\.workers = 3 is for CPUs, and the model is on meta: set it to 1"),
+        pytest.raises(ConfigError, match=r"training\.workers: expected 1 on meta, got 3; several need the CPU"),
         gradients(make_model().to("meta"), CONFIG),
     ):
         pass
@@ -157,7 +163,7 @@ def test_every_pair_of_a_batch_is_in_one_share(make_examples):
 SCRIPT = """
 import numpy as np, glassformer as gf
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Examples
+from glassformer.corpus.batching import Examples
 from glassformer.training.loop import steps
 ids = [np.array([4, 5, 6, 2]), np.array([7, 8, 2])]
 model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
@@ -167,7 +173,7 @@ print([report.step for report in steps(model, Examples(source=ids, target=ids), 
 
 @pytest.mark.slow
 def test_a_script_needs_no_guard(tmp_path):
-    """Unlike with `multiprocessing`, there is no `if __name__ == "__main__"` to forget."""
+    """Unlike with `multiprocessing`, no `if __name__ == "__main__"` is needed."""
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
     assert done.stdout == "[1, 2, 2]\n"

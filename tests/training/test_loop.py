@@ -7,15 +7,14 @@ from collections import deque
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.corpus.batching import Examples, batches, make_batch
 from glassformer.errors import DataError, DivergenceError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Examples, batches, make_batch
 from glassformer.training import steps
 from glassformer.training.checkpoint import Checkpoints, TrainingState
-from glassformer.training.divergence import PATIENCE, LossWatch
 from glassformer.training.gradients import batch_loss
 from glassformer.training.loop import (
     CheckpointReport,
@@ -26,8 +25,10 @@ from glassformer.training.loop import (
     badness,
     validation_loss,
 )
+from glassformer.training.loss_watch import PATIENCE, LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
+from profiles import scaled
 
 QUICK = {"warmup": 1, "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 40}
 
@@ -43,7 +44,7 @@ def kinds(reports):
 # Losses
 
 
-@settings(max_examples=20)
+@scaled(20)
 @given(lengths=st.lists(st.integers(2, 13), min_size=1, max_size=7), smoothing=st.sampled_from([0.0, 0.1]))
 def test_padding_counts_for_nothing(make_model, make_examples, lengths, smoothing):
     model, examples = make_model(), make_examples(lengths)
@@ -208,6 +209,7 @@ def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, 
         torch.testing.assert_close(clipped, free * min(1, limit / norm), rtol=1e-5, atol=1e-12)  # norm + 1e-6 in torch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_a_training_is_the_loop_that_one_would_write(make_model, make_examples, accumulate):
     examples, models = make_examples(), []
@@ -300,7 +302,7 @@ def test_what_is_no_number_without_any_scale_is_a_divergence_in_fp16_too(make_mo
         model.output.weight[5, 0] = math.nan
     config = TrainingConfig(**QUICK, steps=50, precision="fp16")
     state = TrainingState()
-    with pytest.raises(DivergenceError, match="no longer a number"):
+    with pytest.raises(DivergenceError, match="gradient is not a number"):
         list(steps(model, make_examples(), config, state=state))
     assert state.loss_scale == 1.0
     assert all(not weight.isnan().any() for name, weight in weights_of(model).items() if "source" in name)
@@ -340,6 +342,7 @@ def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path,
 # Validation and the end
 
 
+@pytest.mark.slow
 def test_the_best_validation_is_the_lowest_loss(make_model, make_examples):
     config = TrainingConfig(**{**QUICK, "learning_rate": 0.2}, steps=15, validate_every=1)
     reports = steps(make_model(), make_examples(), config, valid=make_examples(seed=3))
@@ -413,6 +416,7 @@ def test_a_training_that_stopped_before_a_validation_begins_with_it(make_model, 
     assert kinds(reports)[-2:] == [("Validation", 7), ("End", 7)]
 
 
+@pytest.mark.slow
 def test_while_a_validation_is_reported_the_model_has_the_averaged_weights(make_model, make_examples):
     config = TrainingConfig(**QUICK, steps=5, validate_every=2)
 
@@ -442,6 +446,7 @@ def test_a_step_says_what_padding_and_waiting_cost(make_model, make_examples):
     assert 0 <= report.waited < 1
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_training_and_another_seed_another(make_model, make_examples):
     def losses(seed):
         torch.manual_seed(7)
@@ -456,19 +461,22 @@ def test_the_same_seed_gives_the_same_training_and_another_seed_another(make_mod
 
 
 def test_no_examples_are_an_error(make_model):
-    with pytest.raises(DataError, match="there are no training examples: every pair was blank or longer"):
+    with pytest.raises(DataError, match="no training examples: every pair is blank or longer"):
         next(steps(make_model(), Examples(source=[], target=[]), TrainingConfig()))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_training_that_diverges_says_what_to_do(make_model, make_examples, norm):
-    config = TrainingConfig(**{**QUICK, "learning_rate": 1e9}, steps=100)
-    with pytest.raises(DivergenceError, match=r"at step \d+ .* Lower training.learning_rate, raise training.warmup"):
-        list(steps(make_model(norm=norm).float(), make_examples(), config))
+    config = TrainingConfig(**QUICK, steps=100)
+    model = make_model(norm=norm).float()
+    with torch.no_grad():
+        model.output.weight.mul_(1e38)
+    with pytest.raises(DivergenceError, match=r"at step \d+ .* lower training.learning_rate, raise training.warmup"):
+        list(steps(model, make_examples(), config))
 
 
 def test_a_loss_that_has_climbed_back_ends_the_training_and_is_not_kept(make_model, make_examples, tmp_path):
-    """The watch remembers a loss that was low: what is learned now is no better than at the start."""
+    """The watch remembers the lowest loss: the current loss is as high as at the start."""
     state = TrainingState(watch=LossWatch(first=9.0, smoothed=9.0, lowest=0.5, high=PATIENCE - 5))
     config = TrainingConfig(**{**QUICK, "learning_rate": 1e-9}, steps=100, checkpoint_every=2)
     checkpoints, seen = Checkpoints(tmp_path, 5), []
@@ -481,6 +489,6 @@ def test_weights_that_are_no_numbers_are_noticed_before_they_spread(make_model, 
     model = make_model()
     model.encoder.layers[0].feed_forward.expand.weight.data[2, 3] = math.inf
     before = weights_of(model)
-    with pytest.raises(DivergenceError, match="the gradient is no longer a number at step 1"):
+    with pytest.raises(DivergenceError, match="the gradient is not a number at step 1"):
         next(steps(model, make_examples(), TrainingConfig(**QUICK)))
     torch.testing.assert_close(weights_of(model), before, rtol=0, atol=0)

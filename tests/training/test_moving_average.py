@@ -76,5 +76,5 @@ def test_an_average_that_was_kept_goes_on(seed):
 
 
 def test_an_average_of_another_model_is_refused():
-    with pytest.raises(CheckpointError, match="another model"):
+    with pytest.raises(CheckpointError, match="a different model"):
         MovingAverage(nn.Linear(3, 5), 0.9).load(MovingAverage(nn.Linear(5, 3), 0.9).weights)

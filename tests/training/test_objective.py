@@ -154,5 +154,5 @@ def test_two_passes_that_agree_cost_what_one_costs(make_inputs):
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, float("nan")])
 def test_an_impossible_smoothing_is_refused(make_inputs, smoothing):
-    with pytest.raises(ConfigError, match=r"smoothing = .*: expected a number in \[0, 1\)"):
+    with pytest.raises(ConfigError, match=r"smoothing: expected a number in \[0, 1\), got "):
         smoothed_cross_entropy(*make_inputs(2), smoothing)

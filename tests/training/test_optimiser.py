@@ -122,7 +122,7 @@ def test_muon_is_torchs_but_for_its_rounding(make_model, monkeypatch, together):
     """torch.optim.Muon rounds to bf16, of 8 bits, in each of its five iterations: so do we here, all matrices at once
     or one by one. Sums in another order then differ by some of these roundings.
     """
-    monkeypatch.setattr(module, "TOGETHER", together)
+    monkeypatch.setattr(module, "WEIGHTS_TOGETHER", together)
 
     def trained(make):
         torch.manual_seed(7)

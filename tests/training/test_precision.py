@@ -24,6 +24,7 @@ def test_the_faster_one_is_taken_and_nothing_else_changes(monkeypatch, half_as_l
     assert decided(config, CPU) == TrainingConfig(precision=expected, steps=7, workers=2)
 
 
+@pytest.mark.slow
 def test_this_machine_has_one_that_is_faster():
     assert decided(TrainingConfig(precision="auto"), CPU).precision in ("fp32", "bf16")
 

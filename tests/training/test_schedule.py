@@ -51,5 +51,5 @@ def test_the_constant_stays(step, progress):
 
 
 def test_an_unknown_schedule_is_named():
-    with pytest.raises(ConfigError, match=r"training\.schedule = 'linear': expected 'paper', 'cosine' or 'constant'"):
+    with pytest.raises(ConfigError, match="schedule: expected 'paper', 'cosine' or 'constant', got 'linear'"):
         learning_rate("linear", 1, peak=1.0, warmup=1, progress=0.0)

@@ -1,0 +1,121 @@
+"""Standard streams as shells, pipes, cron and services leave them: closed, slow, full, in another encoding."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+COMMAND = [sys.executable, "-m", "glassformer"]
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in which `$G` is the command."""
+    given = {**os.environ, "G": f"{sys.executable} -m glassformer", **environment}
+    return subprocess.run(["bash", "-c", line], capture_output=True, env=given, encoding="utf-8", timeout=120)
+
+
+def test_closed_standard_input_is_said_in_a_sentence(trained):
+    done = shell(f"$G translate {trained} <&-")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: standard input is closed: give a FILE, or redirect standard input\n"
+
+
+def test_a_file_is_translated_whether_standard_input_is_open_or_not(trained, tmp_path):
+    (tmp_path / "text").write_text("a b\nb a\n", encoding="utf-8")
+    closed = shell(f"$G translate {trained} {tmp_path / 'text'} --engine torch <&-")
+    assert (closed.returncode, closed.stderr) == (0, "")
+    assert closed.stdout == shell(f"$G translate {trained} < {tmp_path / 'text'}").stdout
+    assert closed.stdout.count("\n") == 2
+
+
+@pytest.mark.parametrize("command", ["translate {run}", "recipes", "evaluate {run}"])
+def test_closed_standard_output_is_an_error(trained, command):
+    done = shell(f"echo 'a b' | $G {command.format(run=trained)} >&-")
+    assert done.returncode == 1
+    assert "standard output is closed" in done.stderr
+
+
+def test_closed_standard_error_leaves_the_output_alone(trained):
+    done = shell(f"printf 'a b\\n\\n' | $G translate {trained} 2>&-")
+    assert done.returncode == 0
+    assert done.stdout.count("\n") == 2
+    assert "no translation" not in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_disk_behind_standard_output_is_an_error(trained):
+    done = shell(f"echo 'a b' | $G translate {trained} > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_output_is_utf_8_whatever_the_locale_says(trained, encoding):
+    done = shell(f"echo 'a b' | $G translate {trained} --explain", PYTHONIOENCODING=encoding, LC_ALL="C")
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("columns", ["0", "-3", "wide"])
+def test_columns_that_are_no_width_do_not_empty_the_output(trained, columns):
+    done = shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS=columns)
+    assert "a" in done.stdout
+    assert done.stdout == shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS="80").stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--explain"]])
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_a_process_that_waits_for_each_line_gets_it(trained, options, engine):
+    command = [*COMMAND, "translate", str(trained), "--engine", engine, *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for _ in range(3):
+            process.stdin.write(b"a b\n")
+            process.stdin.flush()
+            assert process.stdout.readline()  # the test's time limit ends a deadlock
+            while options:  # several lines to a text
+                time.sleep(0.2)
+                os.set_blocking(process.stdout.fileno(), False)
+                process.stdout.read()
+                os.set_blocking(process.stdout.fileno(), True)
+                break
+        process.stdin.write(b"b")
+        process.stdin.close()
+        assert process.stdout.readline()
+    assert process.returncode == 0
+
+
+def test_lines_that_come_in_pieces_are_whole(trained):
+    whole = shell(f"printf 'a b\\nb a\\r\\nb' | $G translate {trained}").stdout
+    pieces = shell(f"(printf 'a '; sleep 0.3; printf 'b\\nb a\\r'; sleep 0.3; printf '\\nb') | $G translate {trained}")
+    assert pieces.stdout == whole
+    assert whole.count("\n") == 3
+
+
+def test_ctrl_c_ends_a_long_translation_soon(trained, tmp_path):
+    pytest.importorskip("ctranslate2")
+    (tmp_path / "text").write_text("a b a b a b a b a b a b\nb a b\n" * 50_000, encoding="utf-8")
+    command = [
+        *COMMAND,
+        "translate",
+        str(trained),
+        str(tmp_path / "text"),
+        "--engine",
+        "ctranslate2",
+        "--beam-size",
+        "4",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        process.stdout.read()
+        process.wait()
+    assert process.returncode == 130
+    assert time.monotonic() - begun < 5  # it took 11 seconds when all that was queued was finished first

@@ -1,0 +1,375 @@
+import gzip
+import json
+import random
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import word_by_word
+from glassformer.corpus.cleaning import UNCLEANED, CleaningConfig
+from glassformer.corpus.doctor.case import Case
+from glassformer.corpus.doctor.duplicates import Repeats
+from glassformer.corpus.doctor.examination import CorpusReport
+from glassformer.corpus.doctor.examine import examine
+from glassformer.corpus.doctor.problems import PROBLEMS, Problem
+from glassformer.corpus.readers import Corpus, PairReader, kept_pairs
+from glassformer.errors import DataError
+from profiles import scaled
+from reference import doctor as reference
+
+SKIP = CleaningConfig(on_invalid="skip")
+
+# Pieces of lines that confuse readers: invalid UTF-8, characters like line ends, invisible characters.
+PIECES = [
+    *(
+        "a",
+        "b",
+        "ä",
+        "a\u0308",
+        "Ω",
+        "\u2126",
+        "й",
+        "и\u0306",
+        "語",
+        "\uac00",
+        "\u1100\u1161",
+        "🙂",
+        " ",
+        "\t",
+        "\u00a0",
+    ),
+    *("\0", "\x01", "\x1c", "\x1f", "\x7f", "\x80", "\x9f", "\v", "\f", "\r", "\x85", "\u2028", "\u2029"),
+    *("\ufeff", "\u200f", "\u202e", "\u3000", "\u1680", "\u200b", "long " * 9),
+]
+INVALID = [b"\xff", b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", b"\xe2\x80", b"\x80"]
+piece = st.sampled_from([text.encode() for text in PIECES] * 3 + INVALID)
+line = st.lists(piece, max_size=4).map(b"".join)
+pairs = st.lists(st.tuples(line, line) | st.sampled_from([(b"a", b"b"), (b"c", b"c"), (b"d", b"e")]), max_size=40)
+
+
+def write(folder: Path, pairs: list[tuple[bytes, bytes]], end: bytes = b"\n", last: bytes | None = None) -> Corpus:
+    """Write pairs to two files, the last line with its own end."""
+    for side, name in enumerate(["source", "target"]):
+        ends = [end] * len(pairs)
+        if ends and last is not None:
+            ends[-1] = last
+        (folder / name).write_bytes(b"".join(pair[side] + end for pair, end in zip(pairs, ends, strict=True)))
+    return Corpus.of("source", "target", str(folder))
+
+
+def reports(folder: Path, *sides: list[str], cleaning: CleaningConfig = SKIP) -> CorpusReport:
+    """Return the report on these lines."""
+    encoded = [[text.encode() for text in side] for side in sides]
+    return examine(write(folder, list(zip(*encoded, strict=True))), cleaning).report
+
+
+def kept_of(corpus: Corpus, kept: np.ndarray) -> list[tuple[str, str]]:
+    return [pair for block in kept_pairs(corpus, kept) for pair in zip(*block, strict=True)]
+
+
+@pytest.mark.slow
+@scaled(300)
+@given(
+    pairs=pairs,
+    held_out=pairs,
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    finished=st.booleans(),
+    cleaning=st.builds(
+        CleaningConfig,
+        max_characters=st.sampled_from([0, 3, 4000]),
+        max_ratio=st.sampled_from([0, 1.0, 2.5, 9.0]),
+        duplicates=st.sampled_from(["drop", "keep"]),
+        copies=st.sampled_from(["drop", "keep"]),
+        control_characters=st.sampled_from(["drop", "keep"]),
+        leakage=st.sampled_from(["warn", "drop"]),
+        on_invalid=st.just("skip"),
+    ),
+)
+def test_the_doctor_finds_what_the_simplest_reading_finds(
+    tmp_path_factory: pytest.TempPathFactory, pairs, held_out, end, finished, cleaning
+):
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "valid").mkdir()
+    corpus = write(folder, pairs, end, None if finished else b"")
+    other = write(folder / "valid", held_out)
+    source, target = (reference.lines_of(folder / name) for name in ("source", "target"))
+    if len(source) != len(target):
+        with pytest.raises(DataError, match=f" has {len(source)} lines, .* has {len(target)}: expected equal numbers"):
+            examine(corpus, cleaning)
+        return
+    read = list(zip(source, target, strict=True))
+    others = zip(*(reference.lines_of(folder / "valid" / name) for name in ("source", "target")), strict=True)
+    reasons = reference.examine(read, cleaning, others)
+    examination = examine(corpus, cleaning, {"valid": other})
+    report = examination.report
+    expected = {
+        problem.id: [number for number, found in enumerate(reasons, start=1) if found == problem.id]
+        for problem in PROBLEMS
+    }
+    assert report.pairs == len(read)
+    assert {reason: finding.count for reason, finding in report.dropped.items()} == {
+        reason: len(numbers) for reason, numbers in expected.items() if numbers
+    }
+    assert {reason: [*finding.lines] for reason, finding in report.dropped.items()} == {
+        reason: numbers[:10] for reason, numbers in expected.items() if numbers
+    }
+    kept = [(s.decode(), t.decode()) for (s, t), reason in zip(read, reasons, strict=True) if reason is None]
+    assert kept_of(corpus, examination.kept) == kept
+    assert report.kept == len(kept) == int(np.unpackbits(examination.kept).sum())
+    separated = reference.pairs_with_separators(read)
+    assert report.details.get("line_separators", {"count": 0})["count"] == len(separated)
+
+
+@pytest.mark.slow
+@scaled(100)
+@given(lines=st.lists(line, max_size=20))
+def test_both_normal_forms_on_one_side_are_counted(tmp_path_factory: pytest.TempPathFactory, lines):
+    folder = tmp_path_factory.mktemp("corpus")
+    corpus = write(folder, [(text, b"x%d" % number) for number, text in enumerate(lines)])
+    composed, decomposed = reference.normal_forms(reference.lines_of(folder / "source"))
+    found = examine(corpus, SKIP).report.details.get("normalisation", {})
+    if composed and decomposed:
+        assert (found["source"]["composed"], found["source"]["decomposed"]) == (composed, decomposed)
+    else:
+        assert found == {}
+
+
+def test_one_of_each_is_found_with_its_line(tmp_path: Path):
+    pairs = [(b"word %d" % number, b"mot %d" % number) for number in range(1, 101)]
+    pairs[10] = (b" \xc2\xa0", b"mot")
+    pairs[20] = (b"a\0b", b"mot")
+    pairs[30] = (b"caf\xe9", b"cafe")
+    pairs[40] = (b"a" * 4001, b"b" * 4000)
+    pairs[50] = (b"a", b"b" * 50)
+    pairs[60] = pairs[3]
+    pairs[70] = (b"Berlin", b"Berlin")
+    report = examine(write(tmp_path, pairs), SKIP).report
+    assert {reason: finding.lines for reason, finding in report.dropped.items()} == {
+        "invalid_utf8": (31,),
+        "blank": (11,),
+        "control_characters": (21,),
+        "too_long": (41,),
+        "length_ratio": (51,),
+        "duplicate": (61,),
+    }
+    assert (report.pairs, report.kept) == (100, 94)
+    assert [text.split(":")[0] for text in report.warnings] == ["copies"]
+    assert report.details["copies"] == {"count": 1, "lines": [71]}
+    assert report.dropped["invalid_utf8"].offsets == ((tmp_path / "source").read_bytes().index(0xE9),)
+    assert report.dropped["invalid_utf8"].places == (f"{tmp_path / 'source'}:31",)
+
+
+def test_the_report_is_json(tmp_path: Path):
+    report = examine(write(tmp_path, [(b"a", b"b"), (b"\xff", b"c"), (b"", b"\xff")]), SKIP).report
+    assert json.loads(json.dumps(report.to_dict())) == {
+        "pairs": 3,
+        "kept": 1,
+        "dropped": {
+            "invalid_utf8": {
+                "count": 2,
+                "lines": [2, 3],
+                "places": [f"{tmp_path / 'source'}:2", f"{tmp_path / 'target'}:3"],
+                "offsets": [2, 4],
+                "files": [str(tmp_path / "source"), str(tmp_path / "target")],
+            }
+        },
+        "warnings": [],
+    }
+
+
+def test_invalid_utf8_stops_unless_it_may_be_skipped(tmp_path: Path):
+    corpus = write(tmp_path, [(b"one", b"un"), ("zwölf".encode(), "dou\u0308".encode() + b"\xed\xa0\x80")])
+    with pytest.raises(
+        DataError, match=r"target, line 2: expected UTF-8, .* at byte 8 .*cleaning.on_invalid = \"skip\""
+    ):
+        examine(corpus, CleaningConfig())
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_leakage_is_counted_and_left_out_on_demand(tmp_path: Path, side: int):
+    pairs = [(b"s%d" % number, b"t%d" % number) for number in range(50)]
+    (tmp_path / "valid").mkdir()
+    held_out = {"valid": write(tmp_path / "valid", [pairs[7], pairs[3], (b"s11", b"another"), (b"new", b"t13")])}
+    corpus = write(tmp_path, [*pairs, pairs[3]])
+    report = examine(corpus, SKIP, held_out).report
+    assert report.details["leakage"] == {"valid": {"pairs": 3, "lines": [4, 8, 51], "sources": 1, "source_lines": [12]}}
+    assert report.warnings[0].startswith("leakage: 3 training pairs of the valid files, such as line 4, 8, 51 (kept")
+    assert report.dropped["duplicate"].lines == (51,)
+    dropped = examine(corpus, CleaningConfig(leakage="drop"), held_out).report.dropped
+    assert {reason: finding.lines for reason, finding in dropped.items()} == {"leakage": (4, 8, 51)}
+
+
+def test_what_is_kept_by_choice_is_a_warning(tmp_path: Path):
+    keep = CleaningConfig(duplicates="keep", control_characters="keep")
+    report = reports(tmp_path, ["a", "b\x01", "a", "a"], ["A", "B", "A", "A"], cleaning=keep)
+    assert (report.kept, report.dropped) == (4, {})
+    assert [text.split(":")[0] for text in report.warnings] == [
+        "control characters are in 1 pair, such as line 2 (kept",
+        "duplicates",
+    ]
+    assert report.details["duplicates"] == {"count": 2, "lines": [3, 4]}
+
+
+def test_byte_order_marks_are_noticed_at_the_beginning_and_within(tmp_path: Path):
+    report = reports(tmp_path, ["\ufeffa", "b", "\ufeffc"], ["A", "B", "C"])
+    assert report.kept == 3
+    [warning] = report.warnings
+    assert warning.startswith("BOM (byte order mark) at the beginning of ")
+    assert report.details["byte_order_marks"] == {"files": [str(tmp_path / "source")], "count": 1, "lines": [3]}
+
+
+def test_characters_at_which_others_end_a_line_are_kept_and_counted(tmp_path: Path):
+    report = reports(tmp_path, ["a\u2028b", "c\fd\x85", "e", "f\rg"], ["A", "B", "C\v", "\u2029D"])
+    assert (report.pairs, report.kept) == (4, 4)
+    assert report.details["line_separators"]["lines"] == [1, 2, 3, 4]
+    names = ["CR", "U+000B", "U+000C", "U+0085", "U+2028", "U+2029"]
+    assert report.details["line_separators"]["characters"] == dict.fromkeys(names, 1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9])
+def test_a_corpus_of_any_size_has_as_many_bits(tmp_path: Path, count: int):
+    corpus = write(tmp_path, [(b"s%d" % number, b"t%d" % number) for number in range(count)])
+    examination = examine(corpus, SKIP)
+    assert (examination.report.pairs, examination.report.kept) == (count, count)
+    assert np.unpackbits(examination.kept).tolist() == [1] * count + [0] * (-count % 8)
+    assert bool(examination.report.warnings) == (count == 0)
+
+
+@pytest.mark.slow
+def test_a_million_blank_lines(tmp_path: Path):
+    (tmp_path / "source").write_bytes(b"\n" * 1_000_000 + b"end")
+    (tmp_path / "target").write_bytes(b"\r\n" * 1_000_000 + b"fin")
+    corpus = Corpus.of("source", "target", str(tmp_path))
+    examination = examine(corpus, SKIP)
+    report = examination.report
+    assert (report.pairs, report.kept) == (1_000_001, 1)
+    assert report.dropped["blank"].count == 1_000_000
+    assert report.dropped["blank"].lines == tuple(range(1, 11))
+    assert kept_of(corpus, examination.kept) == [("end", "fin")]
+
+
+def test_lines_of_a_megabyte_shift_nothing(tmp_path: Path):
+    long = "é".encode() * 500_000
+    pairs = [(b"a%d" % number, b"b%d" % number) for number in range(9)]
+    pairs[2], pairs[5], pairs[7] = (long, b"x"), (b"x", long), (long, long)
+    corpus = write(tmp_path, pairs, last=b"")
+    examination = examine(corpus, SKIP)
+    assert examination.report.dropped["too_long"].lines == (3, 6, 8)
+    assert [source for source, _ in kept_of(corpus, examination.kept)] == ["a0", "a1", "a3", "a4", "a6", "a8"]
+
+
+@pytest.mark.slow
+def test_many_duplicates_on_disk_are_the_same_as_in_memory(tmp_path: Path):
+    chosen = random.Random(13)
+    pairs = [(b"s%d" % (chosen.randrange(40_000)), b"t%d" % chosen.randrange(2)) for _ in range(60_000)]
+    corpus = write(tmp_path, pairs)
+    first = {pair: number for number, pair in reversed(list(enumerate(pairs)))}
+    expected = sorted(first.values())
+    for megabytes in (1, 256):
+        examination = examine(corpus, CleaningConfig(memory=megabytes))
+        assert np.flatnonzero(np.unpackbits(examination.kept)).tolist() == expected
+
+
+def test_unequal_files_are_an_error_that_says_where_they_part(tmp_path: Path):
+    chosen = random.Random(5)
+    lengths = [chosen.randint(3, 90) for _ in range(3001)]
+    source = [b"a" * length for length in lengths]
+    target = [b"b" * (length + chosen.randint(0, 5)) for length in lengths]
+    del target[1977]
+    (tmp_path / "source").write_bytes(b"".join(line + b"\n" for line in source))
+    (tmp_path / "target").write_bytes(b"".join(line + b"\n" for line in target))
+    with pytest.raises(DataError, match=r"source has 3001 lines, .*target has 3000: expected equal numbers") as caught:
+        examine(Corpus.of("source", "target", str(tmp_path)), CleaningConfig(duplicates="keep"))
+    line = int(str(caught.value).split("run apart at line ")[1].split(":")[0])
+    assert abs(line - 1978) <= 10
+    assert "source fits line n − 1 of the target" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["sentences", "numbers"])
+def test_a_shift_is_a_warning_that_says_from_where_to_where(tmp_path: Path, kind: str):
+    if kind == "sentences":
+        corpus = word_by_word.pairs(3000, 3, 2, 12)
+    else:
+        corpus = [(f"sentence number {number} of a book", f"Satz {number}") for number in range(3000)]
+    source, target = ([pair[side] for pair in corpus] for side in (0, 1))
+    assert "shift" not in reports(tmp_path, source, target).details
+    shifted = [*target[:999], *target[1000:2000], "une ligne de plus", *target[2000:]]
+    report = reports(tmp_path, source, shifted)
+    assert report.warnings[0].startswith("suspected shift of the alignment: from line ")
+    shift = report.details["shift"]
+    assert abs(shift["line"] - 1000) <= 20
+    assert abs(shift["until"] - 1999) <= 20
+    assert shift["by"] == -1
+
+
+@pytest.mark.slow
+def test_progress_counts_stored_bytes(tmp_path: Path):
+    (tmp_path / "words.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 100_000))
+    seen: list[tuple[int, int]] = []
+    examine(
+        Corpus.of("words.tsv.gz", "", str(tmp_path)), SKIP, on_progress=lambda done, total: seen.append((done, total))
+    )
+    size = (tmp_path / "words.tsv.gz").stat().st_size
+    assert seen[-1] == (size, size)
+
+
+def test_lines_are_counted_with_headers_and_named_by_file(tmp_path: Path):
+    (tmp_path / "1.tsv").write_text("en\tde\na\tb\n\tx\n")
+    (tmp_path / "2.tsv").write_text("id\tde\ten\n1\td\tc\n2\t\te\n")
+    corpus = Corpus.of("*.tsv", "", str(tmp_path), "en", "de")
+    examination = examine(corpus, SKIP)
+    blank = examination.report.dropped["blank"]
+    assert (blank.lines, blank.places) == ((3, 6), (f"{tmp_path}/1.tsv:3", f"{tmp_path}/2.tsv:3"))
+    assert kept_of(corpus, examination.kept) == [("a", "b"), ("c", "d")]
+
+
+class Shouting(Problem):
+    """A problem of these tests: lines that end with "!"."""
+
+    id, setting = "shouting", "shouting"
+    sentence = "shouting: {} end with an exclamation mark"
+
+    def find(self, pairs):
+        source, target = ([side.line(index).endswith(b"!") for index in range(len(side.ends))] for side in pairs.sides)
+        return np.array(source) | np.array(target)
+
+
+@pytest.mark.parametrize("choice", ["drop", "keep"])
+def test_a_class_in_the_table_makes_a_new_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str):
+    @dataclass(frozen=True, kw_only=True)
+    class Cleaning(CleaningConfig):
+        shouting: str = "keep"
+
+    monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (Shouting, *PROBLEMS))
+    corpus = write(tmp_path, [(b"a", b"b"), (b"c!", b"d"), (b"", b"e!"), (b"f", b"g")])
+    examination = examine(corpus, Cleaning(shouting=choice))
+    report = examination.report.to_dict()
+    if choice == "drop":
+        assert {reason: found["lines"] for reason, found in report["dropped"].items()} == {"shouting": [2, 3]}
+        assert kept_of(corpus, examination.kept) == [("a", "b"), ("f", "g")]
+        assert report["warnings"] == []
+    else:
+        assert {reason: found["lines"] for reason, found in report["dropped"].items()} == {"blank": [3]}
+        assert report["shouting"] == {"count": 2, "lines": [2, 3]}
+        assert report["warnings"] == [
+            "shouting: 2 pairs end with an exclamation mark, such as line 2, 3 "
+            '(kept: cleaning.shouting = "drop" leaves them out)'
+        ]
+
+
+def test_only_blank_sides_leave_pairs_out_of_what_is_not_cleaned(tmp_path: Path):
+    case = Case(reader=PairReader(write(tmp_path, [])), cleaning=UNCLEANED, held_out={}, repeats=Repeats(1))
+    problems = [kind(case) for kind in PROBLEMS]
+    dropping = [problem.id for problem in problems if problem.looked_for and problem.leaves_out]
+    assert dropping == ["invalid_utf8", "blank"]  # UTF-8 is demanded by an error
+    assert UNCLEANED.on_invalid == "error"
+
+
+def test_every_problem_has_a_name_and_a_setting_of_its_own():
+    assert len({kind.id for kind in PROBLEMS}) == len(PROBLEMS)
+    settings = {field.name for field in fields(CleaningConfig)} - {"memory", "workers"}
+    assert {kind.setting for kind in PROBLEMS} == settings | {""}

@@ -1,0 +1,170 @@
+import os
+import signal
+import subprocess
+import sys
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from glassformer.corpus import encoding
+from glassformer.corpus.batching import Examples
+from glassformer.corpus.encoding import encode, encode_all
+from glassformer.corpus.shards import Encoded
+from glassformer.errors import DataError
+from glassformer.system.machine import cores
+from glassformer.text.tokenizer import TOKENIZER_KINDS, TokenizerConfig, save_tokenizers, train_tokenizers
+
+SOURCE = [
+    "the black cat didn't sleep",
+    "",
+    "the brown  dog slept",
+    "a cat, a\u00a0dog",
+    "Щ▁the cat",
+    "the dog's dog " * 9,
+]
+TARGET = ["le chat noir", "le chien", "n'a pas dormi", "un chat, un chien", "", "\u2028"]
+
+
+def tokenizers_of(kind):
+    return train_tokenizers(SOURCE, TARGET, TokenizerConfig(kind=kind, vocab_size=150, joint=kind == "bpe"))
+
+
+def lists(encoded: Encoded):
+    examples = encoded.examples()
+    return [(source.tolist(), target.tolist()) for source, target in zip(examples.source, examples.target, strict=True)]
+
+
+def expected(source, target, tokenizers, max_length: int):
+    examples, _ = Examples.encode(zip(source, target, strict=True), *tokenizers, max_length=max_length)
+    return [(one.tolist(), other.tolist()) for one, other in zip(examples.source, examples.target, strict=True)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_tokenizers(tmp_path / "tokenizer", *tokenizers_of("unigram"))
+    return tmp_path / "tokenizer"
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make parts of 7 pairs."""
+    monkeypatch.setattr(encoding, "PART", 7)
+
+
+def corpus(count: int):
+    source = [SOURCE[place % 6] + f" {place}" for place in range(count)]
+    return source, [TARGET[place % 5] for place in range(count)]
+
+
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
+@pytest.mark.parametrize("max_length", [1, 9, 23, 1000])
+def test_many_pairs_are_encoded_as_one_by_one(kind, max_length: int) -> None:
+    tokenizers = tokenizers_of(kind)
+    encoded, too_long = encode((SOURCE, TARGET), *tokenizers, max_length)
+    pairs = expected(SOURCE, TARGET, tokenizers, max_length)
+    assert lists(encoded) == pairs
+    assert too_long == len(SOURCE) - len(pairs)
+    assert encoded.source.dtype == np.uint16
+
+
+def test_no_pairs_are_none() -> None:
+    encoded, too_long = encode(([], []), *tokenizers_of("words"), 10)
+    assert (lists(encoded), too_long, encoded.pairs) == ([], 0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_all_pairs_come_in_order_whatever_the_blocks_and_the_workers(
+    small_parts: None, folder: Path, workers: int
+) -> None:
+    source, target = corpus(61)
+    cuts = [0, 3, 3, 20, 41, 61]
+    blocks = ((source[begin:end], target[begin:end]) for begin, end in pairwise(cuts))
+    parts = list(encode_all(blocks, folder, 30, workers))
+    assert [part.encoded.pairs + part.too_long for part in parts] == [7] * 8 + [5]
+    pairs = expected(source, target, tokenizers_of("unigram"), 30)
+    assert [pair for part in parts for pair in lists(part.encoded)] == pairs
+    assert 0 < sum(part.too_long for part in parts) == 61 - len(pairs)
+
+
+@pytest.mark.slow
+def test_no_more_is_read_ahead_than_workers_need(small_parts: None, folder: Path) -> None:
+    read = []
+
+    def blocks():
+        for number in range(1000):
+            read.append(number)
+            yield corpus(7)
+
+    parts = encode_all(blocks(), folder, 100, 2)
+    list(islice(parts, 3))
+    parts.close()
+    assert len(read) <= 3 + 2 * 2 + 1
+
+
+@pytest.mark.slow
+def test_workers_end_with_the_generator(small_parts: None, folder: Path) -> None:
+    before = set(psutil.Process().children())
+    parts = encode_all([corpus(70)], folder, 100, 2)
+    next(parts)
+    workers = set(psutil.Process().children()) - before
+    assert len(workers) == 2
+    parts.close()
+    assert not any(worker.is_running() for worker in workers)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_an_error_that_says_what_to_do(small_parts: None, folder: Path) -> None:
+    before = set(psutil.Process().children())
+    parts = encode_all([corpus(700)], folder, 100, 2)
+    next(parts)
+    for worker in set(psutil.Process().children()) - before:
+        worker.kill()
+    with pytest.raises(DataError, match=r"killed.*cleaning\.workers = 1"):
+        list(parts)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_goes_wrong_in_a_worker_is_raised_here(folder: Path, workers: int) -> None:
+    with pytest.raises(DataError, match="surrogate"):
+        list(encode_all([(["half \ud83d pair"], ["x"])], folder, 100, workers))
+
+
+@pytest.mark.slow
+def test_a_program_without_a_main_guard_can_use_workers(tmp_path: Path, folder: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from glassformer.corpus.encoding import encode_all\n"
+        f"parts = encode_all([(['a cat'] * 9000, ['un chat'] * 9000)], Path({str(folder)!r}), 100, 2)\n"
+        "print(sum(part.encoded.pairs for part in parts))\n"
+    )
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("9000\n", "")
+
+
+def test_workers_end_when_the_program_is_killed(tmp_path: Path, folder: Path) -> None:
+    program = (
+        "import itertools, sys\n"
+        "from pathlib import Path\n"
+        "from glassformer.corpus.encoding import encode_all\n"
+        "blocks = ((['a cat'] * 9000, ['un chat'] * 9000) for _ in itertools.count())\n"
+        f"for part in encode_all(blocks, Path({str(folder)!r}), 100, 2):\n"
+        "    print('.', flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        workers = psutil.Process(process.pid).children()
+        os.kill(process.pid, signal.SIGKILL)
+        _, errors = process.communicate()
+    assert len(workers) == 2
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
+    assert errors == b""
+
+
+def test_there_is_a_core() -> None:
+    assert 1 <= cores() <= os.cpu_count()

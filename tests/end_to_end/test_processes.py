@@ -1,0 +1,127 @@
+"""The command as a process of its own: signals, pipes, what it imports."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from glassformer import cli
+
+COMMAND = [sys.executable, "-m", "glassformer"]
+CONFIG = """
+[data]
+source = "train.tsv"
+[tokenizer]
+kind = "words"
+[model]
+preset = "tiny"
+[training]
+steps = 100000
+batch_tokens = 300
+validate_every = 20
+checkpoint_every = 20
+log_every = 1
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Return a folder with a corpus and the configuration of a training that would take hours."""
+    letters = random.Random(3)
+    lines = (" ".join(letters.choices("abcdefgh", k=5)) for _ in range(300))
+    (tmp_path / "train.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines))
+    (tmp_path / "long.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def start_training(folder: Path) -> subprocess.Popen[str]:
+    """Start the training and return it after its first checkpoint."""
+    before = set(folder.glob("runs/long/checkpoints/step-*"))
+    arguments = [*COMMAND, "train", "long.toml"]
+    process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not set(folder.glob("runs/long/checkpoints/step-*")) - before:
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_in_training_loses_nothing_and_the_same_command_goes_on(corpus, number):
+    process = start_training(corpus)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Stopping after this step" in err
+    assert "Traceback" not in err
+    step = int(out.split("Stopped at step ")[1].split(";")[0])
+    assert (corpus / f"runs/long/checkpoints/step-{step:08d}/state.json").is_file()
+
+    again = start_training(corpus)
+    again.send_signal(signal.SIGINT)
+    _, err = again.communicate(timeout=60)
+    assert f"going on from step {step}" in err
+    entries = [json.loads(line) for line in (corpus / "runs/long/metrics.jsonl").read_text().splitlines()]
+    steps = [entry["step"] for entry in entries if entry["type"] == "step"]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_at_once_without_a_traceback(corpus):
+    process = start_training(corpus)
+    for _ in range(50):  # until one of them comes while the first is still being obeyed
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert list((corpus / "runs/long/checkpoints").glob("step-*"))
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after running this."""
+    script = f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+HEAVY = {"torch", "numpy", "sentencepiece", "sacrebleu", "pydantic", "rich", "safetensors"}
+
+
+def test_importing_glassformer_loads_nothing_heavy():
+    assert not modules_after("import glassformer") & {*HEAVY, "typer"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["", "train", "translate", "demo", "trace", "estimate"])
+def test_help_loads_nothing_heavy(command):
+    arguments = [word for word in (command, "--help") if word]
+    code = f"from glassformer.cli import main\ntry: main({arguments})\nexcept SystemExit as end: assert not end.code"
+    assert not modules_after(code) & (HEAVY - {"pydantic"})  # Typer itself looks for pydantic's types
+
+
+@pytest.mark.slow
+def test_a_command_loads_no_other_command():
+    code = "from glassformer.cli import main\ntry: main(['translate', '--help'])\nexcept SystemExit: pass"
+    files = {path.stem for path in Path(cli.__file__).parent.rglob("*.py")} & set(cli.COMMANDS)
+    loaded = {name.rpartition(".")[2] for name in modules_after(code) if name.count(".") == 3}
+    assert loaded & files == {"translate"}
+
+
+def test_an_engine_without_torch_can_import_what_it_needs():
+    loaded = modules_after(
+        "import glassformer.translator, glassformer.bundle, glassformer.model.config, glassformer.recipes.toml\n"
+        "from glassformer.system.machine import keep_memory; keep_memory()"
+    )
+    assert "torch" not in loaded
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_is_no_error(tmp_path):
+    script = f"{sys.executable} -m glassformer estimate --presets | head -1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=os.environ)
+    assert "Traceback" not in done.stderr
+    assert done.stdout.count("\n") == 1

@@ -1,0 +1,294 @@
+"""A distilled corpus has a record for each line, is made once, and teaches with the teacher's words."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+import glassformer as gf
+import word_by_word
+from glassformer.bundle import WEIGHTS, Bundle
+from glassformer.errors import ConfigError
+from glassformer.jobs import distillation as module
+from glassformer.jobs.distillation import DISTILLATION, TeacherSearch, distil, prepare_student
+from glassformer.jobs.preparation import prepare, read_texts, read_valid_pairs
+from glassformer.jobs.run_reports import ProgressReport
+from glassformer.recipes.toml import load
+
+CONFIG = f"""
+[data]
+source = "train.en"
+target = "train.fr"
+test_source = "test.en"
+test_target = "test.fr"
+valid_lines = 13
+[cleaning]
+duplicates = "keep"
+max_ratio = 0
+{word_by_word.MODEL}[training]
+steps = 80
+batch_tokens = 500
+learning_rate = 5e-3
+warmup = 10
+validate_every = 40
+[decoding]
+beam_size = 3
+"""
+
+
+def write_sides(folder: Path, name: str, pairs) -> None:
+    for side, ending in enumerate(("en", "fr")):
+        (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Return a folder with a corpus, its configuration, and a run that was trained on it."""
+    folder = tmp_path_factory.mktemp("teacher")
+    write_sides(folder, "train", word_by_word.pairs(200, 1))
+    write_sides(folder, "test", word_by_word.pairs(11, 2))
+    (folder / "small.toml").write_text(CONFIG)
+    gf.train(folder / "small.toml", data=folder, overrides=[f"run.directory={folder / 'run'}"])
+    return folder
+
+
+@pytest.fixture
+def small_parts(monkeypatch) -> None:
+    monkeypatch.setattr(module, "PART_LINES", 50)
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    """Return a folder with files of lines of all kinds, and their references."""
+    lines = [b"the cat sees a dog", b"", b"a big dog \xff", b"the " * 2000, b"the big cat", b"a cat"]
+    (tmp_path / "new.en").write_bytes(b"".join(line + b"\n" for line in lines))
+    (tmp_path / "new.fr").write_text("le chat voit un chien\n\nun\nle\n\nun chien\n")
+    return tmp_path
+
+
+def records(corpus) -> list[dict]:
+    paths = sorted((corpus.folder / "corpus").iterdir())
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_each_line_that_the_teacher_was_trained_on_is_translated_as_it_translates(folder, tmp_path, small_parts):
+    corpus = distil([folder / "run"], tmp_path / "d")
+    configuration = Bundle.load(folder / "run").configuration
+    held_out = read_valid_pairs(prepare(configuration).folder)
+    assert (corpus.lines, corpus.pairs, corpus.made) == (187, 187, 187)
+    assert [record["line"] for record in records(corpus)] == list(range(1, 188))
+    assert [path.name for path in sorted((tmp_path / "d" / "corpus").iterdir())] == [f"0000{n}.jsonl" for n in range(4)]
+    sources = [record["source"] for record in records(corpus)]
+    translations = gf.Translator.load(folder / "run").translate(sources)
+    assert [record["target"] for record in records(corpus)] == [one.text for one in translations]
+    all_sources = sorted((folder / "train.en").read_text().splitlines())
+    assert sorted([*sources, *(source for source, _ in held_out)]) == all_sources
+    assert (tmp_path / "d" / "valid.target").read_text().splitlines() == [target for _, target in held_out]
+    assert (tmp_path / "d" / "test.source").read_text() == (folder / "test.en").read_text()
+
+
+@pytest.mark.slow
+def test_a_second_call_does_only_what_is_missing(folder, tmp_path, small_parts):
+    first = distil([folder / "run"], tmp_path / "d")
+    before = records(first)
+    parts = sorted((tmp_path / "d" / "corpus").iterdir())
+    parts[1].unlink()
+    parts[2].write_bytes(parts[2].read_bytes()[:-30])  # damaged
+    reports: list = []
+    again = distil([folder / "run"], tmp_path / "d", on_progress=reports.append)
+    assert (again.made, again.pairs) == (100, first.pairs)
+    assert records(again) == before
+    done = [report for report in reports if isinstance(report, ProgressReport) and report.unit == "sentences"]
+    assert [(report.done, report.total) for report in done] == [(87, 187), (137, 187), (187, 187)]
+    assert done[1].seconds_left > 0
+    assert distil([folder / "run"], tmp_path / "d").made == 0
+
+
+@pytest.mark.slow
+def test_nothing_is_loaded_when_nothing_is_missing(folder, tmp_path, monkeypatch):
+    distil([folder / "run"], tmp_path / "d")
+    monkeypatch.setattr(module.Translator, "load", None)
+    assert distil([folder / "run"], tmp_path / "d").made == 0
+
+
+def test_the_folder_of_a_run_is_refused(folder, tmp_path):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ConfigError, match="is a run: choose a different folder for the distilled corpus"):
+        distil([folder / "run"], folder / "run")
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_a_students_run_may_be_where_its_corpus_is(folder, tmp_path):
+    distil([folder / "run"], tmp_path / "d")
+    (tmp_path / "d" / WEIGHTS).touch()
+    assert distil([folder / "run"], tmp_path / "d").made == 0
+
+
+@pytest.mark.slow
+def test_a_folder_that_was_made_otherwise_is_refused(folder, tmp_path, files):
+    distil([folder / "run"], tmp_path / "d")
+    with pytest.raises(ConfigError, match="distilled with beam_size = 3, not 2"):
+        distil([folder / "run"], tmp_path / "d", settings={"beam_size": 2})
+    with pytest.raises(ConfigError, match="distilled with different files: choose another folder"):
+        distil([folder / "run"], tmp_path / "d", source=str(files / "new.en"))
+
+
+def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path, files):
+    corpus = distil([folder / "run"], tmp_path / "d", source=str(files / "new.en"))
+    found = records(corpus)
+    assert [record["line"] for record in found] == [1, 2, 3, 4, 5, 6]
+    assert [record["status"] for record in found] == ["ok", "blank", "undecodable", "too_long", "ok", "ok"]
+    assert [bool(record["target"]) for record in found] == [record["status"] == "ok" for record in found]
+    assert (corpus.lines, corpus.pairs) == (6, 3)
+    assert corpus.untranslated == {"blank": 1, "undecodable": 1, "too_long": 1}
+    assert (tmp_path / "d" / "valid.source").exists()  # the teacher's: nobody trains on it
+
+
+def test_a_translation_that_was_cut_is_not_taught(folder):
+    from glassformer.translator import Translation
+
+    cut = Translation(text="le le le", status="max_length")
+    whole = Translation(text="le", alternatives=(cut, Translation(text="le"), Translation(text="un")))
+    assert module._outputs(whole) == ["le", "un"]
+    assert (module._outputs(cut), module._reason(cut)) == ([], "max_length")
+    assert module._reason(Translation(text="")) == "empty"
+
+
+def test_several_translations_and_the_reference_may_be_kept(folder, tmp_path, files):
+    search = TeacherSearch(n_best=2, keep_reference=True)
+    corpus = distil([folder / "run"], tmp_path / "d", search=search, source=f"{files}/new.en", target=f"{files}/new.fr")
+    first = [record for record in records(corpus) if record["line"] == 1]
+    assert len({record["target"] for record in first}) == len(first) in (2, 3)
+    assert first[-1]["target"] == "le chat voit un chien"
+    assert first[-1]["status"] == "reference"
+    assert [record["status"] for record in records(corpus) if record["line"] == 2] == ["blank"]
+    assert corpus.untranslated == {"blank": 1, "undecodable": 1, "too_long": 1}
+
+
+@pytest.mark.parametrize("metric", ["bleu", "per"])
+def test_of_the_beam_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files, metric):
+    search = TeacherSearch(best_of_reference=metric)
+    corpus = distil([folder / "run"], tmp_path / "d", search=search, source=f"{files}/new.en", target=f"{files}/new.fr")
+    by_line = {record["line"]: record["target"] for record in records(corpus)}
+    [best] = gf.Translator.load(folder / "run").translate(["a cat"], n_best=3)
+    beam = [best.text, *(one.text for one in best.alternatives)]
+    if metric == "per":
+        scores = [sum(a != b for a, b in zip(text.split(), ["un", "chien"], strict=False)) for text in beam]
+    else:
+        scores = [-BLEU(effective_order=True).sentence_score(text, ["un chien"]).score for text in beam]
+    lengths_equal = all(len(text.split()) == 2 for text in beam)
+    if metric == "bleu" or lengths_equal:
+        assert by_line[6] == beam[scores.index(min(scores))]
+    [plain] = gf.Translator.load(folder / "run").translate(["the big cat"])
+    assert by_line[5] == plain.text  # a blank reference: the beam's best
+
+
+def test_nearest_first_keeps_the_order_of_equals():
+    outputs = [["a b", "a c", "x"], ["q"], []]
+    assert module._nearest_first(outputs, ["a c", "", "z"], "per") == [["a c", "a b", "x"], ["q"], []]
+    assert module._nearest_first([["b", "a"]], ["z"], "per") == [["b", "a"]]
+    assert module._nearest_first([["b", "a"]], ["a"], "chrf") == [["a", "b"]]
+    assert module._nearest_first([["b", "a"]], [""], "bleu") == [["b", "a"]]
+
+
+@pytest.mark.parametrize(
+    ("search", "options", "message"),
+    [
+        (TeacherSearch(n_best=4), {}, "expected at most beam_size = 3, got 4"),
+        (TeacherSearch(n_best=0), {}, "n_best: expected a positive integer, got 0"),
+        (TeacherSearch(best_of_reference="bleu"), {"settings": {"beam_size": 1}}, "expected beam_size > 1"),
+        (TeacherSearch(best_of_reference="belu"), {}, "did you mean 'bleu'"),
+        (TeacherSearch(), {"target": "new.fr"}, "target: expected a source beside it"),
+        (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
+        (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
+    ],
+    ids=["n_best", "no n_best", "no beam", "metric", "target", "data", "no references"],
+)
+def test_what_cannot_be_is_refused(folder, tmp_path, files, monkeypatch, search, options, message):
+    monkeypatch.chdir(files)
+    with pytest.raises(ConfigError, match=message):
+        distil([folder / "run"], tmp_path / "d", search=search, **options)
+
+
+def test_several_teachers_are_an_ensemble(folder, tmp_path, files):
+    one = distil([folder / "run"], tmp_path / "one", source=f"{files}/new.en")
+    both = distil([folder / "run", folder / "run"], tmp_path / "two", source=f"{files}/new.en")
+    assert records(one) == records(both)
+    assert len(json.loads((tmp_path / "two" / DISTILLATION).read_text())["teachers"]) == 2
+
+
+@pytest.mark.slow
+def test_a_teacher_of_a_built_in_task_has_its_splits(tmp_path):
+    configuration = load("copy", [f"run.directory={tmp_path / 'run'}"])
+    pairs = prepare(configuration).valid_pairs
+    texts = read_texts(configuration, tmp_path / "texts")
+    assert texts.valid == pairs
+    assert sum(1 for _ in texts.train) == texts.pairs
+    assert texts.test
+    assert not set(texts.test) & set(pairs)
+
+
+# The student
+
+
+@pytest.mark.slow
+def test_a_student_learns_from_the_teachers_translations_in_its_tokens(folder, tmp_path):
+    corpus = distil([folder / "run"], tmp_path / "d")
+    overrides = ["model.encoder_layers=2", "model.decoder_layers=1", "training.steps=5"]
+    configuration = prepare_student(corpus, folder / "small.toml", overrides)
+    assert configuration.data.source == f"{tmp_path / 'd'}/corpus/*.jsonl"
+    assert configuration.data.test_target == f"{tmp_path / 'd'}/test.target"
+    summary = gf.train(configuration)
+    student, teacher = Bundle.load(summary.folder), Bundle.load(folder / "run")
+    assert summary.folder == tmp_path / "d" / "student"
+    assert student.model_config.decoder_layers == 1
+    for side in ("source", "target"):
+        ours, theirs = (getattr(bundle, f"{side}_tokenizer") for bundle in (student, teacher))
+        assert ours.tokens(range(len(ours))) == theirs.tokens(range(len(theirs)))
+    assert read_valid_pairs(summary.folder / "prepared") == read_valid_pairs(folder / "run" / "prepared")
+
+
+@pytest.mark.slow
+def test_a_run_of_the_teachers_own_configuration_can_be_the_student(folder, tmp_path):
+    corpus = distil([folder / "run"], tmp_path / "d")
+    configuration = prepare_student(corpus, folder / "run" / "config.toml", ["model.decoder_layers=1"])
+    assert configuration.model["decoder_layers"] == 1
+    assert configuration.run.directory == str(tmp_path / "d" / "student")
+
+
+@pytest.mark.slow
+def test_the_students_tokenizer_is_the_teachers_unless_it_is_to_be_new(folder, tmp_path):
+    corpus = distil([folder / "run"], tmp_path / "d")
+    with pytest.raises(ConfigError, match=r"tokenizer\.kind: expected 'words' as in the teacher's tokenizer"):
+        prepare_student(corpus, folder / "small.toml", ["tokenizer.kind=bpe"])
+    overrides = ["tokenizer.kind=characters", "run.directory=" + str(tmp_path / "new")]
+    configuration = prepare_student(corpus, folder / "small.toml", overrides, new_tokenizer=True)
+    assert configuration.tokenizer.kind == "characters"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.slow
+def test_a_distillation_that_is_killed_goes_on_where_it_was(folder, tmp_path):
+    write_sides(tmp_path, "many", word_by_word.pairs(6000, 3))
+    command = [sys.executable, "-m", "glassformer", "distil", str(folder / "run"), "--output", str(tmp_path / "d")]
+    command += ["--source", str(tmp_path / "many.en")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "d" / "corpus" / "00001.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    parts = {path.name for path in (tmp_path / "d" / "corpus").glob("*.jsonl")}
+    assert 2 <= len(parts) < 6
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "d" / "corpus").glob("*.jsonl")}
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "6,000 lines" in done.stdout
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "d" / "corpus").glob("*.jsonl")}
+    assert len(after) == 6
+    assert all(after[name] == changed for name, changed in before.items())

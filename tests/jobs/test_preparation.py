@@ -1,0 +1,429 @@
+"""A corpus is prepared once, whatever happens in between, and never with another corpus's parts."""
+
+import gzip
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import word_by_word
+from glassformer.corpus import encoding
+from glassformer.corpus.batching import Examples
+from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, DataError
+from glassformer.jobs import preparation as module
+from glassformer.jobs.manifest import MANIFEST, Manifest
+from glassformer.jobs.preparation import prepare, read_valid_pairs
+from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
+from glassformer.recipes.toml import load
+from glassformer.text.normalisation import normalise
+from glassformer.text.tokenizer import load_tokenizers, save_tokenizers, train_tokenizers
+
+CONFIG = """
+[data]
+source = "train.tsv"
+valid_lines = 13
+[tokenizer]
+kind = "words"
+joint = false
+"""
+FILES = """
+[data]
+source = "train.en"
+target = "train.fr"
+valid_source = "valid.en"
+valid_target = "valid.fr"
+[tokenizer]
+kind = "words"
+joint = false
+"""
+SHARDS = ["train-00000", "train-00001", "train-00002", "train-00003"]
+PARTS = ("source", "target", "ends")
+
+
+def made_up(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Return pairs with different sources, but for a few that come again with another target."""
+    pairs = word_by_word.pairs(count, seed, 3, 11)
+    return [*pairs, *((source, f"{target} !") for source, target in pairs[::17])]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a corpus in one file and in two, and configurations of both."""
+    pairs = made_up(200)
+    (tmp_path / "train.tsv").write_text(word_by_word.tsv(pairs))
+    write_sides(tmp_path, "train", pairs)
+    write_sides(tmp_path, "valid", made_up(11, seed=2))
+    (tmp_path / "small.toml").write_text(CONFIG)
+    (tmp_path / "files.toml").write_text(FILES)
+    return tmp_path
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make shards of 60 pairs from parts of 20, so that there are four."""
+    monkeypatch.setattr(module, "SHARD", 60)
+    monkeypatch.setattr(module, "PART", 20)
+    monkeypatch.setattr(encoding, "PART", 20)
+
+
+def write_sides(folder: Path, name: str, pairs) -> None:
+    for side, ending in enumerate(("en", "fr")):
+        (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+
+
+def settings_of(folder: Path, *overrides: str, name: str = "small.toml", run: str = "run"):
+    return load(folder / name, [f"run.directory={folder / run}", *overrides], data=folder)
+
+
+def prepared_with_reports(configuration):
+    reports: list[ProgressReport | ExaminedReport] = []
+    return prepare(configuration, reports.append), reports
+
+
+def encoded_pairs(reports) -> int:
+    """Return how many pairs were cut into tokens."""
+    return max((one.done for one in reports if getattr(one, "stage", "") == "cutting into tokens"), default=0)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def texts(prepared, examples: Examples) -> list[tuple[str, str]]:
+    sides = ((prepared.source_tokenizer, examples.source), (prepared.target_tokenizer, examples.target))
+    source, target = ([tokenizer.decode(ids.tolist()) for ids in side] for tokenizer, side in sides)
+    return list(zip(source, target, strict=True))
+
+
+def test_every_pair_is_trained_on_or_held_out(folder: Path, small_shards: None) -> None:
+    prepared = prepare(settings_of(folder))
+    train, valid = texts(prepared, prepared.train), texts(prepared, prepared.valid)
+    lines = [tuple(line.split("\t")) for line in (folder / "train.tsv").read_text().splitlines()]
+    kept = list(dict.fromkeys(lines))
+    assert Counter(train + valid) == Counter(kept)
+    assert [pair for pair in kept if pair in set(train)] == train
+    assert valid == prepared.valid_pairs
+    assert 10 <= len(valid) <= 13
+    assert prepared.dropped == {"duplicate": len(lines) - len(kept)}
+    assert prepared.report["pairs"] == len(lines)
+
+
+@pytest.mark.slow
+def test_no_source_is_in_both(folder: Path) -> None:
+    for seed in range(3):
+        prepared = prepare(settings_of(folder, f"run.seed={seed}", run=f"run-{seed}"))
+        held_out = {normalise(source) for source, _ in prepared.valid_pairs}
+        assert not held_out & {source for source, _ in texts(prepared, prepared.train)}
+
+
+def test_a_seed_decides_what_is_held_out(folder: Path) -> None:
+    first, again, other = (
+        prepare(settings_of(folder, f"run.seed={seed}", run=f"run-{place}")).valid_pairs
+        for place, seed in enumerate((1, 1, 2))
+    )
+    assert first == again
+    assert set(first) != set(other)
+
+
+def test_validation_pairs_can_be_read_back(folder: Path) -> None:
+    assert read_valid_pairs(folder) is None
+    prepared = prepare(settings_of(folder))
+    assert read_valid_pairs(prepared.folder) == prepared.valid_pairs
+
+
+@pytest.mark.parametrize("text", [b'["the", "le"', b'["the"]\n', b"7\n", b'["\xff", ""]\n'])
+def test_validation_pairs_that_are_damaged_are_an_error(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "valid.jsonl").write_bytes(text)
+    with pytest.raises(CheckpointError, match=r"cannot read .*valid\.jsonl: .*; run `glassformer prepare` again"):
+        read_valid_pairs(tmp_path)
+
+
+def test_at_most_a_tenth_is_held_out(folder: Path) -> None:
+    prepared = prepare(settings_of(folder, "data.valid_lines=5000"))
+    assert 0 < len(prepared.valid) <= (len(prepared.valid) + len(prepared.train)) / 10
+    (folder / "train.tsv").write_text("a cat\tun chat\n" + "a dog\tun chien\n")
+    assert len(prepare(settings_of(folder, run="tiny")).valid) == 0
+
+
+def test_validation_files_are_not_cleaned_but_of_blank_lines(folder: Path) -> None:
+    write_sides(folder, "valid", [("a cat", "un chat")] * 2 + [("", "x"), ("a", "le " * 90), ("dog\x07", "dog\x07")])
+    prepared = prepare(settings_of(folder, name="files.toml"))
+    assert len(prepared.valid_pairs) == 4
+    assert prepared.dropped["blank (validation)"] == 1
+
+
+def test_too_long_pairs_are_counted(folder: Path, small_shards: None) -> None:
+    prepared = prepare(settings_of(folder, "data.max_length=9"))
+    train = prepare(settings_of(folder, run="other")).train
+    longest = max(max(map(len, side)) for side in (prepared.train.source, prepared.train.target))
+    assert longest == 9
+    assert len(prepared.train) < len(train)
+    assert prepared.dropped["longer than data.max_length"] == len(train) - len(prepared.train) + (
+        len(prepared.valid_pairs) - len(prepared.valid)
+    )
+
+
+def test_two_files_and_packed_ones_are_the_same_corpus(folder: Path) -> None:
+    plain = prepare(settings_of(folder, name="files.toml"))
+    for ending in ("en", "fr"):
+        (folder / f"train.{ending}.gz").write_bytes(gzip.compress((folder / f"train.{ending}").read_bytes()))
+    overrides = ("data.source=train.en.gz", "data.target=train.fr.gz")
+    packed = prepare(settings_of(folder, *overrides, name="files.toml", run="packed"))
+    assert texts(packed, packed.train) == texts(plain, plain.train)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")  # for its many words
+def test_a_built_in_task_is_prepared_as_files_are(tmp_path: Path) -> None:
+    (tmp_path / "task.toml").write_text('[data]\ntask = "copy"\n[tokenizer]\nkind = "words"\n')
+    configuration = load(tmp_path / "task.toml", [f"run.directory={tmp_path / 'run'}"])
+    prepared = prepare(configuration)
+    splits = module.TASKS["copy"](1).splits
+    assert texts(prepared, prepared.train) == [
+        (normalise(one.source), normalise(one.target)) for one in splits["train"]
+    ]
+    assert prepared.valid_pairs == [(one.source, one.target) for one in splits["valid"]]
+    assert prepared.report is None
+    again, reports = prepared_with_reports(configuration)
+    assert reports == []
+    assert texts(again, again.train) == texts(prepared, prepared.train)
+
+
+def test_an_unknown_task_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "task.toml").write_text('[data]\ntask = "paint"\n')
+    with pytest.raises(ConfigError, match=r"data\.task: expected one of copy, .*, got 'paint'"):
+        prepare(load(tmp_path / "task.toml", [f"run.directory={tmp_path / 'runs' / 'run'}"]))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_how_it_is_cut_up_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = prepare(settings_of(folder))
+    assert len(Manifest.load(whole.folder).shards) == 1
+    monkeypatch.setattr(module, "SHARD", 21)
+    monkeypatch.setattr(module, "PART", 7)
+    monkeypatch.setattr(encoding, "PART", 7)
+    monkeypatch.setattr(module, "POOL_PAIRS", 1)
+    monkeypatch.setattr(module, "APART_PAIRS", 1)
+    for workers in (1, 2):
+        cut = prepare(settings_of(folder, f"cleaning.workers={workers}", run=f"cut-{workers}"))
+        assert len(Manifest.load(cut.folder).shards) == 10
+        assert texts(cut, cut.train) == texts(whole, whole.train)
+
+
+def test_the_manifest_counts_what_is_there(folder: Path, small_shards: None) -> None:
+    prepared = prepare(settings_of(folder))
+    manifest = Manifest.load(prepared.folder)
+    assert [shard.name for shard in manifest.shards] == SHARDS
+    assert [shard.pairs for shard in manifest.shards] == [60, 60, 60, manifest.pairs - 180]
+    assert sum(shard.source_tokens for shard in manifest.shards) == sum(map(len, prepared.train.source))
+    assert sum(shard.target_tokens for shard in manifest.shards) == sum(map(len, prepared.train.target))
+    assert manifest.valid_pairs == len(prepared.valid_pairs)
+    assert [Path(file.name).name for file in manifest.files] == ["train.tsv"]
+    values = json.loads((prepared.folder / MANIFEST).read_text())
+    assert values["format_version"] == 1
+    assert len(values["tokenizer"]) == 32
+
+
+def test_a_second_run_does_nothing(folder: Path, small_shards: None) -> None:
+    first, reports = prepared_with_reports(settings_of(folder))
+    assert encoded_pairs(reports) == len(first.train)
+    assert sum(isinstance(one, ExaminedReport) for one in reports) == 1
+    before = contents(first.folder)
+    second, reports = prepared_with_reports(settings_of(folder))
+    assert reports == []
+    assert (first.made, second.made) == (True, False)
+    assert contents(first.folder) == before
+    assert texts(second, second.train) == texts(first, first.train)
+    assert second.valid_pairs == first.valid_pairs
+    assert (second.dropped, second.report) == (first.dropped, first.report)
+
+
+DAMAGED = ["kept.npy", "sample.jsonl", "valid.jsonl", "tokenizer/source.json", "tokenizer/tokenizer.json", MANIFEST]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["missing", "cut", "a bit"])
+@pytest.mark.parametrize("name", [*DAMAGED, *(f"train-00002.{part}.npy" for part in PARTS)])
+def test_what_is_damaged_is_made_again_and_no_more(folder: Path, small_shards: None, name: str, damage: str) -> None:
+    prepared = prepare(settings_of(folder))
+    before, train = contents(prepared.folder), texts(prepared, prepared.train)
+    path = prepared.folder / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-2] if damage == "cut" else content[:-3] + b"\xff" + content[-2:])
+    again, reports = prepared_with_reports(settings_of(folder))
+    assert contents(prepared.folder) == before
+    assert texts(again, again.train) == train
+    assert encoded_pairs(reports) == {"train-00002": 60, "manifest": len(again.train)}.get(name.split(".")[0], 0)
+
+
+def test_shards_of_another_tokenizer_are_made_again(folder: Path, small_shards: None) -> None:
+    """The prepared tokenizers were lost, and the run has different ones, from a training that is resumed."""
+    prepared = prepare(settings_of(folder))
+    shutil.rmtree(prepared.folder / "tokenizer")
+    others = train_tokenizers(["the a big dog"], ["le un grand chien"], settings_of(folder).tokenizer)
+    save_tokenizers(folder / "run" / "tokenizer", *others)
+    again, reports = prepared_with_reports(settings_of(folder))
+    assert encoded_pairs(reports) == len(again.train)
+    assert len(again.source_tokenizer) == len(others[0]) < len(prepared.source_tokenizer)
+    assert len(load_tokenizers(again.folder / "tokenizer")[1]) == len(others[1])
+
+
+@pytest.mark.parametrize("name", ["cleaning.copies", "cleaning.leakage", "tokenizer.byte_fallback", "data.max_length"])
+def test_a_folder_older_than_a_setting_is_that_of_the_setting_which_changes_nothing(folder: Path, name: str) -> None:
+    prepared = prepare(settings_of(folder))
+    values = json.loads((prepared.folder / MANIFEST).read_text())
+    del values["settings"][name]
+    (prepared.folder / MANIFEST).write_text(json.dumps(values))
+    assert not prepare(settings_of(folder)).made
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("cleaning.copies=drop", r"cleaning\.copies = 'keep', not 'drop'"),
+        ("cleaning.max_ratio=5", r"cleaning\.max_ratio = 0, not 5\.0"),
+    ],
+)
+def test_a_folder_older_than_a_setting_was_not_cleaned_by_it(folder: Path, override: str, message: str) -> None:
+    prepared = prepare(settings_of(folder))
+    values = json.loads((prepared.folder / MANIFEST).read_text())
+    del values["settings"][override.partition("=")[0]]
+    (prepared.folder / MANIFEST).write_text(json.dumps(values))
+    with pytest.raises(ConfigError, match=message):
+        prepare(settings_of(folder, override))
+
+
+def test_a_manifest_of_a_newer_version_is_left_alone(folder: Path) -> None:
+    prepared = prepare(settings_of(folder))
+    values = json.loads((prepared.folder / MANIFEST).read_text())
+    (prepared.folder / MANIFEST).write_text(json.dumps({**values, "format_version": 2}))
+    with pytest.raises(CheckpointVersionError, match=r"manifest\.json"):
+        prepare(settings_of(folder))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("data.max_length=255", r"data\.max_length = 256, not 255"),
+        ("tokenizer.vocab_size=9", r"tokenizer\.vocab_size = 8000, not 9"),
+        ("cleaning.duplicates=keep", r"cleaning\.duplicates = 'drop', not 'keep'"),
+        ("run.seed=2", r"run\.seed = 1, not 2"),
+    ],
+)
+def test_a_folder_of_other_settings_is_an_error_that_names_one(folder: Path, override: str, message: str) -> None:
+    before = contents(prepare(settings_of(folder)).folder)
+    with pytest.raises(ConfigError, match=f"{message}: choose another folder"):
+        prepare(settings_of(folder, override))
+    assert contents(folder / "run" / "prepared") == before
+
+
+@pytest.mark.parametrize(
+    "override", ["tokenizer.sampling=0.0", "cleaning.memory=7", "cleaning.workers=1", "training.steps=9"]
+)
+def test_settings_that_change_nothing_are_free(folder: Path, override: str) -> None:
+    prepare(settings_of(folder))
+    assert prepared_with_reports(settings_of(folder, override))[1] == []
+
+
+def test_runs_of_several_seeds_share_a_folder_where_validation_files_are_given(folder: Path) -> None:
+    shared = f"data.prepared={folder / 'shared'}"
+    first = prepare(settings_of(folder, shared, name="files.toml"))
+    second, reports = prepared_with_reports(settings_of(folder, shared, "run.seed=2", name="files.toml", run="second"))
+    assert first.folder == second.folder == folder / "shared"
+    assert reports == []
+    assert not (folder / "run").exists()
+
+
+def test_a_corpus_that_has_changed_is_an_error_that_names_the_file(folder: Path) -> None:
+    prepare(settings_of(folder))
+    text = (folder / "train.tsv").read_text()
+    (folder / "train.tsv").write_text(text.replace("cat", "cow", 1))
+    with pytest.raises(ConfigError, match=r"train\.tsv has changed since: choose another folder"):
+        prepare(settings_of(folder))
+    (folder / "train.tsv").write_text(text)  # its time has changed, its content has not
+    assert prepared_with_reports(settings_of(folder))[1] == []
+
+
+def test_a_corpus_that_was_moved_is_the_same(folder: Path) -> None:
+    prepare(settings_of(folder))
+    moved = folder / "moved"
+    moved.mkdir()
+    (folder / "train.tsv").rename(moved / "train.tsv")
+    configuration = load(folder / "small.toml", [f"run.directory={folder / 'run'}"], data=moved)
+    assert prepared_with_reports(configuration)[1] == []
+
+
+def test_a_further_file_is_an_error(folder: Path) -> None:
+    (folder / "b.tsv").write_text("a cat\tun chat\n")
+    prepare(settings_of(folder, "data.source=[tb]*.tsv"))
+    (folder / "t2.tsv").write_text("a dog\tun chien\n")
+    with pytest.raises(ConfigError, match="of 2 files, not 3"):
+        prepare(settings_of(folder, "data.source=[tb]*.tsv"))
+
+
+def test_files_of_unequal_length_are_an_error_and_leave_nothing(folder: Path) -> None:
+    with (folder / "train.fr").open("a") as file:
+        file.write("encore\n")
+    with pytest.raises(DataError, match=r"expected equal numbers"):
+        prepare(settings_of(folder, name="files.toml"))
+    assert not (folder / "run").exists()
+
+
+def test_a_corpus_of_which_nothing_is_kept_is_an_error_after_its_report(folder: Path) -> None:
+    (folder / "train.tsv").write_text("\tun chat\n" * 3)
+    reports: list[ProgressReport | ExaminedReport] = []
+    with pytest.raises(DataError, match=r"none of the 3 pairs can be used"):
+        prepare(settings_of(folder), reports.append)
+    [examined] = [one for one in reports if isinstance(one, ExaminedReport)]
+    assert examined.report.dropped["blank"].count == 3
+
+
+def test_without_a_folder_it_says_so(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"run\.directory: expected a folder, got nothing"):
+        prepare(load(folder / "small.toml", ["run.directory="], data=folder))
+
+
+def test_tokenizers_learn_from_some_of_many_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TOKENIZER_PAIRS", 3)
+    first, again = (prepare(settings_of(folder, run=run)) for run in ("one", "other"))
+    assert 4 < len(first.source_tokenizer) <= 4 + len(word_by_word.WORDS)
+    assert contents(first.folder / "tokenizer") == contents(again.folder / "tokenizer")
+
+
+def test_what_is_left_open_is_chosen_by_the_training_pairs(folder: Path) -> None:
+    prepared = prepare(settings_of(folder, "tokenizer.kind=auto", "tokenizer.vocab_size=0", "tokenizer.joint=true"))
+    assert prepared.configuration.tokenizer.kind == "unigram"
+    assert prepared.chosen.startswith(f"{len(prepared.train)} pairs: unigram vocabulary of")
+    again = prepare(settings_of(folder, "tokenizer.kind=auto", "tokenizer.vocab_size=0", "tokenizer.joint=true"))
+    assert again.configuration == prepared.configuration
+
+
+def test_progress_comes_to_its_end(folder: Path, small_shards: None) -> None:
+    _, reports = prepared_with_reports(settings_of(folder))
+    progress = [one for one in reports if isinstance(one, ProgressReport)]
+    assert list(dict.fromkeys(one.stage for one in progress)) == [
+        "checking the corpus",
+        "training the tokenizer",
+        "cutting into tokens",
+    ]
+    for stage in ("checking the corpus", "cutting into tokens"):
+        done = [(one.done, one.total) for one in progress if one.stage == stage]
+        assert done == sorted(done)
+        assert done[-1][0] == done[-1][1] > 0
+
+
+def test_ids_are_those_of_the_tokenizers(folder: Path, small_shards: None) -> None:
+    configuration = settings_of(folder, "tokenizer.kind=bpe", "tokenizer.vocab_size=40", "tokenizer.joint=true")
+    prepared = prepare(configuration)
+    pairs = texts(prepared, prepared.train)
+    tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
+    expected, _ = Examples.encode(pairs, *tokenizers, max_length=256)
+    for ours, theirs in ((prepared.train.source, expected.source), (prepared.train.target, expected.target)):
+        assert all(np.array_equal(one, other) for one, other in zip(ours, theirs, strict=True))

@@ -1,0 +1,33 @@
+"""The shapes of a model's weights are known without building the model."""
+
+from itertools import islice
+
+import pytest
+
+import glassformer as gf
+from glassformer.model.shapes import weight_shapes
+
+SIZES = {"d_model": 12, "heads": 3, "d_k": 5, "d_v": 7, "d_ff": 13, "encoder_layers": 2, "decoder_layers": 3}
+SETTINGS = {
+    "the paper's": {"vocab_size": 11},
+    "two vocabularies": {"source_vocab_size": 11, "target_vocab_size": 17},
+    "nothing tied": {"vocab_size": 11, "tie_embeddings": False, "tie_output": False},
+    "only the embeddings tied": {"vocab_size": 11, "tie_output": False},
+    "pre-norm": {"vocab_size": 11, "norm": "pre"},
+    "learned positions": {"vocab_size": 11, "positions": "learned", "max_length": 19},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_names_and_shapes_are_those_of_the_model(settings):
+    config = gf.ModelConfig(**{**SIZES, **settings})
+    model = gf.Transformer(config)
+    assert list(weight_shapes(config)) == [(name, tuple(weight.shape)) for name, weight in model.named_parameters()]
+
+
+def test_a_gigantic_model_costs_nothing_to_describe():
+    config = gf.ModelConfig(**{**SIZES, "encoder_layers": 1000}, vocab_size=11)
+    assert list(islice(weight_shapes(config), 2))[1] == (
+        "encoder.layers.0.self_attention.input_projection.weight",
+        (51, 12),
+    )

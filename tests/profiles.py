@@ -1,0 +1,24 @@
+"""How many examples hypothesis tries: the same ones in every run of a profile.
+
+`make quick` takes a tenth, `make test` a quarter, `make test-all` and a plain `pytest` all of them;
+`--hypothesis-profile=explore` looks for new ones.
+"""
+
+from hypothesis import HealthCheck, settings
+
+__all__ = ["scaled"]
+
+# Our function-scoped fixtures hold a default dtype and a random state, which examples may share.
+SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
+ALL = 100
+
+settings.register_profile("quick", max_examples=ALL // 10, derandomize=True, **SHARED)
+settings.register_profile("some", max_examples=ALL // 4, derandomize=True, **SHARED)
+settings.register_profile("all", max_examples=ALL, derandomize=True, **SHARED)
+settings.register_profile("explore", max_examples=5 * ALL, **SHARED)
+settings.load_profile("all")
+
+
+def scaled(examples: int) -> settings:
+    """Return settings for this number of examples in `make test-all`, and the profile's share elsewhere."""
+    return settings(max_examples=max(2, examples * settings().max_examples // ALL))

@@ -1,0 +1,93 @@
+"""That the settings are taken; how much time they save shows in benchmarks."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from glassformer.errors import ConfigError
+from glassformer.system.machine import device_of, is_intel, keep_memory
+
+
+def test_other_systems_are_left_alone(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert keep_memory() is False
+
+
+def test_it_says_whether_the_setting_was_taken():
+    assert keep_memory() in (True, False)
+
+
+def test_a_library_without_the_setting_is_no_error(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    assert keep_memory() is False
+
+
+def test_what_the_user_has_set_stays(monkeypatch):
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
+    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
+    keep_memory()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
+    assert os.environ["LRU_CACHE_CAPACITY"] == "16"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"), [("vendor_id\t: GenuineIntel\n", True), ("vendor_id\t: AuthenticAMD\n", False), (None, True)]
+)
+def test_the_maker_of_the_processor_is_what_the_system_says(monkeypatch, tmp_path, told, expected):
+    """Where the system has no such file (None), Python asks it."""
+    if told is not None:
+        (tmp_path / "cpuinfo").write_text(told)
+    monkeypatch.setattr("glassformer.system.machine.CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr("platform.processor", lambda: "Intel64 Family 6 Model 85 Stepping 7, GenuineIntel")
+    assert is_intel.__wrapped__() is expected
+
+
+def test_auto_is_a_gpu_where_there_is_one():
+    assert device_of("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("name", ["cpu", "cpu:0"])
+def test_a_device_is_taken_by_its_name(name):
+    assert device_of(name) == torch.device(name)
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "cuda:99", "meta"])
+def test_a_device_that_is_not_here_is_refused_in_one_line(name):
+    with pytest.raises(ConfigError, match=r'expected "auto", "cpu", "cuda"') as refused:
+        device_of(name)
+    assert "\n" not in str(refused.value)
+    assert f"got {name!r}" in str(refused.value)
+
+
+TRAINING = """
+import numpy as np, psutil, torch
+import glassformer as gf
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.corpus.batching import Examples
+from glassformer.system.machine import keep_memory
+from glassformer.training.loop import steps
+
+keep_memory()
+torch.set_num_threads(1)
+random, process = np.random.default_rng(1), psutil.Process()
+lengths = np.clip(random.normal(14, 4, 20_000).astype(int), 4, 40)
+ids = [random.integers(4, 300, length) for length in lengths]
+model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=300, d_model=256, d_ff=1024, heads=4))
+config = TrainingConfig(batch_tokens=3000, precision="bf16", steps=140)
+used = [process.memory_info().rss for _ in steps(model, Examples(source=ids, target=ids), config)]
+print(used[-1] - used[39])
+"""
+
+
+@pytest.mark.slow
+def test_batches_of_ever_new_shapes_take_no_more_memory_in_bf16():
+    """A hundred updates: with all of their kernels kept they take 100 MB more, so some 30."""
+    answer = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True)
+    assert int(answer.stdout) < 65e6

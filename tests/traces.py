@@ -1,0 +1,282 @@
+"""What PyTorch computes, for the explorer's tests in Node; `python tests/traces.py FOLDER` writes the files."""
+
+import json
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import combinations, cycle, product
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import glassformer as gf
+from glassformer.decoding.beam import search_tree
+from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.transformer_step import TransformerStep
+from glassformer.explorer.payload import mistake_data, pack, point_data, rounded
+from glassformer.inspection import MISTAKES, plant
+from glassformer.inspection.changes import Changes, changed
+from glassformer.model.taps import points
+from glassformer.recipes.configuration import DecodingConfig
+from models import random_model
+
+Trace = dict[str, Tensor]
+
+SOURCE, TARGET = [4, 9, 5, 17, 3, 2], [1, 7, 20, 5, 11]
+PRE_LEARNED = {"norm": "pre", "positions": "learned"}
+JOINT = {"source_vocab_size": 23, "target_vocab_size": 23}
+
+KINDS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "post, halves, gelu, output of its own": {"positions": "halves", "activation": "gelu", "tie_output": False},
+    "post, learned, silu, one matrix": {
+        **JOINT,
+        "positions": "learned",
+        "activation": "silu",
+        "tie_embeddings": True,
+        "max_length": 29,
+    },
+    "post, no positions, joint, output of its own": {
+        **JOINT,
+        "positions": "none",
+        "tie_embeddings": True,
+        "tie_output": False,
+    },
+    "pre, interleaved, silu": {"norm": "pre", "activation": "silu"},
+    "pre, halves, one matrix": {**JOINT, "norm": "pre", "positions": "halves", "tie_embeddings": True},
+    "pre, learned, gelu": {**PRE_LEARNED, "activation": "gelu", "max_length": 7},
+    "pre, no positions, one head": {"norm": "pre", "positions": "none", "heads": 1, "encoder_layers": 1},
+    "even width, three layers": {"d_model": 12, "positions": "halves", "decoder_layers": 3},
+}
+
+
+def words(count: int) -> dict[str, Any]:
+    """Return a tokenizer with `count` words."""
+    return {"kind": "words", "tokens": ["<pad>", "<bos>", "<eos>", "<unk>", *(f"w{id}" for id in range(4, count))]}
+
+
+def payload_of(model: gf.Transformer) -> dict[str, Any]:
+    """Return what a page gets of a model without a run."""
+    return {
+        "config": model.config.to_dict(),
+        "points": point_data(model.config),
+        "mistakes": mistake_data(model.config),
+        "decoding": asdict(DecodingConfig()),
+        "source": words(model.config.source_vocab_size),
+        "target": words(model.config.target_vocab_size),
+        "weights": pack(dict(model.named_parameters()), "float16"),
+        "checkpoints": [],
+        "trace": None,
+    }
+
+
+@torch.no_grad()
+def python_trace(model: gf.Transformer, source: Sequence[int], target: Sequence[int]) -> Trace:
+    """Return PyTorch's points of one sentence, without the batch's axis."""
+    with gf.record(model) as trace:
+        model(torch.tensor([list(source)]), torch.tensor([list(target)]))
+    return {name: value if name.endswith(".positions") else value.squeeze(0) for name, value in trace.items()}
+
+
+def traced(model: gf.Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
+    """Return a sentence and all its points."""
+    packed = pack(python_trace(model, source, target), "float32")
+    return {"source_ids": source, "target_ids": target, "points": packed["tensors"], "data": packed["data"]}
+
+
+def forward() -> dict[str, Any]:
+    """Return, for each kind of model, what a page gets of it and all points of a sentence."""
+    models = {kind: rounded(random_model(**settings)) for kind, settings in KINDS.items()}
+    return {kind: payload_of(model) | {"trace": traced(model, SOURCE, TARGET)} for kind, model in models.items()}
+
+
+def mistakes() -> dict[str, Any]:
+    """Return, for models in which some mistakes show and others do not, sentences under each mistake and each pair."""
+    sentences = [(SOURCE, TARGET), ([4, 2], TARGET), ([4, 0, 5, 2, 0], [1, 0, 4])]
+    each = [((mistake,), *sentence) for mistake in MISTAKES for sentence in sentences]
+    pairs = [(pair, SOURCE, TARGET) for pair in combinations(MISTAKES, 2)]
+    small = {"positions": "halves", "encoder_layers": 1, "decoder_layers": 1}
+    return {
+        "post": planted({}, each),
+        "pre": planted({"norm": "pre"}, each),
+        "post, one layer": planted(small, pairs),
+        "pre, one layer": planted({"norm": "pre", **small}, pairs),
+        "one wide head, learned positions": planted({"positions": "learned", "heads": 1, "d_k": 11}, []),
+        "narrow heads, no positions": planted({"positions": "none", "d_k": 1}, []),
+    }
+
+
+def planted(settings: dict[str, Any], cases: Sequence[tuple[Sequence[str], list[int], list[int]]]) -> dict[str, Any]:
+    """Return what a page gets of a model, and all points of sentences under mistakes: (mistakes, source, target)."""
+    model = rounded(random_model(**settings))
+    traces = []
+    for ids, source, target in cases:
+        with plant(model, *ids):
+            traces.append({"mistakes": ids, **traced(model, source, target)})
+    return payload_of(model) | {"cases": traces}
+
+
+# Searches
+
+SOURCES = [[4, 9, 5, 17, 3, 2], [18, 2], [5, 5, 6, 7, 8, 9, 10, 11, 12, 2]]
+PREFIXES = [[], [7], [3, 20, 5]]
+ALPHAS = [0.0, 0.6, 2.0, -1.0]
+
+
+def searched(model: gf.Transformer, source: list[int], prefix: list[int], beam_size: int, alpha: float) -> Any:
+    """Return one search, with what it was asked and what Python finds, all it weighed included."""
+    hypotheses, tree = search_tree(
+        TransformerStep(model, torch.tensor([source])),
+        max_length=max_length(model.config, len(source)),
+        n_best=beam_size,
+        prefix=prefix,
+        beam_size=beam_size,
+        length_penalty=alpha,
+    )
+    return {
+        "asked": {"sourceIds": source, "prefixIds": prefix, "beamSize": beam_size, "lengthPenalty": alpha},
+        "hypotheses": [asdict(one) for one in hypotheses],
+        "tree": [asdict(node) for node in tree.nodes],
+    }
+
+
+def search() -> dict[str, Any]:
+    """Return searches by two kinds of models, and by one whose outputs end at different lengths."""
+    kinds: dict[str, dict[str, Any]] = {"paper": {}, "pre, learned": {**PRE_LEARNED, "max_length": 12}}
+    made = {}
+    for name, settings in kinds.items():
+        model, cases = rounded(random_model(**settings)), []
+        for beam_size in (1, 3, 4):
+            asked = zip(product(SOURCES, PREFIXES), cycle(ALPHAS), strict=False)
+            cases += [searched(model, source, prefix, beam_size, alpha) for (source, prefix), alpha in asked]
+        made[name] = {"payload": payload_of(model), "cases": cases}
+    sharp = random_model(tie_output=False)
+    sharp.output.weight.data.mul_(4)  # a random model hardly prefers any token
+    sharp = rounded(sharp)
+    cases = [searched(sharp, source, [], beam_size, 0.6) for source in SOURCES for beam_size in (2, 4, 7)]
+    return made | {"sharp": {"payload": payload_of(sharp), "cases": cases}}
+
+
+# Changes
+
+OTHER = {"source_ids": [6, 8, 2], "target_ids": [1, 9, 12, 4, 4, 8]}
+ENCODER, DECODER, CROSS = (
+    "encoder.layers.1.self_attention",
+    "decoder.layers.0.self_attention",
+    "decoder.layers.1.cross_attention",
+)
+NOWHERE = [[2, key, False] for key in range(6)]
+CHANGES: dict[str, dict[str, Any]] = {
+    "ablated heads": {"ablated": {CROSS: [0, 2], ENCODER: [1]}},
+    "an unblocked future position": {"masks": {DECODER: [[1, 4, True], [3, 0, False]]}},
+    "a row that may look nowhere": {
+        "masks": {CROSS: [*NOWHERE, [4, 1, False], [4, 2, False], [9, 0, False], [0, 9, True]]}
+    },
+    "rows of weights by hand": {
+        "overrides": {ENCODER: [[1, 3, [0.25, 0, 0.75]], [0, 6, [1]]], CROSS: [[2, 0, [0, 1, 2, 3, 4, 5, 6, 7]]]}
+    },
+    **{
+        f"rows of another sentence: {point}": {"patches": [{"point": point, **OTHER, **rows}]}
+        for point, rows in {
+            "encoder.output": {"positions": [[1, 2], [5, 0], [0, 3], [6, 0]]},
+            "source.positions": {"positions": [[4, 1]]},
+            f"{CROSS}.query": {"positions": [[3, 5]]},
+            f"{CROSS}.heads": {"positions": [[4, 0]], "heads": [1]},
+            "decoder.layers.1.feed_forward.hidden": {"positions": [[0, 5]]},
+            "logits": {"positions": [[2, 1]]},
+        }.items()
+    },
+    "patches after ablation": {
+        "patches": [
+            {"point": f"{CROSS}.heads", "positions": [[1, 1]], **OTHER},
+            {"point": "target.input", "positions": [[2, 3]], **OTHER},
+        ],
+        "ablated": {CROSS: [0, 1]},
+    },
+    "no positions": {"positions": False},
+    "no scale": {"scale": False},
+}
+DRAWS = 15
+
+
+def drawn(draw: random.Random, model: gf.Transformer) -> dict[str, Any]:
+    """Return changes of every kind, as Python reads them."""
+    names = [name.removesuffix(".weights") for name in points(model) if name.endswith(".weights")]
+
+    def some(make: Callable[[], Any]) -> dict[str, Any]:
+        return {name: [make() for _ in range(draw.randint(1, 3))] for name in draw.sample(names, 2)}
+
+    rows = draw.choice(["encoder.output", "source.input", f"{CROSS}.query", "decoder.layers.0.feed_forward.added"])
+    return {
+        "ablated": some(lambda: draw.randrange(3)),
+        "masks": some(lambda: [draw.randrange(6), draw.randrange(6), draw.random() < 0.5]),
+        "overrides": some(lambda: [draw.randrange(3), draw.randrange(6), [draw.random() for _ in range(4)]]),
+        "patches": [{"point": rows, **OTHER, "positions": [[1, 2], [3, 0]]}] if draw.random() < 0.5 else [],
+        "positions": draw.random() < 0.7,
+        "scale": draw.random() < 0.7,
+        "mistakes": draw.sample([*MISTAKES], draw.randint(0, 3)),
+    }
+
+
+def traced_under(model: gf.Transformer, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return changes with all points of the sentence under them."""
+    with changed(model, Changes.from_dict(changes)):
+        return {"changes": changes, **traced(model, SOURCE, TARGET)}
+
+
+def changes() -> dict[str, Any]:
+    """Return, for each order of the norms, a model and its points under changes, named ones and drawn ones."""
+    made = {}
+    for norm in ("post", "pre"):
+        model, draw = rounded(random_model(norm=norm)), random.Random(f"changes {norm}")
+        named = CHANGES | {f"drawn, {count}": drawn(draw, model) for count in range(DRAWS)}
+        cases = {name: traced_under(model, changes) for name, changes in named.items()}
+        made[norm] = {"payload": payload_of(model) | {"trace": traced(model, SOURCE, TARGET)}, "cases": cases}
+    return made
+
+
+# Sentences out of the ordinary, and numbers
+
+
+def sentences() -> dict[str, Any]:
+    """Return what a page gets of a model with all points of a sentence: of padding, of many words, of a checkpoint."""
+    asked = {
+        "padding": ({}, [4, 0, 9, 2, 0, 0], [1, 7, 0, 5, 0]),
+        "nothing but padding": ({}, [0, 0], [1, 4]),
+        "long": (
+            {"d_model": 31, "d_ff": 37},
+            [4 + 3 * i % 15 for i in range(97)],
+            [1, *(4 + 5 * i % 19 for i in range(88))],
+        ),
+    }
+    made = {}
+    for name, (settings, source, target) in asked.items():
+        model = rounded(random_model(**settings))
+        made[name] = payload_of(model) | {"trace": traced(model, source, target)}
+    earlier = rounded(random_model())
+    checkpoint = {"step": 64, "data": pack(dict(earlier.named_parameters()), "float16")["data"]}
+    trace = traced(earlier, SOURCE, TARGET)
+    return made | {"checkpoint": payload_of(rounded(random_model())) | {"checkpoints": [checkpoint], "trace": trace}}
+
+
+def numbers() -> dict[str, Any]:
+    """Return the number that each pattern of 16 bits stands for, and the error function at 2001 places."""
+    x = torch.linspace(-7, 7, 2001, dtype=torch.float64)
+    halves = torch.arange(65536).to(torch.uint16).view(torch.float16).float()
+    return {"halves": pack({"": halves}, "float32")["data"], "x": x.tolist(), "erf": torch.erf(x).tolist()}
+
+
+def main(folder: Path) -> None:
+    """Write a file for each test of `web/tests` that compares with Python."""
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(20170612)
+    torch.set_num_threads(1)  # for so small tensors, threads only wait for each other
+    for made in (forward, mistakes, search, changes, sentences, numbers):
+        (folder / f"{made.__name__}.json").write_text(json.dumps(made()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
