@@ -13,27 +13,27 @@
 # %% [markdown]
 # # The Transformer, from a token to a translation
 #
-# This book explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017, "the paper" from here on):
-# a model that translates. One half of it, the *encoder*, reads a sentence in *tokens* (words, pieces of words,
-# punctuation marks); the other half, the *decoder*, writes the translation. Every number of it is in sight. Each
-# chapter asks one question, answers it in words, in the paper's mathematics, line by line in code with each value and
-# shape shown, and then once more with the library's own function, which has to give the same numbers. All pictures
-# are drawn from numbers that were computed on the page.
+# This book explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017, "the paper" from here on): a
+# model that translates. One half of it, the *encoder*, reads a sentence in *tokens* (words, pieces of words,
+# punctuation marks). The other half, the *decoder*, writes the translation. You can see every number inside. Each
+# chapter asks one question and answers it four times. It explains the answer in words, then in the paper's mathematics.
+# Then it computes the answer line by line, showing every value and shape, and once more with the library's own
+# function, which must give the same numbers. All pictures are drawn from numbers computed on the page.
 #
-# The models are real ones. The examples look into a translator from English to French that `make demo` trains in
-# about four minutes on two processor cores, and the popular explanations ("the head that knows what *it* means") are
-# [experiments](experiments/pronoun.py): measured on hundreds of sentences, with three models each, and with the
-# result told as it came out.
+# The models are real. The examples look into a translator from English to French that `make demo` trains in about four
+# minutes on two processor cores. Popular explanations ("the head that knows what *it* means") become
+# [experiments](experiments/pronoun.py): measured on hundreds of sentences, with three models each, and reported as they
+# came out.
 
 # %% [markdown]
 # ## The whole architecture
 #
 # Source words enter at the lower left, go up through the encoder's layers and become the *memory*. The decoder on the
-# right reads the words that were written so far, looks at the memory, and gives a probability to each word that could
-# come next. Look for the one arrow that leads from the left to the right: it is all that the decoder learns of the
-# source. The boxes from the first attention to the last add & norm are one layer; the paper stacks six of them on
-# each side. What the words in the boxes mean, the chapters explain: click one, and it leads to its chapter. *code* leads
-# to the lines that compute it, and *numbers* to its values in the explorer.
+# right reads the words written so far, looks at the memory, and gives a probability to each word that could come next.
+# Look for the one arrow that leads from left to right: it is all that the decoder learns about the source. The boxes
+# from the first attention to the last add & norm are one layer; the paper stacks six such layers on each side. The
+# chapters explain what the words in the boxes mean. Click a box to open its chapter, *code* to see the lines that
+# compute it, or *numbers* to see its values in the explorer.
 
 # %% tags=["hide-input"]
 from glassformer import pictures
@@ -139,39 +139,44 @@ pictures.flow(
 # |---|---|
 # | [Words and embeddings](01_embeddings.py) | How does a word become numbers? |
 # | [Positions](02_positions.py) | How does the model know which word comes first? |
-# | [Attention](03_attention.py) | How does a word gather what it needs from the others? |
+# | [Attention](03_attention.py) | How does a word gather what it needs from the other words? |
 # | [Several heads](04_heads.py) | Why look several times at once? |
 # | [Masks](05_masks.py) | What must not be looked at, and how is it hidden? |
 # | [Add & norm](06_residual.py) | How does a deep stack stay trainable? |
-# | [Feed-forward](07_feed_forward.py) | What is done with what was gathered? |
-# | [The encoder](08_encoder.py) | What comes out when all of it is put together, line by line? |
+# | [Feed-forward](07_feed_forward.py) | What happens to the information that attention gathered? |
+# | [The encoder](08_encoder.py) | What comes out when all the parts are put together, line by line? |
 # | [The decoder](09_decoder.py) | How does the output look back at the input? |
 # | [Output and loss](10_output.py) | How do numbers become words, and how wrong is a word? |
-# | [Training](11_training.py) | How does it learn, from nothing? |
+# | [Training](11_training.py) | How does the model learn, starting from nothing? |
 # | [Decoding](12_decoding.py) | How is a sentence chosen, word by word? |
-# | [By hand](13_by_hand.py) | Can every number of a whole Transformer be followed with a pencil? |
+# | [By hand](13_by_hand.py) | Can you follow every number of a whole Transformer with a pencil? |
 # | [Real corpora](14_corpora.py) | What changes with a corpus of your own? |
 #
-# Then the [experiments](experiments/pronoun.py), the [errata](errata.py) (mistakes that many tutorials make, each shown
-# failing and put right), and the reading maps for those who come from [the paper](maps/paper.toml), from a notebook that
-# builds [the encoder line by line](maps/encoder_notebook.toml), from a tour of
-# [the whole model with pictures](maps/whole_model.toml), from code with [a class per step](maps/step_by_step.toml), from
-# [short posts](maps/posts.toml) about single steps, or from [the intuitions](maps/intuitions.toml).
+# After the chapters come the [experiments](experiments/pronoun.py) and the [errata](errata.py): mistakes that many
+# tutorials make, each shown failing and put right. Reading maps lead you from a text that you know to the matching
+# chapters:
+#
+# - [the paper](maps/paper.toml)
+# - a notebook that builds [the encoder line by line](maps/encoder_notebook.toml)
+# - a tour of [the whole model with pictures](maps/whole_model.toml)
+# - code with [a class per step](maps/step_by_step.toml)
+# - [short posts](maps/posts.toml) about single steps
+# - [the intuitions](maps/intuitions.toml) behind the model
 
 # %% [markdown]
 # ## How to read it
 #
 # On the site, read and click. Each chapter is also a plain Python file in the folder `book/`, a notebook in Jupytext's
-# percent format: open it in Jupyter (with the `jupytext` package, "Open With → Notebook"), in VS Code, or paste its cells one
-# after the other into a Python interpreter. The chapters that look into the demo model need it to be there:
+# percent format. Open it in Jupyter (with the `jupytext` package, "Open With → Notebook") or in VS Code, or paste its
+# cells one after the other into a Python interpreter. Chapters that look into the demo model need a trained demo:
 #
 # ```sh
-# make demo   # trains it, in about four minutes
-# make book   # executes all chapters and builds this site
+# make demo   # train the demo model, in about four minutes
+# make docs   # execute all chapters and build this site
 # ```
 #
-# Every model can be watched at work in [the explorer](../runs/demo/explorer.html), which runs the model anew in
-# your browser and shows how each number was made. Here it is, live, with the demo model inside:
+# You can watch every model at work in [the explorer](../runs/demo/explorer.html), which runs the model in your browser
+# and shows how each number was made. Here it is, live, with the demo model inside:
 
 # %% tags=["hide-input"]
 from IPython.display import IFrame
@@ -179,19 +184,20 @@ from IPython.display import IFrame
 IFrame("../runs/demo/explorer.html", width="100%", height=720)
 
 # %% [markdown]
-# ## Words that are used throughout
+# ## Words used throughout
 #
 # | symbol | meaning | the paper's base model |
 # |---|---|---|
-# | $B$ | batch size: sentences that are computed at once | |
-# | $S$, $T$ | length of the source, of the target, in tokens | |
+# | $B$ | batch size: the number of sentences computed at once | |
+# | $S$, $T$ | length of the source and of the target, in tokens | |
 # | $V$ | size of the vocabulary | about 37 000 |
-# | $d_{\mathrm{model}}$ | width of the numbers that represent one token | 512 |
+# | $d_{\mathrm{model}}$ | width of the vector that represents one token | 512 |
 # | $h$ | number of attention heads | 8 |
-# | $d_k$, $d_v$ | width of a head's query and key; of its value | 64, 64 |
+# | $d_k$, $d_v$ | width of a head's query and key, and of its value | 64, 64 |
 # | $d_{ff}$ | inner width of the feed-forward network | 2048 |
-# | $N$ | layers of the encoder, and of the decoder | 6 |
+# | $N$ | number of layers in the encoder, and in the decoder | 6 |
 #
-# *Source* is what goes in, *target* what comes out, *memory* the encoder's output. A *mask* is True where one may
-# look. A *softmax* turns numbers into positive ones that sum to 1. *Scores* stand before it, *weights* behind it;
-# *logits* are the scores of the vocabulary. Sections such as §3.2.1 are the paper's.
+# The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True where a
+# position may look. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are called *scores*, its
+# outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1 are sections of the
+# paper.

@@ -14,8 +14,9 @@
 # # Words and embeddings
 #
 # A Transformer multiplies and adds numbers. A sentence is made of letters. This chapter builds the bridge between the
-# two: text → tokens → ids → vectors. It is the lowest box of the architecture, once for the source (the sentence to
-# translate) and once for the target (its translation), and §3.4 of the paper, *Attention Is All You Need* (2017).
+# two: text → tokens → ids → vectors. It is the lowest box of the architecture, which occurs twice: once for the source
+# (the sentence to translate) and once for the target (its translation). In the paper, *Attention Is All You Need*
+# (2017), it is §3.4.
 
 # %%
 import math
@@ -33,74 +34,73 @@ translator = gf.Translator.load("../runs/demo")
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 # %% [markdown]
-# `runs/demo` is a small English–French model that was trained for some four minutes on two processor cores. All its
-# numbers below are real ones. Yours may differ in the last digits, or in which word is third in a list, if you
-# trained it on another machine.
+# `runs/demo` is a small English–French model, trained for about four minutes on two processor cores. All its numbers
+# below are real. If you trained it on a different machine, your numbers may differ in the last digits, or in which word
+# comes third in a list.
 #
 # ## The question
 #
-# How does "The black cat sat on the couch." become something that can be multiplied by a matrix
-# (a table of numbers)? You could number the
-# words and feed the numbers in. But then word 100 would be "twice as much" as word 50, and a word between 99 and 101
-# would have to mean something between the two. A word's number is a name, not an amount.
+# How does "The black cat sat on the couch." become something that you can multiply by a matrix (a table of numbers)?
+# You could number the words and feed in the numbers. But then word 100 would be "twice as much" as word 50, and word
+# 100 would have to mean something between words 99 and 101. A word's number is a name, not an amount.
 
 # %% [markdown]
 # ## The intuition
 #
 # Keep a big table with one row for each word that the model knows. A row is a list of numbers: the word's
-# **embedding**, or its *vector*. To read a sentence, take out the rows of its words, in the order of the sentence.
-# That is all: an embedding is a **lookup**.
+# **embedding**, also called its *vector*. To read a sentence, take out the rows of its words, in the order of the
+# sentence. That is all there is to it: an embedding is a **lookup**.
 #
-# Nobody fills in the table by hand. Its numbers start at random, and training changes them like all other weights of
-# the model, until the rows hold whatever helps with the task. Words that occur in similar surroundings, or are
-# translated in a similar way, get pushed in similar directions. Further down you will see what this did to "cat".
+# Nobody fills in the table by hand. Its numbers start out random, and training changes them like all other weights of
+# the model, until the rows hold whatever helps with the task. Words that occur in similar contexts, or are translated
+# in similar ways, get pushed in similar directions. Further down you will see what this did to "cat".
 #
-# There is a second way to say "lookup", and you will meet it in most texts: write the word as a **one-hot vector**
-# (all zeros, and a single 1 at the word's place) and multiply it by the table. The zeros switch all rows off but one.
-# Both ways give the same numbers, so one can think in matrices and compute with a lookup.
+# Most texts describe the lookup in a second way. They write the word as a **one-hot vector** (all zeros, and a single 1
+# at the word's place) and multiply it by the table. The zeros switch off all rows except one. Both ways give the same
+# numbers, so you can think in matrices and compute with a lookup.
 
 # %% [markdown]
 # ## The mathematics
 #
 # | symbol | meaning | in the paper's base model | in the demo |
 # |---|---|---|---|
-# | $V$ | how many entries the vocabulary has | about 37 000 | 605 English, 849 French |
-# | $d_\mathrm{model}$ | how many numbers make a vector; `d_model` in the code | 512 | 128 |
+# | $V$ | number of entries in the vocabulary | about 37 000 | 605 English, 849 French |
+# | $d_\mathrm{model}$ | width of a vector, in numbers; `d_model` in the code | 512 | 128 |
 # | $E$ | the embedding matrix: $V$ rows, $d_\mathrm{model}$ columns | (37 000, 512) | (605, 128) and (849, 128) |
 # | $t$ | the id of a token: a whole number from 0 to $V-1$ | | |
 # | $o_t$ | the one-hot vector of id $t$: a row of $V$ numbers, 1 at place $t$, 0 elsewhere | | |
 #
-# A one-hot row vector times the matrix picks row $t$, which we write $E_t$. The sum runs over all $V$ rows, and all
-# its terms but one are 0:
+# A one-hot row vector times the matrix picks row $t$, written $E_t$. The sum runs over all $V$ rows, and all its terms
+# except one are 0:
 #
 # $$ o_t E = \sum_{j=0}^{V-1} o_{t,j} E_j = E_t $$
 #
-# The token's first vector in the model is that row, times a constant (§3.4):
+# The token's first vector in the model is this row times a constant (§3.4):
 #
 # $$ x = \sqrt{d_\mathrm{model}} \; E_t $$
 #
-# The paper gives the factor without a reason. Here is one that fits everything else in the model.
+# The paper gives no reason for the factor. Here is a reason that fits everything else in the model.
 #
 # - The same matrix is used at the other end, to turn vectors back into scores for words (§3.4, and [one matrix, three
-#   jobs](#one-matrix-three-jobs) below). Such a score is a sum of $d_\mathrm{model}$ products. For it to start out at
-#   about ±1, the entries of $E$ have to be *small*: drawn from a normal distribution of mean 0 and standard deviation
-#   $d_\mathrm{model}^{-1/2}$, which is 0.044 for 512.
-# - At the entrance, a pattern that tells the position is *added* to the word's vector
-#   ([positions](02_positions.py#the-mathematics)). Its entries lie in $[-1, 1]$. Beside them, entries of size 0.044
-#   would hardly count. Times $\sqrt{d_\mathrm{model}}$ their variance becomes
+#   jobs](#one-matrix-three-jobs) below). Such a score is a sum of $d_\mathrm{model}$ products. For scores to start out
+#   at about ±1, the entries of $E$ have to be *small*: drawn from a normal distribution with mean 0 and standard
+#   deviation $d_\mathrm{model}^{-1/2}$, which is 0.044 for 512.
+# - At the entrance, a pattern for the position is *added* to the word's vector
+#   ([positions](02_positions.py#the-mathematics)). The pattern's entries lie in $[-1, 1]$. Beside them, entries of size
+#   0.044 would hardly count. Multiplied by $\sqrt{d_\mathrm{model}}$, their variance becomes
 #
 # $$ \big(\sqrt{d_\mathrm{model}}\big)^2 \cdot \big(d_\mathrm{model}^{-1/2}\big)^2 = 1, $$
 #
-# and words and positions are of about equal size. So the small entries and the factor belong together: one without
-# the other goes wrong, and you will [see how](#what-goes-wrong).
+# and words and positions are about equal in size. So the small entries and the factor belong together: one without the
+# other goes wrong, and you will [see how](#what-goes-wrong).
 
 # %% [markdown]
 # ## Line by line
 #
 # ### Text to tokens
 #
-# A **token** is a piece of text that has an entry of its own. The demo's tokens are words and punctuation marks;
-# larger models cut rare words into pieces. `split` cuts.
+# A **token** is a piece of text with its own entry in the vocabulary. The demo's tokens are words and punctuation
+# marks; larger models cut rare words into pieces. `split` does the cutting.
 
 # %%
 sentence = "The black cat sat on the couch."
@@ -108,7 +108,8 @@ tokens = tokenizer.split(sentence)
 tokens
 
 # %% [markdown]
-# Note that "The" and "the" are two tokens: to the model two different things, until it learns that they are alike.
+# Note that "The" and "the" are two tokens. To the model they are two different things, until it learns that they are
+# alike.
 #
 # ### Tokens to ids
 #
@@ -120,14 +121,14 @@ assert ids == [tokenizer.vocabulary.tokens.index(token) for token in tokens]
 ids
 
 # %% [markdown]
-# The first four ids are the same in each vocabulary of the library. They are not words but signs:
+# The first four ids are the same in every vocabulary of the library. They stand not for words but for signs:
 #
 # | id | token | what it is for |
 # |---|---|---|
 # | 0 | `<pad>` | **pad**ding: fills short sentences of a batch up to the longest one |
-# | 1 | `<bos>` | **b**eginning **o**f **s**equence: what the decoder, the half that writes the translation, starts with |
-# | 2 | `<eos>` | **e**nd **o**f **s**equence: closes the source, and ends the output |
-# | 3 | `<unk>` | **unk**nown: stands for each word that the vocabulary does not have |
+# | 1 | `<bos>` | **b**eginning **o**f **s**equence: the start for the decoder, the half that writes the translation |
+# | 2 | `<eos>` | **e**nd **o**f **s**equence: ends the source and the output |
+# | 3 | `<unk>` | **unk**nown: stands for every word that is not in the vocabulary |
 
 # %%
 assert tokenizer.tokens([0, 1, 2, 3]) == ["<pad>", "<bos>", "<eos>", "<unk>"]
@@ -137,8 +138,8 @@ assert (tokenizer.eos_id, tokenizer.unk_id) == (2, 3)
 tokenizer.tokens(tokenizer.encode("The purple axolotl slept."))
 
 # %% [markdown]
-# The encoder, the half that reads, gets the ids with `<eos>` behind them. Two sentences in one batch have to be
-# equally long, so the shorter one is filled up with `<pad>`.
+# The encoder, the half that reads, gets the ids followed by `<eos>`. Two sentences in one batch must have the same
+# length, so the shorter one is filled up with `<pad>`.
 
 # %%
 short = tokenizer.encode("The cat slept.")
@@ -155,8 +156,8 @@ assert batch[1].tolist()[-4:] == [0, 0, 0, 0]
 # ### Ids to vectors, with a table that fits the page
 #
 # Take a vocabulary of 11 ids, as in a well-known exercise, the *copy task*: the symbols are the ids 1 to 10, and 0 is
-# padding. A vector shall have 4 numbers. So that you can follow with your eyes, entry (row, column) of this table is
-# the row, a point, and the column: 5.2 stands in row 5, column 2.
+# padding. Let each vector have 4 numbers. To make the table easy to follow, each entry shows its row, a point, and its
+# column: 5.2 is in row 5, column 2.
 
 # %%
 vocab_size, d_model = 11, 4
@@ -168,8 +169,8 @@ assert E.shape == (11, 4)
 E[5]  # the vector of id 5
 
 # %% [markdown]
-# Ids begin at 0, therefore a table for the ids 0 to 10 has **11** rows, and id 5 is the **sixth** row from the top.
-# Now the same with a one-hot vector:
+# Ids begin at 0, so a table for the ids 0 to 10 has **11** rows, and id 5 is the **sixth** row from the top. Now do the
+# same with a one-hot vector:
 
 # %%
 one_hot = torch.zeros(vocab_size, dtype=torch.float64)
@@ -182,7 +183,7 @@ assert torch.equal(E[5], E[:6][-1])  # the last one of the first six rows
 one_hot @ E
 
 # %% [markdown]
-# A whole sequence is a matrix of one-hot rows. Its product with $E$ has a row of $E$ for each of them.
+# A whole sequence is a matrix of one-hot rows. Its product with $E$ has one row of $E$ for each of them.
 
 # %%
 sequence = torch.tensor([1, 7, 7, 3])
@@ -195,16 +196,15 @@ assert torch.equal(one_hots @ E, E[sequence])  # (4, 11) @ (11, 4) -> (4, 4)
 E[sequence]
 
 # %% [markdown]
-# The two equal symbols have two equal rows: at this stage a token's vector depends on the token alone, neither on its
-# place nor on its neighbours. Place comes with [positions](02_positions.py), neighbours with
-# [attention](03_attention.py).
+# The two equal symbols have equal rows: at this stage, a token's vector depends on the token alone, not on its place or
+# its neighbours. Place comes with [positions](02_positions.py), neighbours with [attention](03_attention.py).
 #
-# The product gives the same, exactly, but costs more: for one token of the base model it multiplies and adds 37 000 ×
-# 512 numbers, nearly all of them with 0. The lookup copies 512. That is the only difference.
+# The product gives exactly the same numbers but costs more: for one token of the base model, it multiplies and adds 37
+# 000 × 512 numbers, nearly all of them by 0. The lookup copies 512 numbers. That is the only difference.
 #
 # ### The same with real numbers
 #
-# The demo's English table, and our sentence:
+# Here is the demo's English table with our sentence:
 
 # %%
 E = model.source.tokens.weight.detach().double()
@@ -216,7 +216,7 @@ assert torch.equal(looked_up, multiplied)
 looked_up.shape, looked_up[2, :6]  # the first six numbers of "cat"
 
 # %% [markdown]
-# Then the factor, √128 ≈ 11.3:
+# Then comes the factor, √128 ≈ 11.3:
 
 # %%
 d_model = E.shape[1]
@@ -227,8 +227,8 @@ x[2, :6]
 # %% [markdown]
 # ### With the sizes of the paper
 #
-# A batch of the copy task: 30 sequences of 10 symbols, the first of which is always 1. The table is drawn as
-# described above, with standard deviation $512^{-1/2}$.
+# Here is a batch of the copy task: 30 sequences of 10 symbols, the first of which is always 1. The table is drawn as
+# described above, with a standard deviation of $512^{-1/2}$.
 
 # %%
 batch = torch.randint(1, 11, (30, 10))
@@ -246,21 +246,20 @@ batch[:3], x_batch.shape, x_batch.std()
 #
 # [model/embedding.py](../src/glassformer/model/embedding.py#InputEmbedding) is one class. Its
 # [forward](../src/glassformer/model/embedding.py#InputEmbedding.forward) looks up, scales, adds the position, and
-# applies [dropout](06_residual.py#dropout) (which does something in training only). The result of the first two steps
-# has a name, `source.embedding`, under which it can be recorded. Our nine rows are the same numbers:
+# applies [dropout](06_residual.py#dropout) (which acts only in training). The result of the first two steps can be
+# recorded under the name `source.embedding`. Our nine rows are the same numbers:
 
 # %%
 with gf.record(model, "source.*") as trace:
     model.encode(source[None])  # [None]: a batch of one sentence
 
 from_library = trace["source.embedding"][0]
-# The model computes in float32, which has seven digits; ours were computed in float64.
+# The model computes in float32, which has seven digits; we computed in float64.
 torch.testing.assert_close(from_library.double(), x, rtol=1e-6, atol=1e-6)
 list(trace), from_library.shape
 
 # %% [markdown]
-# And the class by itself, in float64, with a fresh table, no positions, and the one-hot product in the place of the
-# lookup:
+# Now check the class by itself, in float64, with a fresh table and no positions, against the one-hot product:
 
 # %%
 from glassformer.model.embedding import InputEmbedding
@@ -273,17 +272,17 @@ torch.testing.assert_close(embedding(batch), by_hand, rtol=0, atol=1e-12)
 embedding(batch).shape
 
 # %% [markdown]
-# You can look at these numbers in the explorer: it opens at [the embedding of our
+# You can look at these numbers in the explorer, which opens at [the embedding of our
 # sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=numbers&stage=point&point=%7B%22name%22:%22source.embedding%22,%22head%22:0%7D).
 # Click a cell to see how its number was made.
 
 # %% [markdown]
 # ## A picture of the table
 #
-# On the left some rows of the demo's real table, each a strip of 16 cells (the first 16 of its 128 columns): blue is
-# above 0, orange below, and the stronger the colour, the larger the number. The rows that our sentence needs are lit.
-# On the right they stand in the order of the sentence. Look for "The" and "the": two rows, two patterns. And note
-# that nothing was computed, only copied.
+# On the left are some rows of the demo's real table, each a strip of 16 cells (the first 16 of its 128 columns). Blue
+# is above 0, orange below; the stronger the colour, the larger the number. The rows that our sentence needs are lit. On
+# the right, they appear in the order of the sentence. Look for "The" and "the": two rows, two patterns. And note that
+# nothing was computed, only copied.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -339,15 +338,14 @@ pictures.picture(
 # %% [markdown]
 # ## Near "cat"
 #
-# Rows are points in a space of 128 dimensions, and one may ask which points lie near each other. The usual measure is
-# the **cosine similarity** of two vectors $a$ and $b$: their dot product, divided by both lengths. It lies between −1
-# and 1:
+# Rows are points in a space of 128 dimensions. Which points lie near each other? The usual measure is the **cosine
+# similarity** of two vectors $a$ and $b$: their dot product, divided by both lengths. It lies between −1 and 1:
 #
 # $$ \cos(a, b) = \frac{a \cdot b}{|a| \, |b|} $$
 
 # %%
 unit = E / E.norm(dim=1, keepdim=True)
-cosines = unit @ unit.T  # (605, 605): each word against each
+cosines = unit @ unit.T  # (605, 605): each word with each word
 
 
 def nearest(word, count=6):
@@ -362,9 +360,9 @@ for word in ("cat", "tired", "three", "slept"):
     print(word, nearest(word))
 
 # %% [markdown]
-# What size would be chance? Two rows of 128 random numbers have a cosine of about $0 \pm 1/\sqrt{128}$, which is
-# ±0.09. So 0.3 is well above chance, and far below 1: these words share *something*, in a few of their many
-# directions. The picture sets the neighbours of "cat" beside that yardstick, and beside a word that you may have
+# How large a cosine could be chance? Two rows of 128 random numbers have a cosine of about $0 \pm 1/\sqrt{128}$, which
+# is ±0.09. So 0.3 is well above chance and far below 1: these words share *something*, in a few of their many
+# directions. The picture compares the neighbours of "cat" with this yardstick, and with a word that you may have
 # expected.
 
 # %% tags=["hide-input"]
@@ -378,19 +376,18 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Be careful with what you read into this. In the run behind this page the nearest neighbours of
-# "cat" are animals, but "grandfather" and
-# "wall" stand among them, and "cats" does not. The model has never seen a cat. It learned one task, English to
-# French, and from where it stands *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they are
-# masculine, and the words around them must agree. You can test that idea. The demo's grammar knows 130 nouns and the
+# Be careful what you read into this. The nearest neighbours of "cat" are mostly animals. But a training may also put
+# "grandfather" and "wall" among them and leave out "cats". The model has never seen a cat. It learned one task, English
+# to French, and for this task *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they are
+# masculine, and the words around them must agree. You can test this idea. The demo's grammar knows 130 nouns and the
 # gender of their translations; compare the average cosine of pairs of nouns.
 
 # %%
-from glassformer.tasks.nouns import NOUNS
+from glassformer.tasks.world.nouns import NOUNS
 
 nouns = [noun for noun in NOUNS if noun.english in tokenizer.vocabulary]
 places = [tokenizer.vocabulary.id(noun.english) for noun in nouns]
-between = cosines[places][:, places]  # each noun against each
+between = cosines[places][:, places]  # each noun with each noun
 different = torch.tensor([[a != b for b in places] for a in places])
 feminine = torch.tensor([noun.gender == "f" for noun in nouns])
 animal = torch.tensor([noun.kind in ("pet", "beast") for noun in nouns])
@@ -407,15 +404,15 @@ assert between[same_gender].mean() > between[other_gender].mean() + 0.05
 {pair: round(mean, 2) for pair, mean in means.items()}
 
 # %% [markdown]
-# The vectors of *English* words know the gender of their *French* translations. They know a little of animals, too.
-# Similar rows mean "of similar use for this task". They do not mean "similar in the world".
+# The vectors of *English* words know the gender of their *French* translations. They know a little about animals, too.
+# Similar rows mean "useful for this task in a similar way". They do not mean "similar in the world".
 
 # %% [markdown]
 # ## One matrix, three jobs
 #
-# A Transformer has three places for a matrix with one row per word: the source embedding, the target embedding, and
-# the output, which compares the decoder's result with each word of the vocabulary. In the paper they are **one**
-# matrix (§3.4). It is the default with a joint vocabulary, and each tie can be switched off.
+# A Transformer has three places for a matrix with one row per word: the source embedding, the target embedding, and the
+# output, which compares the decoder's result with each word of the vocabulary. In the paper, all three are **one**
+# matrix (§3.4). With a joint vocabulary this is the default, and you can switch off each tie.
 
 # %%
 shared = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
@@ -429,19 +426,19 @@ assert separate.source.tokens.weight is not separate.target.tokens.weight
 assert separate.output.weight is not separate.target.tokens.weight
 
 # The demo has an English and a French vocabulary:
-# the source stands alone, target and output are one.
+# the source has its own matrix; target and output share one.
 assert model.source.tokens.weight is not model.target.tokens.weight
 assert model.output.weight is model.target.tokens.weight
 model.source.tokens.weight.shape, model.target.tokens.weight.shape
 
 # %% [markdown]
-# What does it save? We count the parameters of the paper's base model. The device "meta" gives tensors a shape
-# without any memory behind it, so that counting needs neither time nor space.
+# How much does this save? Let us count the parameters of the paper's base model. The device "meta" gives tensors a
+# shape but no memory, so counting takes neither time nor space.
 
 
 # %%
 def parameters(**choices):
-    """Return the number of parameters of the paper's base model with these choices."""
+    """Return the number of parameters of the paper's base model with these settings."""
     with torch.device("meta"):
         config = gf.ModelConfig.preset("base", vocab_size=37000, **choices)
         base = gf.Transformer(config)
@@ -454,8 +451,8 @@ assert three - one == 2 * 37000 * 512
 one, three
 
 # %% [markdown]
-# And the job at the output is why the entries have to start small. There, a word's score (its *logit*) is the dot
-# product of its row with a result whose entries are of size 1:
+# The job at the output is the reason why the entries have to start small. There, a word's score (its *logit*) is the
+# dot product of its row with a result whose entries are about 1 in size:
 
 # %%
 result = torch.randn(1000, 512)
@@ -466,19 +463,19 @@ assert abs(too_large.std() - math.sqrt(512)) < 2
 logits.std(), too_large.std()
 
 # %% [markdown]
-# With rows from N(0, 1) (a normal distribution of mean 0 and standard deviation 1) the first scores would be ±22.6
-# instead of ±1: an untrained model that is already sure of itself, and wrong. The factor √d_model at the entrance
-# makes up for the small entries there.
+# N(0, 1) is a normal distribution with mean 0 and standard deviation 1. With rows from it, the first scores would be
+# ±22.6 instead of ±1: an untrained model, already sure of itself, and wrong. At the entrance, the factor √d_model makes
+# up for the small entries.
 
 # %% [markdown]
 # ## Pretrained vectors
 #
-# Rows need not start at random. If somebody has trained word vectors on a large text, they can be put into the table
-# before training: as a start, or **frozen**, so that training leaves them alone. The usual file is plain text, a word
-# and its numbers in each line, after an optional header. Here is a tiny one for a model with d_model = 4:
+# Rows need not start out random. Word vectors that were trained on a large text can be put into the table before
+# training: as a start, or **frozen**, so that training leaves them alone. The usual file is plain text: after an
+# optional header, each line has a word and its numbers. Here is a tiny file for a model with d_model = 4:
 
 # %%
-from glassformer.text.vectors import read_vectors
+from glassformer.corpus.vectors import read_vectors
 
 entries = ["<pad>", "<bos>", "<eos>", "<unk>", "cat", "dog", "sat"]
 text = """\
@@ -495,7 +492,8 @@ with tempfile.TemporaryDirectory() as folder:
 vectors, found
 
 # %% [markdown]
-# Two words of the vocabulary were found, and "zebra" is not needed. `load_vectors` replaces the found rows only:
+# The file has vectors for two words of the vocabulary; "zebra" is not needed. `load_vectors` replaces only the rows
+# that were found:
 
 # %%
 no_positions = Positions("none", d_model=4, max_length=10)
@@ -511,8 +509,8 @@ torch.testing.assert_close(scaled, torch.tensor([1.0, 0.2, 0.0, -0.4]))
 scaled
 
 # %% [markdown]
-# For a whole model that is `model.source.load_vectors(…)`. In a recipe, the file that describes a training, it is a
-# section of its own:
+# For a whole model, call `model.source.load_vectors(…)`. In a recipe, the file that describes a training, the vectors
+# have their own section:
 #
 # ```toml
 # [embeddings]
@@ -520,21 +518,20 @@ scaled
 # freeze = false
 # ```
 #
-# Three things to know. The factor √d_model applies to these rows as well, so vectors whose entries are of size 1
-# should be divided by √d_model first. `freeze` freezes the whole matrix, and with it the random rows of words that
-# the file did not have. And a matrix that is shared is changed and frozen in all its places.
+# There are three things to know. The factor √d_model applies to these rows as well, so divide vectors with entries of
+# size 1 by √d_model first. `freeze` freezes the whole matrix, including the random rows of words that were not in the
+# file. And a shared matrix is changed and frozen in all its places.
 
 # %% [markdown]
 # ## The row of padding
 #
-# `<pad>` has a row like any other id, and the lookup copies it. It does no harm, because a *mask* keeps other
-# positions from looking there ([masks](05_masks.py)), and the *loss*, the number that training
-# makes small, does not count what is predicted there. So nothing
-# ever pushes the source's padding row: its gradient, which says how a number should change in
-# [training](11_training.py), is exactly 0.
+# `<pad>` has a row like any other id, and the lookup copies it. This does no harm: a *mask* keeps other positions from
+# looking there ([masks](05_masks.py)), and the *loss*, the number that training makes small, does not count the
+# predictions there. So nothing ever pushes the source's padding row: its gradient, which says how a number should
+# change in [training](11_training.py), is exactly 0.
 
 # %%
-# The second sentence is shorter: twice <pad>.
+# The second sentence is shorter and ends with two <pad>.
 sources = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
 inputs = torch.tensor([[1, 4, 5, 6], [1, 7, 0, 0]])
 wanted = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
@@ -544,23 +541,23 @@ F.cross_entropy(logits, wanted.flatten(), ignore_index=0).backward()
 gradient = separate.source.tokens.weight.grad
 assert torch.equal(gradient[0], torch.zeros(128))
 assert (gradient[[2, 4, 5, 6, 7]] != 0).any(dim=1).all()
-gradient.norm(dim=1)  # one length per row: 0 for what did not occur, and for padding
+gradient.norm(dim=1)  # one length per row: 0 for ids that did not occur, and for padding
 
 # %% [markdown]
-# Some code sets padding's row to zeros (`padding_idx=0` in PyTorch) and counts on it to be harmless. Zeros are not a
-# mask: a position is added to them a moment later, and even a zero vector gets a share of attention if nothing
+# Some code sets the row of padding to zeros (`padding_idx=0` in PyTorch) and relies on zeros being harmless. Zeros are
+# not a mask: a position is added to them a moment later, and even a zero vector gets a share of attention if nothing
 # forbids it ([why](errata.py#zero-is-not-minus-infinity)).
 
 # %% [markdown]
 # ## What goes wrong
 #
-# All but one of these run without an error. They are easy to write and hard to see.
+# All of these mistakes except one run without an error. They are easy to write and hard to see.
 #
 # ### Embeddings that drown the positions
 #
-# `torch.nn.Embedding` draws its rows from N(0, 1). Multiply those by √512 ≈ 22.6, and the values reach about ±70,
+# `torch.nn.Embedding` draws its rows from N(0, 1). Multiply these rows by √512 ≈ 22.6, and the values reach about ±70,
 # while the positions stay within ±1 ([errata](errata.py#embeddings-that-drown-the-positions)). The opposite mistake,
-# small rows and no factor ([errata](errata.py#no-scaling-of-the-embedding)), drowns the words.
+# small rows without the factor ([errata](errata.py#no-scaling-of-the-embedding)), drowns the words.
 
 # %%
 unscaled = torch.randn(11, 512)  # what torch.nn.Embedding(11, 512) does by default
@@ -585,9 +582,9 @@ assert shares["N(0, 1/512), no factor"] > 99
 {name: round(share, 1) for name, share in shares.items()}
 
 # %% [markdown]
-# (In N(0, 1/512) the second number is the variance, the square of the standard deviation.) The percentages say how
-# much of the sum word + position is position, as a share of the squared length. Look for the bar in the middle: only
-# there are the two of a comparable size.
+# (In N(0, 1/512) the second number is the variance, the square of the standard deviation.) The percentages give the
+# position's share of the sum word + position, measured by squared length. Look at the bar in the middle: only there are
+# the two of comparable size.
 
 # %% tags=["hide-input"]
 pictures.bars(
@@ -599,7 +596,7 @@ pictures.bars(
 
 # %% [markdown]
 # A model that starts from either extreme has to undo it first. And a model trained *with* the factor is lost without
-# it. `plant` makes the demo forget it for a moment:
+# it. `plant` makes the demo forget the factor for a moment:
 
 # %%
 from glassformer.inspection import plant
@@ -614,9 +611,9 @@ right.text, broken.text[:60]
 # %% [markdown]
 # ### Off by one in the vocabulary
 #
-# Ids 1 to 10 are ten symbols, but the table needs a row for 0 as well: 11 rows, not 10. (And the number of rows has
-# nothing to do with d_model, which counts the columns.) Here PyTorch is kind enough to complain, and the library says
-# what it expected ([errata](errata.py#off-by-one-in-the-vocabulary)):
+# Ids 1 to 10 are ten symbols, but the table also needs a row for 0: 11 rows, not 10. (And the number of rows has
+# nothing to do with d_model, which is the number of columns.) Here PyTorch is kind enough to complain, and the library
+# says what it expected ([errata](errata.py#off-by-one-in-the-vocabulary)):
 
 # %%
 ten_rows = InputEmbedding(10, 4, no_positions, dropout=0.0)
@@ -628,7 +625,7 @@ except gf.VocabularyError as error:
 message
 
 # %% [markdown]
-# Ids that are one too small are worse, because nobody complains: each is the id of another word, and indexing a
+# Ids that are one too small are worse, because they cause no error: each is the id of a different word, and indexing a
 # tensor with −1 takes its last row.
 
 # %%
@@ -638,8 +635,9 @@ tokenizer.tokens([id - 1 for id in ids])  # our sentence, each id one too small
 # %% [markdown]
 # ### "Similar words' dot products tend to 1"
 #
-# They do not. A dot product is not bounded: it grows with the length of both vectors. Only after each was divided by
-# its length, which makes it a cosine, is 1 the largest value ([errata](errata.py#dot-products-are-not-bounded)).
+# They do not. A dot product is not bounded: it grows with the length of both vectors. Only when each vector has been
+# divided by its length, which makes the dot product a cosine, is 1 the largest value
+# ([errata](errata.py#dot-products-are-not-bounded)).
 
 # %%
 cat, dog = E[tokenizer.encode("cat dog")] * math.sqrt(d_model)
@@ -649,13 +647,13 @@ cosine = F.cosine_similarity(cat, dog, dim=0)
 torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
 print(f"cat · cat = {cat @ cat:.1f}   cat · dog = {cat @ dog:.1f}")
 print(f"(2 cat) · dog = {(2 * cat) @ dog:.1f}")
-print(f"cosine of cat and dog = {cosine:.3f}, and of (2 cat) and dog the same")
+print(f"cosine of cat and dog = {cosine:.3f}, the same as for (2 cat) and dog")
 
 # %% [markdown]
 # ## Exercises
 #
-# **1.** How many numbers has the embedding matrix of the base model ($V$ = 37 000), and what share of its 63 082 496
-# parameters is that?
+# **1.** How many numbers are in the embedding matrix of the base model ($V$ = 37 000)? What share of the model's 63 082
+# 496 parameters is that?
 
 # %% tags=["hide-cell"]
 count = 37000 * 512
@@ -664,13 +662,13 @@ assert round(100 * count / 63_082_496) == 30
 count, count / 63_082_496
 
 # %% [markdown]
-# **2.** Undo the lookup: write a function that gets the scaled vectors of a sentence, without positions, and returns
-# the ids. Hint: `torch.cdist(a, b)` has the distance of each row of `a` to each row of `b`.
+# **2.** Undo the lookup: write a function that takes the scaled vectors of a sentence, without positions, and returns
+# the ids. Hint: `torch.cdist(a, b)` returns the distance from each row of `a` to each row of `b`.
 
 
 # %% tags=["hide-cell"]
 def ids_of(vectors):
-    """Return the id of the row that is nearest to each vector."""
+    """Return, for each vector, the id of the nearest row."""
     return torch.cdist(vectors / math.sqrt(d_model), E).argmin(dim=1)
 
 
@@ -679,7 +677,7 @@ assert ids_of(E * math.sqrt(d_model)).tolist() == list(range(605))  # each entry
 tokenizer.tokens(ids_of(x).tolist())
 
 # %% [markdown]
-# **3.** Add the one-hot vectors of a sentence up before you multiply by $E$. What do you get, and what has been lost?
+# **3.** Add up the one-hot vectors of a sentence before you multiply by $E$. What do you get, and what has been lost?
 
 # %% tags=["hide-cell"]
 counts = F.one_hot(source, len(E)).double().sum(dim=0)  # how often each word occurs
@@ -689,8 +687,8 @@ assert torch.equal(counts, F.one_hot(turned_round, len(E)).double().sum(dim=0))
 "the sum of the words' rows; the order of the words is lost"
 
 # %% [markdown]
-# **4.** Which rows of the table does one training step change? Show that the gradient of $E$ is the one-hot matrix,
-# transposed, times the gradient that arrives at the looked-up rows. What becomes of a word that occurs twice?
+# **4.** Which rows of the table does one training step change? Show that the gradient of $E$ is the transposed one-hot
+# matrix times the gradient that arrives at the looked-up rows. What happens to a word that occurs twice?
 
 # %% tags=["hide-cell"]
 weights = torch.randn(11, 4, dtype=torch.float64, requires_grad=True)
@@ -705,5 +703,5 @@ weights.grad
 # %% [markdown]
 # ## Next
 #
-# The vectors know which words there are, but not in which order: "The dog saw the cat." and "The cat saw the dog."
+# The vectors know which words the sentence has, but not their order: "The dog saw the cat." and "The cat saw the dog."
 # have the same rows. [Positions](02_positions.py) put that right.

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Positions
 #
-# The vectors of a sentence say which words it has ([embeddings](01_embeddings.py)). They do not say in which order.
-# This chapter adds the order: a pattern of sines and cosines for each position (§3.5 of the
-# paper, *Attention Is All You Need*, 2017), what it looks like, why a
-# shift by a few words is a rotation, and what this does not promise.
+# The vectors of a sentence say which words it has ([embeddings](01_embeddings.py)), but not in which order. This
+# chapter adds the order: a pattern of sines and cosines for each position (§3.5 of the paper, *Attention Is All You
+# Need*, 2017). You will see what the pattern looks like, why a shift by a few words is a rotation, and what this does
+# not promise.
 
 # %%
 import math
@@ -37,7 +37,8 @@ model, tokenizer = translator.model, translator.bundle.source_tokenizer
 # ## The question
 #
 # "The dog saw the cat." and "The cat saw the dog." consist of the same words. What tells a Transformer which one saw
-# and which one was seen? Here is what the demo model says with its positions, and with the positions switched off:
+# and which one was seen? Here is what the demo model says, first with its positions and then with the positions
+# switched off:
 
 # %%
 both = ["The dog saw the cat.", "The cat saw the dog."]
@@ -50,11 +51,11 @@ assert without[0] == without[1]
 with_positions, without
 
 # %% [markdown]
-# Without positions both sentences get one and the same answer. This is no weakness of the demo. The encoder (the half
-# of the model that reads the source) compares words with words, mixes their vectors, and treats each vector by the
-# same rule. None of these steps asks where a word stands. So if you shuffle the words, the same vectors come out,
-# shuffled the same way. The technical term is that the encoder is **permutation-equivariant**. You can check it on a
-# fresh model with random weights:
+# Without positions, both sentences get the same answer. This is not a weakness of the demo. The encoder (the half of
+# the model that reads the source) compares words with words, mixes their vectors, and treats every vector by the same
+# rule. None of these steps asks where a word is. So if you shuffle the words, the same vectors come out, shuffled the
+# same way. The technical term is that the encoder is **permutation-equivariant**. You can check this on a fresh model
+# with random weights:
 
 # %%
 config = gf.ModelConfig.preset("tiny", vocab_size=11, positions="none")
@@ -64,7 +65,7 @@ shuffle = torch.tensor([2, 0, 4, 1, 3])
 
 memory = no_order.encode(source)  # (B, S, d_model): one vector for each source position
 of_shuffled = no_order.encode(source[:, shuffle])
-# In float64 sums in another order differ at about the fifteenth digit.
+# Sums in a different order differ at about the fifteenth digit of float64.
 torch.testing.assert_close(of_shuffled, memory[:, shuffle], rtol=0, atol=1e-12)
 
 config = gf.ModelConfig.preset("tiny", vocab_size=11)  # with positions, as usual
@@ -77,29 +78,29 @@ memory.shape, difference
 # %% [markdown]
 # ## The intuition
 #
-# How could one write "third word" as numbers? The position itself, 0, 1, 2, …, grows without limit, and soon dwarfs
-# the word's own numbers. Divided by the sentence's length it stays small, but then one step to the right is a
-# different amount in each sentence.
+# How could you write "third word" as numbers? The position itself, 0, 1, 2, …, grows without limit and soon dwarfs the
+# word's own numbers. Divided by the sentence's length it stays small, but then one step to the right is a different
+# amount in each sentence.
 #
-# A clock has a better way. It tells the time with several hands, each of which runs round a circle and never leaves
-# it. The second hand tells near moments apart, but says the same again each minute. The hour hand is too slow to tell
-# two seconds apart, but knows morning from noon. Together they name each moment of half a day.
+# A clock has a better way. It tells the time with several hands, each of which goes round its circle for ever. The
+# second hand tells nearby moments apart, but repeats itself every minute. The hour hand is too slow to show a
+# difference of two seconds, but it knows morning from noon. Together they name each moment of half a day.
 #
 # The position pattern is such a clock. Each *pair* of numbers is the tip of one hand: its sine and its cosine. The
-# first hand takes a step of about 57 degrees (an angle of 1 radian) per word, the next ones are slower and slower.
-# And "three words later" does with the hands what "three seconds later" does with those of a clock: it turns each
-# hand by an angle that does not depend on what time it is now.
+# first hand moves by about 57 degrees (an angle of 1 radian) per word; each hand after it is slower than the one
+# before. And "three words later" does to these hands what "three seconds later" does to the hands of a clock: it turns
+# each hand by an angle that does not depend on the current time.
 
 # %% [markdown]
 # ## The mathematics
 #
 # | symbol | meaning |
 # |---|---|
-# | $d_\mathrm{model}$ | how many numbers a vector has: 512 in the paper, 128 in the demo, 8 in the examples below |
+# | $d_\mathrm{model}$ | the width of a vector: 512 numbers in the paper, 128 in the demo, 8 in the examples below |
 # | $pos$ | the position of a word, **counted from 0** |
 # | $i$ | the number of a *pair* of dimensions: $0 \le i < d_\mathrm{model}/2$ |
 # | $PE$ | the matrix of positional encodings: row $pos$ is added to the vector of the word at $pos$ |
-# | $B$, $S$, $T$ | in the code's comments: sentences in a *batch* (computed at once), length of a source, of any sequence |
+# | $B$, $S$, $T$ | in the code's comments: the number of sentences in a *batch* (computed at once); the length of a source; the length of any sequence |
 #
 # The formula (§3.5):
 #
@@ -107,32 +108,32 @@ memory.shape, difference
 #
 # $$ PE_{pos,\,2i+1} = \cos\!\left(\frac{pos}{10000^{2i/d_\mathrm{model}}}\right) $$
 #
-# Read it slowly, because one letter in it is misread often. $i$ counts pairs, not dimensions. Pair $i$ fills the
-# dimensions $2i$ and $2i+1$, and **both have the same divisor**. Write the speed of pair $i$ as $\omega_i =
-# 10000^{-2i/d_\mathrm{model}}$; then its two numbers are $\sin(\omega_i\,pos)$ and $\cos(\omega_i\,pos)$: a hand at
-# the angle $\omega_i\,pos$. Pair 0 has $\omega_0 = 1$ and goes once round in $2\pi \approx 6.3$ positions. The
-# slowest pair of the paper's model needs nearly $2\pi \cdot 10000$.
+# Read it slowly, because one letter in it is often misread: $i$ counts pairs, not dimensions. Pair $i$ fills the
+# dimensions $2i$ and $2i+1$, and **both have the same divisor**. Write the speed of pair $i$ as
+# $\omega_i = 10000^{-2i/d_\mathrm{model}}$; then its two numbers are $\sin(\omega_i\,pos)$ and $\cos(\omega_i\,pos)$: a
+# hand at the angle $\omega_i\,pos$. Pair 0 has $\omega_0 = 1$ and goes round once in $2\pi \approx 6.3$ positions. The
+# slowest pair of the paper's model needs nearly $2\pi \cdot 10000$ positions.
 #
-# **The shift property.** Let $k$ be an offset, such as 3 words further on. For each $k$ there is *one* matrix $M_k$,
-# the same for all positions, with
+# **The shift property.** Let $k$ be an offset, such as 3 words further on. Each $k$ has *one* matrix $M_k$, the same
+# for all positions, with
 #
 # $$ PE_{pos+k} = M_k \, PE_{pos} $$
 #
-# (rows of $PE$ written as columns here). It follows from the addition theorems of school trigonometry. With $\theta =
-# \omega_i\,pos$, where the hand is, and $\alpha = \omega_i\,k$, how far it turns:
+# (rows of $PE$ written as columns here). This follows from the addition theorems of school trigonometry. Let
+# $\theta = \omega_i\,pos$ be the angle of the hand, and $\alpha = \omega_i\,k$ the angle by which it turns:
 #
 # $$ \sin(\theta+\alpha) = \cos\alpha \, \sin\theta + \sin\alpha \, \cos\theta $$
 #
 # $$ \cos(\theta+\alpha) = -\sin\alpha \, \sin\theta + \cos\alpha \, \cos\theta $$
 #
-# The two lines are a matrix that does not contain $pos$, a rotation by the angle $\alpha$:
+# Written as a matrix, which does not contain $pos$, the two lines are a rotation by the angle $\alpha$:
 #
 # $$ \begin{pmatrix} \sin(\theta+\alpha) \\ \cos(\theta+\alpha) \end{pmatrix} =
 # \begin{pmatrix} \cos\alpha & \sin\alpha \\ -\sin\alpha & \cos\alpha \end{pmatrix} \begin{pmatrix} \sin\theta \\
 # \cos\theta \end{pmatrix} $$
 #
 # $M_k$ has one such block for each pair on its diagonal, and zeros elsewhere. The paper gives this as the reason for
-# its choice: a layer, which multiplies by matrices, can learn to look "k words back" by one matrix for all positions
+# its choice: a layer multiplies by matrices, so it can learn to look "k words back" with one matrix for all positions
 # (§3.5).
 
 # %% [markdown]
@@ -140,8 +141,8 @@ memory.shape, difference
 #
 # ### Position 3, with paper and pencil
 #
-# Take $d_\mathrm{model} = 8$, so there are four pairs, and the fourth word, which has position 3. The divisors happen
-# to be round numbers: $10000^{2/8} = 10$.
+# Take $d_\mathrm{model} = 8$, which makes four pairs, and the fourth word, which has position 3. The divisors happen to
+# be round numbers: $10000^{2/8} = 10$.
 #
 # | pair $i$ | dimensions | $2i/d_\mathrm{model}$ | divisor | angle | sine | cosine |
 # |---|---|---|---|---|---|---|
@@ -150,7 +151,7 @@ memory.shape, difference
 # | 2 | 4, 5 | 0.5 | 100 | 0.03 | 0.0300 | 0.9996 |
 # | 3 | 6, 7 | 0.75 | 1000 | 0.003 | 0.0030 | 1.0000 |
 #
-# The same in code, number by number:
+# Here is the same in code, number by number:
 
 # %%
 d_model, pos = 8, 3
@@ -166,7 +167,7 @@ assert [round(number, 4) for number in row] == expected
 # %% [markdown]
 # ### The whole table
 #
-# For all positions at once: a column of positions, divided by a row of divisors, is a matrix of angles.
+# To compute all positions at once, divide a column of positions by a row of divisors. The result is a matrix of angles:
 
 # %%
 length = 10
@@ -189,8 +190,8 @@ table[:4]
 #
 # ### Added to the words
 #
-# The table has as many columns as the word vectors, so it can be added to them, number by number. Each sentence of a
-# batch gets the same table. Here is the demo's sentence with its nine tokens:
+# The table has as many columns as the word vectors, so the two can be added, number by number. Every sentence of a
+# batch gets the same table. Here it is added to a sentence of nine tokens:
 
 # %%
 ids = tokenizer.encode("The black cat sat on the couch.")
@@ -205,8 +206,9 @@ x[0, 2, :6]  # "cat", at position 2
 # ## The same from the library
 #
 # [`gf.sinusoids`](../src/glassformer/model/positions.py#sinusoids) is the table, and
-# [`Positions`](../src/glassformer/model/positions.py#Positions) the part of the model that hands it out. What the
-# demo adds can be recorded: `source.positions` is the pattern, and `source.input` the sum that the first layer reads.
+# [`Positions`](../src/glassformer/model/positions.py#Positions) is the part of the model that hands it out. You can
+# record what the demo adds: `source.positions` is the pattern, and `source.input` is the sum that the first layer
+# reads.
 
 # %%
 from_library = gf.sinusoids(10, 8, dtype=torch.float64)
@@ -227,9 +229,9 @@ trace["source.positions"].shape, trace["source.input"].shape
 # %% [markdown]
 # ## A picture of the matrix
 #
-# Each row is a position, each column a dimension; blue is above 0, orange below. Look at the left edge: the quick
-# pairs flicker from row to row. Further to the right the waves get longer. At the right edge sines stay near 0 (pale)
-# and cosines near 1 (blue) all the way down.
+# Each row is a position, each column a dimension; blue is above 0, orange below. At the left edge, the quick pairs
+# flicker from row to row. Further to the right the waves get longer. At the right edge, the sines stay near 0 (pale)
+# and the cosines near 1 (blue) all the way down.
 
 # %%
 pictures.heat_map(
@@ -243,10 +245,10 @@ pictures.heat_map(
 # %% [markdown]
 # ## A clock with four hands
 #
-# The four pairs of $d_\mathrm{model} = 8$ as hands. A hand's tip is at (sine, cosine): the sine to the right, the
-# cosine upwards, so that it starts at the top and turns clockwise, like a clock's. Play it, or step through it: each
-# hand is ten times slower than the one before. After position 10 the frames go on in steps of ten. Small dots mark
-# where the tip was at the positions 0 to 10.
+# Here are the four pairs of $d_\mathrm{model} = 8$ as hands. The tip of each hand is at (sine, cosine): the sine to the
+# right, the cosine upwards. So a hand starts at the top and turns clockwise, as on a clock. Play the animation, or step
+# through it: each hand is ten times slower than the one before. After position 10, the frames go on in steps of ten.
+# Small dots mark where the tip was at positions 0 to 10.
 
 # %% tags=["hide-input"]
 stops = [*range(11), *range(20, 101, 10)]
@@ -274,12 +276,12 @@ pictures.player(frames, captions, seconds=0.9)
 # %% [markdown]
 # ## A shift is a rotation
 #
-# Now the matrix $M_k$, block by block as derived [above](#the-mathematics):
+# Now build the matrix $M_k$, block by block as derived [above](#the-mathematics):
 
 
 # %%
 def shift_matrix(k, d_model):
-    """Return the matrix that turns all hands on by k positions."""
+    """Return the matrix that moves all hands on by k positions."""
     matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
     for pair in range(d_model // 2):
         angle = k / 10000 ** (2 * pair / d_model)
@@ -297,9 +299,9 @@ for width in (8, 128, 512):
         torch.testing.assert_close(turned, many[k:], rtol=0, atol=1e-10)
 
 # %% [markdown]
-# One matrix for each $k$ did for all positions. This is $M_1$ for $d_\mathrm{model} = 8$. Look along the diagonal:
-# four blocks of two by two, each a rotation, the first by a large angle, the last by so little that it is nearly a
-# block of 1 and 0.
+# One matrix for each $k$ was enough for all positions. The picture shows $M_1$ for $d_\mathrm{model} = 8$. Along the
+# diagonal lie four blocks of two by two, each a rotation: the first by a large angle, the last by so little that its
+# numbers are nearly 1 and 0.
 
 # %%
 names = [f"{name} {pair}" for pair in range(4) for name in ("sin", "cos")]
@@ -314,14 +316,14 @@ pictures.heat_map(
 # %% [markdown]
 # ### The dot product depends on the distance alone
 #
-# Attention compares vectors by their dot product. That of two positions $p$ and $q$ is, again by an addition theorem,
+# Attention compares vectors by their dot product. For two positions $p$ and $q$, another addition theorem gives
 #
 # $$ PE_p \cdot PE_q = \sum_i \big(\sin\omega_i p \, \sin\omega_i q + \cos\omega_i p \, \cos\omega_i q\big) $$
 #
 # $$ = \sum_i \cos\big(\omega_i (p-q)\big), $$
 #
-# a function of the distance $p - q$. It is largest, $d_\mathrm{model}/2$, at distance 0, and the same to the left as
-# to the right.
+# which depends only on the distance $p - q$. It is largest, $d_\mathrm{model}/2$, at distance 0, and the same to the
+# left as to the right.
 
 # %%
 many = gf.sinusoids(100, 128, dtype=torch.float64)
@@ -329,7 +331,7 @@ products = many @ many.T  # (100, 100): each position with each
 speeds = 10000 ** (-2 * torch.arange(64, dtype=torch.float64) / 128)
 for distance in range(50):
     from_formula = (speeds * distance).cos().sum()
-    diagonal = products.diagonal(distance)  # all pairs of positions so far apart
+    diagonal = products.diagonal(distance)  # all pairs of positions at this distance
     assert (diagonal - from_formula).abs().max() < 1e-10
     torch.testing.assert_close(products.diagonal(-distance), diagonal)
 
@@ -337,15 +339,16 @@ assert products.diagonal().allclose(torch.tensor(64.0).double())
 products[10, 10:16]
 
 # %% [markdown]
-# The curve shows it, divided by its largest value. Look for two things: on the whole it falls from 1, so near
-# positions are more alike than far ones; and with more dimensions it is smoother, as more hands take part.
+# The curves show this dot product, divided by its largest value. Look for two things. On the whole, it falls from 1, so
+# near positions are more alike than distant ones. And with more dimensions it is smoother, because more hands take
+# part.
 
 # %% tags=["hide-input"]
 distances = range(-40, 41)
 
 
 def likeness(width):
-    """Return the dot product at each distance, divided by that at distance 0."""
+    """Return the dot product at each distance, divided by its value at distance 0."""
     rows = gf.sinusoids(81, width, dtype=torch.float64)
     return (rows @ rows[40]) / (width / 2)
 
@@ -355,18 +358,18 @@ pictures.curves(
     x_label="distance of two positions",
     y_label="dot product / largest",
     alt="Two curves over the distance of two positions, with their peak of 1 at distance 0, symmetric and falling to both "
-    "sides; that of 8 dimensions goes up and down every six positions, that of 128 dimensions is smooth.",
+    "sides; with 8 dimensions the curve goes up and down every six positions, with 128 dimensions it is smooth.",
 )
 
 # %% [markdown]
-# Keep in mind what this is: a property of the *pattern*. In the model the sum word + position passes through learned
-# matrices before it is compared ([attention](03_attention.py)), and those may use it, or not.
+# Keep in mind that this is a property of the *pattern*. In the model, the sum word + position passes through learned
+# matrices before it is compared ([attention](03_attention.py)). These matrices may use the property, or not.
 
 # %% [markdown]
 # ## Two layouts
 #
-# The paper's formula puts sine and cosine side by side: *interleaved*. Other programs put all sines first and then
-# all cosines: *halves*. It is the same table with its columns in another order, a **permutation**:
+# The paper's formula puts sine and cosine side by side: *interleaved*. Other implementations put all sines first and
+# then all cosines: *halves*. This is the same table with its columns in a different order, a **permutation**:
 
 # %%
 halves = gf.sinusoids(10, 8, layout="halves", dtype=torch.float64)
@@ -378,9 +381,9 @@ halves[3]
 # A fresh model cannot tell the difference, because no dimension is special to it. But a *trained* model has to keep
 # the layout with which it was trained.
 #
-# A third table looks like halves, and is another one. The early program tensor2tensor, and Marian's C++, divide by
-# $d_\mathrm{model}/2 - 1$ in the exponent: $\omega_i = 10000^{-i/(d_\mathrm{model}/2-1)}$, so that the slowest hand
-# has exactly 1/10000. Its columns are *not* among ours, whatever the order:
+# A third table looks like halves but is different. The early library tensor2tensor, and Marian's C++, divide by
+# $d_\mathrm{model}/2 - 1$ in the exponent: $\omega_i = 10000^{-i/(d_\mathrm{model}/2-1)}$, so that the slowest hand has
+# a speed of exactly 1/10000. The columns of this table are *not* among ours, in any order:
 
 # %%
 angles_there = positions / 10000 ** (i / (d_model / 2 - 1))
@@ -392,14 +395,14 @@ assert off[[1, 2, 3, 5, 6, 7]].min() > 1e-6  # … but no other column is the sa
 [f"{distance:.5f}" for distance in off.tolist()]
 
 # %% [markdown]
-# Its shift matrices exist as well, as sine and cosine share a speed. But a model from there needs its own table.
+# This table has shift matrices as well, because sine and cosine share a speed. But a model trained with it needs it.
 
 # %% [markdown]
 # ## A learned table
 #
-# One can also leave the numbers to training: a matrix with one row per position, random at first, like the embedding
-# of words. The paper tried it and found nearly the same quality (Table 3, row E). It kept the sinusoids, in the hope
-# for longer sentences. A learned table does have an end:
+# You can also leave the numbers to training: a matrix with one row per position, random at first, like the embedding of
+# words. The paper tried it and found nearly the same quality (Table 3, row E). It kept the sinusoids in the hope that
+# they would help with longer sentences. A learned table does come to an end:
 
 # %%
 from glassformer.model.positions import Positions
@@ -415,12 +418,12 @@ except gf.ShapeError as error:
 # %% [markdown]
 # ## Adding, and what stays apart
 #
-# Word and position are *added*, which puzzles many readers: are they not mixed up beyond repair? One number of the
-# sum cannot be taken apart, that is true. But there are 128 of them. Let us look at all 605 words of the demo at each
-# of 22 positions (the longest sentences in its training had 22 words), 13 310 sums.
+# Word and position are *added*, which puzzles many readers: are they not mixed up beyond repair? It is true that one
+# number of the sum cannot be taken apart. But a vector has 128 of them. Let us look at all 605 words of the demo at
+# each of 22 positions (the longest sentences in its training had 22 words). That makes 13 310 sums.
 #
-# First, who is nearest to such a sum among the words without a position? Nearly always (1.0 would be
-# always) the right word:
+# First, compare each sum with all words without a position: which word is nearest? Nearly always the right one (1.0
+# would mean always):
 
 # %%
 X = E * math.sqrt(128)  # the words' vectors, (605, 128)
@@ -432,8 +435,8 @@ assert right_words > 0.99
 right_words
 
 # %% [markdown]
-# Second, the positions need little room. Of 128 directions, 8 hold nearly all the variation of 22 positions. That
-# leaves 120 directions to the words alone:
+# Second, the positions need little room. Of 128 directions, 8 hold nearly all the variation among the 22 positions.
+# That leaves 120 directions for the words alone:
 
 # %%
 strengths = torch.linalg.svdvals(P - P.mean(dim=0)) ** 2
@@ -442,8 +445,8 @@ assert in_eight > 0.99
 in_eight
 
 # %% [markdown]
-# Third, one matrix can read the position off the sum. We fit it (by least squares) on half of the words, and read the
-# positions of the other half, which it has never seen:
+# Third, one matrix can read the position off the sum. We fit this matrix (by least squares) on half of the words and
+# read the positions of the other half, which it has never seen:
 
 # %%
 shuffled = torch.randperm(605)
@@ -460,13 +463,12 @@ assert within_one > 0.7
 round(exact, 2), round(within_one, 2)
 
 # %% [markdown]
-# In the run behind this page about half of the positions are read exactly (guessing would get 0.05), and nearly 90 in
-# 100 to within one place, by a
-# single matrix in a model so narrow. With 512 dimensions there is more room still.
+# In the run behind this page, it reads about half of the positions exactly (guessing would get 0.05), and nearly 90 in
+# 100 to within one place. That is a single matrix in a narrow model; with 512 dimensions there is even more room.
 #
-# **Is concatenating not cleaner?** Put the position *beside* the word instead, 128 + 128 = 256 numbers, and multiply
+# **Would concatenating be cleaner?** Put the position *beside* the word instead, 128 + 128 = 256 numbers, and multiply
 # by a matrix with 256 rows. Call its upper half $W_x$ and its lower half $W_p$; then the result is $x W_x + p W_p$.
-# Adding first and multiplying by one matrix $W$ is the special case $W_x = W_p = W$. So concatenating is more
+# Adding first and then multiplying by one matrix $W$ is the special case $W_x = W_p = W$. So concatenating is more
 # general, but it makes the whole model twice as wide, and adding turns out to be enough.
 
 # %%
@@ -481,9 +483,9 @@ beside.shape, added.shape
 # %% [markdown]
 # ## Longer sentences than in training
 #
-# The formula has no end: position 5000 has its pattern. The paper hoped that this "may allow the model to
-# extrapolate" (§3.5) to longer sentences. Does it? No sentence of the demo's training was longer than 22 words. Its
-# split "longer" has sentences of 23 to 30, made of the same words by the same grammar. Here are 60 of them:
+# The formula never ends: position 5000 has its pattern too. The paper hoped that this "may allow the model to
+# extrapolate" (§3.5) to longer sentences. Does it? No sentence in the demo's training was longer than 22 words. The
+# split "longer" has sentences of 23 to 30 words, made from the same words by the same grammar. Here are 60 of them:
 
 # %%
 from glassformer.tasks import english_french
@@ -494,7 +496,7 @@ longer = task.splits["longer"]
 
 
 def exactly_right(examples):
-    """Return how many examples the demo translates word for word as it should."""
+    """Return how many examples the demo translates word for word like the reference."""
     outputs = translator.translate([example.source for example in examples])
     pairs = zip(outputs, examples, strict=True)
     return sum(output.text == example.target for output, example in pairs)
@@ -508,13 +510,13 @@ print(fill("model: " + translator.translate([longer[0].source])[0].text, 80))
 count, len(longer)
 
 # %% [markdown]
-# Hardly any is right, though of shorter sentences nearly all are, as the next cell will show. Typically the first
-# half is perfect, and then the model loses its place. **Sinusoids do not promise longer sentences.** They make
-# patterns for them; what to do with those patterns was never trained.
+# Hardly any translation is right, although nearly all are for shorter sentences, as the next cell will show. Typically
+# the first half is perfect, and then the model loses its place. **Sinusoids do not promise longer sentences.** They
+# make patterns for the later positions, but the model was never trained to use those patterns.
 #
-# The shift property is no promise either. Take short sentences that the model translates well, and begin to count at
-# 2, at 4, up to 10, instead of 0, in source and target alike. By the property each pattern is only rotated, and
-# position 10 was seen in training many times.
+# The shift property is not a promise either. Take short sentences that the model translates well, and start counting at
+# 2, at 4, and so on up to 10 instead of 0, in source and target alike. The shift property says that each pattern is
+# only rotated, and the model met position 10 many times in training.
 
 
 # %%
@@ -537,19 +539,19 @@ assert right[-1] < 50
 right
 
 # %% [markdown]
-# The curve stays at the top for a few steps and then falls: the model does mind where a sentence begins.
+# The curve stays at the top for a few steps and then falls: it matters to the model where a sentence begins.
 
 # %% tags=["hide-input"]
 pictures.curves(
     {"exactly right": (range(0, 11, 2), right)},
-    x_label="the number that the first word gets",
+    x_label="position of the first word",
     y_label="sentences, in %",
     alt="The share of exactly right translations over the position of the first word: nearly 100 percent for the first "
     "few positions, then falling steeply to less than half at position 10.",
 )
 
 # %% [markdown]
-# It *could* have learned to use distances alone. It had no reason to: in its training every sentence began at 0, so
+# The model *could* have learned to use distances alone. It had no reason to: in training every sentence began at 0, so
 # rules that hold there were good enough.
 
 # %% [markdown]
@@ -557,9 +559,9 @@ pictures.curves(
 #
 # ### The doubled exponent
 #
-# The most frequent mistake, in more than one well-read tutorial ([errata](errata.py#doubled-exponent)). Somebody lets
-# $i$ run over all *dimensions* and still writes $2i$ in the exponent. The shape is right, all values lie between −1
-# and 1, and nothing crashes. Compare the exponents:
+# This is the most frequent mistake, found in more than one well-read tutorial ([errata](errata.py#doubled-exponent)):
+# $i$ runs over all *dimensions*, and the exponent still says $2i$. The shape is right, all values lie between −1 and 1,
+# and nothing crashes. Compare the exponents:
 
 # %%
 dimension = torch.arange(d_model, dtype=torch.float64)  # 0, 1, …, 7
@@ -588,9 +590,9 @@ torch.testing.assert_close(trace["source.positions"], wrong_table(9, 128).float(
 wrong_table(4, 8)
 
 # %% [markdown]
-# Two things broke. The exponents reach up to 2 instead of 1, so the hands slow down twice as fast, and most of them
-# stand still. And sine and cosine of a pair no longer share a speed: there is no hand any more, and hence no
-# rotation. To see that *no* matrix whatsoever could do the shift, let least squares search for the best one:
+# Two things are broken. The exponents reach 2 instead of 1, so the hands slow down twice as fast, and most of them
+# stand still. And the sine and cosine of a pair no longer share a speed: without a hand there is nothing to rotate. To
+# see that *no* matrix at all could do the shift, let least squares search for the best one:
 
 
 # %%
@@ -608,9 +610,9 @@ for k in (1, 2, 5):
     assert error_doubled > 0.5
 
 # %% [markdown]
-# With the right table the error is rounding. With the doubled one it is as large as the numbers themselves. You can
-# also see it in the dot product of two positions that are 3 apart. Look for the line that stays level: only there
-# does a distance of 3 mean the same everywhere.
+# With the right table, the error is only rounding. With the doubled exponent, it is as large as the numbers themselves.
+# The dot product of two positions that are 3 apart shows the same. Look for the line that stays level: only there does
+# a distance of 3 mean the same everywhere.
 
 # %% tags=["hide-input"]
 of_right, of_wrong = gf.sinusoids(53, 8, dtype=torch.float64), wrong_table(53, 8)
@@ -625,7 +627,7 @@ pictures.curves(
 )
 
 # %% [markdown]
-# The demo, which was trained with the right table, under the wrong one:
+# The demo was trained with the right table. Here it translates with the wrong one:
 
 # %%
 sentence = "The black cat sat on the couch and the brown dog slept on the rug."
@@ -637,8 +639,8 @@ assert with_mistake.text != as_trained.text
 as_trained.text, with_mistake.text
 
 # %% [markdown]
-# Code that *trains* with the mistake raises no error either. The quick dimensions still tell positions apart, and a
-# model can make do with them. That is why the mistake lives on.
+# Code that *trains* with this mistake does not fail either. The quick dimensions still tell positions apart, and a
+# model can make do with them. That is why the mistake survives.
 #
 # ### "The second word has position 2"
 #
@@ -654,8 +656,8 @@ list(enumerate(words))
 # %% [markdown]
 # ### "Values strictly between −1 and 1"
 #
-# Sine and cosine *reach* their bounds, the range is closed: $[-1, 1]$ ([errata](errata.py#closed-range)). The first
-# row has a 1 in each pair. −1 is reached between whole positions, and position 355 comes so near to it (355/113 is
+# Sine and cosine *reach* their bounds: the range is closed, $[-1, 1]$ ([errata](errata.py#closed-range)). The first row
+# has a 1 in each pair. The value −1 falls between whole positions, but position 355 comes so close to it (355/113 is
 # nearly π) that float32 cannot tell the difference.
 
 # %%
@@ -666,7 +668,7 @@ gf.sinusoids(356, 8, dtype=torch.float64)[355, 1].item()
 # %% [markdown]
 # ### "The two are concatenated"
 #
-# They are added, and the width stays d_model ([errata](errata.py#concatenating-or-adding)). The shape tells at once
+# They are added, and the width stays d_model ([errata](errata.py#concatenating-or-adding)). The shape shows at once
 # which of the two a program does:
 
 # %%
@@ -677,9 +679,9 @@ assert torch.cat([embedding[0], pattern], dim=-1).shape == (9, 256)
 # %% [markdown]
 # ### A docstring with another shape
 #
-# A docstring that promises "(batch, length)" over code that returns (length, d_model) is not harmless: whoever
-# believes it indexes the wrong axis ([errata](errata.py#docstring-and-shape)). Broadcasting then hides it. Here the
-# batch is the *first* axis, and the code takes the table's rows by the size of that axis. It runs, and gives all
+# A docstring that promises "(batch, length)" for code that returns (length, d_model) does harm: a reader who believes
+# it indexes the wrong axis ([errata](errata.py#docstring-and-shape)), and broadcasting hides the mistake. Here the
+# batch is the *first* axis, and the code takes rows of the table by the size of that axis. It runs, and it gives all
 # words of a sentence the same position:
 
 # %%
@@ -693,13 +695,12 @@ assert not torch.equal(by_position[1, 0], by_position[1, 8])
 by_sentence[1, :3, :2], by_position[1, :3, :2]
 
 # %% [markdown]
-# In the library the shape is part of the signature, `Float[Tensor, "T D"]`, and the tests check it at each call.
+# In the library the shape is part of the signature, `Float[Tensor, "T D"]`, and the tests check it at every call.
 
 # %% [markdown]
 # ## Exercises
 #
-# **1.** With $d_\mathrm{model} = 8$: what are dimensions 2 and 3 of position 5? Do it with a pocket calculator, then
-# check.
+# **1.** With $d_\mathrm{model} = 8$, what are dimensions 2 and 3 of position 5? Use a pocket calculator, then check.
 
 # %% tags=["hide-cell"]
 answer = [math.sin(5 / 10), math.cos(5 / 10)]  # pair 1 has the divisor 10
@@ -707,8 +708,8 @@ torch.testing.assert_close(gf.sinusoids(6, 8)[5, 2:4], torch.tensor(answer))
 [round(number, 4) for number in answer]
 
 # %% [markdown]
-# **2.** After how many positions is the slowest hand back at the top, for $d_\mathrm{model} = 512$? The paper speaks
-# of $10000 \cdot 2\pi$. Is it exactly that?
+# **2.** After how many positions is the slowest hand back at the top, for $d_\mathrm{model} = 512$? The paper says
+# $10000 \cdot 2\pi$. Is that exact?
 
 # %% tags=["hide-cell"]
 last = 512 // 2 - 1
@@ -718,7 +719,7 @@ assert turn < 2 * math.pi * 10000  # a little less: the last exponent is 510/512
 turn, 2 * math.pi * 10000
 
 # %% [markdown]
-# **3.** Show that two steps by 1 are one step by 2, and that the matrix for "k words back" is the transpose of $M_k$.
+# **3.** Show that two steps of 1 make one step of 2, and that the matrix for "k words back" is the transpose of $M_k$.
 
 # %% tags=["hide-cell"]
 torch.testing.assert_close(shift_matrix(1, 8) @ shift_matrix(1, 8), shift_matrix(2, 8))
@@ -728,7 +729,7 @@ torch.testing.assert_close(back_again, torch.eye(8, dtype=torch.float64))
 
 # %% [markdown]
 # **4.** With a single hand ($d_\mathrm{model} = 2$), which of the positions 1 to 99 looks most like position 0? How
-# near does any of them come with four hands?
+# close does any of them come with four hands?
 
 # %% tags=["hide-cell"]
 one_hand, four_hands = (gf.sinusoids(100, width, dtype=torch.float64) for width in (2, 8))
@@ -739,13 +740,13 @@ assert (four_hands[1:] - four_hands[0]).norm(dim=1).min() > 0.6
 twin, (four_hands[1:] - four_hands[0]).norm(dim=1).min()
 
 # %% [markdown]
-# **5.** Change [the picture of the matrix](#a-picture-of-the-matrix) to show the doubled exponent. How many of its 64
-# columns change by less than 0.01 over 50 positions, and how many with the right formula?
+# **5.** Change [the picture of the matrix](#a-picture-of-the-matrix) to show the doubled exponent. Of its 64 columns,
+# how many change by less than 0.01 over 50 positions? How many do with the right formula?
 
 
 # %% tags=["hide-cell"]
 def standing_still(rows):
-    """Return how many columns hardly change."""
+    """Return the number of columns that hardly change."""
     return int(((rows.amax(dim=0) - rows.amin(dim=0)) < 0.01).sum())
 
 
@@ -764,4 +765,4 @@ pictures.heat_map(
 # %% [markdown]
 # ## Next
 #
-# Words have vectors, and the vectors know their place. Now they can look at each other: [attention](03_attention.py).
+# Words now have vectors, and the vectors know their place. Next they look at each other: [attention](03_attention.py).

@@ -21,18 +21,17 @@
 # >
 # > I **drove** across the **road** to get to the **bank**.
 #
-# You know at once which bank is the edge of a river and which one keeps money. The word itself did not tell you: it
-# has the same four letters in both. Other words told you, and they stand far away.
+# You know at once which bank is the edge of a river and which one keeps money. The word itself does not tell you: it
+# has the same four letters in both sentences. Other words tell you, and they are far away.
 #
-# For a model a word is a list of numbers, a *vector*, that it takes from a table ([embeddings](01_embeddings.py)).
-# The table has one row for *bank*, so both sentences start with the same vector. The question of this chapter:
+# To a model, a word is a list of numbers, a *vector*, taken from a table ([embeddings](01_embeddings.py)). The table
+# has one row for *bank*, so both sentences start with the same vector. The question of this chapter:
 #
-# **How can the vector of a word take up what it needs from the other words of the sentence, however far away they
-# are?**
+# **How can a word's vector collect what it needs from the other words of the sentence, however far away they are?**
 #
-# The answer of the paper, *Attention Is All You Need* (Vaswani et al., 2017), is *attention*: each word takes a
-# weighted average over all words, and it works out the weights itself. This chapter builds that up in small steps. At
-# the end it is one line of code.
+# The paper, *Attention Is All You Need* (Vaswani et al., 2017), answers with *attention*: each word takes a weighted
+# average over all words and computes the weights itself. This chapter builds attention up in small steps; in the end it
+# fits into one line of code.
 
 # %%
 import math
@@ -50,8 +49,8 @@ torch.set_printoptions(precision=4, sci_mode=False)
 #
 # ### A weighted average
 #
-# Start with five words, and three made-up coordinates that one can read: how much a word has to do with *water*, with
-# *money*, and with *moving*. The word *bank* is half water, half money.
+# Start with five words and three made-up coordinates that a person can read: how much a word has to do with *water*,
+# with *money*, and with *moving*. The word *bank* is half water, half money.
 
 # %%
 words = ["I", "swam", "to", "the", "bank"]
@@ -68,9 +67,9 @@ x = torch.tensor(
 x.shape  # 5 words, 3 coordinates
 
 # %% [markdown]
-# Mix the words: 50 % of the new *bank* is the old one, 40 % is *swam*, and the rest is shared. Weights that are not
-# negative and sum to 1 make a *weighted average*. In Python `weights @ x` does it: each row of `x` times its weight,
-# all added up.
+# Mix the words: 50 % of the new *bank* comes from the old one, 40 % from *swam*, and the other words share the rest.
+# When no weight is negative and all of them sum to 1, the mix is a *weighted average*. In Python, `weights @ x`
+# computes it: it multiplies each row of `x` by its weight and adds up the products.
 
 # %%
 fixed = torch.tensor([0.03, 0.40, 0.04, 0.03, 0.50])
@@ -78,9 +77,9 @@ assert math.isclose(fixed.sum(), 1, rel_tol=1e-6)
 fixed @ x  # 0.03 · I + 0.40 · swam + 0.04 · to + 0.03 · the + 0.50 · bank
 
 # %% [markdown]
-# The new vector has more water (2.2) than money (1.0). So far, so good. But these weights say "take 40 % of the
-# second word", whatever the second word is. In "On Monday I went to the bank" the second word is *Monday*. Fixed
-# weights cannot know where the helpful word stands. **The weights have to depend on the words.**
+# The new vector has more water (2.2) than money (1.0). So far, so good. But the weights say "take 40 % of the second
+# word", whatever the second word is. In "On Monday I went to the bank" the second word is *Monday*. Fixed weights
+# cannot know where the helpful word is. **The weights have to depend on the words.**
 #
 # ### The dot product: do two profiles agree?
 #
@@ -100,9 +99,9 @@ assert film @ romantic == 4 * 3 + (-1) * (-2) + 3 * 2 == 20
 assert film @ thrilled == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
 
 # %% [markdown]
-# The picture shows the same, cell by cell: two profiles above each other, their products below, and the sum at the
-# right. Blue is positive, orange negative. Look at the third rows: the romance fan's is all blue and says *yes* to this film;
-# the action fan's is mostly orange and says *no*.
+# The picture shows this cell by cell: the two profiles one above the other, their products below, and the sum at the
+# right. Blue is positive, orange negative. Look at the bottom rows: the romance fan's is all blue and says *yes* to
+# this film; the action fan's is mostly orange and says *no*.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -148,15 +147,15 @@ dot_products(
 )
 
 # %% [markdown]
-# Two remarks that will matter. The dot product grows with the *length* of the vectors, not only with their agreement:
-# it is not limited to 1. And one strong disagreement can outweigh several agreements, as it is a sum.
+# Two facts will matter later. The dot product grows with the *length* of the vectors, not only with their agreement, so
+# it can exceed 1. And because it is a sum, one strong disagreement can outweigh several agreements.
 #
 # ### Weights that depend on the words
 #
-# Now let *bank* look for the words that fit it: the dot product of its vector with each vector of the sentence. These
-# numbers are called *scores*. To make weights of them we need numbers that are positive and sum to 1. That is what
-# the *softmax* does: it takes $e$ (2.718…) to the power of each score, and divides by the sum of all these.
-# For scores $s_1, s_2, \ldots$ the weight of word $j$ is
+# Now let *bank* look for the words that fit it: take the dot product of its vector with every vector of the sentence.
+# These numbers are called *scores*. Weights have to be positive and sum to 1. The *softmax* turns scores into such
+# weights: it raises $e$ (2.718…) to the power of each score, then divides each result by the sum of them all. For
+# scores $s_1, s_2, \ldots$ the weight of word $j$ is
 #
 # $$\mathrm{softmax}(s)_j = \frac{e^{s_j}}{\sum_i e^{s_i}}$$
 
@@ -170,11 +169,11 @@ for word, score, weight in zip(words, scores, weights, strict=True):
 print("bank becomes", weights @ x)
 
 # %% [markdown]
-# It has turned towards water. In another sentence the same word, with the same vector, turns the other way:
+# *Bank* has turned towards water. In another sentence the same word, with the same vector, turns the other way:
 
 # %%
 x_paid = x.clone()
-x_paid[1] = torch.tensor([0.0, 3.0, 1.0])  # "paid" in the place of "swam"
+x_paid[1] = torch.tensor([0.0, 3.0, 1.0])  # "paid" instead of "swam"
 weights_paid = (x_paid @ x_paid[4]).softmax(0)
 new, new_paid = weights @ x, weights_paid @ x_paid
 assert torch.equal(x[4], x_paid[4])
@@ -184,34 +183,34 @@ print("… swam to the bank:", new)
 print("… paid to the bank:", new_paid)
 
 # %% [markdown]
-# That is self-attention already: *self*, as the words of one sentence look at each other. It has one weakness left. A
-# word that looks like *bank* gets the weight, so every word mostly finds itself (*bank* with 88 %), and nothing in it
-# can be learned. What is missing is that a word may *look for* something else than it *is*.
+# This is already self-attention: *self*, because the words of one sentence look at each other. One weakness is left.
+# The weight goes to words that resemble *bank*, so every word mostly finds itself (*bank* with 88 %), and nothing here
+# can be learned. A word still has to be able to *look for* something different from what it *is*.
 #
 # ### Query, key, value: where the words come from
 #
-# They come from databases. You hand a database a *query*, it compares the query with the *keys* of its records, and
-# it hands back the *value* of the record whose key is the same.
+# The words come from databases. You hand a database a *query*; it compares the query with the *keys* of its records and
+# hands back the *value* of the record with the same key.
 
 # %%
 database = {"animal": "masculine", "street": "feminine"}  # key: value
 database["street"]  # the query "street" equals one key
 
 # %% [markdown]
-# Attention is a *soft* lookup. A query is compared with all keys by dot products; the fit need not be exact. And it
-# hands back not one value but the average of all values, each weighted by how well its key fits.
+# Attention is a *soft* lookup. It compares a query with all keys by dot products, and the fit need not be exact. It
+# hands back not one value but an average of all values, each weighted by how well its key fits.
 #
-# Each word makes three vectors from its own:
+# From its own vector, each word makes three more:
 #
 # - its **query** is a *question*: what am I looking for?
 # - its **key** is an *advertisement*: what do I have to offer, and to whom?
-# - its **value** is the *content handed over* to those whose question fits.
+# - its **value** is the *content handed over* to the words whose question fits.
 #
 # Take "The animal didn't cross the street because **it** was too tired". To write *it* in French, a model needs the
 # gender of the noun that *it* stands for. The word *it* asks: "which noun before me is something that can be tired?"
-# Here is what such vectors could look like. In a trained model nobody writes labels onto the coordinates; we make
-# them up so that you can read them. First a picture of **a key vector** by itself: each cell answers one question
-# that somebody may ask. Look at *alive*: there the two keys differ most.
+# Here is what such vectors could look like. The coordinates of a trained model carry no labels; we made these labels up
+# so that you can read them. First comes a picture of **a key vector** by itself: each cell answers one question that
+# another word may ask. Look at *alive*, where the two keys differ most.
 
 # %%
 properties = ["noun", "alive", "wide"]
@@ -233,8 +232,8 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# Then the queries meet the keys. It is the film again: the key is the film's profile, the query the viewer's taste.
-# Look at the sums: the tired *it* finds *animal*, the wide *it* finds *street*.
+# Then the queries meet the keys. This is the film again: the key is the film's profile, the query is the viewer's
+# taste. Look at the sums: the tired *it* finds *animal*, the wide *it* finds *street*.
 
 # %% tags=["hide-input"]
 dot_products(
@@ -264,10 +263,10 @@ assert query_wide @ key_street == 21
 # %% [markdown]
 # ### Why keys and values are different vectors
 #
-# Being found and being useful are two things. A word is *found* because it is a noun and alive. What the asker
-# *needs* is the gender of its French translation, and about that the key says nothing. See what happens if the key
-# itself is handed over: *cat* (French *chat*, masculine) and *mouse* (*souris*, feminine) are both alive, they
-# advertise alike.
+# Being found and being useful are two different things. A word is *found* because it is a noun and alive. What the
+# asker *needs* is the gender of the noun's French translation, and the key says nothing about that. See what happens if
+# the key itself is handed over: *cat* (French *chat*, masculine) and *mouse* (*souris*, feminine) are both alive, so
+# they advertise the same thing.
 
 # %%
 # Cat and mouse both have the key of "animal":
@@ -283,14 +282,14 @@ assert (weights @ gender_cat)[0] > 0.99
 assert (weights @ gender_mouse)[1] > 0.99
 
 # %% [markdown]
-# With the key as the value, the answer is "noun, alive": that was the question. With values of their own, the same
-# search brings home *masculine* or *feminine*.
+# If the key is also the value, the answer is "noun, alive", which only repeats the question. With separate values, the
+# same search brings home *masculine* or *feminine*.
 #
 # ## The mathematics
 #
-# Write the sentence as a matrix $x$ with a row for each word: $S$ words (its length), $d_\mathrm{model}$ coordinates
-# each. Three matrices of *learned* numbers (found by [training](11_training.py)) turn each row into its query, its
-# key and its value:
+# Write the sentence as a matrix $x$ with one row per word: $S$ words (the sentence's length), each with
+# $d_\mathrm{model}$ coordinates. Three matrices of *learned* numbers (found by [training](11_training.py)) turn each
+# row into a query, a key and a value:
 #
 # $$Q = x\,W_Q,\qquad K = x\,W_K,\qquad V = x\,W_V$$
 #
@@ -303,24 +302,25 @@ assert (weights @ gender_mouse)[1] > 0.99
 # | $V$ | a value for each word | $S \times d_v$ |
 # | $QK^\top$ | every query with every key: the scores | $S \times S$ |
 #
-# $d_k$ is the *width* (number of coordinates) of a query; a key must be as wide, otherwise there is no dot product.
-# $d_v$ is the width of a value, and may differ. Everything together is equation 1 of the paper (§3.2.1):
+# $d_k$ is the *width* (number of coordinates) of a query. A key must have the same width, or the two have no dot
+# product. $d_v$ is the width of a value and may be different. Put together, this is equation 1 of the paper (§3.2.1):
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
-# $K^\top$ is $K$ with rows and columns swapped, so that $QK^\top$ holds in row $t$ and column $s$ the dot product of
-# query $t$ and key $s$. The softmax is taken along each row: each query has weights of its own that sum to 1. Why the
-# scores are divided by $\sqrt{d_k}$ has [a section of its own](#why-the-scores-are-divided) below.
+# $K^\top$ is $K$ with rows and columns swapped, so row $t$, column $s$ of $QK^\top$ holds the dot product of query $t$
+# and key $s$. The softmax runs along each row: each query has its own weights, which sum to 1. [A section
+# below](#why-the-scores-are-divided) explains why the scores are divided by $\sqrt{d_k}$.
 #
 # **Are the three $x$ the same?** In *self-attention* yes: queries, keys and values are all made from one and the same
 # $x$. In *cross-attention*, where a translation looks at its source ([the decoder](09_decoder.py)), no: queries are
 # made from the decoder's own words, keys and values from the encoder's output, the `memory`. (Keys and values always
-# come from the same words: a key is the advertisement for just that value.)
+# come from the same words: each key advertises its own value.)
 #
 # ## Line by line
 #
-# Three words, "set yourself free", small enough to check each number with a pencil. A word has 4 coordinates
-# ($d_\mathrm{model} = 4$), a query, key or value has 3 ($d_k = d_v = 3$). We compute in float64 (about 16 digits).
+# The three words "set yourself free" make an example small enough to check each number with a pencil. A word has 4
+# coordinates ($d_\mathrm{model} = 4$), a query, key or value has 3 ($d_k = d_v = 3$). We compute in float64 (about 16
+# digits).
 
 # %%
 words = ["set", "yourself", "free"]
@@ -331,8 +331,8 @@ Wv = torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.floa
 print("x", tuple(x.shape), " Wq, Wk, Wv", tuple(Wq.shape))
 
 # %% [markdown]
-# The queries. Row "set" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third: (2, 1, 1) +
-# (0, 1, 0).
+# First the queries. Row "set" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third: (2, 1,
+# 1) + (0, 1, 0).
 
 # %%
 q = x @ Wq  # (3, 4) @ (4, 3) -> (3, 3)
@@ -350,7 +350,7 @@ assert v.tolist() == [[4, 3, 1], [8, 9, 3], [6, 9, 3]]
 v
 
 # %% [markdown]
-# The scores. Each cell is one dot product, of the query of its row and the key of its column.
+# Now the scores. Each cell is the dot product of its row's query and its column's key.
 
 # %%
 raw = q @ k.T  # (3, 3) @ (3, 3) -> (3 queries, 3 keys)
@@ -358,7 +358,8 @@ assert raw.tolist() == [[10, 26, 31], [33, 75, 84], [40, 96, 110]]
 raw
 
 # %% [markdown]
-# The first row of it, cell by cell. The query of "set" is the same in all three; look how the sum grows with the key.
+# Here is the first row, cell by cell. The query of "set" is the same in all three pictures; watch the sum grow with the
+# key.
 
 # %% tags=["hide-input"]
 dot_products(
@@ -384,8 +385,8 @@ torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals ar
 scores
 
 # %% [markdown]
-# The softmax of each row. The largest score takes nearly everything, as a difference of 10 between two scores means a
-# factor of $e^{10} \approx 22\,000$ between their weights.
+# Then the softmax of each row. The largest score takes nearly all the weight: a difference of 10 between two scores is
+# a factor of $e^{10} \approx 22\,000$ between their weights.
 
 # %%
 powers = scores.exp()
@@ -396,14 +397,14 @@ expected = [
     [2.8058e-18, 3.0868e-04, 0.9996913],
 ]
 expected = torch.tensor(expected, dtype=torch.float64)
-# As many digits as are given: a half of the last one may differ.
+# The expected values are rounded to the digits shown.
 torch.testing.assert_close(weights, expected, atol=0, rtol=2e-5)
 torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, dtype=torch.float64))
 for word, row in zip(words, weights.tolist(), strict=True):
     print(f"{word:9}", "  ".join(f"{value:.4e}" for value in row))
 
 # %% [markdown]
-# And the weighted sum of the values, for all three words at once by a matrix product:
+# Last, the weighted sum of the values; one matrix product computes it for all three words:
 
 # %%
 output = weights @ v  # (3 queries, 3 keys) @ (3 keys, 3) -> (3, 3)
@@ -418,10 +419,10 @@ for row in output.tolist():
     print("  ".join(f"{value:.6f}" for value in row))
 
 # %% [markdown]
-# **In words.** "set" attends 0.0005 % to itself, 5.3 % to "yourself" and 94.7 % to "free". So its output is nearly
-# the value of "free", (6, 9, 3), and a little of that of "yourself", (8, 9, 3). The picture has all of it for "set":
-# from left to right the scores, the weights, the values, and each value times its weight; the last row is the sum of
-# the column.
+# **In words.** "set" attends 0.0005 % to itself, 5.3 % to "yourself" and 94.7 % to "free". So its output is nearly the
+# value of "free", (6, 9, 3), with a little of the value of "yourself", (8, 9, 3). The picture shows the whole
+# computation for "set". From left to right: the scores, the weights, the values, and each value times its weight. The
+# last row is the sum of the rows above it.
 
 # %%
 shares = weights[0]
@@ -454,10 +455,10 @@ pictures.picture(
 )
 
 # %% [markdown]
-# **With the causal mask.** The decoder, the half of the model that writes the translation,
-# goes from left to right, so a word may look at itself and at what stands
-# before it. Whatever it may not look at gets the score $-\infty$ *before* the softmax, and so the weight $e^{-\infty}
-# = 0$. In our masks True means *may attend*. ([Masks](05_masks.py) have a chapter of their own.)
+# **With the causal mask.** The decoder, the half of the model that writes the translation, works from left to right, so
+# a word may look at itself and at the words before it. Every other word gets the score $-\infty$ *before* the softmax,
+# and hence the weight $e^{-\infty} = 0$. In our masks, True means *may attend*. ([Masks](05_masks.py) have their own
+# chapter.)
 
 # %%
 mask = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
@@ -470,8 +471,8 @@ assert causal[0].tolist() == v[0].tolist()  # "set" sees itself alone: its own v
 causal
 
 # %% [markdown]
-# **Without any matrix product.** Should a matrix product feel like magic: here are the loops that hide in it, in
-# plain Python. For each query, for each key, over each coordinate.
+# **Without any matrix product.** If a matrix product feels like magic, here are the loops inside it, in plain Python:
+# for each query, for each key, over each coordinate.
 
 
 # %%
@@ -503,7 +504,7 @@ by_loops
 # ## The same from the library
 #
 # [`gf.attention`](../src/glassformer/model/attention.py#attention) takes query, key and value, in this order, and
-# returns the output and the weights. It has two steps, which you can call by themselves:
+# returns the output and the weights. It has two steps, which you can also call separately:
 # [`attention_scores`](../src/glassformer/model/attention.py#attention_scores) and
 # [`attention_weights`](../src/glassformer/model/attention.py#attention_weights).
 
@@ -521,8 +522,8 @@ torch.testing.assert_close(with_mask, causal, atol=1e-12, rtol=0)
 attended
 
 # %% [markdown]
-# PyTorch has a fused version: all steps in one go, faster, but it never shows its weights. The library uses it where
-# nobody looks.
+# PyTorch has a fused version that does all steps in one go. It is faster but never shows its weights. The library uses
+# it whenever nobody asks to see them.
 
 # %%
 fused = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
@@ -543,9 +544,9 @@ cross.weights  # a row for each target word, a column for each source word
 # ## Why the scores are divided
 #
 # A dot product is a sum of $d_k$ products. Suppose the coordinates of queries and keys are random, independent, with
-# mean 0 and variance 1 (the *variance* is the average squared distance from the mean). Then each product has mean 0
-# and variance 1 as well, and variances of independent terms add up: the sum of $d_k$ of them has variance $d_k$. That
-# is footnote 4 of the paper. Do not believe it, measure it:
+# mean 0 and variance 1 (the *variance* is the average squared distance from the mean). Then each product has mean 0 and
+# variance 1 as well. Variances of independent terms add up, so the sum of $d_k$ products has variance $d_k$. That is
+# footnote 4 of the paper. Don't take it on trust; measure it:
 
 # %%
 widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -585,15 +586,15 @@ pictures.picture(
 )
 
 # %% [markdown]
-# Left, both axes count in factors of ten: the orange line rises exactly as $d_k$ does, the blue one stays at 1.
-# Dividing a number by $\sqrt{d_k}$ divides its variance by $d_k$. Right, what that does to the weights: random
-# queries have no reason to prefer a key, yet undivided scores at $d_k = 512$ give nearly all the weight to one of the
-# ten. One says that the softmax is *saturated*.
+# On the left, both axes count in factors of ten. The orange line rises exactly as $d_k$ does, and the blue line stays
+# at 1: dividing a number by $\sqrt{d_k}$ divides its variance by $d_k$. The right half shows the effect on the weights.
+# Random queries have no reason to prefer any key, yet undivided scores at $d_k = 512$ give nearly all the weight to one
+# key of the ten. Such a softmax is called *saturated*.
 #
-# What is bad about that? Learning changes the scores a little at a time. For that it has to know how fast each weight
-# $p_i$ changes with each score $s_j$: the *gradient*, written $\partial p_i / \partial s_j$. For the softmax it is
-# $p_i\,(1 - p_i)$ for $i = j$ and $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the rest nearly 0, every one of these is nearly 0: nothing can
-# be learned from such a row.
+# Why is that bad? Training changes the scores a little at a time. To do so, it needs to know how fast each weight $p_i$
+# changes with each score $s_j$: the *gradient*, written $\partial p_i / \partial s_j$. For the softmax it is
+# $p_i\,(1 - p_i)$ for $i = j$ and $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the others are nearly 0, all
+# these gradients are nearly 0, and nothing can be learned from such a row.
 
 # %%
 assert largest[-1] > 0.9
@@ -611,18 +612,19 @@ for factor in (1, math.sqrt(64), math.sqrt(512)):
 assert jacobian.abs().max() < 1e-9
 
 # %% [markdown]
-# The same three scores, 8 times larger (as for $d_k = 64$) and 22.6 times larger (as for 512): the gradient falls
+# Take the same three scores 8 times larger (as for $d_k = 64$), then 22.6 times larger (as for 512). The gradient falls
 # from 0.2 to a few ten-thousandths, and then to a number that no training will notice.
 #
-# In our example the scores were far apart even after the division, as its numbers were chosen to be easy, not random.
-# A model can *learn* sharp weights where it wants them. The division makes sure that it does not *start* with them.
+# In our example the scores were far apart even after the division, because its numbers were chosen to be easy, not
+# random. A model can *learn* sharp weights where it needs them. The division makes sure that it does not *start* with
+# them.
 #
 # ## The word bank in a trained model
 #
-# The demo is a small model that translates English into French. Its encoder has two layers with eight attentions side
-# by side, called *heads* ([the next chapter](04_heads.py)); layers and heads are counted from 0. `gf.record` writes
-# down what they compute. Look at the row of *bank*, the weights that *bank* gives to each word. A search picks, over
-# all heads, the one in which *bank* looks hardest at one given word.
+# The demo is a small model that translates English into French. Its encoder has two layers, each with eight attentions
+# side by side, called *heads* ([the next chapter](04_heads.py)). Layers and heads are counted from 0. `gf.record`
+# records what they compute. We read the row of *bank*, which holds the weights that *bank* gives to each word. For a
+# given word, a search over all heads picks the head in which *bank* looks hardest at that word.
 
 # %%
 translator = gf.Translator.load("../runs/demo")
@@ -649,14 +651,14 @@ drove = "I drove across the road to get to the bank."
 for sentence, clues in ((swam, ("swam", "river")), (drove, ("drove", "road"))):
     tokens, all_weights = encoder_weights(sentence)
     assert torch.allclose(all_weights.sum(-1), torch.ones(()), atol=1e-5)
-    print(f"all weights alike would be {1 / len(tokens):.2f}")
+    print(f"equal weights would be {1 / len(tokens):.2f}")
     for clue in clues:
         layer, head, weight = looks_hardest(tokens, all_weights, "bank", clue)
         print(f"bank → {clue:6} layer {layer}, head {head}: weight {weight:.2f}")
 
 # %% [markdown]
-# Here are these heads, and one line from *bank* (above) to each word it looks at (below), the thicker the more
-# weight. `<eos>` is the mark for the end of a sentence. Look at where the lines of each colour end in each
+# The picture draws these heads as lines from *bank* (top) to each word that it looks at (bottom); the thicker the line,
+# the larger the weight. `<eos>` marks the end of the sentence. Look at where the lines of each colour end in each
 # sentence.
 
 
@@ -681,11 +683,11 @@ bank_lines(swam, ("swam", "river"))
 bank_lines(drove, ("drove", "road"))
 
 # %% [markdown]
-# **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show
-# that the model *needs* them: a head may look at a word and bring home nothing of use. And we have searched for these
-# heads; the model has sixteen in its encoder, and the search says nothing of the others. To know what is needed one
-# has to take it away. Here, the head that looks hardest at *swam* is switched off (its weighted values are set to 0),
-# then, for comparison, each other head of its layer.
+# **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show that
+# the model *needs* these heads: a head may look at a word and bring home nothing useful. And we searched for these
+# heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a head is needed,
+# take it away. Here we switch off the head that looks hardest at *swam* (its weighted values are set to 0) and then,
+# for comparison, each other head of its layer.
 
 # %%
 from glassformer.inspection import without_heads
@@ -702,26 +704,32 @@ for head in [clue_head, *others]:
 print("\n".join(lines))
 
 # %% [markdown]
-# *Rive* is the edge of a river, *banque* keeps money: compare the last words, first of all in the line of the head
-# found above. If it changes there and nowhere else, this one head carries the clue. One sentence is an anecdote; the
-# experiment on [the word bank](experiments/bank.py) counts over a whole set of sentences. You can look at every head
-# of this sentence in [the
+# *Rive* is the edge of a river, *banque* keeps money. Compare the last words, starting with the line of the head found
+# above. If the translation changes in that line and in no other, this one head carries the clue. If it changes in no
+# line, the model does not depend on any one of these heads: the clue takes other paths as well. One sentence is an
+# anecdote; the experiment on [the word bank](experiments/bank.py) counts over a whole set of sentences. You can look at
+# every head of this sentence in [the
 # explorer](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:5%7D).
 #
 # ## What goes wrong
 #
-# **Elementwise instead of a matrix product.** `*` multiplies cell by cell; `@` is the matrix product. With as many
-# words as coordinates (3 and 3 here) both give the same shape, so nothing crashes. One published walk through "set
-# yourself free" computes `((q * k.T) / √3) * v`, and takes the softmax at the end, after the values
+# **Elementwise instead of a matrix product.** `*` multiplies cell by cell; `@` is the matrix product. When there are as
+# many words as coordinates (3 and 3 here), both give the same shape, so nothing crashes. One published walk through
+# "set yourself free" makes this mistake and one more. It takes the softmax of `((q * k.T) / √3) * v`, with the values
+# inside, and calls the result the weights. Then it multiplies these weights by the values once more
 # ([erratum](errata.py#elementwise-instead-of-a-matrix-product)).
 
 # %%
-wrong = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
-print(wrong)
-print("right:")
-print(output)
-assert wrong.shape == output.shape
-assert (wrong - output).abs().max() > 5
+wrong_weights = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
+wrong_output = wrong_weights @ v
+for name, one, other in (("wrong", wrong_weights, wrong_output), ("right", attended.weights, attended.output)):
+    in_percent = ", ".join(f"{100 * weight:.4f} %" for weight in one[0].tolist())
+    result = ", ".join(f"{number:.2f}" for number in other[0].tolist())
+    print(f"{name}: “set” attends {in_percent} and becomes ({result})")
+
+assert f"{100 * wrong_weights[0, 1]:.4f}" == "99.9995"  # on "yourself"
+torch.testing.assert_close(wrong_output[0], v[1], atol=1e-4, rtol=0)  # the value of "yourself"
+assert f"{100 * attended.weights[0, 2]:.1f}" == "94.7"  # on "free"
 with_other_length = torch.ones(5, 3)  # five words, and the mistake shows itself
 try:
     with_other_length * with_other_length.T
@@ -729,12 +737,13 @@ except RuntimeError as error:
     print("with five words:", error)
 
 # %% [markdown]
-# The wrong rows sum to 1. An output is an average of values, which are up to 9 here; it has no reason to sum to 1.
-# The weights do.
+# The wrong weights look as good as the right ones: no weight is negative, and they sum to 1. But they send "set" to the
+# wrong word. It attends 99.9995 % to "yourself" and becomes (8, 9, 3), where 94.7 % on "free" and (6.11, 9, 3) are
+# right.
 #
-# **Scaling by the whole width.** The scores are divided by $\sqrt{d_k}$, the width of *a head's* query, not by
-# $\sqrt{d_\mathrm{model}}$ ([erratum](errata.py#scale-by-the-whole-width)). With 8 heads the scores come out $\sqrt
-# 8$ times too small, so the weights are too flat. Nothing crashes. `plant` makes the demo commit this mistake, and
+# **Scaling by the whole width.** The scores are divided by $\sqrt{d_k}$, the root of the width of *a head's* query, not
+# by $\sqrt{d_\mathrm{model}}$ ([erratum](errata.py#scale-by-the-whole-width)). With 8 heads the scores are too small by
+# a factor of $\sqrt 8$, so the weights are too flat. Nothing crashes. `plant` makes the demo commit this mistake, and
 # `gf.check` finds it:
 
 # %%
@@ -754,9 +763,9 @@ assert not report.passed
 print(report)
 
 # %% [markdown]
-# **Dot products are not bounded by 1.** One reads that the dot products of similar words "tend to 1". That is true of
-# the *cosine*, the dot product of vectors that have been divided by their lengths. Attention does not divide by
-# lengths ([erratum](errata.py#dot-products-are-not-bounded)): our raw scores reach 110.
+# **Dot products are not bounded by 1.** Some texts say that the dot products of similar words "tend to 1". That is true
+# of the *cosine*, the dot product of two vectors after each has been divided by its length. Attention does not divide
+# by lengths ([erratum](errata.py#dot-products-are-not-bounded)): our raw scores reach 110.
 
 # %%
 cosines = torch.nn.functional.cosine_similarity(q[:, None], k[None], dim=-1)
@@ -766,9 +775,9 @@ cosines
 
 # %% [markdown]
 # **The order of the arguments.** Some functions take (v, k, q), some (q, k, v). In self-attention all three have the
-# same shape, so the wrong order runs and gives an answer ([erratum](errata.py#order-of-arguments)). Ours is query,
-# key, value, everywhere. Different lengths and widths (2 queries, 5 keys, $d_k = 3$, $d_v = 7$) turn the silent
-# mistake into a loud one:
+# same shape, so the wrong order runs and gives an answer ([erratum](errata.py#order-of-arguments)). Our order is query,
+# key, value, everywhere. Different lengths and widths (2 queries, 5 keys, $d_k = 3$, $d_v = 7$) turn the silent mistake
+# into a loud one:
 
 # %%
 swapped = gf.attention(v, k, q).output
@@ -800,7 +809,7 @@ answer
 
 # %% tags=["hide-cell"]
 answer = gf.attention(torch.zeros(1, 3, dtype=torch.float64), k, v)
-# All scores are 0, so all weights are equal: the output is the plain average of the values.
+# All scores are 0, so all weights are equal, and the output is the plain average of the values.
 torch.testing.assert_close(answer.weights, torch.full((1, 3), 1 / 3, dtype=torch.float64))
 torch.testing.assert_close(answer.output[0], v.mean(0))
 answer.output
@@ -812,26 +821,26 @@ answer.output
 # %% tags=["hide-cell"]
 shuffled = [2, 0, 1]
 torch.testing.assert_close(gf.attention(q, k[shuffled], v[shuffled]).output, output)
-# Not at all: a sum does not know the order of its terms. Attention alone cannot tell "dog bites man" from
-# "man bites dog"; that is why positions are added to the words (the chapter before this one).
+# They do not change: a sum does not know the order of its terms. Attention alone cannot tell "dog bites man" from
+# "man bites dog". That is why positions are added to the words (the chapter before this one).
 
 # %% [markdown]
 # **4.** Multiply all scores by 10, then by 0.01, before the softmax. What do the weights of "set" tend to?
 
 # %% tags=["hide-cell"]
 sharp, flat = (10 * scores[0]).softmax(0), (0.01 * scores[0]).softmax(0)
-assert sharp[2] > 0.999999  # large scores: all weight on the best key, a lookup that is hard again
+assert sharp[2] > 0.999999  # large scores: all the weight goes to the best key, as in a database
 assert (flat - 1 / 3).abs().max() < 0.03  # small scores: the plain average
 sharp, flat
 
 # %% [markdown]
-# **5. (a small change of code)** Change `attention_with_loops` so that query $t$ looks only at keys $s \le t$:
-# without any mask, by the loop alone.
+# **5. (a small change of code)** Change `attention_with_loops` so that query $t$ looks only at keys $s \le t$. Use no
+# mask, only the loop.
 
 
 # %% tags=["hide-cell"]
 def causal_with_loops(query, key, value):
-    """Return the same with the causal mask: query t is left alone with the first t + 1 keys and values."""
+    """Return attention with the causal mask: query t gets only the first t + 1 keys and values."""
     return [attention_with_loops([q_row], key[: t + 1], value[: t + 1])[0] for t, q_row in enumerate(query)]
 
 
@@ -842,5 +851,5 @@ answer
 # %% [markdown]
 # ## Next
 #
-# One attention has one row of weights for each word: one question. The next chapter, [several heads](04_heads.py),
-# lets each word ask several questions at once.
+# One attention gives each word one row of weights: one question. The next chapter, [several heads](04_heads.py), lets
+# each word ask several questions at once.

@@ -15,14 +15,14 @@
 #
 # ## The question
 #
-# In [attention](03_attention.py) each word asks one question. Its *query* is compared with the *keys* of all words by
-# dot products, the *scores*; the softmax makes *weights* of them that sum to 1; and the weights average the *values*.
-# One query, one row of weights, one average.
+# In [attention](03_attention.py) each word asks one question. The dot products of its *query* with the *keys* of all
+# words are its *scores*. The softmax turns them into *weights* that sum to 1, and the weights average the *values*. One
+# query, one row of weights, one average.
 #
-# But a word needs several things. For *swam* in "I swam across the river", who swam? And where? Both answers have to
-# share one row of weights, and then they arrive mixed into one average. The answer of the paper, *Attention Is All
-# You Need* (2017, §3.2.2), is to do the whole thing several times side by side, each time with a narrower query, key
-# and value. Each of these attentions is called a *head*.
+# But a word needs several things. Take *swam* in "I swam across the river": who swam, and where? Both answers have to
+# share one row of weights, so they arrive mixed into one average. The paper (*Attention Is All You Need*, 2017, §3.2.2)
+# runs attention several times side by side instead, each time with a narrower query, key and value. Each of these
+# attentions is called a *head*.
 #
 # **Why several narrow heads and not one wide one? And is that more work?**
 
@@ -46,7 +46,7 @@ torch.set_printoptions(precision=4, sci_mode=False)
 #
 # Take vectors with 8 coordinates. In a trained model they have no names; here we give them some. The first four ask
 # *who?*, the last four ask *where?*. The query of *swam* asks for both, and each key advertises what its word is.
-# (*near*: it stands near the verb.) A negative number says: I am certainly not that.
+# (*near* means close to the verb.) A negative number says: I am certainly not that.
 
 # %%
 words = ["I", "across", "the", "river"]
@@ -54,10 +54,10 @@ coordinates = ["person", "animal", "pronoun", "near", "place", "water", "path", 
 query = torch.tensor([2.0, 1, 1, 2, 2, 2, 1, 2])  # the query of "swam"
 keys = torch.tensor(
     [
-        [1.0, 0, 2, 2, -1, -1, -2, -1],  # I: surely a "who", surely no "where"
+        [1.0, 0, 2, 2, -1, -1, -2, -1],  # I: surely a "who", surely not a "where"
         [0.0, 0, 0, 1, 0, 0, 2, 0],  # across: a little of both
         [-1.0, 0, 0, 0, 0, 0, 0, -1],  # the
-        [-2.0, 0, -2, -1, 1, 2, 0, 1],  # river: surely no "who", surely a "where"
+        [-2.0, 0, -2, -1, 1, 2, 0, 1],  # river: surely not a "who", surely a "where"
     ]
 )
 products = query * keys  # cell by cell; a score is the sum of a row
@@ -78,10 +78,11 @@ print("head 0:      ", small_weights[0])
 print("head 1:      ", small_weights[1])
 
 # %% [markdown]
-# In the picture each row is a word, each cell one product of a query's and a key's coordinate. To its right stand the
-# sums. *I* fits the *who* half perfectly (8) and the *where* half not at all (−8). One big head adds up all eight
-# cells: 0. The match is lost, and so is that of *river*. The winner is *across*, which fits neither question well.
-# Two heads, which sum up their four cells each, find *I* and *river*.
+# In the picture, each row is a word, and each cell is the product of one coordinate of the query and the same
+# coordinate of the word's key. The sums are on the right. *I* fits the *who* half perfectly (8) and the *where* half
+# not at all (−8). One big head adds up all eight cells and gets 0. The match is lost, and *river* is lost in the same
+# way. The winner is *across*, which fits neither question well. Two heads, which add up four cells each, find *I* and
+# *river*.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -137,16 +138,16 @@ pictures.picture(
 # %% [markdown]
 # ### A query that asks for subject, verb and object
 #
-# Here is the second reason. Let a query ask for the subject, the verb *and* the object of a sentence, and let keys
-# advertise which of these their word is. (How does *dog* know that it is the subject? From its position, and from
-# what earlier layers have gathered.) The values say which word it is: one coordinate each for *dog*, *chased*, *cat*.
+# Here is a second reason. Let a query ask for the subject, the verb *and* the object of a sentence, and let keys
+# advertise which of these their word is. (How does *dog* know that it is the subject? From its position, and from what
+# earlier layers have gathered.) The values say which word it is: one coordinate each for *dog*, *chased*, *cat*.
 
 # %%
 role = torch.eye(3)  # keys: subject, verb, object
 dog, chased, cat = torch.eye(3)  # values
 first = torch.stack([dog, chased, cat])  # dog chased cat
 second = torch.stack([cat, chased, dog])  # cat chased dog
-all_at_once = torch.tensor([[8.0, 8.0, 8.0]])  # one head asks for everything
+all_at_once = torch.tensor([[8.0, 8.0, 8.0]])  # one head asks for all three at once
 one_by_one = 8 * torch.eye(3)  # three heads: for the subject, the verb, the object
 one = [gf.attention(all_at_once, role, value).output for value in (first, second)]
 three = [gf.attention(one_by_one, role, value).output for value in (first, second)]
@@ -160,17 +161,17 @@ print("three heads, cat chased dog:")
 print(three[1])
 
 # %% [markdown]
-# One head finds all three words and hands over their average, a third of each. Who chased whom is lost: both
-# sentences give the same three numbers. Three heads hand over three averages that stay apart, side by side. (The rows
-# printed above are the heads' answers.)
+# One head finds all three words and hands over their average, a third of each. Who chased whom is lost: both sentences
+# give the same three numbers. Three heads hand over three averages, which stay separate, side by side. (Each row
+# printed above is one head's answer.)
 #
 # ## The mathematics
 #
-# $x$ is the sentence: $S$ words (its length), each a row of $d_\mathrm{model}$ numbers. There are $h$ heads (`heads`
-# in the code). Head $i$ has matrices of its own, $W_{Q,i}$, $W_{K,i}$ of shape $d_\mathrm{model} \times d_k$ and
-# $W_{V,i}$ of shape $d_\mathrm{model} \times d_v$, where $d_k$ is the width of one head's query and key and $d_v$
-# that of its value. (The code counts heads from 0, the formula from 1.) It computes the attention that you know
-# (§3.2.1, equation 1; $\top$ swaps rows and columns):
+# $x$ is the sentence: $S$ words (its length), each a row of $d_\mathrm{model}$ numbers. There are $h$ heads (`heads` in
+# the code). Head $i$ has its own matrices: $W_{Q,i}$ and $W_{K,i}$ of shape $d_\mathrm{model} \times d_k$, and
+# $W_{V,i}$ of shape $d_\mathrm{model} \times d_v$. Here $d_k$ is the width of one head's query and key, and $d_v$ is
+# the width of its value. (The code counts heads from 0, the formula from 1.) Each head computes the attention that you
+# know (§3.2.1, equation 1; $\top$ swaps rows and columns):
 #
 # $$Z_i = \mathrm{softmax}\left(\frac{(x W_{Q,i})(x W_{K,i})^\top}{\sqrt{d_k}}\right) x W_{V,i}$$
 #
@@ -179,12 +180,15 @@ print(three[1])
 #
 # $$\mathrm{MultiHead}(x) = \mathrm{Concat}(Z_1, \ldots, Z_h)\, W_O$$
 #
-# The paper takes $d_k = d_v = d_\mathrm{model} / h$: with 8 heads and $d_\mathrm{model} = 512$ a head is 64 wide, and
-# all heads together are as wide as one big one. That is why several heads are no more work than one.
+# The paper takes $d_k = d_v = d_\mathrm{model} / h$. With 8 heads and $d_\mathrm{model} = 512$, a head is 64 wide, and
+# all heads together are as wide as one big one. So the projections, the products with $W_Q$, $W_K$, $W_V$ and $W_O$,
+# cost the same for any number of heads. What grows is the number of scores. Each head has its own $S \times S$ map of
+# them, so $h$ heads make $h$ times as many scores, all of which pass through a softmax.
 #
 # ## Line by line
 #
-# The paper's base model, with a batch of $B = 30$ sentences of $S = 10$ words. We write the shape behind each line.
+# We take the paper's base model and a batch of $B = 30$ sentences of $S = 10$ words. The shape is noted after each
+# line.
 
 # %%
 B, S, d_model, heads = 30, 10, 512, 8
@@ -197,9 +201,9 @@ assert q.shape == k.shape == v.shape == (30, 10, 512)
 q.shape
 
 # %% [markdown]
-# **Split.** The 512 numbers of each word are cut into 8 shares of 64. That is a `view`: no number moves, they are
-# only counted differently. Then the axis of the heads goes in front of the axis of the words, `transpose(1, 2)`, so
-# that each head has its own sequence of 10 words.
+# **Split.** Cut the 512 numbers of each word into 8 shares of 64. This is a `view`: no number moves, only the way of
+# counting changes. Then `transpose(1, 2)` moves the axis of the heads in front of the axis of the words, so that each
+# head has its own sequence of 10 words.
 
 # %%
 q_heads = q.view(B, S, heads, d_k)  # (30, 10, 512) -> (30, 10, 8, 64)
@@ -223,8 +227,8 @@ assert z.shape == (30, 8, 10, 64)
 scores.shape, z.shape
 
 # %% [markdown]
-# **Join.** The same way back: the axis of the words in front, then the 8 shares of 64 are one row of 512 again. And
-# **mix** with $W_O$.
+# **Join.** Go back the same way: the axis of the words moves to the front again, and the 8 shares of 64 become one row
+# of 512. Then **mix** them with $W_O$.
 
 # %%
 joined = z.transpose(1, 2).reshape(B, S, heads * d_k)  # -> (30, 10, 512)
@@ -233,7 +237,7 @@ assert joined.shape == output.shape == (30, 10, 512)
 output.shape
 
 # %% [markdown]
-# All of it as one picture, from top to bottom; beside each arrow stands the shape of what passes.
+# The picture shows all the steps from top to bottom. Each arrow carries the shape of what passes along it.
 
 # %% tags=["hide-input"]
 pictures.flow(
@@ -265,9 +269,9 @@ pictures.flow(
 # %% [markdown]
 # ### Separate matrices are the same as one that is split
 #
-# The formula has 8 small matrices, the code one big one. It is the same: a column of $W_Q$ makes one coordinate of
-# the query and knows nothing of the other columns. Columns 0 to 63 are the matrix of head 0, and so on. Asserted,
-# with 8 separate matrices of shape (512, 64), one head after the other:
+# The formula has 8 small matrices, the code one big one. They do the same: each column of $W_Q$ makes one coordinate of
+# the query and knows nothing of the other columns. Columns 0 to 63 are the matrix of head 0, and so on. Let us check
+# this with 8 separate matrices of shape (512, 64), one head after the other:
 
 # %%
 outputs = []
@@ -297,8 +301,8 @@ assert shares[0].shape == (30, 10, 512)
 torch.testing.assert_close(sum(shares), output, atol=1e-12, rtol=0)
 
 # %% [markdown]
-# The picture does it with small numbers: 2 heads of width 2, one word, $d_\mathrm{model} = 4$. What comes from head 0
-# has a green edge, what comes from head 1 a purple one. Follow one column down: green times green, purple times
+# The picture shows this with small numbers: 2 heads of width 2, one word, $d_\mathrm{model} = 4$. Numbers from head 0
+# have a green edge, numbers from head 1 a purple one. Follow one column down: green times green and purple times
 # purple, added up.
 
 # %%
@@ -343,8 +347,8 @@ pictures.picture(
 # ## The same from the library
 #
 # [`split_heads`](../src/glassformer/model/attention.py#split_heads) and
-# [`join_heads`](../src/glassformer/model/attention.py#join_heads) are the two reshapings. `gf.attention` takes any
-# leading axes, so it needs no change for heads.
+# [`join_heads`](../src/glassformer/model/attention.py#join_heads) are the two steps of reshaping. `gf.attention`
+# accepts any leading axes, so it needs no change for heads.
 
 # %%
 from glassformer.model.attention import MultiHeadAttention, join_heads, split_heads
@@ -356,10 +360,10 @@ from_library = gf.attention(q_heads, k_heads, v_heads).output
 torch.testing.assert_close(from_library, z, atol=1e-12, rtol=0)
 
 # %% [markdown]
-# [`MultiHeadAttention`](../src/glassformer/model/attention.py#MultiHeadAttention) holds the weights. Three things
-# differ from our lines, none of them in the result: $W_Q$, $W_K$ and $W_V$ lie in one matrix, for a single product;
-# `nn.Linear` stores a matrix with rows and columns swapped; and each product adds a learned vector, a *bias*, that
-# the paper's formula does not have. Take its own weights, in float64, and compute by hand:
+# [`MultiHeadAttention`](../src/glassformer/model/attention.py#MultiHeadAttention) holds the weights. Three details
+# differ from our lines. $W_Q$, $W_K$ and $W_V$ are stored as one matrix, so that one product is enough. `nn.Linear`
+# stores a matrix with rows and columns swapped. And each product adds a learned vector, a *bias*, which the paper's
+# formula does not have. Take the layer's own weights, in float64, and compute by hand:
 
 # %%
 layer = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0).double()
@@ -395,9 +399,9 @@ for name, tensor in trace.items():
 # ## Is the result different because of the split?
 #
 # **Yes.** The projections are the same numbers with or without a split. But eight heads take eight softmaxes over the
-# words, one big head takes one. A big head's score is the *sum* of the eight heads' scores (before the division), as
-# a dot product is a sum. Take the softmax of the sum, and what one head found may be cancelled by another: that was
-# the lost match above.
+# words, and one big head takes one. A dot product is a sum, so a big head's score is the *sum* of the eight heads'
+# scores (before the division). In that sum, what one head found may be cancelled by another: that is how the match
+# above was lost.
 
 # %%
 with torch.no_grad():
@@ -411,35 +415,41 @@ with torch.no_grad():
 # %% [markdown]
 # ## What full-size heads would cost
 #
-# Could each head not be 512 wide? It could, $d_k$ is a setting of its own. But look at the price. In the table are
-# the weights that have to be learned (without biases) and the multiplications for one sentence of 10 words.
+# Could each head be 512 wide? Yes, $d_k$ is a separate setting. But look at the price. The table counts the weights to
+# learn (without biases) and, for one sentence of 10 words, the multiplications and the scores that pass through a
+# softmax.
 
 
 # %%
 def cost(heads, d_k, d_model=512, length=10):
-    """Return how many weights and multiplications it takes (d_v = d_k)."""
+    """Return the number of weights, of multiplications and of scores (d_v = d_k)."""
     weights = 4 * d_model * heads * d_k  # W_Q, W_K, W_V, W_O
     multiplications = length * weights  # each word through each matrix
     multiplications += 2 * heads * length * length * d_k  # scores, and weighted sums
-    return weights, multiplications
+    scores = heads * length * length  # a map for each head
+    return weights, multiplications, scores
 
 
-print(f"{'':22}{'weights':>12}{'multiplications':>17}")
+print(f"{'':14}{'weights':>12}{'multiplications':>17}{'scores':>8}")
 for heads, d_k in ((8, 64), (1, 512), (8, 512)):
-    weights, multiplications = cost(heads, d_k)
+    weights, multiplications, scores = cost(heads, d_k)
     name = f"{heads} × {d_k} wide"
-    print(f"{name:22}{weights:12,}{multiplications:17,}")
+    print(f"{name:14}{weights:12,}{multiplications:17,}{scores:8,}")
     module = MultiHeadAttention(512, heads, d_k, d_k, 0.0)
     linear = [part for part in module.children() if isinstance(part, nn.Linear)]
     assert sum(part.weight.numel() for part in linear) == weights
 
-assert cost(8, 64) == cost(1, 512)
+assert cost(8, 64)[:2] == cost(1, 512)[:2]
+assert cost(8, 64)[2] == 8 * cost(1, 512)[2]
 assert cost(8, 512)[0] == 8 * cost(8, 64)[0] == 8_388_608
 
 # %% [markdown]
-# Eight heads of width 64 cost exactly what one head of width 512 costs. Eight heads of width 512 cost eight times as
-# much. The base model has 18 attentions (one in each of 6 encoder layers, two in each of 6 decoder layers), so it
-# would grow from 63 to about 195 million weights. The split makes several questions affordable.
+# Eight heads of width 64 have exactly as many weights, and take exactly as many multiplications, as one head of
+# width 512. They are not free: there are eight maps of scores instead of one, with eight times as many softmaxes to
+# take and numbers to keep. For short sentences that is little beside the projections, but the maps grow with the
+# square of the length. Eight heads of width 512 need eight times the weights and multiplications. The base model has
+# 18 attentions (one in each of 6 encoder layers, two in each of 6 decoder layers), so it would grow from 63 to about
+# 195 million weights. The split makes several questions affordable.
 
 # %%
 extra = 18 * (cost(8, 512)[0] - cost(8, 64)[0])
@@ -448,10 +458,10 @@ assert round((63_082_496 + extra) / 1e6) == 195
 # %% [markdown]
 # ## What trained heads look at
 #
-# So much for the wish. What do heads of a trained model do? The demo translates English into French; its encoder has
-# 2 layers of 8 heads, its decoder as well. First the row of *swam* in the encoder's self-attention. For each word
-# that we would like it to look at, a search takes the head, of all 16, with the largest weight. Layers and heads are
-# counted from 0.
+# So much for what we wish for. What do the heads of a trained model do? The demo translates English into French. Its
+# encoder has 2 layers of 8 heads, and so has its decoder. We begin with the row of *swam* in the encoder's
+# self-attention. For each word that we would like *swam* to look at, a search over all 16 heads picks the one with the
+# largest weight. Layers and heads are counted from 0.
 
 # %%
 translator = gf.Translator.load("../runs/demo")
@@ -482,7 +492,7 @@ def hardest(rows, word):
 
 
 def searched(rows, words, wanted, first=0):
-    """Print the head that looks hardest at each word; `first` names layer 0."""
+    """Print the head that looks hardest at each word; the rows' layers count from `first`."""
     found = []
     for word in wanted:
         layer, head, weight = hardest(rows, words.index(word))
@@ -501,14 +511,14 @@ swam = source.index("swam")
 found = searched(own[:, :, swam], source, ["I", "across", "river"])
 
 # %% [markdown]
-# *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts are the honest answer, whatever the story
-# in the first section made you hope for: a weight above 0.5 is a head that looks there, one below 0.2 is not much
-# more than a look at everything (all weights alike would be 0.08). A model learns what its task pays for. To say
-# *swam across* in French you say *traversé … à la nage*, "crossed by swimming": for the verb it matters very much
-# whether *across* follows, and not at all who swam. (*Traversé* is the same for a man, a woman and a frog.)
+# *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts are the honest answer, whatever the story in
+# the first section made you hope for. With a weight above 0.5, a head looks there; with one below 0.2, it hardly looks
+# there more than anywhere else (equal weights would be 0.08). A model learns what its task pays for. French for *swam
+# across* is *traversé … à la nage*, "crossed by swimming": for the verb it matters very much whether *across* follows,
+# and not at all who swam. (*Traversé* is the same for a man, a woman and a frog.)
 #
-# Here are these heads as lines, from *swam* (above) to the words it looks at (below), the thicker the more weight. If
-# two searches found the same head, it is drawn once.
+# Here are these heads as lines, from *swam* (top) to the words that it looks at (bottom); the thicker the line, the
+# larger the weight. A head that two searches found is drawn once.
 
 # %% tags=["hide-input"]
 found = list(dict.fromkeys(found))
@@ -522,9 +532,9 @@ pictures.attention_lines(
 )
 
 # %% [markdown]
-# Who swam is needed later, when French is written: *J'ai* or *elle a*. So ask the decoder. In its *cross-attention*
-# the queries come from the French words, the keys and values from the English ones. The row of a French word has the
-# weights of the step that *writes* it. Of the steps that write *ai* ("have", with "I") and *nage* ("swimming"), which
+# Who swam matters later, when the French is written: *J'ai* or *elle a*. So ask the decoder. In its *cross-attention*
+# the queries come from the French words, the keys and values from the English ones. The row of a French word holds the
+# weights of the step that *writes* it. In the steps that write *ai* ("have", with "I") and *nage* ("swimming"), which
 # heads look at *I*, and which at *swam*?
 
 # %%
@@ -535,8 +545,8 @@ for written in ("ai", "nage"):
         searched(cross[:, :, step], source, ["I", "swam", "across", "river"])
 
 # %% [markdown]
-# At one and the same step different heads look at different words. That is what several heads are for. Now **it**. In
-# "The animal didn't cross the street because it was too tired", what does *it* look at? First in the encoder:
+# In one and the same step, different heads look at different words. That is what several heads are for. Now for **it**.
+# In "The animal didn't cross the street because it was too tired", what does *it* look at? First in the encoder:
 
 # %%
 tired = "The animal didn't cross the street because it was too tired."
@@ -556,10 +566,10 @@ pictures.attention_lines(
 )
 
 # %% [markdown]
-# Thick lines would mean that *it* finds its noun right here; thin ones, that the choice is left to somebody later. So
-# ask the decoder, at the step at which it has to decide: *il* (masculine, the animal) or *elle* (feminine, the
-# street)? To decide it needs the adjective, and the two nouns to choose from. One head could look at one of them.
-# Look how many heads share the task:
+# Thick lines would mean that *it* finds its noun right here; thin ones, that the choice is left to a later part of the
+# model. So ask the decoder, at the step where it has to decide: *il* (masculine, the animal) or *elle* (feminine, the
+# street)? To decide, it needs the adjective and the two nouns to choose from. One head could look at only one of them.
+# See how many heads share the task:
 
 # %%
 pronoun = next(i for i, word in enumerate(output_words) if word in ("il", "elle"))
@@ -579,9 +589,9 @@ pictures.attention_lines(
 )
 
 # %% [markdown]
-# Where these are different heads, one step looks at several words at once, and what it takes from each stays apart:
-# one row of weights could only have mixed them. Now change a single word, *tired* into *wide*, and look at the
-# decoder's last layer: which noun does it look at when it writes the pronoun?
+# Where the heads are different, one step looks at several words at once, and what it takes from each stays separate;
+# one row of weights could only have mixed them. Now change a single word, *tired* to *wide*, and look at the decoder's
+# last layer: which noun does it look at when it writes the pronoun?
 
 # %%
 for sentence in (tired, tired.replace("tired", "wide")):
@@ -591,24 +601,24 @@ for sentence in (tired, tired.replace("tired", "wide")):
     searched(cross[-1:, :, pronoun], source, ["animal", "street"], first=1)
 
 # %% [markdown]
-# Attention shows where a head looks, not whether that decides anything. To find out, the experiments switch heads off
-# and hide words: [what decides the pronoun](experiments/pronoun.py), [how important each head
+# Attention shows where a head looks, not whether the look decides anything. To find out, the experiments switch heads
+# off and hide words: [what decides the pronoun](experiments/pronoun.py), [how important each head
 # is](experiments/importance.py). In [the
 # explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:3%7D)
 # you can look at every head, and switch each one off yourself.
 #
 # ## One large head against eight small ones
 #
-# Does it matter in practice? The paper tried it (§6.2, Table 3, rows A): with one head instead of eight, as wide as
-# all eight together, translations were worse by 0.9 BLEU (a measure of how much a translation has in common with a
-# human one); with 32 heads they got worse again.
+# Does it matter in practice? The paper tried it (§6.2, Table 3, rows A): with one head as wide as all eight together,
+# translations were worse by 0.9 BLEU. (BLEU measures how much a translation has in common with a human one.) With 32
+# heads they got worse again.
 #
-# And for our small model? [An experiment](experiments/one_head.py) trains the demo's model in two versions, for a
-# shorter time than the demo itself: with 8 heads of width 16, and with one head of width 128. Both have the same
-# number of weights, and both are trained from several random starts (*seeds*). The numbers are *exact matches*: how
-# many per cent of the sentences are translated word for word as the reference. There are four sets of sentences:
-# `test` is like the training, `unseen-combinations` has nouns and adjectives (and subjects, verbs, places) that never
-# met in training, `coreference` needs the right noun for *it*, `senses` the right meaning of words such as *bank*.
+# And in our small model? [An experiment](experiments/one_head.py) trains the demo's model in two versions: with 8 heads
+# of width 16, and with one head of width 128. The training is shorter than the demo's. Both versions have the same
+# number of weights, and both are trained from several random starts (*seeds*). The numbers are *exact matches*: the
+# percentage of sentences whose translation equals the reference word for word. There are four sets of sentences. `test`
+# is like the training data. `unseen-combinations` pairs nouns with adjectives (and subjects, verbs, places) that never
+# met in training. `coreference` needs the right noun for *it*, and `senses` the right meaning of words such as *bank*.
 
 # %%
 with open("experiments/results/one_head.json", encoding="utf-8") as file:
@@ -627,9 +637,8 @@ for name, values in table.items():
     print(f"{name:28} mean {sum(values) / len(values):5.1f} %   by seed {by_seed}")
 
 # %% [markdown]
-# In the picture each mark is one seed, and a short line their mean; the axis does not start at 0. Compare blue with
-# orange, and look whether the marks of one reach into those of the other: where they do, the difference may be
-# chance.
+# In the picture, each mark is one seed, and the short lines are the means; the axis does not start at 0. Compare blue
+# with orange and see whether their marks overlap: where they do, the difference may be chance.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.8, 2.8)
@@ -651,16 +660,16 @@ pictures.picture(
 )
 
 # %% [markdown]
-# Eight heads do better on each of the four sets, and with each seed: by four to seven points on `test`, by more on
+# Eight heads do better on each of the four sets and with each seed: by four to seven points on `test`, by more on
 # `senses`. One large head is not hopeless: it learns most of the task, and two of the three seeds do nearly as well on
-# `coreference`. Several heads are an advantage, not a condition.
+# `coreference`. Several heads help; they are not indispensable.
 
 # %% [markdown]
 # ## What goes wrong
 #
 # **A view without the transpose.** To get from (30, 10, 512) to (30, 8, 10, 64), why not ask for that shape at once?
-# It is granted, with the numbers in the wrong places ([erratum](errata.py#view-without-transpose)). Three words with
-# four coordinates (10 to 13, 20 to 23, 30 to 33), two heads:
+# You get the shape, with the numbers in the wrong places ([erratum](errata.py#view-without-transpose)). Take three
+# words with four coordinates (10 to 13, 20 to 23, 30 to 33) and two heads:
 
 # %%
 tiny = torch.tensor([[[10, 11, 12, 13], [20, 21, 22, 23], [30, 31, 32, 33]]])
@@ -675,8 +684,8 @@ print("wrong, head 0:", wrong[0, 0].tolist())
 
 # %% [markdown]
 # The right head 0 has the first half of each word. The wrong one has both halves of the first word and half of the
-# second: words are mixed up, and the causal mask no longer hides what it should. Nothing crashes. Planted in the
-# demo:
+# second: words are mixed up, and the causal mask no longer hides what it should. Nothing crashes. Here is the mistake
+# planted in the demo:
 
 # %%
 from glassformer.inspection import plant
@@ -689,10 +698,10 @@ assert not report.passed
 print(report)
 
 # %% [markdown]
-# **Heads in a plain Python list.** PyTorch finds the parts of a module when they are attributes, or in an
-# `nn.ModuleList`. It does not look into a list. Such heads compute, but the *optimiser*, which changes the weights in
-# training, never gets theirs, and
-# saving leaves them out ([erratum](errata.py#heads-in-a-plain-list)).
+# **Heads in a plain Python list.** PyTorch finds the parts of a module if they are attributes, or items of an
+# `nn.ModuleList`. It does not look into a plain list. Heads in such a list compute, but the *optimiser*, which changes
+# the weights in training, never gets their weights, and saving leaves them out
+# ([erratum](errata.py#heads-in-a-plain-list)).
 
 
 # %%
@@ -711,11 +720,10 @@ assert len(list(plain.parameters())) == len(plain.state_dict()) == 0
 assert len(registered.state_dict()) == 16  # 8 matrices, 8 biases
 
 # %% [markdown]
-# **Concatenating onto a tensor that lives elsewhere.** A loop over the heads that starts with `torch.empty(0)` and
-# concatenates each head onto it works on the CPU, where that tensor is. On a GPU it stops
+# **Concatenating onto a tensor that lives elsewhere.** A loop over the heads starts with `torch.empty(0)` and
+# concatenates each head onto it. That works on the CPU, where this tensor lives, and stops with an error on a GPU
 # ([erratum](errata.py#a-tensor-on-the-wrong-device)). You need no GPU to see it: PyTorch's device `meta`, which has
-# shapes and no numbers, is just as far from the CPU. Collect the heads in a list and concatenate once: then no such
-# tensor is needed.
+# shapes and no numbers, is just as far from the CPU. The remedy: collect the heads in a list and concatenate once.
 
 # %%
 parts = [torch.ones(10, 64, device="meta") for _ in range(8)]
@@ -727,8 +735,8 @@ except RuntimeError as error:
 assert torch.cat(parts, dim=-1).shape == (10, 512)
 
 # %% [markdown]
-# **"Several heads are faster."** They cost the same as one wide head (see the table above); they are there to look at
-# different things ([erratum](errata.py#what-heads-are-for)).
+# **"Several heads are faster."** They are not. They take as many multiplications as one wide head, and more softmaxes
+# (see the table above). They are there to look at different things ([erratum](errata.py#what-heads-are-for)).
 #
 # **"Eight heads bring 64 back to 512."** Eight times 64 happens to be 512. It is $W_O$ that brings back
 # $d_\mathrm{model}$, from any number of heads of any width ([erratum](errata.py#heads-do-not-restore-the-width)):
@@ -740,8 +748,8 @@ assert odd.output_projection.weight.shape == (512, 150)
 assert odd(x).shape == (30, 10, 512)
 
 # %% [markdown]
-# **The shape of $Z_i$.** One reads (512, 64). But $Z_i$ has a row for each *word*: its shape is (length, 64). Shape
-# (512, 64) is that of the matrices $W_{Q,i}$, $W_{K,i}$, $W_{V,i}$ ([erratum](errata.py#shape-of-a-head)).
+# **The shape of $Z_i$.** Some texts give it as (512, 64). But $Z_i$ has a row for each *word*: its shape is (length,
+# 64). The matrices $W_{Q,i}$, $W_{K,i}$ and $W_{V,i}$ have the shape (512, 64) ([erratum](errata.py#shape-of-a-head)).
 
 # %%
 assert z[0, 0].shape == (10, 64)  # sentence 0, head 0: 10 words
@@ -775,7 +783,7 @@ def split_by_slices(x, heads):
 assert torch.equal(split_by_slices(x, 8), split_heads(x, 8))
 
 # %% [markdown]
-# **3.** Head 3 is switched off: its $Z_i$ is set to 0. Get the same by changing nothing but $W_O$.
+# **3.** Head 3 is switched off: its $Z_i$ is set to 0. Get the same result by changing only $W_O$.
 
 # %% tags=["hide-cell"]
 off = z.clone()
@@ -795,7 +803,7 @@ swapped = [split_heads(x @ W[:, columns], 8) for W in (Wq, Wk, Wv)]
 answer = join_heads(gf.attention(*swapped).output) @ Wo[columns]  # the rows of W_O, in the same order
 expected = join_heads(gf.attention(q_heads, k_heads, v_heads).output) @ Wo
 torch.testing.assert_close(answer, expected, atol=1e-12, rtol=0)
-# The number of a head has no meaning: after another training the same work may be done by another head, or by several.
+# A head's number means nothing: after another training, a different head, or several, may do the same work.
 
 # %% [markdown]
 # **5. (a small change of code)** Change the first example so that *one* big head finds *I* as well: which numbers of
@@ -812,4 +820,4 @@ assert words[answer.argmax()] == "I"
 # ## Next
 #
 # Not every word may look at every other one: padding is not a word, and a translation must not see its own future.
-# [Masks](05_masks.py) say who may look at whom.
+# [Masks](05_masks.py) say which word may look at which.

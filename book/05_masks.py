@@ -13,31 +13,31 @@
 # %% [markdown]
 # # Masks
 #
-# Padding, look-ahead, and why a masked score becomes −∞ (sections such as §3.2.3 are those of the paper, *Attention
-# Is All You Need*, 2017). This page needs what [attention](03_attention.py) says: each position (a *query*) scores
-# every position (a *key*), a softmax turns its scores into *weights*, and the weights average the *values*.
+# This chapter explains padding, look-ahead, and why a masked score becomes −∞. (Sections such as §3.2.3 refer to the
+# paper, *Attention Is All You Need*, 2017.) It builds on [attention](03_attention.py). There, each position (a *query*)
+# scores every position (a *key*), a softmax turns these scores into *weights*, and the weights average the *values*.
 
 # %% [markdown]
 # ## The question
 #
-# Attention lets every position look at every position. Twice that is too much:
+# Attention lets every position look at every position. In two cases that is too much:
 #
-# - **Sentences have different lengths, a batch is a rectangle.** Short sentences are filled up with a token that means
-#   nothing, `<pad>`. Nobody should look at it.
-# - **The decoder is trained to predict the next word, and the next word is in its input.** (The *encoder* is the half of
-#   the model that reads, the *decoder* the half that writes the translation.) During training it reads the
-#   whole target at once. A position that can look at the word it has to predict copies it, and learns nothing.
+# - **Sentences have different lengths, but a batch is a rectangle.** Short sentences are filled up with `<pad>`, a
+#   token that means nothing. No position should look at it.
+# - **The decoder is trained to predict the next word, and the next word is in its input.** (The *encoder* is the half
+#   of the model that reads, the *decoder* the half that writes the translation.) During training, the decoder reads the
+#   whole target at once. A position that can look at the word it has to predict copies that word and learns nothing.
 #
-# How is a position kept from looking, so that what it must not see has *no* influence, not merely little?
+# How do you keep a position from looking, so that what it must not see has *no* influence, and not merely little?
 
 # %% [markdown]
 # ## The intuition
 #
-# A mask is a table of permissions. Each row is a query (who looks), each column a key (who is looked at), and a cell says
-# whether this query may look at this key. In this library, and in this book, **`True` means "may attend"**.
+# A mask is a table of permissions. Each row is a query (which looks), each column a key (which is looked at), and each
+# cell says whether this query may look at this key. In this library and this book, **`True` means "may attend"**.
 #
-# A key that may not be looked at must not take part in the vote at all. Setting its score to 0 is not enough: 0 is a score
-# like any other, and often a good one. The only score that loses against every other score is −∞.
+# A hidden key must not take part in the vote at all. Setting its score to 0 is not enough: 0 is a score like any other,
+# and often a good one. The only score that loses to every other score is −∞.
 
 # %% [markdown]
 # ## The mathematics
@@ -48,7 +48,7 @@
 # $$\alpha_{ij} = \frac{e^{\tilde s_{ij}}}{\sum_{k} e^{\tilde s_{ik}}}, \qquad
 # \tilde s_{ij} = \begin{cases} s_{ij} & \text{if } M_{ij} \\ -\infty & \text{otherwise.} \end{cases}$$
 #
-# Since $e^{-\infty} = 0$, a masked key adds nothing to the sum below the line, and its own weight is exactly 0. The other
+# Since $e^{-\infty} = 0$, a masked key adds nothing to the denominator, and its own weight is exactly 0. The other
 # weights are what they would be if the masked keys did not exist.
 #
 # There are two reasons to mask, so there are two masks, and the decoder's self-attention needs both
@@ -60,14 +60,14 @@
 # | look-ahead, or *causal* | $j \le i$ | alone only where nothing is padded |
 # | both | token $j$ is not `<pad>` $\wedge\ j \le i$ | the decoder's self-attention |
 #
-# If nothing is allowed in a row, the formula says 0/0. The library defines such a row as all zeros.
+# If a row allows nothing, the formula gives 0/0. The library defines such a row as all zeros.
 
 # %% [markdown]
 # ## Line by line
 #
 # ### Why batches need padding
 #
-# Take the ids of two sentences, a long one and a short one. A tensor has to be a rectangle, so this is refused:
+# Take the ids of two sentences, a long one and a short one. A tensor has to be a rectangle, so PyTorch refuses this:
 
 # %%
 import math
@@ -87,7 +87,8 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# So the short one is filled up with id 0, and the batch `source` has the shape (B, S): B = 2 sentences, S = 4 positions.
+# So fill up the short sentence with id 0. The batch `source` then has the shape (B, S): B = 2 sentences, S = 4
+# positions.
 
 # %%
 pad_id = 0
@@ -98,9 +99,9 @@ source
 # %% [markdown]
 # ### The padding mask
 #
-# It asks of each token whether it is real. Two axes of size 1 are put in between. Scores have the shape (B, H, T, S): for each
-# sentence and each of H heads, T queries times S keys. The axes of size 1 *broadcast*: the same answer counts for
-# every head and every query.
+# The padding mask says of each token whether it is real. It gets two extra axes of size 1, because scores have the
+# shape (B, H, T, S): for each sentence and each of H heads, T queries times S keys. The axes of size 1 *broadcast*: the
+# same answer holds for every head and every query.
 
 # %%
 padding = (source != pad_id)[:, None, None, :]  # (B, S) -> (B, 1, 1, S)
@@ -108,8 +109,8 @@ print(padding.shape)
 padding
 
 # %% [markdown]
-# With the batch of the [copy task](08_encoder.py) (to repeat the source), 30 sequences of length 10, the mask has the
-# shape (30, 1, 1, 10). Some tutorials keep it as (30, 1, 10) and add the axis of the heads later.
+# A batch of the [copy task](08_encoder.py), in which the model has to repeat the source, has 30 sequences of length 10,
+# so its mask has the shape (30, 1, 1, 10). Some tutorials keep it as (30, 1, 10) and add the axis of the heads later.
 
 # %%
 torch.manual_seed(1)
@@ -124,8 +125,8 @@ assert hidden.shape == (30, 8, 10, 10)
 # %% [markdown]
 # ### The look-ahead mask
 #
-# Now the target `<bos> hello world <eos>`. Position 0 may look at itself only; position 1 at 0 and 1; and so on. That is a
-# lower triangle of `True`, which `tril` ("triangle, lower") cuts out.
+# Now take the target `<bos> hello world <eos>`. Position 0 may look only at itself, position 1 at positions 0 and 1,
+# and so on. This makes a lower triangle of `True`, which `tril` ("triangle, lower") cuts out.
 
 # %%
 target = torch.tensor([[1, 3, 4, 2, 0]])  # <bos> hello world <eos> <pad>
@@ -134,15 +135,15 @@ look_ahead = torch.ones(length, length, dtype=torch.bool).tril()
 look_ahead[:4, :4].int()  # 1 = may attend: the four real tokens
 
 # %% [markdown]
-# Read it row by row. The row of `hello` says `1 1 0 0`: when the model has read `<bos> hello` and is about to say "world", it
-# sees `<bos>` and `hello`. (In training the decoder reads the target without its last token: of the input
-# `<bos> hello world`, the three answers are `hello world <eos>`. The row of `<eos>` is there when a longer sentence stands
-# in the same batch.)
+# Read it row by row. The row of `hello` says `1 1 0 0`: when the model has read `<bos> hello` and is about to say
+# "world", it sees `<bos>` and `hello`. (In training, the decoder reads the target without its last token: it reads
+# `<bos> hello world`, and the three answers are `hello world <eos>`. The row of `<eos>` is needed only when a longer
+# sentence is in the same batch.)
 #
 # ### Both
 #
-# A key must pass both tests, so the masks are joined by *and*, `&`. The shapes broadcast: (1, 1, 1, 5) and (5, 5) give
-# (1, 1, 5, 5).
+# A key must pass both tests, so *and*, `&`, joins the masks. Their shapes broadcast: (1, 1, 1, 5) and (5, 5) give (1,
+# 1, 5, 5).
 
 # %%
 target_padding = (target != pad_id)[:, None, None, :]
@@ -151,8 +152,8 @@ print(both.shape)
 both[0, 0].int()
 
 # %% [markdown]
-# The picture shows the three. Rows look, columns are looked at; filled cells are allowed. The padding mask takes away
-# a column, the look-ahead mask the upper triangle, and their conjunction both.
+# The picture shows all three masks. Rows look, columns are looked at, and filled cells are allowed. The padding mask
+# takes away a column, the look-ahead mask takes away the upper triangle, and the combined mask takes away both.
 
 # %% tags=["hide-input"]
 tokens = [words[id] for id in target[0].tolist()]
@@ -180,15 +181,15 @@ for (title, mask), place in zip(panels, axes, strict=True):
 axes[0].set_ylabel("query")
 pictures.picture(
     figure,
-    "Three tables of five queries times five keys. Padding: all columns are allowed but that of <pad>. Look-ahead: the "
-    "lower triangle is allowed. Both: the lower triangle without the column of <pad>.",
+    "Three tables of five queries times five keys. Padding: every column is allowed except <pad>. Look-ahead: the "
+    "lower triangle is allowed. Both: the lower triangle without the <pad> column.",
 )
 
 # %% [markdown]
 # ### From scores to weights
 #
-# Here are scores that we make up: one head, five queries, five keys. First the masked scores become −∞, then comes
-# the softmax, row by row.
+# Here are made-up scores for one head, five queries and five keys. First the masked scores become −∞, then comes the
+# softmax, row by row.
 
 # %%
 torch.manual_seed(1)
@@ -202,7 +203,8 @@ weights = exponentials / exponentials.sum(-1, keepdim=True)
 weights
 
 # %% [markdown]
-# Each row sums to 1, and the masked weights are 0: not small, but 0. The first row has one key left, so its weight is 1.
+# Each row sums to 1, and the masked weights are not small but exactly 0. The first row has only one key left, so that
+# key's weight is 1.
 
 # %%
 torch.testing.assert_close(weights.sum(-1), torch.ones(5, dtype=torch.float64))
@@ -213,8 +215,9 @@ torch.testing.assert_close(weights[2, :3], scores[2, :3].softmax(-1))
 # %% [markdown]
 # ## The same from the library
 #
-# [model/masks.py](../src/glassformer/model/masks.py) is the only place where masks are made; it has three functions of one
-# line each. [`attention_weights`](../src/glassformer/model/attention.py#attention_weights) is the masking and the softmax.
+# [model/masks.py](../src/glassformer/model/masks.py) is the only place that makes masks: three functions of one line
+# each. [`attention_weights`](../src/glassformer/model/attention.py#attention_weights) applies the mask and takes the
+# softmax.
 
 # %%
 from glassformer.model.attention import attention_weights
@@ -229,8 +232,9 @@ torch.testing.assert_close(attention_weights(scores, both[0, 0]), weights)
 # %% [markdown]
 # ### Which mask goes where
 #
-# A model records its weights by name ([`gf.record`](../src/glassformer/model/taps.py#record)). In each of the three kinds of
-# attention, look where the weights are exactly 0. (The model is untrained: masks do not depend on what it learned.)
+# A model records its weights by name ([`gf.record`](../src/glassformer/model/taps.py#record)). For each of the three
+# kinds of attention, check where the weights are exactly 0. (The model is untrained: masks do not depend on what a
+# model has learned.)
 
 # %%
 torch.manual_seed(1)
@@ -252,15 +256,16 @@ assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 4, 5))
 {name: tuple(weights.shape) for name, weights in trace.items() if ".0." in name}
 
 # %% [markdown]
-# In cross-attention the queries come from the decoder and the keys from the encoder. So the mask there is that of the
-# **source's** padding. No look-ahead mask is needed: the whole source is known from the start. You can look at all three on a
-# trained model: [the masked triangle of the decoder's self-attention](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.self_attention.weights%22,%22head%22:0%7D).
+# In cross-attention the queries come from the decoder and the keys from the encoder, so the mask there hides the
+# **source's** padding. It needs no look-ahead mask: the whole source is known from the start. You can look at all three
+# kinds in a trained model: [the masked triangle of the decoder's
+# self-attention](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.self_attention.weights%22,%22head%22:0%7D).
 #
 # ### `True` means the opposite elsewhere
 #
-# PyTorch itself has both conventions. `scaled_dot_product_attention` takes `True` = may attend, as we do;
-# `torch.nn.MultiheadAttention` takes `True` = **may not**, in `attn_mask` and in `key_padding_mask`. With the wrong one, nothing crashes: each position then looks at
-# the future and the padding only.
+# PyTorch itself has both conventions. In `scaled_dot_product_attention`, `True` means "may attend", as it does here. In
+# `torch.nn.MultiheadAttention`, `True` means "may **not** attend", both in `attn_mask` and in `key_padding_mask`. With
+# the wrong convention nothing crashes: each position simply looks at the future and the padding, and at nothing else.
 
 # %%
 torch.manual_seed(1)
@@ -275,10 +280,10 @@ print("right:       ", [round(weight, 4) for weight in right[0, 1].tolist()])
 print("upside down: ", [round(weight, 4) for weight in upside_down[0, 1].tolist()])
 
 # %% [markdown]
-# The row of `hello` should have weight on its first two keys. Upside down it has weight on the last three. The row of the padding
-# position, which was allowed all the rest, now has one key left, itself.
+# The row of `hello` should have weight on its first two keys. With the mask upside down, it has weight on the last
+# three. The row of the padding position, which was allowed all keys but itself, now has only itself.
 #
-# Our own function and PyTorch's fused one (all steps in one go) agree with the mask as it is:
+# With the same mask, our own function and PyTorch's fused one (all steps in one go) agree:
 
 # %%
 query, key, value = torch.randn(3, 1, 1, 5, 4, dtype=torch.float64)
@@ -289,7 +294,7 @@ torch.testing.assert_close(ours, fused)
 # %% [markdown]
 # ## Why −∞ and no other number
 #
-# Four ways of hiding a key have been written in tutorials. We hide the last two of four keys, whose scores are these:
+# Tutorials hide a key in four different ways. Let us hide the last two of four keys with these scores:
 
 # %%
 row = torch.tensor([2.0, -1.0, 3.0, 0.5])
@@ -321,10 +326,10 @@ round(filled[2:].sum().item(), 4)  # the share that goes to hidden keys
 # %% [markdown]
 # ### −10000 is finite
 #
-# In the table above, −10000 does as well as −∞. That is a matter of rounding. In float32 the smallest positive number is
-# about $1.4 \cdot 10^{-45} = e^{-103.3}$; what is smaller than half of it becomes 0. So the weight of a hidden key is exactly 0
-# only while some real score in the row is more than about 104 larger than −10000. Measured, for one real key and one
-# hidden key:
+# In the table above, −10000 does as well as −∞, but only because of rounding. In float32 the smallest positive number
+# is about $1.4 \cdot 10^{-45} = e^{-103.3}$, and anything below half of it becomes 0. So a hidden key's weight is
+# exactly 0 only while some real score in the row is more than about 104 above −10000. Here is the measurement, for one
+# real key and one hidden key:
 
 # %%
 for score in (0.0, -9000.0, -9880.0, -9900.0, -9950.0, -10000.0):
@@ -338,11 +343,11 @@ print("exactly 0 from a real score of", real[hidden == 0].min().item(), "on")
 assert -9915 < real[hidden == 0].min() < -9890
 
 # %% [markdown]
-# Scores near −9900 do not come up in a healthy model, so such a mask works, nearly always. One row is different: **a row in
-# which everything is hidden**. Such rows exist, for example the queries of an empty sentence. With −10000, all scores of that row
-# are equal, and the softmax spreads the weight evenly over exactly those keys that had to be hidden. With −∞ the softmax
-# has nothing to divide by, and gives NaN ("not a number"), which then spreads through the model. The library defines the row
-# as zeros, and its gradients are finite.
+# Scores near −9900 do not occur in a healthy model, so such a mask nearly always works. The exception is **a row in
+# which everything is hidden**. Such rows exist: the queries of an empty sentence, for example. With −10000, all scores
+# of the row are equal, and the softmax spreads the weight evenly over exactly the keys that had to be hidden. With −∞
+# the softmax divides 0 by 0 and gives NaN ("not a number"), which then spreads through the model. The library defines
+# the row as zeros, with finite gradients.
 
 # %%
 nothing = torch.tensor([False, False, False, False])
@@ -355,7 +360,7 @@ print("library:", attention_weights(row, nothing).tolist())
 numbers = {"dtype": torch.float64, "requires_grad": True}
 query, key, value = (torch.randn(1, 4, 3, **numbers) for _ in range(3))
 mask = torch.ones(4, 4, dtype=torch.bool).tril()
-mask[1] = False  # the second query may look at nothing
+mask[1] = False  # the second query may not look at anything
 output, weights = gf.attention(query, key, value, mask)
 output.sum().backward()
 
@@ -369,12 +374,13 @@ torch.testing.assert_close(fused, output)  # PyTorch's own kernel: zeros as well
 # %% [markdown]
 # ### After the softmax is too late
 #
-# In the last line of the table above the hidden weights are 0, but the row sums to 0.26: the hidden scores were in the
-# denominator. The average is too weak, and how weak it is tells of the hidden keys. Information leaks through the sum.
+# In the last line of the table above the hidden weights are 0, but the row sums to 0.26, because the hidden scores were
+# in the denominator. The average comes out too small, and how small depends on the hidden keys. Information leaks
+# through the sum.
 
 # %%
 late = ways["0 after the softmax"]
-other = torch.tensor([2.0, -1.0, -3.0, 0.5])  # one hidden score is another
+other = torch.tensor([2.0, -1.0, -3.0, 0.5])  # one hidden score is different
 other_late = other.softmax(-1).masked_fill(~allowed, 0.0)
 print([round(weight, 4) for weight in late.tolist()])
 print([round(weight, 4) for weight in other_late.tolist()])
@@ -382,15 +388,15 @@ print([round(weight, 4) for weight in other_late.tolist()])
 assert late.sum() < 0.3 < 0.7 < other_late.sum()
 assert torch.equal(
     attention_weights(row, allowed), attention_weights(other, allowed)
-)  # with −∞, hidden scores change nothing
+)  # with −∞, hidden scores do not matter
 
 # %% [markdown]
 # ## Nothing leaks: the proof on a model
 #
 # If the masks are right, three things hold *exactly*, for any model, trained or not.
 #
-# **1. A later token changes no earlier logits.** (*Logits* are the scores that the model gives to each next token.) Change the
-# target's token 2, and compare.
+# **1. A later token does not change earlier logits.** (*Logits* are the scores that the model gives to the possible
+# next tokens.) Change token 2 of the target and compare.
 
 # %%
 changed_input = target_input[:1].clone()
@@ -399,7 +405,7 @@ with torch.no_grad():
     before = model(source[:1], target_input[:1])
     after = model(source[:1], changed_input)
 
-difference = (before - after).abs().amax(-1)[0]  # (T,): one number a position
+difference = (before - after).abs().amax(-1)[0]  # (T,): one number per position
 print(difference.tolist())
 assert (difference[:2] == 0).all()
 assert (difference[2:] > 0).all()
@@ -407,7 +413,7 @@ assert (difference[2:] > 0).all()
 # %% [markdown]
 # **2. The gradient says the same.** Let $L_i$ be the logits at position $i$ and $x_j$ the decoder's input vector
 # (embedding plus position) at position $j$. The *gradient* $\partial L_i / \partial x_j$ says how fast $L_i$ changes
-# when $x_j$ does. It is 0 for $j > i$. We take the size of this gradient for every pair.
+# when $x_j$ does. It is 0 for $j > i$. Compute the size of this gradient for every pair:
 
 # %%
 ids = torch.tensor([[1, 4, 5, 6, 7, 8]])
@@ -425,8 +431,8 @@ assert (sizes.triu(1) == 0).all()  # exactly 0 above the diagonal
 assert (sizes.tril() > 0)[look_ahead.new_ones(6, 6).tril()].all()
 
 # %% [markdown]
-# In the picture, a row is a position that predicts, a column a position that is read. Everything above the diagonal is 0:
-# the future has no influence at all. Everything on and below is not.
+# In the picture, each row is a position that predicts, and each column a position that is read. Everything above the
+# diagonal is 0: the future has no influence at all. Everything on the diagonal or below it is positive.
 
 # %% tags=["hide-input"]
 pictures.heat_map(
@@ -438,9 +444,9 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# **3. Padding changes nothing at real positions.** The second sentence of the batch had two `<pad>` in its source, and one in its
-# target. Alone and without padding it has the same logits. (The sums are done in another order, so the last digits may
-# differ; float64 keeps that below $10^{-12}$.)
+# **3. Padding changes nothing at real positions.** The second sentence of the batch had two `<pad>` in its source and
+# one in its target. Alone and without padding, it gets the same logits. (The order of the sums may change, and with it
+# the last digits; float64 keeps the difference below $10^{-12}$.)
 
 # %%
 with torch.no_grad():
@@ -451,14 +457,15 @@ torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
 (together - alone).abs().max().item()
 
 # %% [markdown]
-# What is *at* a padded position is computed as well (a rectangle is a rectangle), but nobody looks at it, and the
-# [loss](10_output.py) leaves it out.
+# The values *at* a padded position are computed as well (a rectangle is a rectangle), but no other position looks at
+# them, and the [loss](10_output.py) leaves them out.
 #
 # ### What the mask buys: all positions at once
 #
-# To write a sentence, a decoder goes step by step: each step needs the word before. To *train*, it does not have to. The
-# target is known, and since no position sees what comes after it, one pass over the whole target gives for each position the
-# same logits as a pass over the words up to there. One pass instead of T: that is what makes training parallel.
+# To write a sentence, a decoder goes step by step, because each step needs the word before it. To *train*, it does not
+# have to. The target is known, and no position sees what comes after it. So one pass over the whole target gives each
+# position the same logits as a separate pass over the words up to that position. One pass instead of T: this is what
+# makes training parallel.
 
 # %%
 with torch.no_grad():
@@ -472,15 +479,16 @@ at_once.shape  # (T, V): V is the size of the vocabulary
 # %% [markdown]
 # ## What goes wrong
 #
-# All of these run without an error, and give the right shapes. The errata show each in a few lines:
-# [masked to 0](errata.py#masked-to-zero), [zero is not minus infinity](errata.py#zero-is-not-minus-infinity),
-# [minus ten thousand](errata.py#minus-ten-thousand), [no causal mask](errata.py#no-causal-mask),
-# [the target's padding in cross-attention](errata.py#targets-padding-in-cross-attention).
+# All these mistakes run without an error and give the right shapes. The errata show each in a few lines: [masked to
+# 0](errata.py#masked-to-zero), [zero is not minus infinity](errata.py#zero-is-not-minus-infinity), [minus ten
+# thousand](errata.py#minus-ten-thousand), [no causal mask](errata.py#no-causal-mask), [the target's padding in
+# cross-attention](errata.py#targets-padding-in-cross-attention).
 #
-# [`plant`](../src/glassformer/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We take the demo
-# model, which was trained rightly, and measure its loss on 100 test sentences (in nats per token: −log of the probability
-# that it gives to the right next token). Then we let it translate one sentence alone. A [cache](12_decoding.py) would hide the
-# mistake, since it never computes earlier positions anew; `decoding` recomputes everything written so far at each step.
+# [`plant`](../src/glassformer/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We
+# take the demo model, which was trained with the right masks, and measure its loss on 100 test sentences. (The loss is
+# in nats per token: −log of the probability that the model gives to the right next token.) Then it translates
+# sentences, one at a time. A [cache](12_decoding.py) would hide the mistake, because it never recomputes earlier
+# positions; `decoding` recomputes everything written so far at each step.
 
 # %%
 from glassformer.decoding.greedy_search import greedy
@@ -504,13 +512,13 @@ def translated(sentence, mistakes):
 
 
 def loss_per_token(pairs):
-    """Return −log p of the references, per token, all sentences side by side."""
+    """Return −log p of the references per token, with all sentences in batches."""
     scored = translator.score(pairs)
     return -sum(one.log_prob for one in scored) / sum(len(one.tokens) for one in scored)
 
 
 def neighbours_matter(pairs):
-    """Return how much log p of a sentence changes at most without its batch."""
+    """Return the largest change in a sentence's log p when it is scored alone."""
     together = translator.score(pairs)
     alone = [translator.score([pair])[0] for pair in pairs]
     pairs = zip(alone, together, strict=True)
@@ -533,20 +541,21 @@ assert all(found[one][0] > 3 * found[()][0] for one in leaks)
 assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 
 # %% [markdown]
-# Three things to see here, in the run behind this page.
+# In the run behind this page, three things stand out.
 #
-# - The **loss** jumps in the first three, since each position now sees keys that it never saw in training. The column
-#   *neighbours* says how much log p of a sentence depends on who stands beside it in the batch. Rightly masked that is
-#   rounding only.
-# - The **translations** of the first three hardly suffer! In a search, the last position chooses the next word, and nothing comes
-#   after it; and a sentence that is alone has no padding. (Earlier positions do look ahead at what is written by now, and
-#   this model bears it.) **A good translation is no proof of a right mask.**
-# - With the **target's padding** in cross-attention it is the other way round. The loss barely moves: whole references are
-#   about as long as their sources, so the wrong mask hides little. In the search the target begins as `<bos>` alone, one
-#   token, so cross-attention sees one key, "The". Is the noun singular or plural? The model has to guess the article.
+# - The **loss** jumps with the first three mistakes, because each position now sees keys that it never saw in training.
+#   The column *neighbours* says how much a sentence's log p depends on the other sentences of its batch. With the right
+#   masks, the difference is only rounding.
+# - The **translations** hardly suffer from these three! In a search, the last position chooses the next word, and
+#   nothing comes after it; and a sentence on its own has no padding. (Earlier positions do look ahead at what has been
+#   written so far, and this model can bear it.) **A good translation does not prove that the mask is right.**
+# - With the **target's padding** in cross-attention, it is the other way round. The loss barely moves: whole references
+#   are about as long as their sources, so the wrong mask hides little. In the search, the target begins as `<bos>`
+#   alone, a single token, so cross-attention sees a single key, "The". Is the noun singular or plural? The model has to
+#   guess the article.
 #
-# `gf.check` runs each attention, changes later tokens, adds padding, and compares with an independent implementation. It tells these mistakes
-# apart by name:
+# `gf.check` inspects each attention, changes later tokens, adds padding, and compares with an independent
+# implementation. It names each of these mistakes:
 
 # %%
 for mistake in [*(name for (name,) in leaks), "target_padding_mask"]:
@@ -562,10 +571,10 @@ assert gf.check(translator).passed
 # %% [markdown]
 # ### Trained with the mistake
 #
-# It is worse when a model *learns* with a leak: then the loss looks wonderful. Here is a task with a known limit. The source is
-# six random symbols (of eight). The target is the same, but half of its symbols were replaced by a random one, so nobody can
-# know them. An honest model cannot get below the uncertainty (the *entropy*) of those symbols. A model whose loss falls below
-# it reads the answer.
+# It is worse when a model *learns* with a leak: then the loss looks wonderful. Here is a task with a known limit. The
+# source is six random symbols (of eight). The target is the same, except that half of its symbols are replaced by
+# random ones, which nobody can predict. An honest model cannot get below the uncertainty (the *entropy*) of these
+# symbols. A model whose loss falls below that limit is reading the answer.
 
 # %%
 heard_right = 1 / 2 + 1 / 2 / 8  # the probability that a target symbol is the source's
@@ -575,7 +584,7 @@ limit = 6 * entropy / 7  # per token: the seventh, <eos>, is certain
 
 
 def draw():
-    """Return source (B, 7), target input (B, 7) and what is to be predicted (B, 7)."""
+    """Return source (B, 7), target input (B, 7) and the target to predict (B, 7)."""
     symbols, others = torch.randint(3, 11, (2, 32, 6))
     heard = torch.where(torch.rand(32, 6) < 0.5, others, symbols)
     source, target = F.pad(symbols, (0, 1), value=2), F.pad(heard, (0, 1), value=2)
@@ -583,7 +592,7 @@ def draw():
 
 
 def learn(mistakes, steps=300):
-    """Return the losses of a small model under these mistakes, and its copies of 32."""
+    """Return a small model's losses under these mistakes, and how many of 32 sources it copies."""
     torch.manual_seed(1)
     sizes = {"d_model": 32, "heads": 4, "d_ff": 64, "dropout": 0.0}
     layers = {"encoder_layers": 1, "decoder_layers": 1}
@@ -621,7 +630,8 @@ for name, (losses, right) in results.items():
     print(f"{name:<26} loss {loss:.3f}   copies the source: {right} of 32")
 
 # %% [markdown]
-# In the picture, the red horizontal line is what an honest model can reach. Every curve that falls below it has read the answer.
+# In the picture, the red horizontal line is the best that an honest model can reach. Every curve below it belongs to a
+# model that has read the answer.
 
 # %% tags=["hide-input"]
 smooth = {}
@@ -645,8 +655,9 @@ assert mean["right"] > limit - 0.05 > limit - 0.3 > max(mean[name] for name in w
 assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 
 # %% [markdown]
-# The honest model has the worst loss, and is the only one that has learned the task. You can make the same mistakes in your browser:
-# [the demo without its causal mask](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_causal_mask%22%5D).
+# The honest model has the worst loss, and it is the only one that has learned the task. You can make the same mistakes
+# in your browser: [the demo without its causal
+# mask](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_causal_mask%22%5D).
 
 # %% [markdown]
 # ## Exercises
@@ -659,8 +670,8 @@ assert both.sum() == 1 + 2 + 3 + 4 + 4
 assert all(causal_mask(T).sum() == T * (T + 1) // 2 for T in range(1, 20))
 
 # %% [markdown]
-# **2.** Some models may look at most two positions back (a *window*): position $i$ sees $i$, $i - 1$ and $i - 2$. Make that mask for
-# length 6 from two calls of `tril`.
+# **2.** In some models, a position may look back at most two positions (a *window*): position $i$ sees $i$, $i - 1$ and
+# $i - 2$. Make this mask for length 6 from two calls of `tril`.
 
 # %% tags=["hide-cell"]
 ones = torch.ones(6, 6, dtype=torch.bool)
@@ -669,8 +680,8 @@ assert all(bool(window[i, j]) == (i - 2 <= j <= i) for i in range(6) for j in ra
 window.int()
 
 # %% [markdown]
-# **3.** Write a mask for addition: a tensor of 0 and −∞ that is *added* to the scores, as in PyTorch's float masks. Show that it gives
-# the same weights. What happens if you multiply a boolean mask (as 0 and 1) with −∞ to make it?
+# **3.** Write a mask for addition: a tensor of 0 and −∞ that is *added* to the scores, like PyTorch's float masks. Show
+# that it gives the same weights. What happens if you make it by multiplying a boolean mask (as 0 and 1) by −∞?
 
 # %% tags=["hide-cell"]
 additive = torch.zeros(5, 5, dtype=torch.float64).masked_fill(~both[0, 0], -math.inf)
@@ -678,19 +689,20 @@ torch.testing.assert_close((scores + additive).softmax(-1), attention_weights(sc
 assert ((~both[0, 0]).double() * -math.inf).isnan().any()  # 0 · ∞ is not a number
 
 # %% [markdown]
-# **4.** Padding could also stand at the *front*. For sinusoidal [positions](02_positions.py) that changes the result, though the mask is
-# right. Show it on `model`, and say why.
+# **4.** Padding could also be at the *front*. With sinusoidal [positions](02_positions.py) that changes the result,
+# although the mask is right. Show this on `model`, and explain why.
 
 # %% tags=["hide-cell"]
 with torch.no_grad():
     behind = model(torch.tensor([[8, 9, 2, 0, 0]]), torch.tensor([[1, 8, 9]]))
     in_front = model(torch.tensor([[0, 0, 8, 9, 2]]), torch.tensor([[1, 8, 9]]))
 
-# The words stand at positions 2, 3, 4 instead of 0, 1, 2: another pattern is added to them.
+# The words are at positions 2, 3, 4 instead of 0, 1, 2, so different patterns are added to them.
 assert (behind - in_front).abs().max() > 1e-3
 
 # %% [markdown]
 # ## Next
 #
-# Attention is now complete: [scaled](03_attention.py), [in several heads](04_heads.py), and masked. What it returns is not
-# the next layer's input yet. It is added to what was there before, and normalised: [add & norm](06_residual.py).
+# Attention is now complete: [scaled](03_attention.py), [in several heads](04_heads.py), and masked. What it returns is
+# not yet the next layer's input. First it is added to what was there before, and the sum is normalised: [add &
+# norm](06_residual.py).

@@ -13,59 +13,61 @@
 # %% [markdown]
 # # Add & norm
 #
-# The residual connection and the layer norm of *Attention Is All You Need* (2017, "the paper"), in both orders, and what
-# the order does to training.
+# This chapter explains the residual connection and the layer norm of *Attention Is All You Need* (2017, "the paper"),
+# the two orders in which they occur, and what the order does to training.
 
 # %% [markdown]
 # ## The question
 #
-# A layer of a Transformer has two or three *sub-layers*: [attention](03_attention.py), and a
-# [feed-forward network](07_feed_forward.py). The paper stacks six layers, so a vector passes 12 sub-layers in the encoder and 18
-# in the decoder. Around each of them stand two small operations that have no idea of language: an addition and
-# a normalisation, "Add & Norm" in the paper's Figure 1. Without them a deep stack hardly learns. Why? And does it matter in
-# which order they come?
+# A layer of a Transformer has two or three *sub-layers*: [attention](03_attention.py), and a [feed-forward
+# network](07_feed_forward.py). The paper stacks six layers, so a vector passes through 12 sub-layers in the encoder and
+# 18 in the decoder. Each sub-layer is wrapped in two small operations that know nothing about language: an addition and
+# a normalisation, "Add & Norm" in the paper's Figure 1. Without them a deep stack hardly learns. Why? And does their
+# order matter?
 
 # %% [markdown]
 # ## The intuition
 #
-# **Add.** A sub-layer does not replace the vector that it gets; it writes a *change*, which is added to it. So there is a stream
-# that runs from the embedding to the output, and each sub-layer reads it and adds its share. This is the *residual stream*.
-# What one layer has found stays there for all later ones. And on the way back, in training, the *gradient*
-# (how much the result changes if a number does) has a path that passes no sub-layer at all.
+# **Add.** A sub-layer does not replace the vector that it gets; it writes a *change*, which is added to the vector. So
+# a stream runs from the embedding to the output, and each sub-layer reads it and adds its share. This is the *residual
+# stream*. What one layer has found stays there for all later layers. And on the way back, in training, the *gradient*
+# (how much the result changes if a number does) has a path that avoids every sub-layer.
 #
-# **Norm.** What is added again and again grows. A layer norm brings each vector back to a fixed size before
-# the next sub-layer reads it, so that a layer can be built without knowing how many others have written before it.
+# **Norm.** A vector that is added to again and again grows. A layer norm brings each vector back to a fixed size before
+# the next sub-layer reads it, so that a layer need not know how many others have written before it.
 #
-# **In which order?** The paper adds, then normalises the sum: *post-norm*. Most later models normalise only what the
-# sub-layer reads, and leave the stream alone: *pre-norm*.
+# **In which order?** The paper adds first and then normalises the sum: *post-norm*. Most later models normalise only
+# what the sub-layer reads, and leave the stream alone: *pre-norm*.
 
 # %% [markdown]
 # ## The mathematics
 #
-# Let $x \in \mathbb{R}^{d}$ be the vector at one position, with $d$ = `d_model` entries, and $\mathrm{Sublayer}$ one of the sub-layers. The two
-# placements are (read $\leftarrow$ as "becomes")
+# Let $x \in \mathbb{R}^{d}$ be the vector at one position, with $d$ = `d_model` entries, and let $\mathrm{Sublayer}$ be
+# one of the sub-layers. The two placements are (read $\leftarrow$ as "becomes")
 #
 # $$\text{post-norm (§3.1, §5.4):}\quad x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
 #
 # $$\text{pre-norm:}\quad x \leftarrow x + \mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))$$
 #
-# In both, what is added to is $x$ *as it came*. Dropout (§5.4) sets random entries to 0 while training, see [below](#dropout).
+# In both, the sub-layer's result is added to $x$ *as it came in*. Dropout (§5.4) sets random entries to 0 during
+# training; see [below](#dropout).
 #
-# The layer norm takes one vector at a time. With its mean $\mu$ and its variance $\sigma^2$,
+# The layer norm treats each vector by itself. With the vector's mean $\mu$ and variance $\sigma^2$,
 #
 # $$\mu = \frac{1}{d} \sum_{i=1}^{d} x_i, \qquad \sigma^2 = \frac{1}{d} \sum_{i=1}^{d} (x_i - \mu)^2, \qquad
 # \mathrm{LayerNorm}(x)_i = g_i \, \frac{x_i - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_i .$$
 #
-# The variance divides by $d$ (it is the *biased* one, not by $d - 1$). The small number $\varepsilon = 10^{-5}$ stands **inside the root**, and keeps
-# the division defined when all entries are equal. Gain $g$ and bias $b$ are learned, one number each for every
-# dimension; they begin as 1 and 0.
+# The variance is the *biased* one: it divides by $d$, not by $d - 1$. The small number $\varepsilon = 10^{-5}$ is
+# **inside the root** and keeps the division defined when all entries are equal. The gain $g$ and the bias $b$ are
+# learned, one number each for every dimension; they start at 1 and 0.
 
 # %% [markdown]
 # ## Line by line
 #
 # ### Layer norm on one vector
 #
-# Take a vector of four entries, (2, 4, 4, 10). First its mean, then the deviations from it, then the mean of their squares:
+# Take a vector of four entries, (2, 4, 4, 10). Compute its mean, then the deviations from the mean, then the mean of
+# their squares:
 
 # %%
 import json
@@ -93,7 +95,8 @@ normalised = deviations / torch.sqrt(variance + eps)  # eps inside the root
 normalised
 
 # %% [markdown]
-# That is −1, −1/3, −1/3, 5/3, up to eps. The mean is now 0, the variance 1. The last step is the gain and the bias. Some made-up ones:
+# These are −1, −1/3, −1/3 and 5/3, up to eps. The mean is now 0 and the variance 1. The last step applies the gain and
+# the bias; here they are made up:
 
 # %%
 gain = torch.tensor([1.0, 1.0, 2.0, 0.5], dtype=torch.float64)
@@ -102,7 +105,8 @@ by_hand = gain * normalised + bias
 by_hand
 
 # %% [markdown]
-# The same from PyTorch, on this vector and on a batch of shape (B, T, D): B = 2 sentences, T = 3 positions, D = `d_model` = 4.
+# PyTorch gives the same, for this vector and for a batch of shape (B, T, D): B = 2 sentences, T = 3 positions, D =
+# `d_model` = 4.
 
 # %%
 norm = nn.LayerNorm(4, dtype=torch.float64)
@@ -126,10 +130,10 @@ torch.testing.assert_close(norm(batch), layer_norm(batch, gain, bias))
 norm(batch).shape
 
 # %% [markdown]
-# A layer norm forgets the size of a vector, and its mean: twice the vector plus 7 gives (up to eps) the same.
+# A layer norm forgets a vector's size and its mean: twice the vector plus 7 gives the same result (up to eps).
 
 # %%
-# The tolerance is what eps does.
+# The tolerance covers the effect of eps.
 torch.testing.assert_close(norm(2 * x + 7), norm(x), rtol=0, atol=1e-5)
 
 # %% [markdown]
@@ -153,9 +157,10 @@ expected = (batch - means) / torch.sqrt(variances + eps)
 torch.testing.assert_close(batch_norm(batch.mT).mT, expected)
 
 # %% [markdown]
-# For text, the right column decides. Change one sentence of a batch, and batch norm changes the other sentence; padding
-# counts in its averages, unless somebody leaves it out; a decoder's early positions would learn about later ones through the
-# average; and a translator that gets one sentence has no batch, so it needs averages that were kept from training.
+# For text, the right column decides. With batch norm, changing one sentence of a batch changes the other sentences.
+# Padding counts in the averages, unless it is left out on purpose. A decoder's early positions would learn about later
+# ones through the average. And a translator that gets a single sentence has no batch, so it needs averages kept from
+# training.
 
 # %%
 neighbour = batch.clone()
@@ -167,7 +172,7 @@ assert torch.equal(norm(batch)[0], norm(neighbour)[0])
 # %% [markdown]
 # ### Both placements, one line each
 #
-# For the sub-layer we take any function; here a small network. `dropout` is off for the moment.
+# Any function can serve as the sub-layer; here it is a small network. `dropout` is off for the moment.
 
 # %%
 torch.manual_seed(1)
@@ -204,8 +209,8 @@ for placement, expected in (("post", post), ("pre", pre)):
 # %% [markdown]
 # ### One more norm at the end
 #
-# A post-norm stack ends with a norm, since every sub-layer does. A pre-norm stack ends with a sum that nobody has normalised. So it
-# gets one more layer norm, after the last layer of the encoder, and one after that of the decoder.
+# A post-norm stack ends with a norm, because every sub-layer does. A pre-norm stack ends with a sum that has not been
+# normalised. So it gets one more layer norm after its last layer, in the encoder and in the decoder.
 
 # %%
 assert isinstance(final_norm(4, "pre"), nn.LayerNorm)
@@ -214,8 +219,9 @@ assert isinstance(final_norm(4, "post"), nn.Identity)  # returns what it gets
 # %% [markdown]
 # ## The stream, drawn
 #
-# Follow the left column of each upwards: that is the stream. In post-norm every path from the bottom to the top goes through the norms. In pre-norm
-# the stream itself is never normalised, only added to: the norms stand on the side, in front of the sub-layers.
+# Follow the left column of each drawing upwards: that is the stream. In post-norm, every path from bottom to top goes
+# through the norms. In pre-norm, the stream itself is never normalised, only added to: the norms stand at the side, in
+# front of the sub-layers.
 
 # %% tags=["hide-input"]
 Box = pictures.Box
@@ -245,7 +251,7 @@ pictures.flow(
     boxes,
     arrows,
     alt="Two data flows, from bottom to top. Post-norm: the stream passes attention, plus, norm, feed-forward, plus, norm. "
-    "Pre-norm: the stream passes two pluses only; norm and sub-layer stand beside it.",
+    "Pre-norm: the stream passes only two pluses; norm and sub-layer stand beside it.",
     column=1.5,
     row=0.55,
 )
@@ -253,9 +259,9 @@ pictures.flow(
 # %% [markdown]
 # ## Why a residual connection
 #
-# Take a chain of 30 small networks, $x \leftarrow \tanh(x W)$, and ask how a change at its end depends on its beginning: the size of
-# the gradient at each depth. With $x \leftarrow x + \tanh(x W)$ the derivative of each step is 1 plus something, so there is always a path through
-# which the gradient passes unchanged.
+# Take a chain of 30 small networks, $x \leftarrow \tanh(x W)$, and ask how strongly its end depends on its beginning:
+# that is the size of the gradient at each depth. With $x \leftarrow x + \tanh(x W)$, the derivative of each step is 1
+# plus something, so the gradient always has a path on which it passes unchanged.
 
 # %%
 torch.manual_seed(1)
@@ -283,8 +289,9 @@ assert without[0] / without[-1] < 1e-3
 assert 0.1 < with_residual[0] / with_residual[-1] < 1000
 
 # %% [markdown]
-# The picture has a logarithmic axis: equal steps on it are equal factors. Without the residual connection the gradient shrinks by about the
-# same factor at every step towards the beginning, until nothing is left to learn from. With it, it stays of one order of size.
+# The picture has a logarithmic axis: equal steps on it are equal factors. Without residual connections, the gradient
+# shrinks by about the same factor at every step towards the beginning, until nothing is left to learn from. With
+# residual connections, it keeps its order of magnitude.
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -302,9 +309,10 @@ pictures.curves(
 # %% [markdown]
 # ## How large the stream is
 #
-# Now real Transformers, untrained, with 12 layers in each stack, in both placements. First the size of the stream before each encoder
-# layer (the root of the mean square of its entries), then the size of the gradient for one weight matrix of each decoder layer
-# (the second of its feed-forward network), for random sentences and the usual [loss](10_output.py).
+# Now for real Transformers: untrained, with 12 layers in each stack, in both placements. The next cell measures two
+# things, for random sentences and the usual [loss](10_output.py). The first is the size of the stream before each
+# encoder layer (the root of the mean square of its entries). The second is the size of the gradient for one weight
+# matrix of each decoder layer (the second matrix of its feed-forward network).
 
 # %%
 LAYERS = 12
@@ -340,10 +348,11 @@ assert last / first > 10
 assert max(gradient["pre", "decoder"]) / min(gradient["pre", "decoder"]) < 3
 
 # %% [markdown]
-# Left in the picture: in post-norm every layer gets a stream of size 1. In pre-norm the stream grows, roughly as the square root of the depth,
-# until the final norm (the last point) takes it back to 1. Right: in post-norm, at the start, the gradients of the
-# decoder's last layers are many times those of its first ones. In pre-norm they are all of one size. (In the encoder, whose output
-# goes to every decoder layer, the tilt is milder, as the printed numbers say.)
+# On the left of the picture: in post-norm, every layer gets a stream of size 1. In pre-norm, the stream grows roughly
+# as the square root of the depth, until the final norm (the last point) takes it back to 1. On the right: in post-norm,
+# before any training, the decoder's last layers have gradients many times larger than its first layers. In pre-norm,
+# all gradients are about equally large. (In the encoder, whose output goes to every decoder layer, the difference is
+# smaller, as the printed numbers show.)
 
 # %% tags=["hide-input"]
 figure, (left, right) = pictures.canvas(7.6, 3.1, ncols=2)
@@ -371,17 +380,18 @@ pictures.picture(
 )
 
 # %% [markdown]
-# This is a known reason why post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3; [training](11_training.py)). A
-# step that is right for the first layers is far too large for the last ones in the beginning. Xiong et al. (2020, "On Layer
-# Normalization in the Transformer Architecture") work this out. Pre-norm has even gradients from the start.
+# This is a known reason why post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3;
+# [training](11_training.py)). In the beginning, a step that is right for the first layers is far too large for the last
+# ones. Xiong et al. (2020, "On Layer Normalization in the Transformer Architecture") work this out. Pre-norm has even
+# gradients from the start.
 #
 # ## Training curves of both placements
 #
-# So much for the first moment. What becomes of it? A deep and narrow model (6 + 6 layers, `d_model` 64) was trained for 600
-# steps to copy a short sentence, in four ways: post-norm and pre-norm, each with a warm-up of 100 steps and without any. Three
-# seeds each. The [experiment's page](experiments/norms.py) has the details; here are its curves. A line is the mean over
-# the seeds, its band one standard deviation. What to look for: does a line without warm-up lie above its partner with one, and for
-# which placement?
+# That was the first moment of training. What happens afterwards? We trained a deep and narrow model (6 + 6 layers,
+# `d_model` 64) for 600 steps to copy a short sentence. There are four versions: post-norm and pre-norm, each with a
+# warm-up of 100 steps and without. Each version has three seeds. The [experiment's page](experiments/norms.py) has the
+# details; here are its curves. Each line is the mean over the seeds, its band one standard deviation. Compare each line
+# without warm-up with its partner: for which placement does it lie higher?
 
 # %%
 measured = json.loads(Path("experiments/results/norms.json").read_text(encoding="utf-8"))
@@ -418,16 +428,18 @@ pictures.curves(
 )
 
 # %% [markdown]
-# Pre-norm has learnt the task in all six trainings, with and without a warm-up. Post-norm without a warm-up has learnt next to
-# nothing, and with one it is on its way but far from there. So in a stack this deep the warm-up decides for post-norm, and hardly matters
-# for pre-norm. The demo's stacks have two layers each, and there post-norm with a warm-up trains well.
+# Pre-norm has learned the task in all six trainings, with and without a warm-up. Post-norm without a warm-up has
+# learned next to nothing; with a warm-up it is on its way, but far from the goal. So in a stack this deep, the warm-up
+# is decisive for post-norm and hardly matters for pre-norm. The demo's stacks have only two layers each; there,
+# post-norm with a warm-up trains well.
 
 # %% [markdown]
 # ## Dropout
 #
-# Dropout with probability $p$ sets each entry to 0 with that probability and divides the others by $1 - p$, so that the expected
-# value stays. In the Transformer it acts on what a sub-layer *adds*, never on the stream (§5.4), and on the sum of
-# embedding and position. It is a tool of training. In evaluation it does nothing: the same sentence has the same translation.
+# Dropout with probability $p$ sets each entry to 0 with that probability and divides the others by $1 - p$, so that the
+# expected value stays the same. In the Transformer it acts on what a sub-layer *adds*, never on the stream (§5.4), and
+# on the sum of embedding and position. It is a tool for training. In evaluation it does nothing, so the same sentence
+# always gets the same translation.
 
 # %%
 torch.manual_seed(1)
@@ -452,10 +464,10 @@ assert (residual.eval()(ones, ten) == 11).all()
 # %% [markdown]
 # ## What goes wrong
 #
-# Six mistakes, each easy to write and hard to see, as nearly all of them keep the shape right.
+# Here are six mistakes. Each is easy to write and hard to see, because nearly all of them keep the shape right.
 #
-# **The residual of the normalised x.** If the name `x` is overwritten by the norm, the *normalised* x is added back. The stream
-# is no longer carried past the norms ([errata](errata.py#residual-of-the-normalised-x)).
+# **The residual of the normalised x.** If the norm's result overwrites the name `x`, the *normalised* x is added back.
+# The stream no longer bypasses the norms ([errata](errata.py#residual-of-the-normalised-x)).
 
 # %%
 norm = nn.LayerNorm(4, dtype=torch.float64)
@@ -467,8 +479,8 @@ print("right:", rounded(right))
 print("wrong:", rounded(wrong))
 
 # %% [markdown]
-# **Dropout on the wrong tensor.** One line of a well-read notebook drops entries of the sub-layer's *input* and adds that. The
-# attention's result is computed, and thrown away: whatever it is, the layer returns the same
+# **Dropout on the wrong tensor.** One line of a well-read notebook applies dropout to the sub-layer's *input* and adds
+# the result. The output of the attention is computed and thrown away: whatever it is, the layer returns the same
 # ([errata](errata.py#dropout-on-the-wrong-tensor)).
 
 # %%
@@ -477,9 +489,10 @@ for attended in (torch.zeros_like(batch), 1000 + batch):
     print("attention:", rounded(attended), " layer:", rounded(out))
 
 # %% [markdown]
-# **The unbiased deviation, and eps outside of the root.** `x.std()` divides by $d - 1$. The difference is a factor of
-# $\sqrt{(d-1)/d}$, that is 13 % for 4 dimensions and 0.1 % for 512 ([errata](errata.py#another-layer-norm)). Training does not mind: the gain can make up for
-# it. But weights that were trained with one norm and are run with the other are off in each of their norms.
+# **The unbiased deviation, and eps outside the root.** `x.std()` divides by $d - 1$. The difference is a factor of
+# $\sqrt{(d-1)/d}$: 13 % for 4 dimensions, 0.1 % for 512 ([errata](errata.py#another-layer-norm)). For training it does
+# not matter, because the gain can make up for it. But weights that were trained with one norm and are run with the
+# other are off in every norm.
 
 # %%
 
@@ -497,8 +510,8 @@ for d in (4, 64, 512):
     assert abs(factor - math.sqrt((d - 1) / d)) < 1e-3
 
 # %% [markdown]
-# Where eps stands matters for vectors that hardly vary. Entries of size $10^{-3}$ have a variance of $10^{-6}$: eps inside
-# the root, $10^{-5}$, is then ten times the variance, and outside it is a hundredth of the deviation.
+# The place of eps matters for vectors that hardly vary. Entries of size $10^{-3}$ have a variance of $10^{-6}$. Inside
+# the root, an eps of $10^{-5}$ is then ten times the variance; outside, it is a hundredth of the deviation.
 
 # %%
 torch.manual_seed(1)
@@ -509,14 +522,14 @@ print(f"size of the normalised vectors with eps inside: {inside:.2f}")
 print(f"size of the normalised vectors with eps outside: {outside:.2f}")
 
 # %% [markdown]
-# **A norm that reads an attribute which was never set.** This one is loud, but only when it is called
+# **A norm that reads an attribute that was never set.** This mistake is loud, but only when the norm is called
 # ([errata](errata.py#a-norm-that-crashes)).
 
 # %%
 
 
 class Norm(nn.Module):
-    def forward(self, x):  # self.eps: nobody has set it
+    def forward(self, x):  # self.eps was never set
         return (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + self.eps)
 
 
@@ -526,9 +539,9 @@ except AttributeError as error:
     print(error)
 
 # %% [markdown]
-# **`F.dropout` without `training=`.** The function does not know of `model.eval()`; its default is `training=True`. So it stays on in
-# evaluation, and the same sentence has another result each time ([errata](errata.py#dropout-that-stays-on)). `nn.Dropout`, a
-# module, does know.
+# **`F.dropout` without `training=`.** The function does not know about `model.eval()`; its default is `training=True`.
+# So dropout stays on in evaluation, and the same sentence gives a different result each time
+# ([errata](errata.py#dropout-that-stays-on)). The module `nn.Dropout` does know.
 
 # %%
 from torch.nn import functional as F
@@ -545,8 +558,9 @@ print(forgetful(torch.ones(8)).tolist())
 print(forgetful(torch.ones(8)).tolist())
 
 # %% [markdown]
-# **The norm at the wrong place.** Weights of a post-norm model in pre-norm code: every shape fits
-# ([errata](errata.py#norm-order-swapped)). The demo is post-norm. Here it is with three of these mistakes planted, one at a time:
+# **The norm in the wrong place.** Load the weights of a post-norm model into pre-norm code, and every shape fits
+# ([errata](errata.py#norm-order-swapped)). The demo is post-norm. Here it translates with three of these mistakes
+# planted, one at a time:
 
 # %%
 from glassformer.inspection import plant
@@ -563,10 +577,11 @@ for mistake in ("norm_order", "residual_normed", "unbiased_norm"):
     print(f"{mistake:<16} {wrong[:80]}\n{'':<16} gf.check: {', '.join(reference.likely)}")
 
 # %% [markdown]
-# The last two are the lesson. In post-norm, the x that arrives is normalised already, so normalising it once more changes little;
-# a deviation that is 0.4 % too large changes even less. In the run behind this page the translation is the same, and only a comparison number by number
-# finds the mistake. See where the numbers part:
-# [the demo with the unbiased norm](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22unbiased_norm%22%5D).
+# The last two teach a lesson. In post-norm, the x that arrives is already normalised, so normalising it once more
+# changes little. A deviation that is 0.4 % too large changes even less. In the run behind this page, the translation
+# stays the same, and only a number-by-number comparison finds the mistake. See where the numbers diverge: [the demo
+# with the unbiased
+# norm](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22unbiased_norm%22%5D).
 
 # %% [markdown]
 # ## Exercises
@@ -579,8 +594,8 @@ found = nn.functional.layer_norm(torch.tensor([1.0, 1.0, 1.0, 5.0]), (4,), eps=0
 torch.testing.assert_close(found, torch.tensor([-1.0, -1.0, -1.0, 3.0]) / math.sqrt(3))
 
 # %% [markdown]
-# **2.** Show that the output of a layer norm with gain 1 and bias 0 has length $\sqrt{d}$ (its Euclidean norm), whatever goes in. What does
-# that mean for $d = 2$?
+# **2.** Show that the output of a layer norm with gain 1 and bias 0 always has length $\sqrt{d}$ (its Euclidean norm),
+# whatever the input. What does that mean for $d = 2$?
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
@@ -588,12 +603,12 @@ for d in (2, 8, 512):
     out = nn.functional.layer_norm(torch.randn(5, d, dtype=torch.float64), (d,), eps=0)
     torch.testing.assert_close(out.norm(dim=-1), torch.full((5,), math.sqrt(d), dtype=torch.float64))
 
-# With two dimensions only (1, −1) and (−1, 1) are left: the norm keeps nothing but which entry is the larger.
+# With two dimensions, only (1, −1) and (−1, 1) are left: the norm keeps only which entry is larger.
 nn.functional.layer_norm(torch.tensor([3.0, 8.0]), (2,), eps=0)
 
 # %% [markdown]
-# **3.** Some models use the *RMS norm*: divide by the root of the mean square, without subtracting the mean. Write it, and show that for
-# vectors whose mean is 0 it is the layer norm.
+# **3.** Some models use the *RMS norm*: divide by the root of the mean square, without subtracting the mean. Write it,
+# and show that it equals the layer norm for vectors with mean 0.
 
 # %% tags=["hide-cell"]
 
@@ -608,8 +623,9 @@ torch.testing.assert_close(rms_norm(centred), nn.functional.layer_norm(centred, 
 torch.testing.assert_close(rms_norm(batch), nn.RMSNorm(4, eps=1e-5, dtype=torch.float64)(batch))
 
 # %% [markdown]
-# **4.** In a pre-norm stack, the stream before layer $n$ is the input plus everything that was added so far. Check it on an untrained model
-# with two encoder layers: input of the first layer + the four outputs = the sum that the final norm gets.
+# **4.** In a pre-norm stack, the stream before layer $n$ is the input plus everything added so far. Check this on an
+# untrained model with two encoder layers: the input of the first layer plus the four outputs is the sum that the final
+# norm gets.
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
@@ -626,5 +642,5 @@ torch.testing.assert_close(small.encoder.norm(total), trace["encoder.output"])
 # %% [markdown]
 # ## Next
 #
-# The frame of a sub-layer is complete. One of the two things that go into it is [attention](03_attention.py); the other
-# is the [feed-forward network](07_feed_forward.py).
+# The frame around each sub-layer is complete. Two kinds of sub-layer go into it: [attention](03_attention.py) and the
+# [feed-forward network](07_feed_forward.py).

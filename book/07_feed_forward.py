@@ -13,45 +13,46 @@
 # %% [markdown]
 # # The feed-forward network
 #
-# Two matrices and a bend between them: the sub-layer that works on each position alone.
+# Two matrices with a bend between them: this is the sub-layer that works on each position alone.
 
 # %% [markdown]
 # ## The question
 #
-# [Attention](03_attention.py) moves information between positions. But what it returns is an *average* of values, and the
-# values are one matrix away from the input. Apart from the choice of its weights, all that is multiplying and adding. Who computes
-# something new from what was gathered, such as "an adjective *and* a plural, so the ending is -s"? And why does this
-# plain-looking part hold the largest share of a layer's parameters?
+# [Attention](03_attention.py) moves information between positions. But what it returns is an *average* of values, and
+# the values are one matrix away from the input. Once its weights are chosen, all the rest is multiplying and adding.
+# Which part computes something new from what was gathered, such as "an adjective *and* a plural, so the ending is -s"?
+# And why does this plain-looking part hold the largest share of a layer's parameters?
 
 # %% [markdown]
 # ## The intuition
 #
-# Think of a small office that is the same on every floor. A vector comes in, `d_model` numbers wide. Each of `d_ff` clerks (the *hidden units*)
-# looks at all of it and asks one question of their own; if the answer is no, they stay silent (0), if it is yes, they
-# speak the louder the clearer the answer is. Each clerk who speaks adds their own vector to the result.
+# Think of a small office that is the same on every floor. A vector comes in, `d_model` numbers wide. Each of the `d_ff`
+# clerks (the *hidden units*) looks at all of it and asks one question. If the answer is "no", the clerk stays silent
+# (0). If it is "yes", the clerk speaks: the clearer the answer, the louder. Each clerk who speaks adds a personal
+# vector to the result.
 #
-# There is one such office at each position, all with the same clerks, and no telephone between the floors. Talking between
-# positions is attention's work; this network only thinks about what has arrived.
+# Every position has such an office, all with the same clerks, and without a telephone between the floors. Talking
+# between positions is attention's work; this network only thinks about what has arrived.
 
 # %% [markdown]
 # ## The mathematics
 #
-# Let $x$ be the vector at one position, written as a row with $d$ = `d_model` entries. Let $f$ = `d_ff` be the number of hidden units. The network
-# (*Attention Is All You Need*, 2017, §3.3, equation 2) is
+# Let $x$ be the vector at one position, written as a row with $d$ = `d_model` entries. Let $f$ = `d_ff` be the number
+# of hidden units. The network is (*Attention Is All You Need*, 2017, §3.3, equation 2)
 #
 # $$\mathrm{FFN}(x) = \max(0,\; x W_1 + b_1)\, W_2 + b_2$$
 #
 # with $W_1$ of shape $(d, f)$, $b_1$ of $f$ entries, $W_2$ of shape $(f, d)$ and $b_2$ of $d$ entries. The maximum is taken entry by entry; this
 # function, $\max(0, \cdot)$, is called *ReLU* (rectified linear unit).
 #
-# In the paper's base model $d = 512$ and $f = 2048$: the vector is expanded to four times its width, bent, and contracted again. "Position-wise" means that the
-# formula knows of one position only. In code, $x$ has the shape (B, T, D), for B sentences of T positions, and the same
-# matrices act on the last axis: (B, T, 512) → (B, T, 2048) → (B, T, 512).
+# In the paper's base model, $d = 512$ and $f = 2048$: the vector is expanded to four times its width, bent, and
+# contracted again. "Position-wise" means that the formula sees only one position. In code, $x$ has the shape (B, T, D),
+# for B sentences of T positions, and the same matrices act on the last axis: (B, T, 512) → (B, T, 2048) → (B, T, 512).
 
 # %% [markdown]
 # ## Line by line
 #
-# A network that fits on paper: $d$ = 4 and $f$ = 8, with small whole numbers.
+# Here is a network that fits on paper: $d$ = 4 and $f$ = 8, with small whole numbers.
 
 # %%
 import math
@@ -93,8 +94,8 @@ print(tuple(x.shape), tuple(W_1.shape), tuple(W_2.shape))
 # %% [markdown]
 # ### Expand
 #
-# Each hidden unit has one column of $W_1$ and one number of $b_1$. Take the second unit: its column is (0, 1, 0, −1), so its
-# answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. All eight at once:
+# Each hidden unit has one column of $W_1$ and one number of $b_1$. Take the second unit: its column is (0, 1, 0, −1),
+# so its answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. Here are all eight at once:
 
 # %%
 assert (x * W_1[:, 1]).sum() + b_1[1] == 3
@@ -104,7 +105,7 @@ hidden
 # %% [markdown]
 # ### Bend
 #
-# What is negative becomes 0. Three of the eight units stay silent.
+# Negative numbers become 0. Three of the eight units stay silent.
 
 # %%
 activated = hidden.clamp(min=0)  # max(0, hidden)
@@ -113,7 +114,8 @@ activated
 # %% [markdown]
 # ### Contract
 #
-# Each unit has a *row* of $W_2$. The result is the sum of these rows, each times how loud its unit is, plus $b_2$:
+# Each unit has a *row* of $W_2$. The result is the sum of these rows, each multiplied by the loudness of its unit, plus
+# $b_2$:
 #
 # 1·(1, 0, 0, −1) + 3·(0, 1, 0, 0) + 1·(0, 0, 2, 1) + 3·(−1, 0, 1, 0) + 2·(0, 1, −1, 1) + (0, 0, 1, −1) = (−2, 5, 4, 1)
 
@@ -126,12 +128,14 @@ assert output.tolist() == [-2, 5, 4, 1]
 output
 
 # %% [markdown]
-# The third unit's row, (5, 5, 5, 5), would have changed everything. Its unit is silent, so it does not count. For another x it may.
+# The third unit's row, (5, 5, 5, 5), would have changed everything. But this unit is silent, so its row does not count.
+# For a different x it may.
 #
 # ### At each position alike
 #
-# Now three positions at once. The code is the same, as the matrices act on the last axis. Three claims make up "position-wise", and all hold: one
-# position at a time gives the same as all at once; if positions are shuffled, so are the results; if one position changes, no other result does.
+# Now take three positions at once. The code stays the same, because the matrices act on the last axis. "Position-wise"
+# makes three claims, and all hold. One position at a time gives the same results as all at once. If the positions are
+# shuffled, so are the results. If one position changes, no other result does.
 
 # %%
 
@@ -155,8 +159,9 @@ torch.testing.assert_close(ffn(other)[:2], all_at_once[:2])
 all_at_once
 
 # %% [markdown]
-# The picture shows these three positions, from bottom to top: x, the hidden units after the bend, the output. Blue is positive, orange negative, the fuller the
-# larger; a silent unit is empty. The three networks are the same one, drawn three times, and no line leads from one position to another.
+# The picture shows these three positions, from bottom to top: x, the hidden units after the bend, and the output. Blue
+# is positive, orange negative; the fuller the colour, the larger the number. A silent unit is empty. The same network
+# is drawn three times, and no line leads from one position to another.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(7.4, 3.1)
@@ -196,8 +201,8 @@ pictures.picture(
 # %% [markdown]
 # ## The same from the library
 #
-# [`FeedForward`](../src/glassformer/model/feed_forward.py#FeedForward) names the two matrices `expand` and `contract`. (`torch.nn.Linear` keeps
-# its matrix transposed, as (out, in), so we hand it over with `.T`.)
+# [`FeedForward`](../src/glassformer/model/feed_forward.py#FeedForward) names the two matrices `expand` and `contract`.
+# (`torch.nn.Linear` stores its matrix transposed, as (out, in), so we transpose ours with `.T`.)
 
 # %%
 from glassformer.model.feed_forward import ACTIVATIONS, FeedForward
@@ -215,7 +220,7 @@ network(sequence[None])[0, 0].tolist()
 # %% [markdown]
 # ### How large it is
 #
-# In the paper's base model, with a vocabulary of 37 000 (§3.3, Table 3):
+# The paper's base model (§3.3, Table 3), with a vocabulary of 37 000:
 
 # %%
 base = gf.ModelConfig.preset("base", vocab_size=37000)
@@ -246,13 +251,14 @@ share = 100 * in_networks / (everything - embedding)
 print(f"without the embedding matrix: {share:.0f} %")
 
 # %% [markdown]
-# An encoder layer has twice as many parameters in this network as in its attention. Of the whole model it is 40 %, and 57 % of what
-# is not the embedding.
+# An encoder layer has twice as many parameters in this network as in its attention. All 12 networks hold 40 % of the
+# model's parameters, or 57 % if the embedding is not counted.
 #
 # ### The same as two convolutions
 #
-# The paper says: "Another way of describing this is as two convolutions with kernel size 1." A convolution slides a small window along the sequence, and
-# applies one matrix to what is in it. With a window of one position there is nothing else in it than that position.
+# The paper says: "Another way of describing this is as two convolutions with kernel size 1." A convolution slides a
+# small window along the sequence and applies one matrix to the window's contents. A window of size 1 contains a single
+# position.
 
 # %%
 first = nn.Conv1d(4, 8, kernel_size=1).double()
@@ -269,7 +275,7 @@ torch.testing.assert_close(convolved, all_at_once)
 # %% [markdown]
 # ## Why the bend
 #
-# Without it, two matrices are one. A product of matrices is a matrix, and the biases join as well:
+# Without the bend, two matrices are one. A product of matrices is a matrix, and the biases merge as well:
 #
 # $$(x W_1 + b_1) W_2 + b_2 = x\,(W_1 W_2) + (b_1 W_2 + b_2)$$
 
@@ -280,13 +286,15 @@ torch.testing.assert_close(without_bend, one_matrix)
 (W_1 @ W_2).shape  # 16 numbers do the work of 64
 
 # %% [markdown]
-# The eight units would be in vain. With the bend, a unit can be silent on one side, so different inputs go through different sets of units. The smallest
-# example: two units make the absolute value, which no matrix can, $\lvert x \rvert = \max(0, x) + \max(0, -x)$.
+# The eight units would be useless. With the bend, a unit can be silent on one side, so different inputs go through
+# different sets of units. In the smallest example, two units make the absolute value, which no matrix can:
+# $\lvert x \rvert = \max(0, x) + \max(0, -x)$.
 #
 # ### ReLU, GELU, SiLU
 #
-# Other bends are in use. GELU is $x \cdot \Phi(x)$, where $\Phi(x)$ is the probability that a standard normal number is below $x$; SiLU is
-# $x \cdot \sigma(x)$ with the logistic function $\sigma(x) = 1 / (1 + e^{-x})$. Both are smooth, and slightly negative left of 0. The paper's is ReLU.
+# Other bends are in use, too. GELU is $x \cdot \Phi(x)$, where $\Phi(x)$ is the probability that a standard normal
+# number is below $x$; SiLU is $x \cdot \sigma(x)$ with the logistic function $\sigma(x) = 1 / (1 + e^{-x})$. Both are
+# smooth and slightly negative to the left of 0. The paper uses ReLU.
 
 # %%
 line = torch.linspace(-4, 4, 81, dtype=torch.float64)
@@ -299,7 +307,7 @@ for name, values in bends.items():
     torch.testing.assert_close(ACTIVATIONS[name](line), values)
 
 # %% [markdown]
-# In the picture they agree far from 0, and differ in how they get around the corner.
+# In the picture, the three agree far from 0 and differ in how they turn the corner.
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -314,14 +322,14 @@ pictures.curves(
 # %% [markdown]
 # ## What hidden units respond to
 #
-# The demo model has 256 hidden units in each layer. What are their questions? We run the 1,000 sentences of the test split through
-# the encoder, and record the activated units of its second layer, for every token.
+# The demo model has 256 hidden units in each layer. What questions do they ask? We run the 1,000 sentences of the test
+# split through the encoder and record the activations of its second layer for every token.
 
 # %%
 from functools import partial
 
 from glassformer.tasks import english_french
-from glassformer.tasks.nouns import NOUNS
+from glassformer.tasks.world.nouns import NOUNS
 
 translator = gf.Translator.load("../runs/demo")
 tokenizer = translator.bundle.source_tokenizer
@@ -342,8 +350,9 @@ above = 100 * (activated > 0).float().mean()
 print(tuple(activated.shape), f"{above:.0f} % of all activations are above 0")
 
 # %% [markdown]
-# In the run behind this page about three units in four are silent at any moment. Now the mean activation of each unit for each word (that comes at least three times), and
-# for a unit the words with the largest. Here are six units, drawn by lot:
+# In the run behind this page, about three units in four are silent at any moment. Next we compute each unit's mean
+# activation for each word that occurs at least three times, and list the words with the largest means. Here are six
+# units, drawn at random:
 
 # %%
 names = sorted({word for word in words if words.count(word) >= 3})
@@ -355,7 +364,7 @@ means /= torch.bincount(which)[:, None]
 
 
 def loudest(unit, count=9):
-    """Return the words for which this unit is active most, on average."""
+    """Return the words for which this unit is most active on average."""
     best = means[:, unit].topk(count).indices.tolist()
     return ", ".join(names[index] for index in best)
 
@@ -365,19 +374,21 @@ for unit in torch.randperm(256)[:6].tolist():
     print(f"unit {unit:>3}: {loudest(unit)}")
 
 # %% [markdown]
-# Look for a theme in each list, such as adjectives or verbs. In the run behind this page a list or two has one, and most have none that one could name. That is normal. There are far more things to know than
-# units, so most units take part in several.
+# Look for a theme in each list, such as adjectives or verbs. In the run behind this page, a list or two has a theme,
+# and most have none that you could name. That is normal. There are far more things to know than units, so most units
+# take part in several.
 #
-# Some are clear, when one looks for something. English nouns have no gender; French ones do, and the article, the adjective and the pronoun
-# depend on it. So we ask: is there a unit that tells English nouns by the gender of their *French* translation? For each unit take all pairs of a
-# masculine and a feminine noun, and the share of pairs in which the masculine one has the larger mean (1: always, 0: never, about 0.5: by chance).
+# Some units are clear once you look for something specific. English nouns have no gender; French nouns do, and the
+# article, the adjective and the pronoun depend on it. So we ask: does any unit separate English nouns by the gender of
+# their *French* translation? For each unit, take all pairs of a masculine and a feminine noun. Compute the share of
+# pairs in which the masculine noun has the larger mean (1: always, 0: never, about 0.5: by chance).
 
 # %%
 gender = {noun.english: noun.gender for noun in NOUNS}
 masculine = means[[number[name] for name in names if gender.get(name) == "m"]]
 feminine = means[[number[name] for name in names if gender.get(name) == "f"]]
 larger = (masculine[:, None] > feminine).float()
-larger += 0.5 * (masculine[:, None] == feminine).float()  # a draw counts as a half
+larger += 0.5 * (masculine[:, None] == feminine).float()  # a tie counts as a half
 share = larger.mean((0, 1))  # (units,)
 
 most_masculine, most_feminine = share.argmax().item(), share.argmin().item()
@@ -385,14 +396,14 @@ print(f"{len(masculine)} masculine and {len(feminine)} feminine nouns")
 for unit in (most_masculine, most_feminine):
     print(f"unit {unit}, share {share[unit]:.3f}: {loudest(unit)}")
 
-# Another training finds other units, and tells a little more or less.
+# Another training makes different units, which separate the nouns a little better or worse.
 assert share.max() > 0.9
 assert share.min() < 0.1
 
 # %% [markdown]
-# There are such units, at least one for each gender, though no one told the model that there are genders: it found out from the
-# translations. Each dot in the picture is a noun, the higher the more active the unit. The two kinds hardly mix. (Words that
-# are no nouns are left out: a unit that tells nouns apart may mean something else elsewhere.)
+# Such units exist, at least one for each gender, although nobody told the model about gender: it found out from the
+# translations. Each mark in the picture is a noun; the higher it is, the more active the unit. The two genders hardly
+# mix. (Words that are not nouns are left out: a unit that tells nouns apart may mean something else for other words.)
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.6, 3.0)
@@ -418,13 +429,14 @@ pictures.picture(
 )
 
 # %% [markdown]
-# One more step before you believe it. That a unit *responds* to gender does not say that the model *uses* it. So we change the two units: at
-# every position, silence one and make the other loud, both ways round. Does "la vache" become "le vache"?
+# Before you believe it, take one more step. A unit that *responds* to gender need not be a unit that the model *uses*.
+# So we change the two units: at every position, silence one and make the other loud, then the other way round. Does "la
+# vache" become "le vache"?
 
 
 # %%
 def turned(activated, silent, loud):
-    """Return the activations with one unit silent and another one loud, everywhere."""
+    """Return the activations with one unit silent and another one loud at every position."""
     activated = activated.clone()
     activated[..., silent] = 0.0
     activated[..., loud] = 4.0
@@ -441,16 +453,18 @@ for sentence in ("The cow is tired.", "The boy saw the queen."):
         print(f"    unit {loud} loud, {silent} silent: {text}")
 
 # %% [markdown]
-# In the run behind this page it does not. The gender stands in many places: in other units, and in the stream itself, which already holds the word. Two units of 256 are
-# not enough to overrule them. *What a unit shows* and *what a unit does* are two questions; the experiment on
-# [patching](experiments/patching.py) asks the second one. You can look at a unit in the explorer, word by word:
-# [the activated units of the second layer](../runs/demo/explorer.html#text=The+cow+is+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.1.feed_forward.activated%22%7D).
+# In the run behind this page, it does not. The gender is stored in many places: in other units, and in the stream
+# itself, which already holds the word. Two units of 256 are not enough to overrule them. *What a unit shows* and *what
+# a unit does* are two different questions; the experiment on [patching](experiments/patching.py) asks the second one.
+# You can look at a unit in the explorer, word by word: [the activated units of the second
+# layer](../runs/demo/explorer.html#text=The+cow+is+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.1.feed_forward.activated%22%7D).
 #
 # ### A memory of keys and values?
 #
-# There is a reading of this network that helps to think, and it is **an intuition, not a fact about every unit**. Look at the sum by rows
-# [above](#contract): each unit compares x with its column of $W_1$, by a dot product, and hands over its row of $W_2$, the more the
-# better the comparison. That is what attention does with keys and values, only that these are learned, fixed, and many:
+# One way to read this network helps the imagination, but it is **an intuition, not a fact about every unit**. Look at
+# the sum by rows [above](#contract). Each unit compares x with its column of $W_1$, by a dot product, and hands over
+# its row of $W_2$: the better the match, the more of the row. Attention does the same with keys and values, but here
+# the keys and values are learned, fixed, and many:
 #
 # | | attention | feed-forward |
 # |---|---|---|
@@ -459,16 +473,18 @@ for sentence in ("The cow is tired.", "The boy saw the queen."):
 # | value | computed from each position | a row of $W_2$, fixed after training |
 # | what is added | the weighted sum of values | the weighted sum of rows |
 #
-# So one may think of the network as a memory of things learned in training: "if the vector looks like this, add that". Geva et al. (2021, "Transformer
-# Feed-Forward Layers Are Key-Value Memories") found units in large language models for which this fits well. The units drawn by lot above say how far it
-# carries here. One difference stays: softmax makes the keys compete, ReLU lets each unit speak for itself.
+# So you may think of the network as a memory of things learned in training: "if the vector looks like this, add that".
+# Geva et al. (2021, "Transformer Feed-Forward Layers Are Key-Value Memories") found units in large language models that
+# fit this picture well. The randomly drawn units above show how far it goes here. One difference remains: softmax makes
+# the keys compete, while ReLU lets each unit speak for itself.
 
 # %% [markdown]
 # ## What goes wrong
 #
-# Three formulas that went wrong in print ([errata](errata.py#three-formulas)): each is off by one sign or one index, so easy to write and hard to see.
+# Three formulas went wrong in print ([errata](errata.py#three-formulas)). Each is off by one sign, one index or one
+# square, so the slip is easy to make and hard to see.
 #
-# **`= b_2` for `+ b_2`.** "max(0, x W_1 + b_1) W_2 = b_2" is no definition of an output; it is a claim, and a false one.
+# **`= b_2` for `+ b_2`.** "max(0, x W_1 + b_1) W_2 = b_2" does not define an output; it makes a claim, and a false one.
 
 # %%
 bend = (x @ W_1 + b_1).clamp(min=0)
@@ -477,24 +493,26 @@ assert not torch.equal(bend @ W_2, b_2)
 torch.testing.assert_close(bend @ W_2 + b_2, output)  # + is meant
 
 # %% [markdown]
-# **The same vector in each term.** In self-attention, the output at position 2 (here counted from 1, as in print) is a sum over *different* values, one for each position $j$, with
-# the weight $w_{2j}$ that position 2 has for it: $y_2 = \sum_j w_{2j} v_j$. Printed with the same $v_2$ in each term, the sum says nothing: weights
-# sum to 1, so it is $v_2$ again, whatever the weights are.
+# **The same vector in each term.** In self-attention, the output at position 2 (here counted from 1, as in print) is a
+# sum over *different* values: $y_2 = \sum_j w_{2j} v_j$. Here $v_j$ is the value at position $j$, and $w_{2j}$ is the
+# weight that position 2 has for it. Printed with the same $v_1$ in each term, the sum says nothing: the weights sum to
+# 1, so it is always $v_1$, whatever they are.
 
 # %%
-# The second row of weights: who position 2 looks at.
+# The second row of weights: the positions that position 2 looks at.
 weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
 v = torch.tensor([[4.0, 3, 1], [8, 9, 3], [6, 9, 3]], dtype=torch.float64)
 
-wrong = weights[0] * v[1] + weights[1] * v[1] + weights[2] * v[1]
+wrong = weights[0] * v[0] + weights[1] * v[0] + weights[2] * v[0]
 right = weights[0] * v[0] + weights[1] * v[1] + weights[2] * v[2]
-torch.testing.assert_close(wrong, v[1])
+torch.testing.assert_close(wrong, v[0])
 torch.testing.assert_close(right, weights @ v)
 print("the same vector:", wrong.tolist(), " different ones:", right.tolist())
 
 # %% [markdown]
-# **A variance without the square.** The variance of the [layer norm](06_residual.py) is the mean of the *squared* deviations. Without the square, deviations
-# cancel: their mean is always 0, and the norm divides by $\sqrt{0 + \varepsilon} \approx 0.003$. The result should be of size 1, and is in the hundreds.
+# **A variance without the square.** The variance of the [layer norm](06_residual.py) is the mean of the *squared*
+# deviations. Without the square, the deviations cancel: their mean is always 0, and the norm divides by
+# $\sqrt{0 + \varepsilon} \approx 0.003$. The results should be about 1 in size, and they are in the hundreds.
 
 # %%
 deviations = output - output.mean()
@@ -505,8 +523,9 @@ print([round(value, 1) for value in wrong.tolist()], [round(value, 2) for value 
 torch.testing.assert_close(right, F.layer_norm(output, (4,)))
 
 # %% [markdown]
-# Two more that run without a word of warning: leaving out the bend (the model still learns, with half of its feed-forward parameters in vain), and
-# putting a ReLU behind the *second* matrix too. Then the network can only ever add to the [stream](06_residual.py), never subtract.
+# Two more mistakes run without any warning. If you leave out the bend, the model still learns, but half of its
+# feed-forward parameters are useless. If you also put a ReLU after the *second* matrix, the network can only add to the
+# [stream](06_residual.py), never subtract.
 
 # %%
 assert output.min() < 0  # the right output may be negative
@@ -515,7 +534,8 @@ output.clamp(min=0).tolist()
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters has one of its feed-forward networks?
+# **1.** (Two minutes.) The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters does one of its
+# feed-forward networks have?
 
 # %% tags=["hide-cell"]
 assert 2 * 1024 * 4096 + 4096 + 1024 == 8_393_728
@@ -523,7 +543,8 @@ with torch.device("meta"):
     assert count(FeedForward(1024, 4096, "relu", 0.0)) == 8_393_728
 
 # %% [markdown]
-# **2.** Write down a network with $d$ = 1 and $f$ = 2 that computes $\lvert x \rvert$, as an object of the library, and check it for numbers from −4 to 4.
+# **2.** Write a network with $d$ = 1 and $f$ = 2 that computes $\lvert x \rvert$, as an object of the library, and
+# check it for numbers from −4 to 4.
 
 # %% tags=["hide-cell"]
 absolute = FeedForward(d_model=1, d_ff=2, activation="relu", dropout=0.0).double()
@@ -534,18 +555,18 @@ with torch.no_grad():
 torch.testing.assert_close(absolute(line[None, :, None])[0, :, 0], line.abs())
 
 # %% [markdown]
-# **3.** Shuffle the eight hidden units: the columns of $W_1$, the entries of $b_1$, and one more thing. What has to be shuffled with them so that the network computes the
-# same? What does it say about the meaning of a unit's number?
+# **3.** Shuffle the eight hidden units: the columns of $W_1$, the entries of $b_1$, and one more thing. What must you
+# shuffle with them so that the network computes the same? What does this say about the meaning of a unit's number?
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
 shuffled = torch.randperm(8)
 same = (sequence @ W_1[:, shuffled] + b_1[shuffled]).clamp(min=0) @ W_2[shuffled] + b_2
 torch.testing.assert_close(same, all_at_once)
-# The rows of W_2. The number of a unit means nothing: another seed puts the same unit elsewhere, or has none like it.
+# The rows of W_2. A unit's number means nothing: another seed puts the same unit elsewhere, or makes none like it.
 
 # %% [markdown]
-# **4.** Look for a unit that tells plural nouns ("cats") from singular ones ("cat"), in the same way as for gender.
+# **4.** In the same way as for gender, look for a unit that tells plural nouns ("cats") from singular ones ("cat").
 
 # %% tags=["hide-cell"]
 pairs = [(name, name + "s") for name in names if name in gender and name + "s" in number]
@@ -560,5 +581,5 @@ assert plural_share.max() > 0.9
 # %% [markdown]
 # ## Next
 #
-# All parts of a layer are there: attention with its masks, add & norm, and this network. Put together, they are
+# Now you have all the parts of a layer: attention with its masks, add & norm, and this network. Put together, they make
 # [the encoder](08_encoder.py).

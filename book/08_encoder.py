@@ -15,8 +15,8 @@
 #
 # You have met the parts: [embeddings](01_embeddings.py), [positions](02_positions.py), [attention](03_attention.py),
 # [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py), [feed-forward](07_feed_forward.py). Here
-# they become one thing. You run it on the copy task, at the size of the paper's base model, and look at value and
-# shape after each line.
+# they come together. You run the encoder on the copy task, at the size of the paper's base model, and look at values
+# and shapes after each line.
 
 # %% [markdown]
 # ## The question
@@ -27,16 +27,16 @@
 # %% [markdown]
 # ## The intuition
 #
-# Each token becomes a vector. From then on the encoder keeps **one vector for each position**, all the way up. Think
-# of it as a stream that flows past six workers. Each worker, a *layer*, reads the stream twice and adds something to
-# it twice:
+# Each token becomes a vector. From then on, the encoder keeps **one vector for each position**, all the way up. Think
+# of a stream that flows past six workers. Each worker, a *layer*, reads the stream twice and adds something to it
+# twice:
 #
 # 1. **Self-attention** collects: each position looks at all positions of the source and gathers what it needs.
-# 2. **Feed-forward** digests: each position works on what it has now, alone.
+# 2. **Feed-forward** digests: each position works by itself on what it now has.
 #
-# Nothing is replaced: what a sub-layer finds out is *added* to what was there (norms only rescale it). The shape
-# never changes either, so that layers can be stacked as high as you like. What leaves the last layer is called the
-# **memory**: for each position of the source, one vector that knows its neighbors. The decoder will read it.
+# Nothing is replaced: what a sub-layer finds out is *added* to what was there (norms only rescale it). The shape never
+# changes either, so you can stack layers as high as you like. The output of the last layer is called the **memory**:
+# one vector for each position of the source, which knows its neighbours. The decoder will read it.
 
 # %% [markdown]
 # ## The mathematics
@@ -53,18 +53,18 @@
 #
 # Let $x$ be the stream, of shape $(B, S, d_{\text{model}})$, and let $\mathrm{Sublayer}$ be self-attention or the
 # feed-forward network. $\mathrm{LayerNorm}$ rescales the numbers of each position to mean 0 and standard deviation 1;
-# $\mathrm{Dropout}$ sets some to 0, in training only. The paper (§3.1, with the dropout of §5.4) normalizes **after**
+# $\mathrm{Dropout}$ sets some to 0, in training only. The paper (§3.1, with the dropout of §5.4) normalises **after**
 # the sum. This is *post-norm*:
 #
 # $$x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
 #
-# Many programs normalize **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more
-# LayerNorm behind the last layer:
+# Much code normalises **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more LayerNorm
+# after the last layer:
 #
 # $$x \leftarrow x + \mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))$$
 #
-# This chapter walks through pre-norm first, as much published code has it, then shows the paper's. The encoder is $N$
-# such layers, each with weights of its own:
+# This chapter first walks through pre-norm, which is common in published code, and then shows the paper's post-norm.
+# The encoder is a stack of $N$ such layers, each with its own weights:
 #
 # $$\mathrm{memory} = \mathrm{Layer}_N(\ldots\mathrm{Layer}_2(\mathrm{Layer}_1(x)))$$
 
@@ -73,10 +73,10 @@
 #
 # ### A batch of the copy task
 #
-# The task: write down what you read, so that the *target* (what is to be written) equals the source. There are 11
-# ids: 1 to 10 are symbols, 0 is padding. A sequence has ten symbols, and its first is always 1. An epoch (one round
-# of training) has 20 batches of 30 sequences; one batch is enough here. All numbers are computed in float64, so that
-# we can check equality to the last digits.
+# The task is to write down what you read: the *target* (the sequence to write) equals the source. It has 11 ids: 1 to
+# 10 are symbols, and 0 is padding. A sequence consists of ten symbols, and the first is always 1. An epoch (one round
+# of training) has 20 batches of 30 sequences; one batch is enough here. We compute in float64, so that we can check
+# equality to the last digits.
 
 # %%
 import math
@@ -103,10 +103,10 @@ assert (int(source.min()), int(source.max())) == (1, 10)
 source[:3]
 
 # %% [markdown]
-# A *mask* says which positions may be looked at: `True` = may attend. Much code makes the source's mask as (30, 1,
-# 10) and adds an axis for the heads later, (30, 1, 1, 10); we do so from the start. An axis of length 1 is stretched
-# when two tensors meet (this is called *broadcasting*). One row of the mask thus serves all 8 heads and all 10
-# queries:
+# A *mask* says which positions may be looked at: `True` means "may attend". Much code makes the source's mask in the
+# shape (30, 1, 10) and later adds an axis for the heads, (30, 1, 1, 10); we add this axis from the start. When two
+# tensors meet, an axis of length 1 is stretched (this is called *broadcasting*). So one row of the mask serves all 8
+# heads and all 10 queries:
 
 # %%
 source_mask = source != 0
@@ -119,8 +119,8 @@ assert torch.broadcast_shapes(mask.shape, (30, 8, 10, 10)) == (30, 8, 10, 10)
 tuple(mask.shape), bool(mask.all())
 
 # %% [markdown]
-# There is no padding in this task, so that nothing is hidden. The rest of the batch is for the decoder. It reads all
-# tokens but the last, and has to predict all but the first. Its mask hides padding *and* ($\wedge$) the future:
+# This task needs no padding, so the mask hides nothing. The rest of the batch is for the decoder. It reads all tokens
+# except the last, and has to predict all except the first. Its mask hides padding *and* ($\wedge$) the future:
 
 # %%
 target_input = target[:, :-1]  # all but the last: what the decoder reads
@@ -137,15 +137,15 @@ print(target_input[0], target_output[0], sep="\n")
 target_mask[0].int()
 
 # %% [markdown]
-# Read the mask row by row: in row 0 there is a single 1, as the first position may look at itself only. The number of
-# real tokens, 270 = 30 × 9, will divide the *loss*, the number that says how wrong the predictions are
-# ([output and loss](10_output.py)).
+# Read the mask row by row. Row 0 has a single 1, because the first position may look only at itself. The number of real
+# tokens, 270 = 30 × 9, will divide the *loss*, the number that says how wrong the predictions are ([output and
+# loss](10_output.py)).
 #
 # ### Ids become vectors
 #
-# The embedding matrix has one row for each of the 11 ids. A lookup takes rows out of it; each is multiplied by
+# The embedding matrix has one row for each of the 11 ids. A lookup takes out rows, and each row is multiplied by
 # $\sqrt{d_{\text{model}}}$ (§3.4). We draw the rows with a standard deviation of $1/\sqrt{d_{\text{model}}}$, so that
-# after the multiplication it is 1.
+# it is 1 after the multiplication.
 
 # %%
 d_model, heads, d_k, d_ff = 512, 8, 64, 2048
@@ -158,7 +158,7 @@ assert embedded.shape == (30, 10, 512)
 embedded[0, 0, :5], embedded.std()
 
 # %% [markdown]
-# Nothing in that vector says *where* the token stands. The sinusoids of §3.5 are added: with $i$ counting pairs of
+# Nothing in this vector says *where* the token is. So we add the sinusoids of §3.5: with $i$ counting pairs of
 # dimensions, position $pos$ gets $\sin$ and $\cos$ of $pos / 10000^{2i/d_{\text{model}}}$.
 
 # %%
@@ -173,8 +173,9 @@ assert x.shape == (30, 10, 512)
 positions[:3, :4], x[0, 0, :5]
 
 # %% [markdown]
-# Then dropout: in training it sets each number to 0 with a probability of 0.1, and divides the others by 0.9, so that
-# the expected value stays. At work (`training=False`) it does nothing. We keep it in its place, switched off.
+# Then comes dropout. In training it sets each number to 0 with a probability of 0.1 and divides the others by 0.9, so
+# that the expected value stays the same. Outside training (`training=False`) it does nothing. We keep it in its place,
+# switched off.
 
 # %%
 torch.manual_seed(3)
@@ -194,10 +195,10 @@ x.shape
 # %% [markdown]
 # ### A layer's weights
 #
-# A layer has six matrices, each with a bias (a vector that is added): $W_Q$, $W_K$, $W_V$ (`query`, `key`, `value`)
-# and $W_O$ (`output`) for the attention, $W_1$ (`expand`) and $W_2$ (`contract`) for the feed-forward network. And it
-# has two norms. We draw them ourselves. The norms get a random gain (a factor for each of the 512 numbers) and bias,
-# too, so that no mistake can hide behind a gain of 1.
+# A layer has six matrices, each with a bias (a vector that is added): $W_Q$, $W_K$, $W_V$ (`query`, `key`, `value`) and
+# $W_O$ (`output`) for the attention, $W_1$ (`expand`) and $W_2$ (`contract`) for the feed-forward network. It also has
+# two norms. We draw all these weights at random. The norms get a random gain (a factor for each of the 512 numbers) and
+# bias too, so that no mistake can hide behind a gain of 1.
 
 
 # %%
@@ -235,8 +236,8 @@ layer = layers[0]
 # %% [markdown]
 # ### First sub-layer: self-attention
 #
-# Normalize. Each position's 512 numbers get mean 0 and deviation 1, then gain and bias. The result has **a name of
-# its own**: $x$ is needed again.
+# First, normalise. Each position's 512 numbers get mean 0 and standard deviation 1, then gain and bias. The result gets
+# **its own name**, because $x$ is needed again.
 
 # %%
 mean = x.mean(-1, keepdim=True)  # (30, 10, 1)
@@ -249,8 +250,8 @@ assert normed.shape == (30, 10, 512)
 normed[0, 0, :5]
 
 # %% [markdown]
-# Query (what a position looks for), key (what it offers) and value (what it hands over): each is the same vectors
-# times another matrix. In self-attention all three come from one stream.
+# Next, compute the query (what a position looks for), the key (what it offers) and the value (what it hands over): the
+# same vectors times three different matrices. In self-attention, all three come from one stream.
 
 # %%
 query = layer["query"](normed)  # (30, 10, 512) -> (30, 10, 512)
@@ -261,7 +262,7 @@ assert query.shape == key.shape == value.shape == (30, 10, 512)
 query[0, 0, :5]
 
 # %% [markdown]
-# Heads: 512 numbers are 8 times 64. First `view`, then `transpose`, so that each head has a sequence of its own.
+# Split into heads: 512 numbers are 8 times 64. First `view`, then `transpose`, so that each head has its own sequence.
 
 
 # %%
@@ -275,8 +276,8 @@ assert query.shape == key.shape == value.shape == (30, 8, 10, 64)
 tuple(query.shape)
 
 # %% [markdown]
-# Attention (§3.2.1): every query against every key, divided by $\sqrt{d_k}$; what the mask forbids becomes $-\infty$;
-# softmax over the keys; then the weighted average of the values.
+# Now for attention (§3.2.1). Take the dot product of every query with every key, and divide it by $\sqrt{d_k}$. Scores
+# that the mask forbids become $-\infty$. Take the softmax over the keys, then the weighted average of the values.
 
 # %%
 # (30, 8, 10, 64) @ (30, 8, 64, 10) -> (30, 8, 10, 10)
@@ -292,10 +293,10 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(30, 8, 10))
 weights[0, 0, 0]
 
 # %% [markdown]
-# That is what the first position of the first sentence looks at, in the first head; it sums to 1. Below, the whole
-# (10, 10) matrix of this head. Rows are queries, columns are keys, and each is named by its token. Nothing has been
-# trained yet; still, neighboring columns with equal tokens (4 4, 2 2) look alike, as their keys differ by the
-# position only.
+# This row shows where the first position of the first sentence looks, in the first head; it sums to 1. The picture
+# below shows the whole (10, 10) matrix of this head. Rows are queries, columns are keys, each named by its token.
+# Nothing has been trained yet. Even so, neighbouring columns with equal tokens (4 4, 2 2) look alike, because their
+# keys differ only in the position.
 
 # %% tags=["hide-input"]
 names = [str(int(token)) for token in source[0]]
@@ -306,11 +307,11 @@ pictures.heat_map(
     row_label="query",
     column_label="key",
     alt="A ten by ten matrix of attention weights of an untrained head, from "
-    f"{weights[0, 0].min():.2f} to {weights[0, 0].max():.2f}; the columns of equal neighboring tokens look alike.",
+    f"{weights[0, 0].min():.2f} to {weights[0, 0].max():.2f}; the columns of equal neighbouring tokens look alike.",
 )
 
 # %% [markdown]
-# Join: the transpose back, then 8 × 64 numbers side by side are 512 again; the matrix $W_O$ mixes the heads.
+# Join the heads: transpose back, so that 8 × 64 numbers side by side are 512 again. The matrix $W_O$ then mixes them.
 
 # %%
 joined = attended.transpose(1, 2)  # (30, 8, 10, 64) -> (30, 10, 8, 64)
@@ -321,7 +322,7 @@ assert joined.shape == share.shape == (30, 10, 512)
 share[0, 0, :5]
 
 # %% [markdown]
-# Dropout, then add. The sum takes **the unnormalized x**, as it came into the sub-layer.
+# Apply dropout, then add. The sum takes **the unnormalised x**, as it came into the sub-layer.
 
 # %%
 x = x + dropout(share)
@@ -332,8 +333,8 @@ x[0, 0, :5]
 # %% [markdown]
 # ### Second sub-layer: feed-forward
 #
-# The same frame around another content: normalize, two matrices with a ReLU between them (§3.3; it sets negative
-# numbers to 0), dropout, add.
+# The second sub-layer has the same frame and different contents: normalise, two matrices with a ReLU between them
+# (§3.3; it sets negative numbers to 0), dropout, add.
 
 # %%
 normed = layer["norm_2"](x)
@@ -349,8 +350,8 @@ print(f"ReLU has set {(activated == 0).double().mean():.0%} of the numbers to 0"
 x[0, 0, :5]
 
 # %% [markdown]
-# That is one encoder layer. As a picture, to be read from the bottom up: the stream goes up on the left, each
-# sub-layer is a loop to the right that ends in a sum. On each arrow stands the shape of what flows along it.
+# That is one encoder layer. Read the picture from the bottom up: the stream goes up on the left, and each sub-layer is
+# a loop to the right that ends in a sum. Each arrow carries the shape of what flows along it.
 
 # %% tags=["hide-input"]
 Box = pictures.Box
@@ -407,7 +408,7 @@ pictures.flow(
 # %% [markdown]
 # ### Six layers and the final norm
 #
-# The other five layers do the same with weights of their own. So the lines above become a function, which gives the
+# The other five layers do the same with their own weights. So we turn the lines above into a function, which gives the
 # same numbers:
 
 
@@ -432,7 +433,7 @@ def encoder_layer(x, mask, layer):
 torch.testing.assert_close(encoder_layer(start, mask, layers[0]), after_layer)
 
 # %% [markdown]
-# In pre-norm each layer adds to the stream and nobody scales it down again: it grows. Hence the one norm at the end.
+# In pre-norm, each layer adds to the stream, and nothing scales it down again, so it grows. Hence the norm at the end.
 
 # %%
 torch.manual_seed(5)
@@ -457,9 +458,9 @@ memory[0, 0, :5]
 # %% [markdown]
 # ## The same from the library
 #
-# The library's [EncoderLayer](../src/glassformer/model/encoder.py#EncoderLayer) holds the same weights. Only their
-# place differs: $W_Q$, $W_K$ and $W_V$ lie on top of each other in one matrix, so that one product makes all three.
-# We copy our numbers into it and compare.
+# The library's [EncoderLayer](../src/glassformer/model/encoder.py#EncoderLayer) holds the same weights. Only the
+# storage differs: $W_Q$, $W_K$ and $W_V$ are stacked in one matrix, so that one product makes all three. We copy our
+# numbers into it and compare.
 
 # %%
 from glassformer.model.attention import MultiHeadAttention
@@ -492,9 +493,9 @@ torch.testing.assert_close(library_layer(start, mask), after_layer)
 library_layer(start, mask)[0, 0, :5]
 
 # %% [markdown]
-# And the whole: a base model with a vocabulary of 11, the same table, the same six layers, the same final norm. Its
-# [encode](../src/glassformer/model/transformer.py#Transformer.encode) takes the ids and makes the mask itself.
-# `norm="pre"` chooses what we did above; `eval()` switches dropout off.
+# Now the whole encoder: a base model with a vocabulary of 11, the same table, the same six layers, and the same final
+# norm. Its [encode](../src/glassformer/model/transformer.py#Transformer.encode) takes the ids and makes the mask
+# itself. `norm="pre"` chooses what we did above; `eval()` switches dropout off.
 
 # %%
 config = gf.ModelConfig.preset("base", vocab_size=11, norm="pre")
@@ -511,7 +512,7 @@ torch.testing.assert_close(model.encode(source), memory)
 model.encode(source).shape
 
 # %% [markdown]
-# The masks of the batch are functions of the library as well, with the axis of the heads in its place:
+# The library also has functions for the batch's masks, with the axis of the heads in its place:
 
 # %%
 from glassformer.model.masks import padding_mask
@@ -524,8 +525,8 @@ padding_mask(source, pad_id=0).shape, library_target_mask(target_input, pad_id=0
 # %% [markdown]
 # ## Post-norm, the paper's
 #
-# The paper's order is one line of code away: the norm moves behind the sum, and there is no final norm, as the last
-# layer ends with one. The same six sets of weights:
+# The paper's order is one line of code away: the norm moves to after the sum. It needs no final norm, because the last
+# layer already ends with one. Here it is with the same six sets of weights:
 
 
 # %%
@@ -539,7 +540,7 @@ for layer in layers:
     x = post_norm_layer(x, mask, layer)
     post_sizes.append(x.std())
 
-# norm="post" is the default; of the decoder we need nothing here
+# norm="post" is the default; the decoder is not needed here
 config = gf.ModelConfig.preset("base", vocab_size=11, decoder_layers=1)
 post_model = gf.Transformer(config).eval().requires_grad_(False)
 post_model.source.tokens.weight.copy_(table)
@@ -550,9 +551,9 @@ torch.testing.assert_close(post_model.encode(source), x)
 print([round(float(size), 2) for size in post_sizes])
 
 # %% [markdown]
-# The picture compares how large the numbers of the stream are after each layer (their standard deviation). Look at
-# the solid line: pre-norm lets the stream grow. In post-norm (dashed) each layer ends with a norm, which brings it
-# back to about 1.
+# The picture compares the size of the stream's numbers (their standard deviation) after each layer. Pre-norm (solid
+# line) lets the stream grow. In post-norm (dashed), each layer ends with a norm, which brings the stream back to
+# about 1.
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -566,9 +567,9 @@ pictures.curves(
 # %% [markdown]
 # ## Every number has a name
 #
-# You need not take the encoder apart to see its inside. [gf.record](../src/glassformer/model/taps.py#record) notes
-# each intermediate tensor of a forward pass under a name, the *point*. Here are the points of the first layer, in the
-# order in which they are computed. Compare the shapes with your own of above.
+# You need not take the encoder apart to see inside it. [gf.record](../src/glassformer/model/taps.py#record) records
+# each intermediate tensor of a forward pass under a name, its *point*. Here are the points of the first layer, in the
+# order of the computation. Compare their shapes with the ones above.
 
 # %%
 with gf.record(model) as trace:
@@ -579,7 +580,7 @@ for name in trace:
         print(f"{name:<40} {tuple(trace[name].shape)}")
 
 # %% [markdown]
-# They are the same numbers, too:
+# The numbers are the same, too:
 
 # %%
 point = "encoder.layers.0.self_attention"
@@ -600,15 +601,15 @@ f"{len(trace)} points in the whole model"
 #
 # ## One memory for all decoder layers
 #
-# A question that readers ask: does the last encoder layer's output go to **every** layer of the decoder? Yes. Not the
-# first encoder layer's output to the first decoder layer, the second's to the second, but always the last one's. Each
-# decoder layer makes keys and values of its own from that one memory. Check it with the recording: the keys of each
-# decoder layer are its $W_K$ times the memory.
+# Readers often ask: does the last encoder layer's output go to **every** layer of the decoder? Yes. The encoder layers
+# and decoder layers are not paired one to one; every decoder layer gets the output of the last encoder layer. From this
+# one memory, each decoder layer makes its own keys and values. The recording confirms it: the keys of each decoder
+# layer are its $W_K$ times the memory.
 
 # %%
 for number, decoder_layer in enumerate(model.decoder.layers):
     projection = decoder_layer.cross_attention.input_projection
-    # below those of W_Q
+    # W_K follows W_Q in the stacked matrix
     W_K, bias = projection.weight[512:1024], projection.bias[512:1024]
     recorded = trace[f"decoder.layers.{number}.cross_attention.key"]
     torch.testing.assert_close(recorded, split(memory @ W_K.mT + bias))
@@ -618,8 +619,8 @@ f"{len(model.decoder.layers)} decoder layers, one memory"
 # %% [markdown]
 # ## What goes wrong
 #
-# The mistakes below are easy to write and hard to see: every one of them gives exactly the right shapes. So we
-# measure how far the result is from the right one, as a share of its size.
+# The mistakes below are easy to write and hard to see: every one of them gives exactly the right shapes. So we measure
+# the distance between the wrong result and the right one, as a share of the right one's size.
 
 
 # %%
@@ -629,9 +630,9 @@ def distance(wrong, right):
 
 
 # %% [markdown]
-# **The residual of the normalized x** ([errata](errata.py#residual-of-the-normalised-x)). One name for two things,
-# and what is added back is no longer what came in. The same slip fits into the second sub-layer. The layer's input
-# then never reaches the next layer as it was: the free passage through the stack is gone.
+# **The residual of the normalised x** ([errata](errata.py#residual-of-the-normalised-x)). One name stands for two
+# things, so the value added back is no longer the value that came in. The second sub-layer invites the same slip. The
+# layer's input then never reaches the next layer unchanged: the free passage through the stack is gone.
 
 
 # %%
@@ -653,9 +654,9 @@ print(f"off by {one:.0%} after one layer, by {six:.0%} after six")
 
 # %% [markdown]
 # **Dropout on the wrong tensor** ([errata](errata.py#dropout-on-the-wrong-tensor)). Dropout is applied to the layer's
-# (normalized) input instead of the attention's result, so that the attention is computed and thrown away. The lines
-# that should join the heads then act on a (30, 10, 512) tensor: transposed to (30, 512, 10) and viewed as (30, 10,
-# 512) again, it has the right shape, and numbers of ten positions mixed up.
+# (normalised) input instead of the attention's result, so the attention is computed and thrown away. The lines that
+# should join the heads then act on a (30, 10, 512) tensor. Transposed to (30, 512, 10) and viewed as (30, 10, 512)
+# again, it has the right shape, but the numbers of ten positions are mixed up.
 
 
 # %%
@@ -669,7 +670,7 @@ def first_sublayer(x, mask, layer):
 
 def misplaced_dropout(x, mask, layer):
     normed = layer["norm_1"](x)
-    _attended = self_attention(normed, mask, layer)  # nobody reads it
+    _attended = self_attention(normed, mask, layer)  # never used
     dropped = dropout(normed)  # should be the attention's result
     return x + layer["output"](scrambled(dropped))
 
@@ -684,8 +685,8 @@ torch.testing.assert_close(scrambled(normed)[0, 0, :10], normed[0, :, 0])
 scrambled(normed)[0, 0, :4], normed[0, :4, 0]
 
 # %% [markdown]
-# What calls itself position 0 now begins with the first feature of *every* position. And nothing was attended to.
-# Here is the proof: hide half of the source, and the right result changes. The wrong one stays the same to the last
+# The row that should be position 0 now begins with the first feature of *every* position. And the attention has no
+# effect. To prove it, hide half of the source: the right result changes, and the wrong one stays the same to the last
 # bit.
 
 # %%
@@ -700,10 +701,10 @@ assert distance(first_sublayer(start, half, layers[0]), after_attention) > 0.1
 
 # %% [markdown]
 # **Another layer norm** ([errata](errata.py#another-layer-norm)). The unbiased standard deviation divides by $n - 1$
-# in place of $n$ (the count of numbers, here 512), and ε (the small number that prevents a division by 0, 1e-5 above)
-# stands outside of the root. At 512 numbers you would never notice: 0.1%. At the 4 numbers of an example on paper it
-# is 13%. And where all numbers are nearly equal, an ε outside of the root holds them back far less: the last line
-# below is about 250 times as large.
+# instead of $n$ (the count of numbers, here 512), and ε (the small number that prevents a division by 0, 1e-5 above) is
+# outside the root. With 512 numbers the difference is 0.1 %, and you would never notice it. With the 4 numbers of an
+# example on paper it is 13 %. And where all numbers are nearly equal, an ε outside the root restrains them far less: in
+# the last line below, the result is about 250 times as large.
 
 
 # %%
@@ -724,14 +725,14 @@ for name, vector in (
     ratio = other[0] / usual[0]
     print(f"{name:<13} usual {usual[0]:+.4f}   this one {other[0]:+.4f}   ratio {ratio:.3f}")
 
-# Without the ε's, exactly this would be the difference:
+# Without either ε, the difference would be exactly this:
 assert math.isclose(off[0], 1 - math.sqrt(511 / 512), rel_tol=0.02)
 assert math.isclose(off[1], 1 - math.sqrt(3 / 4), rel_tol=0.02)
 
 # %% [markdown]
 # **Embeddings that drown the positions** ([errata](errata.py#embeddings-that-drown-the-positions)). `nn.Embedding`
 # draws its rows with standard deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and
-# positions of ±1 are a whisper beside them. How much does it matter where a token stands? Compare the vectors of one
+# positions of ±1 are a whisper beside them. How much does a token's position matter then? Compare the vectors of one
 # token at positions 0 and 5:
 
 # %%
@@ -748,12 +749,12 @@ for name, rows in {"loud": loud_table, "ours": table}.items():
 assert loud.max() > 70 > 6 > embedded.abs().max()
 
 # %% [markdown]
-# A trained model can recover from that, but it starts nearly blind to order. The multiplication is not at fault: it
-# expects rows of deviation $d_{\text{model}}^{-0.5}$.
+# A model can recover from this in training, but it starts nearly blind to order. The multiplication is not at fault: it
+# expects rows with a standard deviation of $d_{\text{model}}^{-0.5}$.
 #
-# **Off by one in the vocabulary** ([errata](errata.py#off-by-one-in-the-vocabulary)). 11 ids are 0 to 10. The table
-# has 11 rows, id 5 is the *sixth*, and there is no id 11. The vocabulary has nothing to do with $d_{\text{model}}$:
-# it is the number of rows, $d_{\text{model}}$ that of columns.
+# **Off by one in the vocabulary** ([errata](errata.py#off-by-one-in-the-vocabulary)). The 11 ids are 0 to 10. The table
+# has 11 rows, id 5 has the *sixth*, and id 11 does not exist. The size of the vocabulary has nothing to do with
+# $d_{\text{model}}$: it is the number of rows, while $d_{\text{model}}$ is the number of columns.
 
 # %%
 assert table.shape == (11, 512)
@@ -764,14 +765,15 @@ except gf.VocabularyError as error:
     print(error)
 
 # %% [markdown]
-# To see two of these mistakes at work in a trained model, plant them with `glassformer.inspection`: `plant(model,
-# "residual_normed")`, `plant(model, "unbiased_norm")`. And `gf.check(model)` names them in code that you suspect.
+# To see two of these mistakes at work in a trained model, plant them with `glassformer.inspection`:
+# `plant(model, "residual_normed")` and `plant(model, "unbiased_norm")`. And `gf.check(model)` names such a mistake in a
+# model that you suspect.
 
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) How many numbers does one encoder layer learn? First add it up from the shapes of the table
-# under "A layer's weights" (biases as well), then check with the library.
+# **1.** (Two minutes.) How many numbers does one encoder layer learn? First add them up from the shapes printed under
+# "A layer's weights" (do not forget the biases), then check with the library.
 
 # %% tags=["hide-cell"]
 projections = 4 * (512 * 512 + 512)
@@ -783,7 +785,7 @@ total
 
 # %% [markdown]
 # **2.** Replace the last three tokens of the first sentence by padding (id 0). Which positions of the memory change,
-# and what are the weights on the last three columns?
+# and what are the weights in the last three columns?
 
 # %% tags=["hide-cell"]
 shorter = source.clone()
@@ -793,13 +795,13 @@ with gf.record(model, f"{point}.weights") as padded_trace:
 
 assert bool((padded_trace[f"{point}.weights"][0, :, :, 7:] == 0).all())
 assert not torch.allclose(padded_memory[0, :7], memory[0, :7])  # they miss the last three
-torch.testing.assert_close(padded_memory[1:], memory[1:])  # other sentences do not care
-# What stands under the padding does not matter: a sentence of 7 tokens alone gives the same memory.
+torch.testing.assert_close(padded_memory[1:], memory[1:])  # other sentences stay the same
+# The padding itself does not matter: a sentence of 7 tokens on its own gives the same memory.
 torch.testing.assert_close(padded_memory[0, :7], model.encode(source[:1, :7])[0])
 
 # %% [markdown]
-# **3.** Without positions, the encoder does not see order: reverse the source, and the memory is reversed. Show it
-# (put zeros in the place of `source.positions` with `gf.intervene`), and show that with positions it is not so.
+# **3.** Without positions, the encoder does not see order: if you reverse the source, the memory is reversed. Show this
+# by replacing `source.positions` with zeros (use `gf.intervene`), and show that it does not hold with positions.
 
 # %% tags=["hide-cell"]
 backwards = source.flip(1)
@@ -809,8 +811,8 @@ with gf.intervene(model, {"source.positions": torch.zeros_like}):
 assert distance(model.encode(backwards), memory.flip(1)) > 0.1
 
 # %% [markdown]
-# **4.** In pre-norm the stream after two layers is the start plus four shares. Show that the recorded `output` of the
-# four sub-layers and `source.input` sum to `encoder.layers.1.feed_forward.added`.
+# **4.** In pre-norm, the stream after two layers is the start plus four shares. Show that `source.input` and the
+# recorded `output` of the four sub-layers sum to `encoder.layers.1.feed_forward.added`.
 
 # %% tags=["hide-cell"]
 total = trace["source.input"]
@@ -823,5 +825,6 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 # %% [markdown]
 # ## Next
 #
-# The memory waits. [The decoder](09_decoder.py) reads it, and writes the target word by word. Training on this very
-# task until it is solved, and greedy decoding, come in [training](11_training.py) and [decoding](12_decoding.py).
+# The memory waits. [The decoder](09_decoder.py) reads it and writes the target word by word. The chapters on
+# [training](11_training.py) and [decoding](12_decoding.py) train a model on this very task until it is solved, and
+# decode greedily.

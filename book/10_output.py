@@ -14,45 +14,46 @@
 # # Output, softmax, loss, label smoothing
 #
 # [The decoder](09_decoder.py) ends with a vector for each target position. This chapter turns that vector into a
-# probability for each word of the vocabulary, and the probability of the right word into one number that training can
-# make small.
+# probability for each word of the vocabulary. It then turns the probability of the right word into one number that
+# training can make small.
 
 # %% [markdown]
 # ## The question
 #
-# How does a vector become a word? How wrong is a prediction, as a number? And why does the paper tell its model, on
-# purpose, that the right answer is only 90% right?
+# How does a vector become a word? How can we express in one number how wrong a prediction is? And why does the paper
+# deliberately tell its model that the right answer is only 90% right?
 
 # %% [markdown]
 # ## The intuition
 #
-# The vocabulary is a list of words, and each word has a vector. The decoder's output is a vector, too: its idea of
-# the next word. Compare it with **every** word of the vocabulary; the better they agree, the higher that word's
-# score. The scores are called *logits*. *Softmax* makes probabilities of them: all positive, all together 1.
+# The vocabulary is a list of words, and each word has a vector. The decoder's output is a vector too: its idea of the
+# next word. Compare it with **every** word of the vocabulary. The better the two agree, the higher that word's score.
+# The scores are called *logits*. *Softmax* turns them into probabilities: all positive, with sum 1.
 #
-# In training the right word is known. If the model gave it the probability 1, it was right and sure, and the loss
-# is 0. The smaller the probability was, the more it is surprised, and the larger the loss. *Label smoothing* asks
-# for a little modesty: a sliver of the probability should go to the other words.
+# In training the right word is known. If the model gave it probability 1, the model was right and sure, and the loss
+# is 0. The smaller that probability, the greater the model's surprise, and the larger the loss. *Label smoothing*
+# asks for a little modesty: a sliver of the probability should go to the other words.
 
 # %% [markdown]
 # ## The mathematics
 #
-# Let $x$ be the decoder's output at one position, $d_{\text{model}}$ numbers. $V$ is the size of the target
-# vocabulary, and $E$ a matrix with $V$ rows and $d_{\text{model}}$ columns. The logits $z$ and the probabilities
-# $p$ are (§3.4)
+# Let $x$ be the decoder's output at one position, a vector of $d_{\text{model}}$ numbers. $V$ is the size of the
+# target vocabulary, and $E$ is a matrix with $V$ rows and $d_{\text{model}}$ columns. The logits $z$ and the
+# probabilities $p$ are (§3.4)
 #
 # $$z = E x, \qquad p_w = \mathrm{softmax}(z)_w = \frac{e^{z_w}}{\sum_{v=1}^{V} e^{z_v}}$$
 #
-# for each word $w$. With $y$ as the right token, the *reference*, the loss of this position is the *cross-entropy*
+# for each word $w$. If $y$ is the right token, the *reference*, the loss at this position is the *cross-entropy*
 # $-\log p_y$ (natural logarithm; its unit is the *nat*).
 #
-# Label smoothing (§5.4) with $\varepsilon = 0.1$ replaces "all on $y$" by a smoothed target $q$, which has
-# $1 - \varepsilon$ on the reference and spreads $\varepsilon$ evenly over all $V$ entries, the reference among them:
+# Without label smoothing, the target puts all probability on $y$. Label smoothing (§5.4) with $\varepsilon = 0.1$
+# uses a smoothed target $q$ instead, which puts $1 - \varepsilon$ on the reference and spreads $\varepsilon$ evenly
+# over all $V$ entries, including the reference:
 #
 # $$q_w = (1 - \varepsilon) \, [w = y] + \frac{\varepsilon}{V}, \qquad \text{loss} = -\sum_{w=1}^{V} q_w \log p_w$$
 #
 # ($[w = y]$ is 1 where $w$ is the reference, and 0 elsewhere.) The loss of a batch is the average over its real
-# target tokens; padding counts for nothing. *Perplexity* is $e$ to the average of $-\log p_y$, **without**
+# target tokens; padding does not count. *Perplexity* is $e$ to the power of the average $-\log p_y$, **without**
 # smoothing.
 
 # %% [markdown]
@@ -60,8 +61,9 @@
 #
 # ### From a vector to logits
 #
-# A vocabulary of six entries, vectors of four numbers, a batch of two sentences with four target positions; the
-# second sentence is one token shorter. (In the comments, $B$ is the number of sentences and $T$ that of positions.)
+# We use a vocabulary of six entries, vectors of four numbers, and a batch of two sentences with four target
+# positions. The second sentence is one token shorter. (In the comments, $B$ is the number of sentences and $T$ the
+# number of positions.)
 
 # %%
 import math
@@ -88,8 +90,8 @@ assert logits.shape == (2, 4, 6)
 logits[0]
 
 # %% [markdown]
-# One row for each position, one column for each entry of the vocabulary. Each logit is a dot product: the vector of
-# this position with the vector of that word.
+# One row for each position, one column for each vocabulary entry. Each logit is the dot product of the position's
+# vector with the word's vector.
 
 # %%
 by_hand = sum(hidden[0, 0, i] * E[4, i] for i in range(d_model))
@@ -99,8 +101,8 @@ by_hand
 # %% [markdown]
 # ### Softmax
 #
-# Exponentials make everything positive; dividing by their sum makes it 1. The order stays: the largest logit is the
-# largest probability.
+# Exponentials make every number positive; dividing by their sum makes the total 1. The order stays the same: the
+# largest logit becomes the largest probability.
 
 # %%
 exponentials = logits.exp()
@@ -114,8 +116,8 @@ p[0]
 # %% [markdown]
 # ### Large logits, and why we take log_softmax
 #
-# That formula is right on paper and breaks in a computer. Beyond about 709 an exponential is infinite in float64 (in
-# float32 beyond 88), and infinity divided by infinity is not a number:
+# The formula is right on paper and breaks in a computer. In float64 the exponential of anything above about 709 is
+# infinite (in float32, above 88), and infinity divided by infinity is not a number:
 
 # %%
 large = torch.tensor([1000.0, 1001.0, 1002.0])
@@ -124,8 +126,8 @@ assert bool(naive.isnan().all())
 naive
 
 # %% [markdown]
-# The cure: a constant that is added to all logits changes nothing, since it cancels in the fraction. So take away the
-# largest one first. No exponential is then above $e^0 = 1$.
+# The cure uses the fact that adding a constant to all logits changes nothing, since it cancels in the fraction. So
+# subtract the largest logit first. No exponential is then above $e^0 = 1$.
 
 # %%
 shifted = large - large.max()
@@ -135,8 +137,8 @@ torch.testing.assert_close(stable, torch.tensor([0.0, 1.0, 2.0]).softmax(-1))
 stable
 
 # %% [markdown]
-# The loss needs $\log p$. Taking the softmax first and the logarithm then loses everything small: a probability of
-# $e^{-1000}$ is rounded to 0, whose logarithm is $-\infty$. Written as one formula, nothing gets lost:
+# The loss needs $\log p$. Taking the softmax first and the logarithm afterwards loses everything small: a probability
+# of $e^{-1000}$ is rounded to 0, whose logarithm is $-\infty$. Written as one formula, nothing is lost:
 #
 # $$\log p_w = z_w - \log \sum_v e^{z_v}$$
 
@@ -157,8 +159,8 @@ log_p[0]
 # ### The output matrix is the embedding matrix
 #
 # Which matrix is $E$? In the paper (§3.4) it is the target's embedding matrix itself: the vectors with which words
-# are *read* are those against which the output is *compared*. They are *tied*. One and the same tensor stands at
-# both ends. The cell also counts what that saves in the base model, with the 37,000 entries of the paper's
+# are *read* are also the vectors with which the output is *compared*. The two matrices are *tied*: one tensor, used
+# at both ends. The cell also counts what tying saves in the base model, with the 37,000 entries of the paper's
 # English–German vocabulary:
 
 # %%
@@ -176,15 +178,15 @@ parameters = sum(weight.numel() for weight in base.parameters())
 saved = base.output.weight.numel()
 assert parameters == 63_082_496
 assert saved == 37_000 * 512 == 18_944_000
-print(f"base model, 37,000 entries: {parameters:,} parameters; not tied: {saved:,} more")
+print(f"base model, 37,000 entries: {parameters:,} parameters; without tying, {saved:,} more")
 
 # %% [markdown]
-# On the way in, a row is multiplied by $\sqrt{d_{\text{model}}}$; on the way out it is taken as it is. There is no
-# bias.
+# On the way in, a row is multiplied by $\sqrt{d_{\text{model}}}$; on the way out it is used as it is. No bias is
+# added.
 #
 # ### The loss of one token
 #
-# The first position should say "le". What did the model give it, and how surprised is it?
+# The right word at the first position is "le". What probability did the model give it, and how surprised is it?
 
 # %%
 first = log_p[0, 0]
@@ -196,7 +198,7 @@ for probability in (1.0, 0.9, 0.5, 0.1, 0.01):
 # ### A batch: padding counts for nothing
 #
 # Pick the right token's $\log p$ at each position, leave out the positions where the target is padding, and divide by
-# the number of tokens that are left: 7, not 8.
+# the number of tokens that remain: 7, not 8.
 
 # %%
 chosen = log_p.gather(-1, target[..., None]).squeeze(-1)  # (2, 4, 6) -> (2, 4)
@@ -210,9 +212,9 @@ torch.testing.assert_close(loss, pytorch)
 -chosen, loss
 
 # %% [markdown]
-# The last number of the second row is the surprise at the padding: it is left out. The average is **per token**,
-# not per sentence: each word that has to be said counts the same, in whichever sentence it stands. Its exponential
-# is the perplexity. Read it as: "as unsure as if it had to choose among so many equally likely words".
+# The last number of the second row is the surprise at the padding; it is left out. The average is **per token**, not
+# per sentence: each word counts the same, whichever sentence it belongs to. The exponential of the average is the
+# perplexity. A perplexity of 5 means that the model is as unsure as if it had to choose among 5 equally likely words.
 
 # %%
 perplexity = loss.exp()
@@ -223,8 +225,8 @@ perplexity
 # %% [markdown]
 # ### Label smoothing
 #
-# The smoothed target for "le", with $\varepsilon = 0.1$ and $V = 6$. The reference gets $0.9 + 0.1/6$, each of the
-# others $0.1/6$:
+# Here is the smoothed target for "le", with $\varepsilon = 0.1$ and $V = 6$. The reference gets $0.9 + 0.1/6$, and
+# each of the others gets $0.1/6$:
 
 # %%
 epsilon = 0.1
@@ -235,8 +237,8 @@ torch.testing.assert_close(q.sum(), torch.tensor(1.0))
 q
 
 # %% [markdown]
-# In the picture, the left bar of each word is the target without smoothing, the right one the smoothed target. Look
-# at the slivers that all other words get, padding and `<bos>` included.
+# In the picture, the left bar of each word is the target without smoothing, the right bar the smoothed target. Look
+# at the slivers that all the other words get, including padding and `<bos>`.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 2.8)
@@ -255,13 +257,12 @@ axes.legend(frameon=False, fontsize=9)
 pictures.picture(
     figure,
     "Target for the word le over six entries. Without smoothing: 1 on le, 0 elsewhere. Smoothed: "
-    "0.917 on le and 0.017 on "
-    "each of the other five.",
+    "0.917 on le and 0.017 on each of the other five.",
 )
 
 # %% [markdown]
-# The smoothed loss of the first position, three ways: from the definition; as a mix of the reference's loss and the
-# average loss over all words; by PyTorch.
+# Here is the smoothed loss of the first position in three ways: by the definition, as a mix of the reference's loss
+# and the average loss over all words, and by PyTorch.
 
 # %%
 smoothed = -(q * first).sum()
@@ -271,7 +272,7 @@ torch.testing.assert_close(smoothed, pytorch)
 smoothed
 
 # %% [markdown]
-# And for the batch:
+# The same for the whole batch:
 
 # %%
 each = (1 - epsilon) * -chosen + epsilon * -log_p.mean(-1)  # (2, 4)
@@ -288,7 +289,7 @@ smoothed_loss
 # %% [markdown]
 # ### How small can it get?
 #
-# Without smoothing the loss can come as near to 0 as you like. A smoothed loss cannot. It is the *divergence*
+# Without smoothing, the loss can come as close to 0 as you like. A smoothed loss cannot. It is the *divergence*
 # $\mathrm{KL}$ of $p$ from $q$ (never negative, and 0 only where $p = q$) plus the *entropy* $H$ of $q$, which no
 # model can change:
 #
@@ -304,8 +305,8 @@ divergence, entropy
 
 
 # %% [markdown]
-# So the least possible smoothed loss is $H(q)$. It depends on $\varepsilon$ and $V$ alone. Here for the six entries,
-# for the 849 French ones of the book's demo model, and for the paper's 37,000:
+# The smallest possible smoothed loss is therefore $H(q)$. It depends on $\varepsilon$ and $V$ alone. Here it is for
+# our six entries, for the 849 French entries of the book's demo model, and for the paper's 37,000:
 
 
 # %%
@@ -319,10 +320,11 @@ for size in (6, 849, 37_000):
     print(f"V = {size:>6}: least smoothed loss {least_loss(size, 0.1):.3f}")
 
 # %% [markdown]
-# If your training report stops at 1.4 with a vocabulary of 37,000, this may be all that can be had. That is also why
-# perplexity is taken without smoothing. The picture shows the loss of one position with $V = 849$ as the logit of the
-# right word rises above all others (which are equal). Look at the right end: the plain loss creeps towards 0, the
-# smoothed one has its lowest point where $p = q$, and **rises again** when the model gets too sure.
+# If your training report stops at 1.4 with a vocabulary of 37,000, the model may already be as good as it can be.
+# This is also why perplexity is measured without smoothing. The picture shows the loss at one position with $V = 849$
+# as the logit of the right word rises above all the others (which are equal). Look at the right end: the plain loss
+# creeps towards 0, while the smoothed loss has its lowest point where $p = q$ and **rises again** when the model
+# becomes too sure.
 
 # %% tags=["hide-input"]
 size = 849
@@ -350,9 +352,9 @@ pictures.curves(
 # %% [markdown]
 # ### The gradient is p − q
 #
-# How should the logits change? The derivative of the loss by $z_w$ is $p_w - q_w$: what was said minus what was
-# asked for. Words with too much probability are pushed down, words with too little are pulled up, and the pushes
-# sum to 0. Ask autograd, PyTorch's automatic derivatives:
+# How should the logits change? The derivative of the loss with respect to $z_w$ is $p_w - q_w$: the prediction minus
+# the target. Words with too much probability are pushed down, words with too little are pulled up, and the pushes sum
+# to 0. Check it with autograd, PyTorch's automatic differentiation:
 
 # %%
 z = logits[0, 0].clone().requires_grad_(True)
@@ -362,16 +364,16 @@ torch.testing.assert_close(z.grad.sum(), torch.tensor(0.0))
 z.grad
 
 # %% [markdown]
-# The more wrong, the stronger the push, up to ±1. It does not fade while the answer is wrong. (That is why softmax
-# and this loss belong together.)
+# The more wrong the prediction, the stronger the push, up to ±1. It does not fade as long as the answer is wrong.
+# (That is why softmax and this loss belong together.)
 
 # %% [markdown]
 # ## The same from the library
 #
-# [smoothed_cross_entropy](../src/glassformer/training/objective.py#smoothed_cross_entropy) takes the decoder's
-# output and the matrix, not the logits: with 37,000 words the logits would be by far the largest tensor of a
-# training step, and it works through them some rows at a time. It is given the real positions only, and returns
-# **sums** over them, smoothed and plain.
+# [smoothed_cross_entropy](../src/glassformer/training/objective.py#smoothed_cross_entropy) takes the decoder's output
+# and the matrix, not the logits. With 37,000 words the logits would be by far the largest tensor of a training step,
+# so the function computes them a few rows at a time. It receives the real positions only, and returns two **sums**
+# over them: the smoothed loss and the plain loss.
 
 # %%
 from glassformer.training.objective import smoothed_cross_entropy
@@ -383,7 +385,7 @@ torch.testing.assert_close((result.plain / tokens).exp(), perplexity)
 result
 
 # %% [markdown]
-# Its gradient is worked out by hand with $p - q$, in the same pass. Autograd agrees, for both operands:
+# The function computes its gradient by hand, as $p - q$, in the same pass. Autograd agrees for both operands:
 
 # %%
 ours = [hidden.clone().requires_grad_(True), E.clone().requires_grad_(True)]
@@ -403,8 +405,8 @@ theirs[0].grad[1]
 # ## What a trained model thinks
 #
 # The demo model (English to French) translates "The black cat sat on the couch." Move the slider: each frame shows
-# the five most likely next words after what has been written so far. Look how far the first is ahead of the others at
-# most steps, and that it never has much more than 0.9.
+# the five most likely next words after the words written so far. At most steps the first word is far ahead of the
+# others, and yet its probability is never much above 0.9.
 
 # %%
 torch.set_default_dtype(torch.float32)  # as the demo was trained
@@ -437,9 +439,9 @@ for step, token in enumerate(tokenizer.tokens(output.tolist())):
 pictures.player(frames, captions)
 
 # %% [markdown]
-# Why 0.9? It has been trained with $\varepsilon = 0.1$ and $V = 849$: the smoothed target asks for $0.9 + 0.1/849
-# \approx 0.9001$ on the right word. The model has learned that modesty well. Its 0.9 is what it was asked for, not
-# a sign of doubt. Its smoothed loss is above the least possible one, as it must be, and not by much:
+# Why 0.9? The demo was trained with $\varepsilon = 0.1$ and $V = 849$, so its smoothed target asks for $0.9 + 0.1/849
+# \approx 0.9001$ on the right word. The model has learned this modesty well: its 0.9 is what it was asked for, not a
+# sign of doubt. Its smoothed loss is above the smallest possible one, as it must be, but not by much:
 
 # %%
 chosen = demo_log_p[range(len(output)), output]
@@ -453,25 +455,25 @@ print(f"smoothed loss {demo_smoothed:.3f}, least possible {least_loss(849, 0.1):
 print(f"perplexity (plain): {float((-chosen).mean().exp()):.3f}")
 
 # %% [markdown]
-# The library sums the same $\log p$ of each token, `<eos>` included, as `log_prob` of a translation:
+# The library adds up the same $\log p$ of every token, including `<eos>`; the sum is the translation's `log_prob`:
 
 # %%
-# float32, and another order of sums: not equal to the last digit
+# float32, summed in a different order: not equal to the last digit
 assert math.isclose(translation.log_prob, float(chosen.sum()), abs_tol=1e-4)
 translation.log_prob
 
 # %% [markdown]
-# In the explorer, [the log-probabilities of the first
+# The explorer shows [the log-probabilities of the first
 # word](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=numbers&point=%7B%22name%22:%22log_probs%22%7D)
-# stand with their arithmetic.
+# together with their arithmetic.
 
 # %% [markdown]
 # ## What goes wrong
 #
-# **Softmax twice** ([errata](errata.py#softmax-twice)). `F.cross_entropy` wants *logits* and takes the softmax
-# itself. If the model ends with a softmax already, the loss takes it once more, of numbers between 0 and 1. The
-# largest possible difference of two "logits" is then 1, and even a model that is absolutely sure gets at most $e /
-# (e + V - 1)$ for its word:
+# **Softmax twice** ([errata](errata.py#softmax-twice)). `F.cross_entropy` expects *logits* and takes the softmax
+# itself. If the model already ends with a softmax, the loss takes a second softmax, this time of numbers between 0
+# and 1. The largest possible difference between two "logits" is then 1, and even a model that is absolutely sure can
+# give its word at most $e / (e + V - 1)$:
 
 # %%
 sure = torch.zeros(849)
@@ -479,23 +481,23 @@ sure[7] = 50.0  # as sure as can be
 right = float(F.cross_entropy(sure, torch.tensor(7)))
 twice = float(F.cross_entropy(sure.softmax(-1), torch.tensor(7)))
 assert math.isclose(twice, math.log(math.e + 848) - 1, rel_tol=1e-5)
-print(f"a perfect answer: loss {right:.3f} right, {twice:.3f} with softmax twice")
-print(f"knowing nothing:  loss {math.log(849):.3f}")
+print(f"a perfect answer: loss {right:.3f} with one softmax, {twice:.3f} with softmax twice")
+print(f"no knowledge:     loss {math.log(849):.3f}")
 
 with inspection.plant(demo, "double_softmax"):
     planted = demo(source, target_input)[0].log_softmax(-1)
 
 planted_loss = -planted[range(len(output)), output].mean()
-print(f"the demo's loss: {-chosen.mean():.3f} right, {planted_loss:.3f} with softmax twice")
+print(f"the demo's loss: {-chosen.mean():.3f} with one softmax, {planted_loss:.3f} with softmax twice")
 assert torch.equal(planted.argmax(-1), demo_log_p.argmax(-1))
 
 # %% [markdown]
-# A loss that gets stuck not far below $\log V$ is the sign. It is hard to see because the best word is still the best
-# word: *greedy* translations, which take the best word at each step, do not change at all.
+# The symptom is a loss that gets stuck not far below $\log V$. The mistake is hard to see because the best word
+# remains the best word: *greedy* translations, which take the best word at each step, do not change at all.
 #
-# **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` is a word like
-# others, to be predicted behind each `<eos>`. It is the easiest word of all, and in a batch of unequal lengths
-# there is plenty of it. Suppose a model gives 0.3 to each right word, and 0.99 to the padding:
+# **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` becomes a word like
+# any other, to be predicted after each `<eos>`. It is the easiest word of all, and a batch of unequal lengths has
+# plenty of it. Suppose that a model gives 0.3 to each right word and 0.99 to the padding:
 
 # %%
 per_token = torch.full((3, 10), -math.log(0.3))
@@ -507,16 +509,16 @@ without, included = float(per_token[~padding].mean()), float(per_token.mean())
 assert math.isclose(without, -math.log(0.3), rel_tol=1e-5)
 assert included < 0.7 * without
 print(f"{padding.double().mean():.0%} of the positions are padding")
-print(f"loss {without:.3f} right, {included:.3f} with padding")
-print(f"perplexity {math.exp(without):.2f} right, {math.exp(included):.2f} with padding")
+print(f"loss {without:.3f} without padding, {included:.3f} with padding")
+print(f"perplexity {math.exp(without):.2f} without padding, {math.exp(included):.2f} with padding")
 
 # %% [markdown]
-# The number looks better and means less. It changes with how sentences are put into batches, and two models can no
+# The number looks better and means less. It depends on how sentences are grouped into batches, so two models can no
 # longer be compared.
 #
-# **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and has
-# to say token $i + 1$. Compare it with token $i$, and it has to say what it has just read. Two small models learn
-# to copy sequences of six symbols, one with the right target, one with the mistake:
+# **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and must
+# predict token $i + 1$. Compare its output with token $i$ instead, and it only has to repeat what it has just read.
+# Two small models learn to copy sequences of six symbols, one with the right target and one with the mistake:
 
 
 # %%
@@ -542,24 +544,23 @@ def trained(shift):
 
 (copier, losses), (parrot, parrot_losses) = trained(shift=True), trained(shift=False)
 assert parrot_losses[60] < 0.5 * losses[60]
-print(f"loss after 60 steps: {losses[60]:.3f} right, {parrot_losses[60]:.3f} with the mistake")
+print(f"loss after 60 steps: {losses[60]:.3f} with the right target, {parrot_losses[60]:.3f} with the mistake")
 
 # %% [markdown]
-# In the picture, look at which curve falls first: the mistaken one is the better-looking one.
+# In the picture, see which curve falls first: the model with the mistake looks better.
 
 # %% tags=["hide-input"]
 pictures.curves(
     {"right": (range(150), losses), "target not shifted": (range(150), parrot_losses)},
     x_label="step",
     y_label="loss (nats)",
-    alt="Two training curves. The loss with the unshifted target falls to nearly 0 within a few "
-    "dozen steps, long before "
-    "the right one.",
+    alt="Two training curves. The loss with the unshifted target falls to nearly 0 within a few dozen steps, long "
+    "before the loss with the right target.",
 )
 
 
 # %% [markdown]
-# Now let both write, feeding each said token back in:
+# Now let both models write, feeding each token that they choose back in:
 
 
 # %%
@@ -579,13 +580,13 @@ print("target not shifted: ", written_by(parrot, symbols), "(1 is <bos>)")
 assert written_by(parrot, symbols) == [1] * 7
 
 # %% [markdown]
-# Fed with `<bos>`, the parrot says `<bos>`, for ever. Its loss was nearly 0.
+# Fed with `<bos>`, the parrot says `<bos>`, for ever. And yet its loss was nearly 0.
 
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) A model knows nothing and gives each of 37,000 words the same probability. What are its loss
-# and its perplexity, and what is its smoothed loss?
+# **1.** (Two minutes.) A model knows nothing and gives the same probability to each of 37,000 words. What are its
+# loss and its perplexity, and what is its smoothed loss?
 
 # %% tags=["hide-cell"]
 knows_nothing = torch.zeros(37_000, dtype=torch.float64)
@@ -605,8 +606,8 @@ assert math.isclose(answer, 1.1618, abs_tol=1e-4)
 answer
 
 # %% [markdown]
-# **3.** With $\varepsilon = 0.1$ and $V = 37\,000$: by how much must the right word's logit be above the others
-# (all equal) for the smoothed loss to be least? Check that the gradient is 0 there.
+# **3.** Let $\varepsilon = 0.1$ and $V = 37\,000$. By how much must the right word's logit exceed the others (all
+# equal) to make the smoothed loss as small as possible? Check that the gradient is 0 there.
 
 # %% tags=["hide-cell"]
 size = 37_000
@@ -621,8 +622,8 @@ assert z.grad.abs().max() < 1e-12
 lead, least.item()
 
 # %% [markdown]
-# **4.** Write the smoothed loss of the small batch of above as a loop over one position at a time, so that no more
-# than $V$ logits exist at any moment, and compare it with the library's.
+# **4.** Compute the smoothed loss of the small batch above in a loop over single positions, so that at most $V$
+# logits exist at any moment. Compare the result with the library's.
 
 # %% tags=["hide-cell"]
 total = torch.zeros((), dtype=torch.float64)
@@ -634,8 +635,8 @@ result = smoothed_cross_entropy(hidden[real], E, target[real], 0.1)
 torch.testing.assert_close(total, result.smoothed)
 
 # %% [markdown]
-# **5.** Another definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other* words. Show that it is
-# the same as ours with another $\varepsilon$.
+# **5.** A different definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other* words. Show that it
+# equals ours with a different $\varepsilon$.
 
 # %% tags=["hide-cell"]
 size, epsilon = 6, 0.1
@@ -650,4 +651,4 @@ ours_epsilon
 # %% [markdown]
 # ## Next
 #
-# There is a loss now, and a gradient. [Training](11_training.py) makes it small.
+# Now there is a loss and a gradient. [Training](11_training.py) uses the gradient to make the loss small.

@@ -15,12 +15,12 @@
 #
 # ## The question
 #
-# A Transformer that was just made knows nothing: its parameters, the numbers in its matrices, are random. How do they
-# become numbers that translate?
+# A newly made Transformer knows nothing: its parameters, the numbers in its matrices, are random. How do they become
+# numbers that translate?
 #
-# You will train two models. The first learns to copy ten symbols, in a loop of fifteen lines that runs here, on this
-# page, in seconds. Of the second, which translates English into French, you will read the diary that its training has
-# left: what it learnt first, and what came last.
+# You will train one model and read the diary of another. The first learns to copy ten symbols, in a loop of fifteen
+# lines that runs here, on this page, in seconds. The second translates English into French. Its training left a
+# diary, which tells what it learned first and what came last.
 
 # %%
 import copy
@@ -36,9 +36,9 @@ from torch.nn import functional as F
 import glassformer as gf
 from glassformer import pictures
 from glassformer.bundle import put_weights, read_weights
+from glassformer.corpus.batching import Examples, batches, make_batch, plan_batches
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.tasks import english_french
-from glassformer.text.batching import Examples, batches, make_batch, plan_batches
 from glassformer.training.checkpoint import TrainingState, average_weights
 from glassformer.training.objective import smoothed_cross_entropy
 from glassformer.training.optimiser import make_optimiser
@@ -51,47 +51,48 @@ torch.set_printoptions(precision=4, sci_mode=False)
 # %% [markdown]
 # ## The intuition
 #
-# Training is one small step, many times over:
+# Training is one small step, repeated many times:
 #
 # 1. Take a **batch**: some sentences with their translations.
 # 2. Let the model say, at each position of the target, how probable it finds each possible next token. This is the
 #    *forward pass*. At each position the model reads the *right* tokens so far, whatever it would have said itself
-#    (this is called teacher forcing), so that all positions are computed at once.
-# 3. Measure how little it believed in the right token: the **loss**, one number.
-# 4. Work out for each parameter in which direction the loss falls: the **gradient**. This is the *backward pass*.
-# 5. Move each parameter a little in that direction. How far, the **optimiser** and the **learning rate** decide.
+#    (this is called teacher forcing), so all positions can be computed at once.
+# 3. Measure how little the model believed in the right token: the **loss**, one number.
+# 4. Compute, for each parameter, the direction in which the loss falls: the **gradient**. This is the *backward
+#    pass*.
+# 5. Move each parameter a little in that direction. The **optimiser** and the **learning rate** decide how far.
 #
 # Nobody tells the model what a noun is, or that the fourth word of the target comes from the fifth of the source.
-# Whatever helps to predict the next token a little better grows.
+# Whatever helps to predict the next token a little better grows stronger.
 #
 # ## The mathematics
 #
-# **Loss** (§5.4). Let $p_v$ be the probability that the model gives to token $v$ at one position, $V$ the number of
-# tokens in the vocabulary, $r$ the right token, and $\varepsilon = 0.1$ the label smoothing: the right token is asked
-# for with a little less than certainty. The smoothed target $y$ (in the [chapter on the output](10_output.py) it is
-# called $q$) gives each token $\varepsilon / V$, and the right one $1 - \varepsilon$ on top. The loss at this
-# position is the cross-entropy, and the loss of a batch is its mean over all positions that are no padding:
+# **Loss** (§5.4). At one position, let $p_v$ be the probability that the model gives to token $v$, $V$ the number of
+# tokens in the vocabulary, and $r$ the right token. The label smoothing $\varepsilon = 0.1$ asks for a little less
+# than certainty on the right token. The smoothed target $y$ (called $q$ in the [chapter on the output](10_output.py))
+# gives each token $\varepsilon / V$, and the right token $1 - \varepsilon$ on top. The loss at this position is the
+# cross-entropy, and the loss of a batch is its mean over all positions except padding:
 #
 # $$-\sum_{v=1}^{V} y_v \ln p_v \qquad y_v = \frac{\varepsilon}{V} + \begin{cases} 1 - \varepsilon & v = r \\ 0 & v \ne r \end{cases}$$
 #
-# With $\ln$, the natural logarithm, its unit is the *nat*. It cannot fall to 0. It is smallest when $p = y$, and then
-# equals the *entropy* of $y$, the floor: $-\sum_v y_v \ln y_v$.
+# $\ln$ is the natural logarithm, so the unit is the *nat*. This loss cannot fall to 0. It is smallest when $p = y$,
+# and then equals the *entropy* of $y$, $-\sum_v y_v \ln y_v$. We call this value the floor.
 #
-# **Optimiser** (§5.3). Adam keeps, for each parameter $w$ with gradient $g$, two running means: $m$ of $g$ and $u$ of
-# $g^2$, which both start from 0. With $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ (so that nobody divides
-# by 0; not the $\varepsilon$ above) and learning rate $\eta$, step number $t$ is
+# **Optimiser** (§5.3). For each parameter $w$ with gradient $g$, Adam keeps two running means, which both start at 0:
+# $m$ of $g$ and $u$ of $g^2$. With $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ (which prevents a division
+# by 0; it is not the $\varepsilon$ above) and learning rate $\eta$, step number $t$ is
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad u \leftarrow \beta_2 u + (1 - \beta_2)\, g^2 \qquad
 # w \leftarrow w - \eta\, \frac{m / (1 - \beta_1^t)}{\sqrt{u / (1 - \beta_2^t)} + \epsilon}$$
 #
-# The fraction is about the size of 1 whatever the size of the gradient: Adam looks at directions.
+# The fraction is roughly of size 1, whatever the size of the gradient: Adam looks at directions.
 #
-# **Learning rate** (§5.3, equation 3). It rises for `warmup` steps along a line, then falls with the root of the
-# step:
+# **Learning rate** (§5.3, equation 3). It rises linearly for `warmup` steps and then falls with the inverse square
+# root of the step number:
 #
 # $$\eta_t = d_{\mathrm{model}}^{-0.5} \cdot \min\left(t^{-0.5},\; t \cdot \mathrm{warmup}^{-1.5}\right)$$
 #
-# where $d_{\mathrm{model}}$ is the width of the model's vectors. By hand that is one line:
+# where $d_{\mathrm{model}}$ is the width of the model's vectors. In Python this is one line:
 
 
 # %%
@@ -112,9 +113,9 @@ assert round(peak, 5) == 7.0e-4
 peak
 
 # %% [markdown]
-# So the base model's highest learning rate is 7.0e-4, reached at step 4000. In the picture, look at two things: a
-# wider model (orange) gets a lower rate at each step, and a shorter warm-up (green) gives an earlier and higher peak.
-# Once the warm-up is over, it no longer matters how long it was: the curves of one width become one.
+# So the base model's highest learning rate is 7.0e-4, reached at step 4000. Notice two things in the picture. A wider
+# model (orange) gets a lower rate at each step, and a shorter warm-up (green) gives an earlier and higher peak. Once
+# the warm-up is over, its length no longer matters: all curves of the same width coincide.
 
 # %% tags=["hide-input"]
 shown = np.arange(1, 20_001, 50)
@@ -125,7 +126,7 @@ pictures.curves(
     },
     x_label="step",
     y_label="learning rate",
-    alt="Four learning-rate curves that rise in a straight line and then fall with the root of the step; base peaks "
+    alt="Four learning-rate curves that rise in a straight line and then fall with the inverse root of the step. Base peaks "
     "at 0.0007 at step 4000, with a warm-up of 2000 at 0.001, with 8000 at 0.0005.",
 )
 
@@ -134,9 +135,9 @@ pictures.curves(
 #
 # ### The copy task
 #
-# The target equals the source. There are 11 ids: 1 to 10 are symbols, 0 is padding (none is needed, as all sequences
-# have length 10). The first symbol is always 1. It can therefore be fed to the decoder as its first token, so that no
-# `<bos>` (the usual begin-of-sequence token) is needed.
+# The target equals the source. There are 11 ids: 1 to 10 are symbols, and 0 is padding (not needed here, as every
+# sequence has length 10). The first symbol is always 1. It can therefore serve as the decoder's first token, so that
+# no `<bos>` (the usual beginning-of-sentence token) is needed.
 
 
 # %%
@@ -148,16 +149,16 @@ def draw(count, length=10):
 
 source = draw(30)
 target_input = source[:, :-1]  # all but the last: what the decoder reads
-target_output = source[:, 1:]  # all but the first: what it is to say
+target_output = source[:, 1:]  # all but the first: what it must predict
 print(source[0])
 print(target_input[0])
 print(target_output[0])
 source.shape, target_input.shape, target_output.shape
 
 # %% [markdown]
-# Read the last two rows as columns: having read the 1, say the next symbol; having read that, say the one after it.
-# The mask that keeps the decoder from reading ahead (the [causal mask](05_masks.py)) is made inside the model, and so
-# is the padding mask. Their shapes for this batch:
+# Read the last two rows as columns: having read the 1, say the next symbol; having read that symbol, say the one
+# after it. The model itself makes the mask that keeps the decoder from reading ahead (the [causal mask](05_masks.py))
+# and the padding mask. For this batch they have these shapes:
 
 # %%
 padding_mask = (source != 0)[:, None]  # (30, 1, 10): True = may attend
@@ -168,8 +169,8 @@ padding_mask.shape, target_mask.shape, real_tokens
 # %% [markdown]
 # ### The model
 #
-# The paper's base model is 512 wide and has 6 + 6 layers. Copying needs much less: 64 wide, 4 heads, one encoder
-# layer, one decoder layer. The forward pass gives *logits*, which a softmax turns into probabilities.
+# The paper's base model is 512 wide and has 6 + 6 layers. Copying needs much less: width 64, 4 heads, one encoder
+# layer and one decoder layer. The forward pass returns *logits*, which a softmax turns into probabilities.
 
 # %%
 config = gf.ModelConfig(
@@ -189,7 +190,7 @@ logits.shape, sum(parameter.numel() for parameter in model.parameters())
 # %% [markdown]
 # ### The loss
 #
-# The three lines of the formula, then torch's own function, then the library's, which starts from the decoder's
+# First the formula in three lines, then torch's own function, then the library's, which starts from the decoder's
 # output (`hidden`, before the last matrix) to save memory. All three agree.
 
 # %%
@@ -211,8 +212,8 @@ torch.testing.assert_close(library / 270, loss)
 loss.item(), math.log(11)
 
 # %% [markdown]
-# A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4. A fresh one is worse: it does not know
-# anything, but is rather sure of it. And the floor, for perfect predictions:
+# A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4. A fresh model is worse: it knows nothing,
+# but is rather sure of it. And this is the floor, for perfect predictions:
 
 
 # %%
@@ -236,11 +237,12 @@ weight = model.encoder.layers[0].self_attention.output_projection.weight
 weight.shape, weight.grad.shape, weight.grad[0, :4]
 
 # %% [markdown]
-# (This is $W_O$ of the encoder's self-attention: any parameter would do.)
+# (This is $W_O$ of the encoder's self-attention. Any parameter would do.)
 #
 # ### The step
 #
-# Adam by hand for this one matrix, at step $t = 1$, where both running means start from 0; then torch's for all.
+# We do Adam's step by hand for this one matrix, at $t = 1$, where both running means start from 0. Then torch does it
+# for all parameters.
 
 # %%
 eta, beta1, beta2, epsilon = rate(1, 64, 200), 0.9, 0.98, 1e-9
@@ -257,15 +259,15 @@ assert (moved.abs() - 1).abs().median() < 1e-3
 eta, moved[0, :4]
 
 # %% [markdown]
-# Compare the last row, counted in learning rates, with the gradient above: the gradients differ in size, yet each
+# Compare the last row, measured in learning rates, with the gradient above. The gradients differ in size, yet each
 # parameter has moved by one learning rate, against the sign of its gradient. This is why training starts with a tiny
-# rate: at the first steps Adam has seen too little to know which directions matter.
+# rate: in the first steps Adam has seen too little to know which directions matter.
 #
 # ### The loop
 #
-# Now all of it, in one cell: 40 *epochs* (rounds) of 20 batches of 30 sequences, all fresh. Beside it stands greedy
-# decoding, which feeds each predicted symbol back ([the next chapter](12_decoding.py) is about it). It looks at
-# sequences that the model was not trained on, and counts the share of symbols that come out right.
+# Now everything in one cell: 40 *epochs* (rounds) of 20 batches of 30 sequences, all freshly drawn. The function
+# `accuracy` uses greedy decoding, which feeds each predicted symbol back (see [the next chapter](12_decoding.py)). It
+# takes sequences that the model was not trained on, and returns the share of symbols that come out right.
 
 
 # %%
@@ -302,9 +304,10 @@ def train(model, batch_count, make=copying, after=lambda _: None):
 
 
 # %% [markdown]
-# `make` says what the model reads and what it is to say, and `after` looks on: both are there for experiments below.
-# Here `after` measures the accuracy at a few steps, and notes how the decoder's cross-attention looks at one
-# sequence that is easy to read. (*Cross-attention* is where the decoder [reads the source](09_decoder.py).)
+# `make` determines what the model reads and what it must predict, and `after` is called after each step. Both serve
+# experiments further below. Here `after` measures the accuracy at a few steps, and records where the decoder's
+# cross-attention looks in one sequence that is easy to read. (With *cross-attention* the decoder [reads the
+# source](09_decoder.py).)
 
 # %%
 looked_at = torch.tensor([[1, 7, 3, 9, 2, 10, 5, 8, 4, 6]])
@@ -331,8 +334,8 @@ losses = train(model, 40 * 20, after=look)
 solved
 
 # %% [markdown]
-# Solved? A last look, at 1000 fresh sequences (there are a thousand million, so it has hardly seen any of them
-# before):
+# Has it solved the task? A final test on 1000 fresh sequences (there are a billion possible ones, so the model has
+# hardly seen any of these before):
 
 # %%
 final = accuracy(model, draw(1000))
@@ -340,10 +343,10 @@ assert final >= 0.99
 final
 
 # %% [markdown]
-# In the picture, look for three stretches: within twenty steps the model learns that it knows nothing (orange line:
+# Look for three stretches in the picture. Within twenty steps the model learns that it knows nothing (orange line:
 # all ids equally probable). For a while little happens. Then it finds out how to look things up in the source, and
-# the loss falls to its floor (green line). It stays a little above, because dropout disturbs the model while it
-# trains.
+# the loss falls to its floor (green line). It stays slightly above, because dropout disturbs the model during
+# training.
 
 # %% tags=["hide-input"]
 steps_done = np.arange(1, len(losses) + 1)
@@ -354,17 +357,17 @@ pictures.curves(
         "floor: entropy of the smoothed target": (steps_done, [floor(11)] * len(losses)),
     },
     x_label="step",
-    y_label="loss (nats a token)",
+    y_label="loss (nats per token)",
     alt=f"Loss of the copy training: from {losses[0]:.1f} at the first step down to about {np.mean(losses[-50:]):.2f}, "
     f"close above the floor of {floor(11):.2f}.",
 )
 
 # %% [markdown]
-# ### What the cross-attention has learnt
+# ### What the cross-attention has learned
 #
-# Each row is a symbol that is about to be written, each column a symbol of the source, and the stronger the cell, the
-# more the decoder looks there (the mean over the four heads). Move the slider: at first it looks everywhere alike.
-# Then a diagonal appears: to write the fourth symbol, look at the fourth. Nobody told the model so.
+# Each row is a symbol about to be written, and each column a symbol of the source. The stronger a cell, the more the
+# decoder looks there (mean over the four heads). Move the slider. At first the decoder looks everywhere equally. Then
+# a diagonal appears: to write the fourth symbol, it looks at the fourth. Nobody told it to.
 
 # %% tags=["hide-input"]
 symbols = [str(symbol) for symbol in looked_at[0].tolist()]
@@ -403,10 +406,10 @@ on_diagonal
 #
 # ### Step by step: a generator of reports
 #
-# `gf.training.steps` is the same loop as a generator: each time that you ask it, it changes the weights once and
-# yields a report. Whoever drives it prints, plots, or stops by no longer asking. It reads `Examples`, which are lists
-# of ids with `<eos>` (id 2, the end-of-sequence token) at their end, and makes batches that begin with `<bos>` (id
-# 1).
+# `gf.training.steps` is the same loop as a generator: each time you ask for the next report, it changes the weights
+# once and yields the report. The caller prints it or plots it, and ends the training by not asking again. The
+# generator reads `Examples`, which are lists of ids with `<eos>` (id 2, the end-of-sentence token) at their end, and
+# makes batches that begin with `<bos>` (id 1).
 
 # %%
 numbers = np.random.default_rng(1)
@@ -431,7 +434,8 @@ for report in reports[:3]:
     print(f"step {report.step}: loss {report.loss:.6f}, learning rate {report.learning_rate:.2e}")
 
 # %% [markdown]
-# And by hand, on the library's batches, from the same start: the same losses, and in the end the same parameters.
+# Now the same by hand, on the library's batches and from the same initial weights. The losses are the same, and so,
+# in the end, are the parameters.
 
 # %%
 optimiser = torch.optim.Adam(second.parameters(), betas=(0.9, 0.98), eps=1e-9)
@@ -465,9 +469,9 @@ len(by_hand), reports[-1].reason
 # %% [markdown]
 # ### A whole run
 #
-# `gf.train` does everything around it: it draws or reads a corpus, makes the vocabulary, trains, validates, and
-# writes checkpoints. `"copy"` names a recipe, `recipes/copy.toml`; each override changes one setting. Twelve steps
-# are far too few to learn anything; leave that override out, and the task is solved in less than a minute.
+# `gf.train` does everything around the loop: it draws or reads a corpus, makes the vocabulary, trains, validates, and
+# writes checkpoints. `"copy"` names a recipe, `recipes/copy.toml`, and each override changes one setting. Twelve
+# steps are far too few to learn anything. Leave that override out, and the task is solved in less than a minute.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -489,12 +493,12 @@ assert losses_of_run[-1] < losses_of_run[0]
 files
 
 # %% [markdown]
-# The library's copy task gives the special tokens ids of their own, 0 to 3, so that its symbols "1" to "10" have ids
-# behind them. The raw ids above are the tutorials' habit; the lesson is the same.
+# The library's copy task reserves ids 0 to 3 for the special tokens, so its symbols "1" to "10" have the ids after
+# them. The raw ids used above are customary in tutorials; the lesson is the same.
 #
 # ## English–French: the diary of a run
 #
-# The demo's model was trained by `make demo`, on 120 000 sentence pairs. Its training left a log, one line for each
+# The demo's model was trained by `make demo`, on 120 000 sentence pairs. Its training left a log with one line per
 # report.
 
 # %%
@@ -508,10 +512,10 @@ for line in validation:
     print(f"step {line['step']:4}: loss {line['loss']:.3f}, exact match {line['metric'][1]:5.1f} %")
 
 # %% [markdown]
-# *Exact match* is the share of 300 sentences that the model has never trained on whose greedy translation equals the
-# reference, letter for letter. In the picture, look at the two curves on the left: the training loss (smoothed) comes
-# to rest on its floor, which for 849 French tokens is almost exactly 1. The validation loss is measured without
-# smoothing; its floor would be 0. On the right: the last few percent of the sentences take longest.
+# *Exact match* is the share of 300 sentences, unseen in training, whose greedy translation equals the reference
+# letter for letter. In the picture, look at the two curves on the left. The training loss (smoothed) settles on its
+# floor, which for 849 French tokens is almost exactly 1. The validation loss is measured without smoothing, so its
+# floor is 0. On the right, the last few percent of the sentences take longest.
 
 # %% tags=["hide-input"]
 translator = gf.Translator.load("../runs/demo")
@@ -521,7 +525,7 @@ steps_logged, steps_validated = [line["step"] for line in training], [line["step
 left.plot(steps_logged, [line["loss"] for line in training], color=pictures.BLUE, label="training (smoothed)")
 left.plot(steps_validated, [line["loss"] for line in validation], "o-", color=pictures.ORANGE, label="validation")
 left.axhline(floor(vocab_size), color=pictures.GREY, linestyle=":", label=f"floor {floor(vocab_size):.3f}")
-left.set(xlabel="step", ylabel="loss (nats a token)", ylim=(0, None))
+left.set(xlabel="step", ylabel="loss (nats per token)", ylim=(0, None))
 left.legend(frameon=False, fontsize=9)
 right.plot(steps_validated, [line["metric"][1] for line in validation], "o-", color=pictures.GREEN)
 right.set(xlabel="step", ylabel="exact match (%)", ylim=(0, 103), xlim=(0, None))
@@ -535,8 +539,8 @@ pictures.picture(
 # %% [markdown]
 # ### What it learns first
 #
-# The run also kept *snapshots*: its weights as they were at powers of two. Put each into the model and translate the
-# same sentence.
+# The run also kept *snapshots*: its weights after a number of steps that is a power of two. Put each snapshot into
+# the model and translate the same sentence.
 
 
 # %%
@@ -557,25 +561,25 @@ print(f"{last_step:5}  {translation.text}")
 assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle était trop large."
 
 # %% [markdown]
-# Read it from top to bottom, and look for four stages:
+# Read the translations from top to bottom, and look for four stages:
 #
-# - **Frequent tokens and an end.** The model has learnt how often words occur, and hardly more.
-# - **The frame of the sentence**, from *Le* to *trop*. Of its content there is little or nothing.
-# - **The right kind of word in the right place**, which may still be the wrong one: another place that can be
-#   crossed, where the street should be.
-# - **The pronoun**, last of all. *Il* would be "it" for the animal, and the animal is not too wide; the street, *la
+# - **Frequent tokens and an end.** The model has learned how often words occur, and hardly more.
+# - **The frame of the sentence**, from *Le* to *trop*, with little or none of its content.
+# - **The right kind of word in the right place**, which may still be the wrong word: a different place that can be
+#   crossed, instead of the street.
+# - **The pronoun**, last of all. *Il* would be "it" for the animal, and the animal is not too wide. The street, *la
 #   rue*, is *elle*. At which step does *elle* arrive?
 #
-# From the frequent to the rare, from the near to the far. In the explorer, you can play this training back, with the
-# attention of each snapshot: [the same sentence over the
+# Learning goes from the frequent to the rare, and from the near to the far. You can play this training back in the
+# explorer, with the attention of each snapshot: [the same sentence over the
 # training](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=training).
 #
 # ## Batches of about equal length
 #
-# A batch is a rectangle: shorter sentences are filled up with padding. Work on padding is wasted. So the paper puts
-# sentence pairs of about equal length together, and fills each batch to about 25 000 source and 25 000 target
-# *tokens* rather than to a number of sentences (§5.1). Count it on 2000 pairs from the demo's grammar, with 3000
-# tokens a batch:
+# A batch is a rectangle: shorter sentences are filled up with padding, and work on padding is wasted. So the paper
+# groups sentence pairs of about equal length (§5.1). It fills each batch up to about 25 000 source and 25 000 target
+# *tokens*, rather than to a fixed number of sentences. Here is the waste for 2000 pairs from the demo's grammar, with
+# 3000 tokens per batch:
 
 # %%
 few = {"valid": 10, "test": 10, "unseen": 10, "pairs": 3, "senses": 1, "longer": 3}
@@ -600,12 +604,12 @@ at_random, by_length = 100 * wasted(random_plan), 100 * wasted(sorted_plan)
 f"padding in the target: {at_random:.1f} % at random, {by_length:.1f} % by length"
 
 # %% [markdown]
-# The order of the batches is still random, and new in each epoch: a model that saw all short sentences first would
-# forget them while it reads the long ones. The chapter on [real corpora](14_corpora.py#batches) has more.
+# The order of the batches is still random, and new in each epoch. A model that saw all the short sentences first
+# would forget them while reading the long ones. The chapter on [real corpora](14_corpora.py#batches) has more.
 #
 # ## The anatomy of a step
 #
-# While it trains, a model takes four times the room of its parameters, and more. For the demo, in 32-bit numbers:
+# During training, a model takes at least four times the memory of its parameters. For the demo, in 32-bit numbers:
 
 # %%
 parameters = sum(parameter.numel() for parameter in translator.model.parameters())
@@ -622,20 +626,20 @@ assert state["exp_avg"].shape == state["exp_avg_sq"].shape == second.output.weig
 parameters, sorted(state)
 
 # %% [markdown]
-# Beside them stand the *activations*: what the forward pass computed and the backward pass will need again. They grow
-# with the batch; parameters, gradients and Adam's means do not. `glassformer estimate` works all of it out before a
-# training begins.
+# The *activations* come on top: what the forward pass computed and the backward pass will need again. They grow with
+# the batch, while parameters, gradients and Adam's means do not. `glassformer estimate` computes all of this before a
+# training run begins.
 #
 # ## Seeds, resuming, overfitting, averaging
 #
-# **Seeds.** A training draws at random three times: the first weights, the order of the batches, and what dropout
-# leaves out. Fix the seed, and the same machine gives the same losses to the last bit. Another seed gives another
-# run: compare two settings over several seeds before you believe a small difference.
+# **Seeds.** Training draws random numbers for three things: the initial weights, the order of the batches, and what
+# dropout leaves out. With a fixed seed, the same machine gives the same losses to the last bit. A different seed
+# gives a different run, so compare two settings over several seeds before you believe a small difference.
 #
-# **Resuming.** To go on exactly, the weights are not enough: Adam's means, the number of the step, the place in the
-# epoch and the state of the random numbers belong to a checkpoint
-# ([training/checkpoint.py](../src/glassformer/training/checkpoint.py#Checkpoints)). With all of it, 4 + 4 steps are 8
-# steps:
+# **Resuming.** To continue exactly, the weights are not enough. A checkpoint also holds Adam's means, the step
+# number, the position in the epoch and the state of the random number generators
+# ([training/checkpoint.py](../src/glassformer/training/checkpoint.py#Checkpoints)). With all of these, 4 + 4 steps
+# are 8 steps:
 
 
 # %%
@@ -668,17 +672,17 @@ assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 [f"{a - b:+.4f}" for a, b in zip(forgetful, whole)]
 
 # %% [markdown]
-# Each number is the forgetful run's loss less that of the whole run. Look at the last three: an Adam that starts anew
+# Each number is the forgetful run's loss minus the whole run's loss. Look at the last three. An Adam that starts anew
 # in the middle moves every parameter by a full learning rate, as at the first step, but the rate is no longer tiny.
 # The loss jumps up.
 #
-# **Overfitting.** A model with enough parameters can learn its training sentences by heart. You see it when the
-# training loss falls on while the *validation* loss, on sentences that it does not train on, rises. That is what
-# validation is for: `gf.train` keeps the weights of the best one. Dropout, label smoothing and above all more data
-# help. The copy training above could not overfit: it hardly ever saw a sequence twice.
+# **Overfitting.** A model with enough parameters can learn its training sentences by heart. You can tell when the
+# training loss keeps falling while the *validation* loss, on sentences outside the training set, rises. That is what
+# validation is for: `gf.train` keeps the weights with the best validation result. Dropout, label smoothing and above
+# all more data help. The copy training above could not overfit, because it hardly ever saw a sequence twice.
 #
 # **Averaging.** The paper's reported models are the mean of the last 5 checkpoints (base) or the last 20 (big)
-# (§6.1): each parameter's mean, which takes out some of the last steps' noise. By hand:
+# (§6.1). Averaging each parameter removes some of the noise of the last steps. By hand:
 
 # %%
 folders = sorted(Path("../runs/demo/checkpoints").glob("step-*"))[-5:]
@@ -696,13 +700,14 @@ len(folders), len(averaged)
 # %% [markdown]
 # ## What goes wrong
 #
-# A training rarely crashes on a mistake. It gets worse, or it looks good and is not. Five that are easy to write and
-# hard to see; each is on the [errata](errata.py) page too, or has an experiment.
+# A mistake rarely makes training crash. It makes the model worse, or makes the loss look good when the model is not.
+# Here are five mistakes that are easy to make and hard to see. Each of them is also on the [errata](errata.py) page
+# or has an experiment of its own.
 #
 # ### A target that was not shifted
 #
-# The decoder reads `batch[:, 1:]` and is to say the same `batch[:, 1:]`: the answer stands in its input
-# ([errata](errata.py#shifted-target)). Train for 200 steps with that one difference, and look at the loss.
+# The decoder reads `batch[:, 1:]` and must predict the same `batch[:, 1:]`: the answer stands in its input
+# ([errata](errata.py#shifted-target)). Train for 200 steps with this one difference, and look at the loss.
 
 # %%
 torch.manual_seed(1)
@@ -717,14 +722,15 @@ print(f"loss {wrong:.2f} (right training {right:.2f}, floor {floor(11):.2f})")
 print(f"symbols copied: {100 * share:.0f} %")
 
 # %% [markdown]
-# The loss falls faster than in the right training, down to the floor. And nothing is copied: the model has learnt to
-# repeat the token that it has just read. Without smoothing, the loss would go to 0. A loss that is too good deserves
-# a look at some translations.
+# The loss falls faster than in the right training, down to the floor. Yet nothing is copied: the model has learned to
+# repeat the token that it has just read. Without smoothing, the loss would go to 0. When a loss is too good, look at
+# some translations.
 #
 # ### Padding in the loss
 #
-# Take a model that knows nothing (all 11 ids alike) but is certain where padding stands. In a batch with one sentence
-# of 10 tokens and one of 3, filled up to 10, its honest loss is ln 11 ([errata](errata.py#padding-in-the-loss)):
+# Take a model that knows nothing (all 11 ids equally likely) but is certain where padding stands. In a batch with one
+# sentence of 10 tokens and another of 3, padded to 10, its honest loss is ln 11
+# ([errata](errata.py#padding-in-the-loss)):
 
 # %%
 target_output = torch.tensor([[4, 5, 6, 7, 8, 9, 4, 5, 6, 2], [7, 8, 2, 0, 0, 0, 0, 0, 0, 0]])
@@ -738,12 +744,12 @@ with_padding.item(), without.item()
 
 # %% [markdown]
 # With padding counted, the loss looks a third better, for nothing. The share of padding changes from batch to batch,
-# so such a loss cannot even be compared with itself, and part of the model's effort goes into predicting padding.
+# so such a loss cannot even be compared with itself. And part of the model's effort goes into predicting padding.
 #
 # ### Dropout that stays on
 #
-# In training mode dropout makes the model random. Before you translate or validate: `model.eval()`; before you go on:
-# `model.train()` ([errata](errata.py#dropout-that-stays-on)).
+# In training mode, dropout makes the model random. Call `model.eval()` before you translate or validate, and
+# `model.train()` before you go on training ([errata](errata.py#dropout-that-stays-on)).
 
 # %%
 source = draw(100)
@@ -763,9 +769,9 @@ assert torch.equal(*in_evaluation)
 # %% [markdown]
 # ### Heads in a plain list
 #
-# torch finds the parameters of modules that are attributes, or in an `nn.ModuleList`. In a Python list they are out
-# of sight: `parameters()` leaves them out, so that the optimiser never moves them and no checkpoint keeps them. All
-# runs, and the loss even falls, as the other parts learn around random heads
+# torch finds the parameters of modules that are attributes or members of an `nn.ModuleList`. It cannot see into a
+# Python list: `parameters()` leaves such modules out, so the optimiser never moves them and no checkpoint keeps them.
+# Everything still runs, and the loss even falls, because the other parts learn around random heads
 # ([errata](errata.py#heads-in-a-plain-list)).
 
 
@@ -791,8 +797,8 @@ seen_by_torch
 # ### No warm-up
 #
 # You saw it above: Adam's first steps move *every* parameter by a full learning rate, whether its gradient matters or
-# not. With a high rate from the start, a deep post-norm model (the paper's) can be thrown into a corner from which it
-# does not come back. The experiment [norms](experiments/norms.py) trains both placements of the norm with and without
+# not. With a high rate from the start, a deep post-norm model (the paper's kind) can be thrown into a corner and
+# never come back. The experiment [norms](experiments/norms.py) trains both placements of the norm with and without
 # warm-up.
 #
 # ## Exercises
@@ -800,12 +806,13 @@ seen_by_torch
 # 1. After `warmup` steps the rate falls with $1/\sqrt{t}$. At which step is the base model's rate half of its peak?
 
 # %% tags=["hide-cell"]
-# Half means a step four times as far: 1/√4 = 1/2.
+# √4 = 1/√4 = 1/2.
 assert math.isclose(rate(16_000, 512, 4000), rate(4000, 512, 4000) / 2)
 16_000
 
 # %% [markdown]
-# 2. Leave out `optimiser.zero_grad()`. What becomes of the gradients? Check it with two backward passes of one loss.
+# 2. Leave out `optimiser.zero_grad()`. What happens to the gradients? Check it with two backward passes of the same
+#    loss.
 
 # %% tags=["hide-cell"]
 parameter = torch.tensor([3.0], requires_grad=True)
@@ -821,12 +828,14 @@ once, parameter.grad
 
 # %% tags=["hide-cell"]
 together = (100 * 2.0 + 300 * 1.0) / (100 + 300)
-assert together == 1.25  # each token counts alike; the mean of the means would count those of the small batch thrice
+# Every token counts the same. In the mean of the means, a token of the small batch would count three times as much.
+assert together == 1.25
 together
 
 # %% [markdown]
-# 4. Make the task harder: the target is the source *reversed*, behind the 1. Which argument of `train` do you change?
-#    Does the accuracy of copying still tell you anything? Train 400 steps and draw the cross-attention.
+# 4. Make the task harder: the target is the 1 followed by the rest of the source, *reversed*. Which argument of
+#    `train` do you change? Does the accuracy of copying still tell you anything? Train for 400 steps and draw the
+#    cross-attention.
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
@@ -844,7 +853,8 @@ source, target_input, target_output = reversed_batch(draw(200))
 with torch.no_grad(), gf.record(reverser, "decoder.layers.0.cross_attention.weights") as trace:
     said = reverser(source, target_input).argmax(-1)
 
-reversed_right = (said == target_output).double().mean().item()  # `accuracy` compares with the copy: no use here
+# `accuracy` compares with a copy, so it is useless here.
+reversed_right = (said == target_output).double().mean().item()
 assert reversed_right > 0.9
 pictures.heat_map(
     trace["decoder.layers.0.cross_attention.weights"].mean((0, 1)),
@@ -853,11 +863,11 @@ pictures.heat_map(
     numbers="",
     limit=1.0,
     alt="Cross-attention of a model that reverses, by position, mean over 200 sequences and 4 heads: the strong cells run "
-    "along the other diagonal.",
+    "along the opposite diagonal.",
 )
 
 # %% [markdown]
 # ## Next
 #
-# A trained model gives probabilities. How do they become a sentence? [Decoding](12_decoding.py): greedy, beam, and
-# sampling, word by word.
+# A trained model gives probabilities. How do they become a sentence? [Decoding](12_decoding.py) shows greedy search,
+# beam search and sampling, word by word.

@@ -16,10 +16,10 @@
 # ## The question
 #
 # A trained model answers one question: given a source and the first tokens of a target, how probable is each possible
-# next token? A translation is a whole sentence. How do you get from the one to the other?
+# next token? A translation is a whole sentence. How do you get from next tokens to a sentence?
 #
-# You write a token, ask again, write the next. Which token to write is the choice of a *search*. This chapter builds
-# three: greedy (always the most probable), beam (several attempts side by side) and sampling (by lot).
+# You write a token, ask again, and write the next. A *search* chooses which token to write. This chapter builds three
+# searches: greedy (always the most probable token), beam (several attempts side by side) and sampling (at random).
 
 # %%
 import copy
@@ -39,7 +39,6 @@ from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.sampling import draw
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.training.snapshots import Snapshots
-from glassformer.translator import Sampling
 
 torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
@@ -53,48 +52,49 @@ pad_id, bos_id, eos_id = 0, 1, 2
 # %% [markdown]
 # ## The intuition
 #
-# The encoder reads the source once. What it hands over, the *memory*, stays as it is. Then the decoder writes. It
-# starts with `<bos>` (begin of sequence), and each token that it writes becomes part of what it reads at the next
-# step. When it writes `<eos>` (end of sequence), the sentence is done.
+# The encoder reads the source once. Its output, the *memory*, does not change any more. Then the decoder writes. It
+# starts with `<bos>` (beginning of sentence), and each token that it writes becomes part of what it reads at the next
+# step. When it writes `<eos>` (end of sentence), the sentence is finished.
 #
 # Greedy search is like walking through a town by taking the widest street at each corner. Often that leads to the
 # main square. Sometimes the widest street is a dead end, and the right way begins with a narrow one. A beam walks
-# several ways at once, and compares them when they have gone on for a while.
+# several ways at once, and compares them further on.
 #
 # ## The mathematics
 #
 # Let $x$ be the source and $y = (y_1, \dots, y_n)$ an output whose last token is `<eos>`. The model gives the
-# probability of each token after the ones before it. The whole output's probability is their product; its logarithm,
-# a sum, is kinder to computers:
+# probability of each token after the tokens before it. The probability of the whole output is the product of these.
+# Its logarithm is a sum, which is kinder to computers:
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 #
-# This is `log_prob`: natural logarithm, never above 0, `<eos>` included. Each token adds something negative, so
-# longer outputs tend to have less. Beam search ranks finished outputs by a *score* that makes up for it (§6.1; Wu et
+# This is `log_prob`: natural logarithm, never above 0, with `<eos>` included. Each token adds a negative number, so
+# longer outputs tend to get less. Beam search makes up for this by ranking finished outputs by a *score* (§6.1; Wu et
 # al. 2016, equation 14), where $n$ is the number of tokens, `<eos>` included, and $\alpha = 0.6$ in the paper:
 #
 # $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad
 # \operatorname{penalty}(n) = \left(\frac{5 + n}{6}\right)^{\alpha}$$
 #
-# A negative number divided by a larger penalty comes nearer to 0: the longer output gains.
+# Dividing a negative number by a larger penalty brings it closer to 0, so the longer output gains.
 #
 # ## Line by line
 #
 # ### Encoder once, decoder in a loop
 #
-# In the comments $S$ is the number of source tokens, $T$ that of target tokens, and $V$ the size of the vocabulary.
+# In the comments, $S$ is the number of source tokens, $T$ the number of target tokens, and $V$ the size of the
+# vocabulary.
 
 # %%
 text = "The animal didn't cross the street because it was too wide."
 source = torch.tensor([[*read.encode(text), eos_id]])  # (1, S)
 memory = model.encode(source)  # (1, S, d_model): once
-longest = source.shape[1] + 50  # how many tokens an output may have (§6.1)
+longest = source.shape[1] + 50  # the most tokens an output may have (§6.1)
 assert longest == max_length(model.config, source.shape[1])
 source.shape, memory.shape, longest
 
 # %% [markdown]
-# One step of the loop, slowly. The decoder reads `<bos>`; the *logits* of the last position, through a softmax, are
-# the probabilities of the first token.
+# Here is one step of the loop, slowly. The decoder reads `<bos>`. A softmax turns the *logits* of the last position
+# into the probabilities of the first token.
 
 # %%
 target_input = torch.tensor([[bos_id]])  # (1, 1)
@@ -104,8 +104,8 @@ newest = log_probs.argmax()
 logits.shape, write.tokens([newest.item()]), log_probs[newest].exp()
 
 # %% [markdown]
-# And the loop: append the most probable token, decode again, until `<eos>` comes or the output is as long as it may
-# be.
+# Now the loop: append the most probable token and decode again, until `<eos>` comes or the output has its greatest
+# allowed length.
 
 # %%
 tokens, token_log_probs = [], []
@@ -128,10 +128,10 @@ by_hand
 # %% [markdown]
 # ### Watch it
 #
-# The same loop, drawn. On the left the source, in the middle what is written so far. Lines lead from the word that is
-# being written to the words that cross-attention looks at (the mean over the heads of the decoder's last layer). On
-# the right the candidates: the most probable next tokens. Play it, or step through it. Stop at *elle* ("it", for *la
-# rue*), and look whether *il* is among the candidates.
+# Here is the same loop as a picture. On the left is the source, in the middle the output so far. Lines lead from the
+# word being written to the words that cross-attention looks at (mean over the heads of the decoder's last layer). On
+# the right are the candidates, the most probable next tokens. Play it, or step through it. Stop at *elle* ("it", for
+# *la rue*), and see whether *il* is among the candidates.
 
 # %%
 point = "decoder.layers.1.cross_attention.weights"
@@ -145,8 +145,8 @@ torch.testing.assert_close(looks, library, rtol=0, atol=1e-4)
 looks.shape, candidates.shape
 
 # %% [markdown]
-# (One forward pass over the finished sentence gives what the steps gave one by one, because of the causal mask: no
-# position sees what comes after it.)
+# (One forward pass over the finished sentence gives the same numbers as the steps one by one. This is due to the
+# causal mask: no position sees what comes after it.)
 
 # %% tags=["hide-input"]
 source_words, target_words = read.tokens(source[0].tolist()), write.tokens(tokens)
@@ -195,8 +195,8 @@ pictures.player(
 #
 # ### Where greedy is wrong
 #
-# To see it plainly, take a toy "model": a table that says which token follows which, and ignores the source. Rows are
-# the last token, columns the next one.
+# A toy "model" shows it plainly: a table that says which token follows which, and ignores the source. Rows are the
+# last token, columns the next one.
 
 # %%
 words = ["<pad>", "<bos>", "<eos>", "the", "this", "cat", "dog", "bird"]
@@ -214,12 +214,12 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# Greedy takes *the* (0.6), then *cat* (0.4): 0.24 in all. But *this cat* has 0.4 · 0.9 = 0.36. The first step was the
-# better one, and the way behind it was not.
+# Greedy takes *the* (0.6), then *cat* (0.4), which makes 0.24. But *this cat* has 0.4 · 0.9 = 0.36. The first step
+# was the best first step, but it led to a worse sentence.
 #
 # The library's searches ask a model for one thing only: "one more token, please". This is the [Step
-# protocol](../src/glassformer/decoding/step.py#Step): what `start` returned goes into `advance`, which gives log
-# probabilities. So a table can be searched like a Transformer:
+# protocol](../src/glassformer/decoding/step.py#Step). `start` returns a state. `advance` takes it with the newest
+# tokens, and returns log probabilities and the next state. So a table can be searched like a Transformer:
 
 
 # %%
@@ -232,7 +232,7 @@ def table_step(table):
         device=torch.device("cpu"),
         start=lambda: None,  # the state: a table remembers nothing
         advance=lambda tokens, state: (table[tokens].log(), state),  # (R) -> (R, V)
-        select=lambda state, **_: state,  # which hypotheses go on: nothing to do
+        select=lambda state, **_: state,  # keeps some hypotheses: nothing to do
     )
 
 
@@ -250,10 +250,11 @@ for hypothesis in (by_greedy, by_beam):
 # %% [markdown]
 # ### A beam by hand
 #
-# A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best of them, the
-# `beam_size`. At each step all of them go on in all ways; of the candidates, those that write `<eos>` are finished if
-# they are among the first $N$, and the first $N$ of the others live on. It ends when even the best living hypothesis,
-# scored as if it ended now, is no better than the finished one of rank $N$.
+# A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best hypotheses, where
+# $N$ is the `beam_size`. At each step every hypothesis is continued with every token; the results are the candidates.
+# A candidate that ends in `<eos>` is finished if it is among the best $N$. The best $N$ of the others live on. The
+# search ends when even the best living hypothesis, scored as if it ended now, is no better than the finished one of
+# rank $N$.
 
 
 # %%
@@ -266,7 +267,7 @@ def beam(next_log_probs, beam_size, max_length, alpha=0.6):
             log_probs = next_log_probs(tokens)
             log_probs[[pad_id, bos_id]] = -math.inf  # never written
             if length == max_length:
-                # it has to end here
+                # it must end here
                 log_probs[torch.arange(len(log_probs)) != eos_id] = -math.inf
             best = log_probs.topk(min(2 * beam_size, len(log_probs)))
             for more, token in zip(best.values.tolist(), best.indices.tolist()):
@@ -292,7 +293,8 @@ def model_log_probs(tokens):
 
 
 # %% [markdown]
-# The same as the library's, for the toy and for the demo, with all the $N$ best: tokens, `log_prob` and score.
+# The results equal the library's, for the toy and for the demo. All $N$ best outputs are compared: tokens, `log_prob`
+# and score.
 
 # %%
 for next_log_probs, step, beam_size, most in [
@@ -305,7 +307,7 @@ for next_log_probs, step, beam_size, most in [
     [library] = beam_search(step, beam_size=beam_size, max_lengths=[most], n_best=beam_size)
     assert [tuple(tokens) for _, _, tokens in ours] == [hypothesis.tokens for hypothesis in library]
     for (score, log_prob, _), hypothesis in zip(ours, library):
-        # The library's sums of log_prob are in float32 while it searches.
+        # While it searches, the library sums log_prob in float32.
         assert math.isclose(log_prob, hypothesis.log_prob, rel_tol=1e-5)
         assert math.isclose(score, hypothesis.score, rel_tol=1e-5)
 
@@ -315,10 +317,10 @@ for score, log_prob, found in ours:
 # %% [markdown]
 # ### The tree
 #
-# `search_tree` is the same search, and returns all candidates that it weighed as a tree. Look at what becomes of
-# *this*: greedy (left, a beam of 1) drops it at once. The beam of 2 (right) keeps it, and sees one step later that it
-# was the better beginning. Blue lives on, green is finished, grey is dropped; the numbers are the probability of
-# everything up to there.
+# `search_tree` does the same search and returns all candidates that it considered, as a tree. Follow *this*: greedy
+# (left, a beam of 1) drops it at once. The beam of 2 (right) keeps it, and sees one step later that it was the better
+# beginning. Blue hypotheses live on, green ones are finished, grey ones are dropped. The numbers are the
+# probabilities of everything up to that token.
 
 
 # %% tags=["hide-input"]
@@ -367,16 +369,16 @@ pictures.picture(
 )
 
 # %% [markdown]
-# How much does a beam help on whole sentences? On those like its training's, the demo's model is so sure of itself
-# that greedy and beam hardly ever differ. On longer ones they part. The experiment [beam size against exact
-# match](experiments/beam.py) counts both. The paper uses a beam of 4.
+# How much does a beam help on whole sentences? On sentences like its training data, the demo is so sure of itself
+# that greedy and beam hardly ever differ. On longer sentences they part. The experiment [beam size against exact
+# match](experiments/beam.py) counts both cases. The paper uses a beam of 4.
 #
 # ## The same from the library
 #
 # ### Score and length penalty
 #
-# `translate` takes `beam_size`, `length_penalty` and `n_best`. The first of the list is the translation, the others
-# are its `alternatives`. The score is the formula, with $n$ the number of tokens, `<eos>` included:
+# `translate` takes `beam_size`, `length_penalty` and `n_best`. The best output is the translation; the others are its
+# `alternatives`. The score follows the formula, with $n$ the number of tokens, `<eos>` included:
 
 # %%
 [translation] = translator.translate([text], beam_size=4, n_best=4)
@@ -390,8 +392,8 @@ for one in (translation, *translation.alternatives):
 # %% [markdown]
 # ### Rescoring: is it really log p?
 #
-# `log_prob` was summed up while the tokens were chosen. Feed the finished output to the decoder in one go (*forced
-# decoding*) and read off the log probability of each token: the sum has to be the same.
+# `log_prob` was summed while the tokens were being chosen. Feed the finished output to the decoder in one go (*forced
+# decoding*) and read off the log probability of each token. The sum must be the same.
 
 # %%
 output = torch.tensor([*write.encode(translation.text), eos_id])  # (T): y, with <eos>
@@ -409,16 +411,16 @@ forced.sum(), translation.log_prob
 # %% [markdown]
 # ### The cache
 #
-# The loop above decodes the whole beginning again at each step. The keys and values of earlier tokens do not change,
-# because no token looks ahead; so they can be kept. That is the model's `start` and `advance`, and what the library's
-# searches use. The logits are the same at each step (the [decoder's chapter](09_decoder.py#step-by-step-with-a-cache)
-# says how):
+# The loop above decodes the whole beginning again at each step. But the keys and values of earlier tokens do not
+# change, because no token looks ahead, so they can be kept. The model's `start` and `advance` do this, and the
+# library's searches use them. The logits are the same at each step (the [decoder
+# chapter](09_decoder.py#step-by-step-with-a-cache) explains why):
 
 # %%
 cache, newest = model.start(source), bos_id
 for place, token in enumerate(output.tolist()):
     cached, cache = model.advance(torch.tensor([newest]), cache)  # reads one token
-    # reads all again
+    # reads all tokens again
     full = model.decode(target_input[:, : place + 1], memory, source)[:, -1]
     torch.testing.assert_close(cached, full, rtol=0, atol=1e-10)
     newest = token
@@ -428,9 +430,9 @@ place + 1
 # %% [markdown]
 # ### A forced beginning
 #
-# `prefix` is what the output has to begin with. The search goes on from there. Force the wrong pronoun, and see what
-# becomes of the rest. (*Large* has one form for *il* and *elle*.) The two sums say how much less probable all of it
-# is.
+# `prefix` is the required beginning of the output. The search continues from there. Force the wrong pronoun, and see
+# what happens to the rest. (*Large* has one form for *il* and *elle*.) The two sums show how much less probable the
+# whole output becomes.
 
 # %%
 [forced_il] = translator.translate([text], prefix="L'animal n'a pas traversé la rue parce qu'il")
@@ -441,11 +443,11 @@ forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
 # %% [markdown]
 # ### How sure of each word?
 #
-# `exp` of a token's log probability is the model's confidence in it, given everything before. Here are the tokens of
-# the output with the wrong pronoun. Look for the bar that is hardly there: that is where a second look at a
-# translation is well spent. Nearly all others are close to 0.90, which is as sure as this model gets: its training
-# smoothed the target with $\varepsilon = 0.1$ ([label smoothing](10_output.py)). Look behind *il*, too: given the
-# mistake, does the rest fit again?
+# `exp` of a token's log probability is the model's confidence in that token, given everything before it. Here are the
+# tokens of the output with the wrong pronoun. Look for the bar that is almost invisible: a second look at a
+# translation is best spent there. Nearly all the others are close to 0.90, which is as sure as this model gets,
+# because its training smoothed the target with $\varepsilon = 0.1$ ([label smoothing](10_output.py)). Look at the
+# words after *il* too: given the mistake, does the rest fit again?
 
 # %%
 confidence = {
@@ -464,13 +466,14 @@ pictures.bars(
 # %% [markdown]
 # ## Sampling
 #
-# For a translation you want the best output. For many outputs, or to see what else the model finds possible, draw
-# each token by lot. Three settings bend the distribution first:
+# For a translation you want the best output. To get many different outputs, or to see what else the model considers
+# possible, draw each token at random. Three settings reshape the distribution first:
 #
-# - **temperature** $\tau$: divide the log probabilities by $\tau$, then softmax again. Below 1 it sharpens, above 1
-#   it flattens.
-# - **top_k**: keep the $k$ most probable tokens, and divide by their sum, so that they make 1 again.
-# - **top_p**: go down from the most probable token until those passed have at least the share $p$; keep these.
+# - **temperature** $\tau$: divide the log probabilities by $\tau$ and take the softmax again. A value below 1
+#   sharpens the distribution, a value above 1 flattens it.
+# - **top_k**: keep the $k$ most probable tokens, and divide by their sum, so that they add up to 1 again.
+# - **top_p**: go down the list from the most probable token until the tokens passed have a total probability of at
+#   least $p$. Keep these.
 
 
 # %%
@@ -492,7 +495,7 @@ def with_top_p(log_probs, p):
 
 
 # %% [markdown]
-# The finished model is too sure of itself to show much. So take it as it was at step 128 of its training (a
+# The finished model is too sure of itself to show much. So take the model as it was at step 128 of its training (a
 # [snapshot](11_training.py#what-it-learns-first)), and ask what it would write after "L'animal n'a pas traversé".
 
 # %%
@@ -523,10 +526,10 @@ for name, (probs, setting) in bent.items():
 {name: int((probs > 0).sum()) for name, (probs, _) in bent.items()}
 
 # %% [markdown]
-# The last line counts the tokens that can still be drawn. In the picture, the eight most probable ones (the same in
-# each panel): a low temperature makes the large larger; a high one gives the unlikely a chance, and there are many
-# unlikely ones: what the third panel takes from the first token goes mostly to those that are not shown. `top_k` and
-# `top_p` cut this tail off.
+# The last line counts the tokens that can still be drawn. The picture shows the eight most probable tokens (the same
+# in each panel). A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a
+# chance, and there are many of them: what the third panel takes from the first token goes mostly to tokens that are
+# not shown. `top_k` and `top_p` cut this tail off.
 
 # %% tags=["hide-input"]
 eight = log_probs.topk(8).indices
@@ -545,32 +548,32 @@ pictures.picture(
 )
 
 # %% [markdown]
-# In the library, `Sampling` holds these settings and a seed. The same seed draws the same output, whatever else is
-# translated beside it.
+# In the library, `translate(…, sample=True)` draws, with these settings and a seed. The same seed draws the same output,
+# whatever else is in the batch.
 
 # %%
 young_translator = gf.Translator(translator.bundle, young)
 drawn = []
 for seed in (1, 2, 3, 1):
-    drawn += young_translator.translate([text], sampling=Sampling(top_p=0.6, seed=seed))
+    drawn += young_translator.translate([text], sample=True, top_p=0.6, seed=seed)
 
 assert drawn[0] == drawn[3]
-[whole] = young_translator.translate([text], sampling=Sampling(seed=1))
+[whole] = young_translator.translate([text], sample=True, seed=1)
 for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6, seed 3"], drawn):
     print(f"{name}: {one.text}")
 
 print(f"all tokens,  seed 1: {whole.text}")
 
 # %% [markdown]
-# A young model, so expect mistakes in all of them. But look at the last line, drawn from all tokens, for words that
-# come from nowhere: at each step the tail as a whole has a fair chance, and a sentence has many steps.
+# This is a young model, so expect mistakes in all four lines. But search the last line, drawn from all tokens, for
+# words that come from nowhere. At each step the tail as a whole has a fair chance, and a sentence has many steps.
 
 # %% [markdown]
 # ## What goes wrong
 #
 # ### No stop at `<eos>`
 #
-# The model was never trained on what comes after the end. Let the greedy loop run on for six more tokens:
+# The model was never trained on anything after the end. Let the greedy loop run on for six more tokens:
 
 # %%
 running = list(tokens)
@@ -581,9 +584,9 @@ assert running[: len(tokens)] == tokens
 write.tokens(running[len(tokens) - 2 :])
 
 # %% [markdown]
-# And the other way round: a search needs a limit as well, because a model may never write `<eos>`. Here *the* and
-# *this* follow each other forever. The library closes such an output with `<eos>` at the last place it may have; a
-# translation then has the status `"max_length"`.
+# Conversely, a search also needs a limit, because a model may never write `<eos>`. Here *the* and *this* follow each
+# other for ever. The library closes such an output with `<eos>` at the last allowed position. The translation then
+# has the status `"max_length"`.
 
 # %%
 endless = table.clone()
@@ -597,8 +600,8 @@ assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
 # %% [markdown]
 # ### The mean of the probabilities
 #
-# Tempting as a measure of an output, and a different order. One output has tokens of probability 0.9 and 0.1, another
-# 0.4 and 0.4. The mean prefers the first; but the second is nearly twice as probable.
+# The mean is a tempting measure of an output, but it ranks outputs differently. One output has tokens of probability
+# 0.9 and 0.1, another 0.4 and 0.4. The mean prefers the first output, but the second is nearly twice as probable.
 
 # %%
 first, second = torch.tensor([0.9, 0.1]), torch.tensor([0.4, 0.4])
@@ -609,10 +612,10 @@ first.prod(), second.prod()
 # %% [markdown]
 # ### Softmax twice
 #
-# A model that returns probabilities, and a search that takes them for logits and applies the softmax again
-# ([errata](errata.py#softmax-twice)): the order of the tokens at one step stays the same, so greedy search does not
-# notice. A beam adds steps up, and there the order changes. In this table *the cat* has 0.5 · 0.5 = 0.25 and *this
-# cat* 0.2 · 0.95 = 0.19.
+# Suppose that a model returns probabilities, and a search takes them for logits and applies the softmax again
+# ([errata](errata.py#softmax-twice)). The order of the tokens within one step stays the same, so greedy search does
+# not notice. A beam adds up several steps, and there the order changes. In this table *the cat* has 0.5 · 0.5 = 0.25
+# and *this cat* has 0.2 · 0.95 = 0.19.
 
 # %%
 other = table.clone()
@@ -632,7 +635,8 @@ assert wrong.tokens != right.tokens
 # ### Outputs of different length, compared by log_prob
 #
 # Each token costs something. A beam that ranks by `log_prob` ($\alpha = 0$) prefers short outputs, and the larger the
-# beam, the more short ones it finds. Take two tokens and `<eos>` at $-2.0$ against nine tokens and `<eos>` at $-2.3$:
+# beam, the more short outputs it finds. Compare two tokens and `<eos>` at $-2.0$ with nine tokens and `<eos>` at
+# $-2.3$:
 
 # %%
 short, long = (-2.0, 3), (-2.3, 10)  # (log_prob, tokens with <eos>)
@@ -645,14 +649,14 @@ assert scores[0.6][0] < scores[0.6][1]
 scores
 
 # %% [markdown]
-# The opposite mistake is dividing by the plain length $n$: it is the mean per token, and favors long outputs that
-# repeat themselves. The paper's $\alpha = 0.6$ lies between the two.
+# The opposite mistake is to divide by the plain length $n$. The result is the mean per token, and it favours long
+# outputs that repeat themselves. The paper's $\alpha = 0.6$ lies between the two.
 #
 # ### A batch that changes its results
 #
-# Sentences of a batch are filled up to one length. The padding has to be masked, or each sentence depends on its
-# neighbors. Right: fill up with `pad_id`, which the model masks. Wrong: fill up with any other id, here `<eos>`,
-# which the model takes for a word ([masks](05_masks.py)).
+# The sentences of a batch are padded to the same length. This padding must be masked, or each sentence depends on its
+# neighbours. Right: pad with `pad_id`, which the model masks. Wrong: pad with any other id, here `<eos>`, which the
+# model takes for a word ([masks](05_masks.py)).
 
 # %%
 alone = model(source, target_input).log_softmax(-1)
@@ -669,7 +673,7 @@ print(f"{changed:.3f} without the mask, {(masked - alone).abs().max():.0e} with 
 # ## Exercises
 #
 # 1. Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search and with a beam
-#    of 4. Do they differ?
+#    of 4. Do the translations differ?
 
 # %% tags=["hide-cell"]
 sentence = "The black cat sat on the couch and the brown dog slept on the rug."
@@ -678,7 +682,7 @@ assert by_size[1].text == by_size[4].text
 by_size[4].text
 
 # %% [markdown]
-# 2. Is *this cat* really the most probable output of the toy? Try all outputs of up to four tokens.
+# 2. Is *this cat* really the toy's most probable output? Try all outputs of up to four tokens.
 
 # %% tags=["hide-cell"]
 probabilities = {}
@@ -696,7 +700,7 @@ assert best == by_beam.tokens
 # 3. Beam search with `beam_size=1` is greedy search. Why does the length penalty make no difference there? Check it.
 
 # %% tags=["hide-cell"]
-# The one hypothesis that lives is compared with no other: candidates of one step all have the same length, and the
+# The only living hypothesis is compared with no other: all candidates of one step have the same length, and the
 # search ends with the first <eos>.
 found = {beam_search(toy, beam_size=1, max_lengths=[5], length_penalty=alpha)[0][0].tokens for alpha in (0.0, 0.6, 2.0)}
 assert found == {by_greedy.tokens}
@@ -708,12 +712,12 @@ found
 # %% tags=["hide-cell"]
 cold, hot = with_temperature(log_probs, 0.001), with_temperature(log_probs, 1e6)
 assert cold.argmax() == log_probs.argmax() and cold.max() > 0.999  # greedy search
-assert (hot - 1 / len(hot)).abs().max() < 1e-6  # all tokens alike, whatever the model thinks
+assert (hot - 1 / len(hot)).abs().max() < 1e-6  # all tokens equally likely, whatever the model thinks
 cold.max(), hot.min(), hot.max()
 
 # %% [markdown]
 # ## Next
 #
-# You have seen every part at work. [By hand](13_by_hand.py) computes a whole tiny Transformer, number by number, as
-# you could on paper. Or open the [beam of this chapter's sentence in the
+# You have now seen every part at work. [By hand](13_by_hand.py) computes a whole tiny Transformer, number by number,
+# as you could on paper. Or open the [beam of this chapter's sentence in the
 # explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=beam&beam=4).

@@ -15,21 +15,20 @@
 #
 # ## The question
 #
-# Can you do everything that a Transformer does with a pencil? Yes, if it is small enough. This page computes a
-# complete encoder–decoder, from two English words to the probabilities of the French ones, and then one step of
-# training: every table is printed, and for each kind of step one cell is written out in full. The model has 428
-# weights. The paper's base model has about 63 million ([counted here](10_output.py#line-by-line); the paper's table
-# says 65) and takes the same steps.
+# Can you do everything that a Transformer does with a pencil? Yes, if the Transformer is small enough. This page
+# computes a complete encoder–decoder, from two English words to the probabilities of the French ones, followed by one
+# step of training. Every table is printed, and for each kind of step one cell is worked out in full. The model has
+# 428 weights. The paper's base model has about 63 million ([counted here](10_output.py#line-by-line); the paper's
+# table says 65) and takes the same steps.
 #
-# Print this page if you like. All you need besides is a calculator with `exp` and `√`.
+# Print this page if you like. The only other thing you need is a calculator with `exp` and `√`.
 
 # %% [markdown]
 # ## The intuition
 #
-# The source is `black cat`. The French words come in the other order: `chat noir`. So the decoder, when it is to
-# write its *first* word, should look at the *second* source word. A model that was never trained does not know that.
-# You will see what it says, how wrong that is, which way each of its weights should move, and that it is less wrong
-# after one small step.
+# The source is `black cat`. In French the order is reversed: `chat noir`. So to write its *first* word, the decoder
+# should look at the *second* source word. An untrained model does not know that. You will see what it says, how wrong
+# it is, in which direction each of its weights should move, and that it is less wrong after one small step.
 #
 # | size | name | here | paper's base model |
 # |---|---|---|---|
@@ -40,42 +39,43 @@
 # | inner width of the feed-forward network | $d_{\mathrm{ff}}$ | 6 | 2048 |
 # | layers of the encoder and of the decoder | $N$ | 1 and 1 | 6 and 6 |
 #
-# Dropout is off: it would make the numbers random. Everything is counted from 0: dimensions 0 to 3, heads 0 and 1.
+# Dropout is off, because it would make the numbers random. Everything is counted from 0: dimensions 0 to 3, heads 0
+# and 1.
 
 # %% [markdown]
 # ## The mathematics
 #
-# Every formula of the way forward in one table. $x$ stands for the stream: a matrix with one row for each word and
-# one column for each dimension. $E$ is the table of embeddings, with a row for each word of the vocabulary; every $W$
-# is a matrix and every $b$ a bias (a row that is added), learned all of them. Matrices stand at the right of what
-# they multiply, as in the paper. Two letters do double work, as everywhere: $V$ is the values or the size of the
-# vocabulary, $v$ a head's values or a variance.
+# The table lists every formula of the forward pass. $x$ stands for the stream: a matrix with one row for each word
+# and one column for each dimension. $E$ is the embedding table, with a row for each word of the vocabulary. Every $W$
+# is a matrix and every $b$ a bias (a row that is added); all of them are learned. Matrices multiply from the right,
+# as in the paper. Two letters do double work, as everywhere: $V$ is either the values or the size of the vocabulary,
+# and $v$ either a head's values or a variance.
 #
 # | step | formula | paper |
 # |---|---|---|
 # | embedding | row of $E$ for the word, times $\sqrt{d_{\mathrm{model}}}$ | §3.4 |
 # | position $pos$ = 0, 1 | add $\sin(pos / 10000^{2i/d_{\mathrm{model}}})$ in dimension $2i$, the cosine of the same angle in $2i+1$ (for $i$ = 0, 1) | §3.5 |
 # | query, key, value | $Q = x W_Q + b_Q$, $K = x W_K + b_K$, $V = x W_V + b_V$ | §3.2.2 |
-# | scores | $Q K^\top / \sqrt{d_k}$, in each head by itself | §3.2.1 |
+# | scores | $Q K^\top / \sqrt{d_k}$, separately in each head | §3.2.1 |
 # | weights | $\mathrm{softmax}$ of each row: $e^{s_j} / \sum_k e^{s_k}$; a masked score is $-\infty$ | §3.2.1 |
-# | heads, joined, output | weights times $V$; side by side; times $W_O$, plus $b_O$ | §3.2.2 |
+# | heads, joined, output | weights times $V$; placed side by side; times $W_O$, plus $b_O$ | §3.2.2 |
 # | residual sum, layer norm | $(a - m) / \sqrt{v + 0.00001} \cdot g + b$ for $a = x + \mathrm{output}$, its mean $m$ and variance $v$ | §3.1 |
 # | feed-forward | $\max(0, x W_1 + b_1) W_2 + b_2$ | §3.3 |
 # | logits | last stream times $E^\top$: the same matrix as at the beginning | §3.4 |
 # | probabilities | $\mathrm{softmax}$ of each row of logits | §3.4 |
 #
-# In cross-attention $Q$ comes from the decoder's stream, $K$ and $V$ from the encoder's output, which is called
-# memory. The second half of the page adds the way back, the gradients; each has its formula there.
+# In cross-attention, $Q$ comes from the decoder's stream, while $K$ and $V$ come from the encoder's output, which is
+# called memory. The second half of the page adds the backward pass and its gradients, with their formulas.
 
 # %% [markdown]
 # ## Line by line
 #
 # ### Pencil and paper
 #
-# Two small tools, folded away here like everything on this page that only prints. `show` prints tables side by side.
-# `pencil` prints the arithmetic of one cell, and evaluates what it prints first: if the line were not true, the page
-# would not exist. Numbers are shown with four decimals and computed with sixteen, so if you go on from the printed
-# ones, your last digit may differ.
+# We need two small tools. They are folded away, like everything on this page that only prints. `show` prints tables
+# side by side. `pencil` prints the arithmetic of one cell, and first evaluates what it is going to print: if the line
+# were not true, this page would not exist. Numbers are shown with four decimals and computed with sixteen, so if you
+# continue from the printed numbers, your last digit may differ.
 
 # %%
 import math
@@ -90,7 +90,7 @@ import glassformer as gf
 
 # %% tags=["hide-input"]
 def short(number, digits=4):
-    """The number without zeros at its end, as one writes it on paper."""
+    """The number without trailing zeros, as we write it on paper."""
     text = f"{number:.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text.replace("-", "−")
@@ -115,7 +115,7 @@ KNOWN = {"sqrt": math.sqrt, "exp": math.exp, "ln": math.log, "max": max, "sin": 
 
 
 def pencil(cell, text, value):
-    """Print how a cell is computed, once it is sure that what is printed is true."""
+    """Print how a cell is computed, after checking that the printed line is true."""
     code = re.sub(r"√(\d+)", r"sqrt(\1)", text).replace("√", "sqrt").replace("·", "*").replace("²", "**2")
     result = eval(code.replace("−", "-"), KNOWN)
     assert abs(result - value) < 1e-3, (text, result, value)
@@ -123,7 +123,7 @@ def pencil(cell, text, value):
 
 
 def show(tables, rows, columns=None, digits=4):
-    """Print tables of equally many rows, each below its name, side by side as far as the page is wide."""
+    """Print tables with the same number of rows, each below its name, as many side by side as fit on the page."""
     margin = max(map(len, rows))
     names = [" " * margin] * 2 + [row.ljust(margin) for row in rows]
     lines = names
@@ -144,10 +144,10 @@ def show(tables, rows, columns=None, digits=4):
 # %% [markdown]
 # ### The words and the weights
 #
-# Eight words, three of them signs: `<pad>` fills up short sentences, `<bos>` begins a sentence, `<eos>` ends it. In
-# training the decoder reads the right translation shifted by one place (`<bos> chat`), and each of its rows is asked
-# for the word that comes next (`chat noir`). One thing is left out to keep the tables small: real sources and real
-# targets end with `<eos>`.
+# There are eight words, and three of them are special: `<pad>` fills up short sentences, `<bos>` begins a sentence,
+# and `<eos>` ends it. In training, the decoder reads the right translation shifted by one position (`<bos> chat`),
+# and each of its rows must predict the word that comes next (`chat noir`). One thing is left out to keep the tables
+# small: real sources and targets end with `<eos>`.
 
 # %%
 words = ["<pad>", "<bos>", "<eos>", "black", "cat", "dog", "chat", "noir"]
@@ -158,10 +158,10 @@ S, T, V = ["black", "cat"], ["<bos>", "chat"], len(words)  # names of the rows, 
 source, target_input, target_output
 
 # %% [markdown]
-# The weights are drawn at random with one decimal (the seed is one of many, picked because no attention weight comes
-# out close to 0 or 1). As in an untrained model, the biases of attention are 0, and a layer norm has gains $g = 1$
-# and shifts $b = 0$; the feed-forward networks get biases other than 0, so that you see where they enter. `params`
-# holds everything that training may change.
+# The weights are drawn at random, with one decimal. (The seed was picked from several, so that no attention weight is
+# close to 0 or 1.) As in an untrained model, the biases of attention are 0, and a layer norm has gains $g = 1$ and
+# shifts $b = 0$. The feed-forward networks get non-zero biases, so that you see where they enter. `params` holds
+# everything that training may change.
 
 # %%
 random = np.random.default_rng(1603)
@@ -190,7 +190,7 @@ for part in (ENCODER_FF, DECODER_FF):
     }
 
 for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
-    # of the layer norm that follows this sub-layer
+    # for the layer norm that follows this sub-layer
     params[part] |= {"gain": np.ones(4), "shift": np.zeros(4)}
 
 show({"E": params["embedding"]["E"]}, words, digits=1)
@@ -234,7 +234,7 @@ show_weights(ENCODER_FF)
 show_weights(DECODER_FF)
 
 # %% [markdown]
-# How many numbers is that? The library's model of the same sizes has exactly as many.
+# How many numbers is that? The library's model of the same sizes has exactly the same number.
 
 # %%
 sizes = {"vocab_size": 8, "d_model": 4, "heads": 2, "d_ff": 6}
@@ -252,8 +252,8 @@ count
 # %% [markdown]
 # ### Embedding and positions
 #
-# Each word takes its row of $E$, times $\sqrt{4} = 2$. To that is added the pattern of its position (0, then 1).
-# `point` keeps every result under the name that the library has for it.
+# Each word takes its row of $E$, times $\sqrt{4} = 2$. The pattern of its position (0, then 1) is added. `point`
+# keeps every result under the library's name for it.
 
 # %%
 point = {}
@@ -281,8 +281,8 @@ pencil("input[cat, 1]", total([point["source.embedding"][1, 1], point["source.po
 # %% [markdown]
 # ### The encoder's self-attention
 #
-# **Query, key, value.** Three products of the same stream $x$. Columns 0 and 1 belong to head 0, columns 2 and 3 to
-# head 1: that is all there is to the split into heads.
+# **Query, key, value.** These are three products of the same stream $x$. Columns 0 and 1 belong to head 0, columns 2
+# and 3 to head 1. The split into heads is nothing more than that.
 
 # %%
 x, w = point["source.input"], params[ENCODER]
@@ -303,8 +303,8 @@ q, k, v = split(Q), split(K), split(values)
 q.shape
 
 # %% [markdown]
-# **Scores.** The query of one word times the key of another, divided by $\sqrt{d_k} = \sqrt{2}$. A row is a query, a
-# column a key.
+# **Scores.** The query of one word times the key of another, divided by $\sqrt{d_k} = \sqrt{2}$. Each row is a query,
+# each column a key.
 
 # %%
 scores = np.stack([q[head] @ k[head].T / math.sqrt(2) for head in (0, 1)])
@@ -314,8 +314,8 @@ show({"scores, head 0": scores[0], "scores, head 1": scores[1]}, S, S)
 pencil("scores[head 0, black, cat]", f"({products(q[0, 0], k[0, 1])})/√2", scores[0, 0, 1])
 
 # %% [markdown]
-# **Weights.** The softmax of each row: all positive, and each row sums to 1. Nothing is masked here, as the source
-# has no padding.
+# **Weights.** The softmax of each row: all weights are positive, and each row sums to 1. Nothing is masked here, as
+# the source has no padding.
 
 # %%
 powers = np.exp(scores)
@@ -328,8 +328,8 @@ a, b = short(scores[0, 0, 0]), short(scores[0, 0, 1])
 pencil("weights[head 0, black, cat]", f"exp({b})/(exp({a}) + exp({b}))", weights[0, 0, 1])
 
 # %% [markdown]
-# **Heads, joined, output.** Each head takes its weighted average of the values; the two results stand side by side
-# (joined); $W_O$ mixes them.
+# **Heads, joined, output.** Each head takes its weighted average of the values. The two results are placed side by
+# side (joined), and $W_O$ mixes them.
 
 # %%
 heads = np.stack([weights[head] @ v[head] for head in (0, 1)])
@@ -343,7 +343,7 @@ pencil("heads[head 0, black, 0]", products(weights[0, 0], v[0, :, 0]), heads[0, 
 pencil("output[black, 0]", products(joined[0], w["W_O"][:, 0]), output[0, 0])
 
 # %% [markdown]
-# **Residual sum and layer norm.** The output is added to what came in. Then each row by itself gets mean 0 and
+# **Residual sum and layer norm.** The output is added to the input. Then each row is shifted and scaled to mean 0 and
 # variance 1.
 
 # %%
@@ -362,8 +362,8 @@ pencil("variance[black]", f"({deviations})/4", variance[0, 0])
 pencil("normed[black, 0]", f"({short(row[0])} − {factor(mean[0, 0])})/√({short(variance[0, 0])} + 0.00001)", normed[0, 0])  # fmt: skip
 
 # %% [markdown]
-# These lines come back twice in the decoder. So here they are as functions, which also put every result into `point`.
-# The stream `x` gives queries; `memory` gives keys and values (in self-attention it is `x` itself).
+# The decoder uses these lines twice more. So here they are as functions, which also put every result into `point`.
+# The stream `x` gives the queries; `memory` gives the keys and values (in self-attention it is `x` itself).
 
 
 # %%
@@ -396,8 +396,8 @@ assert np.allclose(point[f"{ENCODER}.weights"], weights, atol=1e-12)
 # %% [markdown]
 # ### The encoder's feed-forward network
 #
-# Each word by itself goes through the same two layers: 4 → 6, negative numbers to 0, 6 → 4. Then sum and norm again.
-# What comes out is the **memory**.
+# Each word passes alone through the same two layers: 4 → 6, negative numbers to 0, 6 → 4. Then come the sum and the
+# norm again. The result is the **memory**.
 
 
 # %%
@@ -431,9 +431,9 @@ pencil(
 # %% [markdown]
 # ### The decoder's masked self-attention
 #
-# The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`:
-# that word is the answer it is asked for. Its score is −∞ before the softmax, so its weight is exactly 0. (The tables
-# of scores show them before the mask is laid on them, as the library's point of that name does.)
+# The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`,
+# because that word is the answer it must give. Its score is −∞ before the softmax, so its weight is exactly 0. (The
+# score tables show the scores before the mask is applied, as the library's point of that name does.)
 
 # %%
 point["target.embedding"] = E[target_input] * 2
@@ -465,8 +465,8 @@ pencil("weights[head 0, chat, <bos>]", f"exp({a})/(exp({a}) + exp({b}))", now["w
 # %% [markdown]
 # ### Cross-attention
 #
-# Queries from the decoder's stream, keys and values from the memory. Rows are now target words and columns are source
-# words: here the French looks at the English.
+# Queries come from the decoder's stream, keys and values from the memory. The rows are now target words and the
+# columns source words: here the French looks at the English.
 
 # %%
 before = stream
@@ -505,7 +505,7 @@ show({"normed = decoder.output": stream}, T)
 # ### Logits, probabilities, loss
 #
 # Each word of the vocabulary gets a number, the logit: the dot product of its row of $E$ with the decoder's output.
-# Softmax makes probabilities of them. The row of `<bos>` says which word comes first.
+# Softmax turns the logits into probabilities. The row of `<bos>` says which word comes first.
 
 # %%
 logits = stream @ E.T
@@ -522,9 +522,9 @@ pencil("p[<bos>, chat]", f"exp({short(logits[0, 6])})/({' + '.join(f'exp({short(
 
 # %% [markdown]
 # The model would end the sentence before it has begun. The loss says how wrong that is. With label smoothing
-# $\varepsilon = 0.1$ (§5.4) the target $y$ (called $q$ in [output and loss](10_output.py)) is not 1 for the right
-# word and 0 for all others: it has $1 - \varepsilon$ on the right one and $\varepsilon / V = 0.1 / 8 = 0.0125$ more
-# on each of the 8. The loss of a row is $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
+# $\varepsilon = 0.1$ (§5.4), the target $y$ (called $q$ in [output and loss](10_output.py)) is not 1 for the right
+# word and 0 for all others. It has $1 - \varepsilon$ on the right word, plus $\varepsilon / V = 0.1 / 8 = 0.0125$ on
+# each of the 8. The loss of a row is $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
 
 # %%
 smoothed = np.full((2, V), 0.1 / V)
@@ -544,9 +544,10 @@ pencil("L", f"({total(losses)})/2", loss)
 # %% [markdown]
 # ## Everything on one page
 #
-# The same numbers as a drawing, from bottom to top as in the paper's Figure 1: encoder at the left, decoder at the
-# right. The first frame is the whole, to be printed; the others build it up step by step. Look at how the memory
-# enters the decoder from the side, and how narrow everything is: four numbers a word, all the way.
+# Here are the same numbers as a drawing, from bottom to top as in the paper's Figure 1, with the encoder on the left
+# and the decoder on the right. The first frame shows everything, for printing; the others build it up step by step.
+# Notice how the memory enters the decoder from the side, and how narrow everything is: four numbers per word, all the
+# way.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -586,7 +587,7 @@ BOXES = [
 
 
 def page(last, current=None):
-    """Draw the boxes of all stages up to `last`; the `current` ones stand out."""
+    """Draw the boxes of all stages up to `last`; the `current` stage stands out."""
     figure, axes = pictures.canvas(7.2, 8.6)
     for title, column, level, rows, table, colour, stage in BOXES:
         if stage > last:
@@ -612,7 +613,7 @@ def page(last, current=None):
     axes.set(xlim=(-0.02, 2.14), ylim=(-0.1, 9.9))
     axes.axis("off")
     what = "in every step of the whole model" if current is None else f"up to this step: {STAGES[current]}"
-    return pictures.picture(figure, f"encoder at the left, decoder at the right, with the numbers {what}")
+    return pictures.picture(figure, f"encoder on the left, decoder on the right, with the numbers {what}")
 
 
 pictures.player(
@@ -622,9 +623,9 @@ pictures.player(
 # %% [markdown]
 # ## The same from the library
 #
-# Now `gf.Transformer` with these very weights. PyTorch's `Linear` keeps a matrix transposed (outputs × inputs), and
-# the library keeps $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other: `state` puts our tables into that form.
-# Then `gf.record` listens to **every** named point of the model, and each must equal ours.
+# Now `gf.Transformer` with exactly these weights. PyTorch's `Linear` stores a matrix transposed (outputs × inputs),
+# and the library stores $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other. `state` puts our tables into that
+# form. Then `gf.record` listens to **every** named point of the model, and each must equal ours.
 
 
 # %%
@@ -650,7 +651,7 @@ def state(params):
 
 
 def put(model, params):
-    """Give the model these weights; E is one matrix with three names, so one of them is enough."""
+    """Give the model these weights; E is one matrix with three names, so one name is enough."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.copy_(state(params)[name])
@@ -671,13 +672,13 @@ size = sum(table.size for table in point.values())
 print(f"{len(point)} points, {size} numbers: all equal to the library's")
 
 # %% [markdown]
-# Here is the shortest way through the same model, as one function of weights and words. It lets us try changes, below
-# and in the exercises.
+# The next cell is the shortest way through the same model, as one function of weights and words. It lets us try
+# changes, below and in the exercises.
 
 
 # %%
 def by_hand(params, source, target_input, positions=True):
-    """Return every point's table for these weights and words; without positions these are 0."""
+    """Return every point's table for these weights and words; without positions, their tables are 0."""
     point = {}
     for name, ids in (("source", source), ("target", target_input)):
         pairs = [[pos, pos / 100] for pos in range(len(ids))]
@@ -708,17 +709,18 @@ assert abs(loss_of(params) - loss) < 1e-12
 # %% [markdown]
 # ## One training step
 #
-# Training asks of each weight: if I made it a little larger, would the loss rise or fall, and how fast? That rate is
-# the **gradient** of the loss for that weight. We find all of them by going through the model backwards. For any
-# table $x$ of the forward pass let $\bar{x}$ be the table of the same shape that holds $\partial L / \partial x$,
-# cell by cell. Each step below turns the $\bar{x}$ of its result into that of its input, and on the way gives those
-# of its weights. In the code `slope` holds those of the points, by name, and `grads` those of the weights.
+# Training asks about each weight: if it were a little larger, would the loss rise or fall, and how fast? That rate is
+# the **gradient** of the loss with respect to that weight. We find all gradients by going through the model
+# backwards. For any table $x$ of the forward pass, let $\bar{x}$ be the table of the same shape that holds $\partial
+# L / \partial x$, cell by cell. Each step below turns the $\bar{x}$ of its result into the $\bar{x}$ of its input,
+# and computes the gradients of its weights on the way. In the code, `slope` holds the gradients of the points, by
+# name, and `grads` the gradients of the weights.
 #
 # ### From the loss to the logits
 #
-# For one row the loss is $-\sum_j y_j \ln p_j$ with $p = \mathrm{softmax}(z)$. Its derivative by the logit $z_j$
-# comes out as $p_j - y_j$: what the model says minus what it should say. The loss is a mean over 2 rows, so
-# $\bar{z} = (p - y) / 2$. Each row sums to 0: what is taken from some words is given to others.
+# For one row the loss is $-\sum_j y_j \ln p_j$ with $p = \mathrm{softmax}(z)$. Its derivative with respect to the
+# logit $z_j$ is $p_j - y_j$: what the model says minus what it should say. The loss is a mean over 2 rows, so
+# $\bar{z} = (p - y) / 2$. Each row sums to 0: what some words lose, others gain.
 
 # %%
 slope = {}  # of the points
@@ -733,14 +735,14 @@ pencil("[chat], in row <bos>", f"({short(probabilities[0, 6])} − {short(smooth
 # %% [markdown]
 # ### Output matrix
 #
-# A product $z = h E^\top$ (with $h$ the decoder's output here, not the number of heads) has two gradients: $\bar{h} =
-# \bar{z} E$ for what was multiplied, and $\bar{E} = \bar{z}^\top h$ for the matrix. This is the rule for every
-# product of this page: for $c = a W$,
+# A product $z = h E^\top$ (here $h$ is the decoder's output, not the number of heads) has two gradients: $\bar{h} =
+# \bar{z} E$ for the left factor, and $\bar{E} = \bar{z}^\top h$ for the matrix. The same rule holds for every product
+# on this page. For $c = a W$,
 #
 # $$\bar{a} = \bar{c}\, W^\top, \qquad \bar{W} = a^\top \bar{c}, \qquad \bar{b} = \text{the sum of the rows of } \bar{c}$$
 #
-# with $b$ a bias that was added to each row. $E$ is used three times (output, source, target); this is its first
-# share.
+# with $b$ a bias that was added to each row. $E$ is used three times (output, source, target). This is the first of
+# its three shares.
 
 # %%
 h = point["decoder.output"]
@@ -762,13 +764,13 @@ pencil("decoder.output[<bos>, 0]", products(slope["logits"][0], E[:, 0]), slope[
 #
 # $$\bar{a} = \frac{u - \operatorname{mean}(u) - n \operatorname{mean}(u \cdot n)}{\sigma}, \qquad \bar{g} = \sum_{\text{rows}} \bar{c} \cdot n, \qquad \bar{b} = \sum_{\text{rows}} \bar{c}$$
 #
-# The two means are taken away because the norm ignores two kinds of change: adding one number to the whole row, and
+# The two means are subtracted because the norm ignores two kinds of change: adding one number to the whole row, and
 # stretching the row.
 
 
 # %%
 def norm_backward(part, slope, grads, upper):
-    """From the gradient `upper` of a layer norm's result to that of the sum that it normalised."""
+    """From the gradient `upper` of a layer norm's result to the gradient of the sum that it normalised."""
     a, w = point[f"{part}.added"], params[part]
     # numpy's var divides by 4, as layer norm does
     sigma = np.sqrt(a.var(-1, keepdims=True) + 1e-5)
@@ -794,14 +796,14 @@ pencil("sum[<bos>, 0]", f"({short(u[0])} − {factor(u.mean())} − {factor(n[0]
 # %% [markdown]
 # ### Feed-forward network
 #
-# Backwards through $\max(0, \mathrm{hidden})$: a gradient passes where hidden was positive, and is 0 elsewhere. The
-# residual sum $x + \mathrm{output}$ hands its gradient to both of its terms, unchanged; so what goes on downwards is
-# the sum of two: directly, and through the network.
+# Going backwards through $\max(0, \mathrm{hidden})$, a gradient passes where hidden was positive, and is 0 elsewhere.
+# The residual sum $x + \mathrm{output}$ passes its gradient unchanged to both of its terms. So the gradient that
+# continues downwards is the sum of two: one direct, one through the network.
 
 
 # %%
 def feed_forward_backward(part, slope, grads, upper):
-    """From the gradient of a feed-forward sub-layer's result to that of its input."""
+    """From the gradient of a feed-forward sub-layer's result to the gradient of its input."""
     now, w, g = of(point, part), params[part], grads[part]
     output = norm_backward(part, slope, grads, upper)
     g["W_2"], g["b_2"] = now["activated"].T @ output, output.sum(0)
@@ -825,28 +827,28 @@ show({"gradient of W_1": grads[DECODER_FF]["W_1"]}, DIMENSIONS)
 show({"gradient of the input": down}, T)
 
 # %% tags=["hide-input"]
-unit = int((point[f"{DECODER_FF}.activated"] > 0).all(0).argmax())  # one that is on in both rows, if there is one
+unit = int((point[f"{DECODER_FF}.activated"] > 0).all(0).argmax())  # active in both rows, if there is such a unit
 pencil(f"W_2[{unit}, 0]", products(point[f"{DECODER_FF}.activated"][:, unit], now["output"][:, 0]), grads[DECODER_FF]["W_2"][unit, 0])  # fmt: skip
 
 # %% [markdown]
 # ### Attention
 #
-# Downwards through $W_O$ and the split into heads as before. In one head, with weights $A$, scores $s$, and heads
-# $= A v$, the rule of products gives $\bar{v} = A^\top\, \overline{\mathrm{heads}}$ and
-# $\bar{A} = \overline{\mathrm{heads}}\, v^\top$. Then through the softmax, for each row:
+# We go down through $W_O$ and the split into heads as before. In one head, with weights $A$, scores $s$, and heads $=
+# A v$, the rule for products gives $\bar{v} = A^\top\, \overline{\mathrm{heads}}$ and $\bar{A} =
+# \overline{\mathrm{heads}}\, v^\top$. Then comes the softmax, row by row:
 #
 # $$\bar{s}_j = A_j \Big( \bar{A}_j - \sum_k A_k \bar{A}_k \Big)$$
 #
 # In words: $\bar{A}_j$ says how much the loss would rise with more weight on key $j$. If that is more than the
-# average of the row, the score has a positive gradient, and training will lower it; if it is less, training will
-# raise it. The larger the weight already is, the larger the effect; a weight of 0 (masked) has none. Last,
-# $s = q k^\top / \sqrt{2}$ gives $\bar{q} = \bar{s}\, k / \sqrt{2}$ and $\bar{k} = \bar{s}^\top q / \sqrt{2}$, and
-# from there it is products again.
+# average of the row, the score has a positive gradient, and training will lower it. If it is less, training will
+# raise it. The larger the weight already is, the larger the effect; a weight of 0 (masked) has no effect at all.
+# Finally, $s = q k^\top / \sqrt{2}$ gives $\bar{q} = \bar{s}\, k / \sqrt{2}$ and $\bar{k} = \bar{s}^\top q /
+# \sqrt{2}$. From there on we have products again.
 
 
 # %%
 def attention_backward(part, slope, grads, upper, memory=None):
-    """From the gradient of an attention sub-layer's result to those of its stream and of its memory."""
+    """From the gradient of an attention sub-layer's result to the gradients of its stream and its memory."""
     now, w, g = of(point, part), params[part], grads[part]
     x = now["input"]
     memory = x if memory is None else memory
@@ -880,7 +882,7 @@ now = of(slope, CROSS)
 show(
     {
         "gradient of weights, head 0": now["weights"][0],
-        "of scores, head 0": now["scores"][0],
+        "gradient of scores, head 0": now["scores"][0],
     },
     T,
     S,
@@ -894,8 +896,8 @@ pencil("average of row <bos>", products(A, worth), (A * worth).sum())
 pencil("scores[head 0, <bos>, cat]", f"{short(A[1])}·({short(worth[1])} − {factor((A * worth).sum())})", now["scores"][0, 0, 1])  # fmt: skip
 
 # %% [markdown]
-# The rest are the same functions, in the order from the end to the beginning: the decoder's masked self-attention,
-# then the encoder, which hears of the loss only through its memory.
+# The rest uses the same functions, from the end to the beginning: the decoder's masked self-attention, then the
+# encoder, which learns of the loss only through its memory.
 
 # %%
 down, from_keys = attention_backward(MASKED, slope, grads, down)
@@ -913,8 +915,8 @@ assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()
 # %% [markdown]
 # ### The embedding, from three sides
 #
-# A word's row of $E$ was looked up (times 2) and used as output. The paper's sharing of one matrix (§3.4) means that
-# its gradients add up. `dog` was in no sentence: it gets the share of the output only.
+# A word's row of $E$ was looked up (times 2) and used as output. Because the paper shares one matrix (§3.4), these
+# gradients add up. `dog` was in neither sentence, so its only share comes from the output.
 
 # %%
 as_source, as_target = np.zeros_like(E), np.zeros_like(E)
@@ -939,9 +941,9 @@ pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
 # %% [markdown]
 # ### Is it right?
 #
-# Two judges. First, PyTorch's autograd goes through `gf.Transformer` backwards and must find the same: for all 428
-# weights, and for every table on the way. (`gf.record` keeps the tensors in the graph, so their gradients can be
-# asked for.)
+# We ask two judges. The first is PyTorch's autograd, which goes backwards through `gf.Transformer`. It must find the
+# same gradients for all 428 weights and for every table on the way. (`gf.record` keeps the tensors in the graph, so
+# we can ask for their gradients.)
 
 # %%
 with gf.record(model) as trace:
@@ -961,7 +963,7 @@ for name, gradient in zip(asked, found[len(weights_of) :]):
 print(f"equal to autograd: {count} weights, {len(asked)} tables on the way")
 
 # %% [markdown]
-# And the library's own loss, which never keeps all logits, has the same value and gradient:
+# The library's own loss, which never holds all logits at once, has the same value and gradient:
 
 # %%
 from glassformer.training.objective import smoothed_cross_entropy
@@ -974,9 +976,9 @@ torch.testing.assert_close(last.grad, torch.tensor(slope["decoder.output"]), rto
 own.item()
 
 # %% [markdown]
-# Second, no theory at all: make a weight larger and smaller by $\delta = 0.00001$, compute the whole model both
-# times, and divide the difference of the losses by $2\delta$. That is what a gradient *means*. Four weights to look
-# at, then all of them.
+# The second judge needs no theory at all. Make a weight larger and smaller by $\delta = 0.00001$, compute the whole
+# model both times, and divide the difference of the losses by $2\delta$. That is what a gradient *means*. First four
+# weights to look at, then all of them.
 
 
 # %%
@@ -1004,13 +1006,13 @@ print(f"largest difference of all {count}: {worst:.1e}")
 # ### The step
 #
 # **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning
-# rate $\eta$ (here 0.05). A straight line would promise that the loss falls by $\eta$ times the sum of all squared
-# gradients. The loss is no straight line, so the promise is kept only roughly.
+# rate $\eta$ (here 0.05). If the loss were a straight line, it would fall by $\eta$ times the sum of all squared
+# gradients. The loss is not a straight line, so this promise is kept only roughly.
 
 
 # %%
 def moved(params, change):
-    """Return the weights, each moved by what `change` says for it."""
+    """Return the weights, each moved by `change(part, name)`."""
     return {
         part: {name: array + change(part, name) for name, array in arrays.items()} for part, arrays in params.items()
     }
@@ -1026,17 +1028,17 @@ assert loss_of(after) < loss
 pencil("new W_2[0, 0] of the decoder", f"{params[DECODER_FF]['W_2'][0, 0]} − 0.05·{factor(grads[DECODER_FF]['W_2'][0, 0])}".replace("-", "−"), after[DECODER_FF]["W_2"][0, 0])  # fmt: skip
 
 # %% [markdown]
-# **Adam** (§5.3) is what the paper uses. It keeps two running means for each weight with gradient $g$: of the
-# gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and of its square,
-# $v \leftarrow \beta_2 v + (1 - \beta_2) g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both begin at 0, which is
-# made up for by dividing by $1 - \beta_1^t$ and $1 - \beta_2^t$ at step $t$: that gives $\hat{m}$ and $\hat{v}$. Then
-# $w \leftarrow w - \eta\, \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step $\hat{m} = g$ and $\hat{v} = g^2$:
-# each weight moves by $\eta$ against the sign of its gradient, however small the gradient is.
+# **Adam** (§5.3) is what the paper uses. For each weight with gradient $g$ it keeps two running means: of the
+# gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and of its square, $v \leftarrow \beta_2 v + (1 - \beta_2)
+# g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both start at 0. To make up for that, they are divided by $1 -
+# \beta_1^t$ and $1 - \beta_2^t$ at step $t$, which gives $\hat{m}$ and $\hat{v}$. Then $w \leftarrow w - \eta\,
+# \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step $\hat{m} = g$ and $\hat{v} = g^2$, so each weight moves by
+# $\eta$ against the sign of its gradient, however small the gradient is.
 
 
 # %%
 def adam_step(part, name, rate=0.01):
-    """Return the first change that Adam makes."""
+    """Return the change of Adam's first step."""
     g = grads[part][name]
     m, v = 0.1 * g, 0.02 * g**2
     m_hat, v_hat = m / (1 - 0.9), v / (1 - 0.98)
@@ -1061,7 +1063,7 @@ for name, weight in model.named_parameters():
 
 # %% [markdown]
 # And so on. After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss
-# above 0: the best possible loss is that of probabilities equal to the smoothed target, $-\sum_j y_j \ln y_j$.
+# above 0. The best possible loss is reached when the probabilities equal the smoothed target: $-\sum_j y_j \ln y_j$.
 
 # %%
 put(model, params)
@@ -1086,7 +1088,7 @@ print(f"black cat → {' '.join(said)}; loss {fall[0]:.3f} → {fall[-1]:.3f}, b
 show({"p after <bos>, before and after": np.stack([probabilities[0], trained["log_probs"][0, 0].exp()], 1)}, words, ["before", "after"])  # fmt: skip
 
 # %% [markdown]
-# Look at where the curve flattens: towards the dashed line, not towards 0.
+# See where the curve flattens: towards the dashed line, not towards 0.
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -1099,17 +1101,17 @@ pictures.curves(
 # %% [markdown]
 # ## What goes wrong
 #
-# With pencil or keyboard, these are easy to write and hard to see: every table keeps its shape. Each line below
-# computes one cell in the wrong way, next to the right one.
+# With pencil or keyboard, these mistakes are easy to make and hard to see, because every table keeps its shape. Each
+# line printed below shows one cell computed the wrong way, next to the right value.
 #
-# - dividing the variance by 3 instead of 4 ([another layer norm](errata.py#another-layer-norm)): at width 4 a
-#   difference of 13 %;
-# - dividing scores by $\sqrt{d_{\mathrm{model}}}$ instead of $\sqrt{d_k}$ ([scale by the whole
-#   width](errata.py#scale-by-the-whole-width));
-# - cutting heads by a reshape alone ([view without transpose](errata.py#view-without-transpose));
-# - a softmax down the columns: then each *key* has weights that sum to 1;
-# - a matrix from PyTorch's `Linear` used without transposing it: 4 × 4 fits both ways;
-# - the embedding without its factor 2 ([no scaling of the embedding](errata.py#no-scaling-of-the-embedding)).
+# - Dividing the variance by 3 instead of 4 ([another layer norm](errata.py#another-layer-norm)): at width 4, a
+#   difference of 13 %.
+# - Dividing scores by $\sqrt{d_{\mathrm{model}}}$ instead of $\sqrt{d_k}$ ([scale by the whole
+#   width](errata.py#scale-by-the-whole-width)).
+# - Cutting heads by a reshape alone ([view without transpose](errata.py#view-without-transpose)).
+# - A softmax down the columns: the weights of each *key* then sum to 1.
+# - A matrix from PyTorch's `Linear` used without transposing it: 4 × 4 fits both ways.
+# - The embedding without its factor 2 ([no scaling of the embedding](errata.py#no-scaling-of-the-embedding)).
 
 # %%
 now, w = of(point, ENCODER), params[ENCODER]
@@ -1142,9 +1144,9 @@ for what, (bad, good) in wrong.items():
     print(f"{what}: {short(bad)} instead of {short(good)}")
 
 # %% [markdown]
-# One more belongs to the pencil: **rounding on the way**. What if you carry only two decimals, or one? `gf.intervene`
-# puts a rounded tensor in the place of each one. Look at the last line: even with one decimal you would not be far
-# off.
+# Working with a pencil brings one more: **rounding on the way**. What if you carry only two decimals, or one?
+# `gf.intervene` replaces each tensor by a rounded one. Look at the last line: even with one decimal you would not be
+# far off.
 
 # %%
 put(model, params)
@@ -1172,13 +1174,13 @@ pencil("scores[head 1, cat, black]", f"({products(Q[1, 2:], K[0, 2:])})/√2", a
 assert abs(answer - point[f"{ENCODER}.scores"][1, 1, 0]) < 1e-12
 
 # %% [markdown]
-# **2. Another word.** Write `dog` in the place of `cat`. Before you run it: which tables stay as they are, and in
-# which does only one row change?
+# **2. A different word.** Replace `cat` by `dog`. Before you run it: which tables stay as they are, and in which does
+# only one row change?
 
 # %% tags=["hide-cell"]
 other = by_hand(params, [3, 5], target_input)
 same = {name for name in point if np.allclose(point[name], other[name], atol=1e-12)}
-# The target does not know of the source before cross-attention: its queries are the last thing that stays.
+# Before cross-attention, the target knows nothing about the source. Its queries are the last table that stays.
 assert same == {"source.positions", f"{CROSS}.input", f"{CROSS}.query"} | {
     name for name in point if name.startswith(("target.", f"{MASKED}."))
 }
@@ -1188,8 +1190,8 @@ assert one_row == ["source.input", f"{ENCODER}.query", f"{ENCODER}.key", f"{ENCO
 print(f"{len(same)} tables stay; of these only the row of dog changes:", *one_row, sep="\n  ")
 
 # %% [markdown]
-# **3. Swap two words.** Let the source be `cat black`. How do the probabilities change with positions, and how
-# without them (`positions=False`)?
+# **3. Swap two words.** Let the source be `cat black`. How do the probabilities change with positions, and how do
+# they change without positions (`positions=False`)?
 
 # %% tags=["hide-cell"]
 for positions in (True, False):
@@ -1197,12 +1199,12 @@ for positions in (True, False):
     change = abs(np.exp(right["log_probs"]) - np.exp(swapped["log_probs"])).max()
     print(f"positions={positions}: the probabilities change by up to {change:.4f}")
 
-# Without positions the memory is the same two rows in another order, and a weighted sum does not care about order.
+# Without positions the memory is the same two rows in a different order, and a weighted sum ignores order.
 assert change < 1e-12
 assert np.allclose(right["encoder.output"], swapped["encoder.output"][::-1], atol=1e-12)
 
 # %% [markdown]
-# **4. Cover up the answer.** Feed the decoder `<bos>` alone. What does it say about the first word, compared with
+# **4. Cover up the answer.** Feed the decoder `<bos>` alone. What does it now say about the first word, compared with
 # before? What does that tell you about the mask?
 
 # %% tags=["hide-cell"]
@@ -1225,7 +1227,7 @@ for part in (ENCODER, MASKED, CROSS):
 # ## Next
 #
 # You have seen every number of a model that knows eight words. [Real corpora](14_corpora.py) is about models that
-# know thousands: where their sentences come from, what may be wrong with them, and how good a translation is. The
+# know thousands: where their sentences come from, what may be wrong with them, and how to judge a translation. The
 # steps of this page have a chapter each: [embeddings](01_embeddings.py), [positions](02_positions.py),
 # [attention](03_attention.py), [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py),
 # [feed-forward](07_feed_forward.py), [output and loss](10_output.py), [training](11_training.py). In the library,

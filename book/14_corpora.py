@@ -15,59 +15,60 @@
 #
 # ## The question
 #
-# You have two text files. Line 1 of one is the translation of line 1 of the other, and so on: a **parallel corpus**.
-# How do you get from there to a translator that you can use, and how do you know how good it is?
+# You have two text files. Line 1 of one file is the translation of line 1 of the other, and so on: a **parallel
+# corpus**. How do you turn them into a translator that you can use, and how do you know how good it is?
 #
-# Most of the answer is not about the model. It is about what is really in those files, how sentences are cut into
+# Most of the answer is not about the model. It is about what those files really contain, how sentences are cut into
 # tokens, and what a score means. This chapter goes the whole way once, with a small corpus from the library's
-# grammar. It is written to files as real ones come: with damage in them. We plant the damage ourselves, so that we
-# can check whether we find it.
+# grammar. We write it to files the way real corpora come: damaged. We plant the damage ourselves, so that we can
+# check whether we find it.
 
 # %% [markdown]
 # ## The intuition
 #
-# A model learns what stands in its corpus, all of it. If one pair in fifty is a sentence copied instead of
-# translated, the model learns to copy now and then. If one file has slipped by a line, it learns that translations
-# have nothing to do with their sources. None of this raises an error, and the loss still falls.
+# A model learns what its corpus contains, all of it. If one pair in fifty is a copy instead of a translation, the
+# model learns to copy now and then. If one file has slipped by a line, the model learns that translations have
+# nothing to do with their sources. None of this raises an error, and the loss still falls.
 #
-# And a score is an answer to a question that somebody asked before. If the question leaked into the training data, or
-# if two people count words in different ways, the answers look like numbers and cannot be compared.
+# A score answers a question that was asked beforehand. If the question leaked into the training data, or if two
+# people count words in different ways, the scores look like numbers and cannot be compared.
 #
 # So the steps are: **read, look, clean, cut into tokens, batch, train, score, use**. Each has a section below.
 
 # %% [markdown]
 # ## The mathematics
 #
-# **Padding.** A batch is a rectangle: $B$ sentences, each filled up to the longest one, of length $L$. If sentence
-# $i$ has $\ell_i$ tokens, the share of the rectangle that is padding is
+# **Padding.** A batch is a rectangle: $B$ sentences, each padded to the length $L$ of the longest. If sentence $i$
+# has $\ell_i$ tokens, the share of the rectangle that is padding is
 #
 # $$1 - \frac{\sum_i \ell_i}{B \cdot L}$$
 #
-# **BLEU** (Papineni et al., 2002) asks how many pieces of the output stand in the reference, the translation that a
-# person wrote. Take all runs of $n$ tokens in all outputs of the test set. Let $p_n$ be the share of them that also
-# stand in the reference of the same line (each counted at most as often as it stands there). Let $c$ be the number of
-# tokens of all outputs and $r$ that of all references. Then
+# **BLEU** (Papineni et al., 2002) asks how many pieces of the output occur in the reference, the translation that a
+# person wrote. Take all runs of $n$ consecutive tokens in all outputs of the test set. Let $p_n$ be the share of
+# these runs that also occur in the reference of the same line (each counted at most as often as it occurs there). Let
+# $c$ be the number of tokens of all outputs, and $r$ the number of tokens of all references. Then
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\!\left(1, e^{1 - r/c}\right) \cdot \left(p_1\, p_2\, p_3\, p_4\right)^{1/4}$$
 #
-# The first factor is the *brevity penalty*: without it, saying only the sure words would pay.
+# The first factor is the *brevity penalty*. Without it, it would pay to write only the words you are sure of.
 #
-# **chrF** (Popović, 2015) does the same with runs of 1 to 6 *characters*, spaces left out. Let $P$ be the mean over
-# the six lengths of the share of the output's runs that are in the reference, and $R$ the mean share of the
-# reference's runs that are in the output. With $\beta = 2$, which lets $R$ count more,
+# **chrF** (Popović, 2015) does the same with runs of 1 to 6 *characters*, ignoring spaces. For each of the six
+# lengths, take the share of the output's runs that are in the reference; $P$ is the mean of these shares. $R$ is the
+# mean share of the reference's runs that are in the output. With $\beta = 2$, which gives more weight to $R$,
 #
 # $$\mathrm{chrF}_\beta = 100 \cdot \frac{(1 + \beta^2)\, P R}{\beta^2 P + R}$$
 #
-# **Exact match** is the share of outputs that equal their reference. **log_prob** of an output is the sum
-# $\sum_t \ln p(y_t \mid y_{<t}, x)$ over its tokens $y_t$, `<eos>` (the end) included: the logarithm of each token's
-# probability, given the tokens before it ($y_{<t}$) and the source $x$. It says how sure the model is of the output.
+# **Exact match** is the share of outputs that equal their reference. The **log_prob** of an output is the sum $\sum_t
+# \ln p(y_t \mid y_{<t}, x)$ over its tokens $y_t$, including the final `<eos>`. Each term is the logarithm of a
+# token's probability, given the tokens before it ($y_{<t}$) and the source $x$. The sum says how sure the model is of
+# the output.
 
 # %% [markdown]
 # ## Line by line
 #
 # ### Two files with damage
 #
-# A few thousand short sentence pairs, and 150 others for the test.
+# We take a few thousand short sentence pairs, and 150 other pairs for the test.
 
 # %%
 import random
@@ -91,7 +92,7 @@ task = english_french(seed=1, train=9000, valid=10, test=400, unseen=10, pairs=4
 
 
 def short(examples):
-    """Return the pairs of at most 8 words: one minute of training is enough for them."""
+    """Return the pairs of at most 8 words, for which one minute of training is enough."""
     return [(one.source, one.target) for one in examples if len(one.source.split()) <= 8]
 
 
@@ -99,7 +100,7 @@ pairs, test = short(task.splits["train"])[:4000], short(task.splits["test"])[:15
 print(len(pairs), "pairs, such as", " / ".join(pairs[0]))
 
 # %% [markdown]
-# Now the damage, all of kinds that are found in corpora from the web. `planted` remembers how many pairs got which.
+# Now the damage: every kind occurs in corpora from the web. `planted` holds the number of damaged pairs of each kind.
 
 # %%
 source, target = map(list, zip(*pairs))
@@ -112,11 +113,11 @@ planted = {
     "duplicate": 60,
     "test sentence": 30,
 }
-places = iter(random.Random(1).sample(range(200, 3700), 200))  # where; each place once
+places = iter(random.Random(1).sample(range(200, 3700), 200))  # the lines to damage, each at most once
 
 
 def take(kind):
-    """Return the places of the next damage."""
+    """Return the lines for this kind of damage."""
     return [next(places) for _ in range(planted[kind])]
 
 
@@ -127,7 +128,7 @@ for place in take("far too long"):
     source[place], target[place] = " ".join(source[:30]), " ".join(target[:30])
 
 for place in take("strange character"):
-    # a zero-width space and a bell: nothing to see
+    # a zero-width space and a bell: both invisible
     source[place] = source[place].replace(" ", "\u200b \x07", 1)
 
 for place in take("copied source"):
@@ -145,12 +146,12 @@ for place, (english, french) in zip(take("test sentence"), test):
 decomposed = [place for place in range(3700, 4000) if set("éèêàçôùîû") & set(target[place])]
 decomposed = decomposed[:100]
 for place in decomposed:
-    # "é" as "e" and an accent of its own
+    # "é" as "e" and a separate accent
     target[place] = unicodedata.normalize("NFD", target[place])
 
 keep = tempfile.TemporaryDirectory()
 folder = Path(keep.name)
-# line ends of Windows
+# Windows line ends
 (folder / "train.en").write_bytes("".join(f"{line}\r\n" for line in source).encode())
 lines = [f"{line}\n".encode() for line in target]
 bad = next(place for place in range(100, 200) if "é" in target[place])
@@ -162,16 +163,16 @@ sorted(path.name for path in folder.iterdir())
 # %% [markdown]
 # ### Read
 #
-# `read_parallel` is what `glassformer train` reads files with
-# ([text/corpus.py](../src/glassformer/text/corpus.py#read_parallel)). It is strict where guessing would be dangerous.
-# First a wrong name, then the file as it is:
+# `glassformer train` reads files with `read_parallel`
+# ([corpus/readers.py](../src/glassformer/corpus/readers.py#read_parallel)). It is strict where guessing would be
+# dangerous. First we give it a wrong name, then the file as it is:
 
 # %%
-from glassformer.text.corpus import read_parallel
+from glassformer.corpus.readers import read_parallel
 
 
 def refusal(call, *arguments, **options):
-    """Print what the library says when it refuses."""
+    """Print and return the error message of a call that the library must refuse."""
     try:
         call(*arguments, **options)
     except gf.GlassformerError as error:
@@ -186,8 +187,8 @@ message = refusal(read_parallel, folder / "train.en", folder / "train.fr")
 assert f"line {bad + 1}" in message
 
 # %% [markdown]
-# The message has the line and the byte. `0xe9` is "é" in Latin-1, the most usual encoding before UTF-8. So we mend
-# that line, and only that line: read as bytes, decode it, write it back.
+# The message names the line and the byte. `0xe9` is "é" in Latin-1, the most common encoding before UTF-8. So we
+# repair that line and no other: read it as bytes, decode it, and write it back.
 
 # %%
 raw = (folder / "train.fr").read_bytes().split(b"\n")
@@ -197,11 +198,11 @@ raw[bad] = raw[bad].decode("latin-1").encode()
 corpus = read_parallel(folder / "train.en", folder / "train.fr")
 print(len(corpus), "pairs read; left out:", corpus.dropped)
 assert len(corpus.dropped["blank"]) == planted["blank"]
-# line ends of Windows are read as line ends
+# Windows line ends are read as line ends
 assert not any(line.endswith("\r") for line in corpus.source)
 
 # %% [markdown]
-# And files of unequal length are refused: somewhere a line is missing, and from there on every pair would be wrong.
+# Files of unequal length are refused as well: a line is missing somewhere, and every pair after it would be wrong.
 
 # %%
 (folder / "shorter.fr").write_bytes(b"\n".join(raw[:-2]) + b"\n")
@@ -212,14 +213,14 @@ assert "3999" in message
 # %% [markdown]
 # ### Ask the corpus doctor
 #
-# `glassformer prepare --check --source train.en --target train.fr` looks at files of any size and says what is in them;
-# `glassformer train` begins with the same look. In Python it is one call
-# ([text/doctor.py](../src/glassformer/text/doctor.py#examine)). It is given the test set, too.
+# `glassformer prepare --check --source train.en --target train.fr` examines files of any size and reports what it
+# finds in them; `glassformer train` begins with the same examination. In Python it is one call
+# ([corpus/doctor/examine.py](../src/glassformer/corpus/doctor/examine.py#examine)). We give it the test set too.
 
 # %%
-from glassformer.text.cleaning import CleaningConfig
-from glassformer.text.corpus import Corpus
-from glassformer.text.doctor import examine
+from glassformer.corpus.cleaning import CleaningConfig
+from glassformer.corpus.doctor.examine import examine
+from glassformer.corpus.readers import Corpus
 
 for name, side in zip(("test.en", "test.fr"), zip(*test)):
     (folder / name).write_text("".join(f"{line}\n" for line in side))
@@ -240,21 +241,21 @@ assert report.dropped["duplicate"].count >= planted["duplicate"] - 5
 # %% [markdown]
 # | what is in the files | what the library does |
 # |---|---|
-# | a side that is blank; a control character; the same pair again; one side nine times as long as the other; more than 4 000 characters | leaves the pair out of training, and counts it with its line (each limit is a setting in `[cleaning]`) |
-# | line ends of Windows, a byte order mark, `.gz`, `.zst`, `.xz` | reads them |
+# | a side that is blank; a control character; a repeated pair; one side nine times as long as the other; more than 4 000 characters | leaves the pair out of training, and counts it with its line (each limit is a setting in `[cleaning]`) |
+# | Windows line ends, a byte order mark, `.gz`, `.zst`, `.xz` | reads them |
 # | a line that is not UTF-8; files of unequal length; a missing file | refuses, with the line or the nearest name |
 # | a pair with more tokens than `data.max_length` (256) | leaves it out of training, and counts it |
-# | runs of white space inside a line | makes each one space, when a text is cut into tokens |
-# | copies, test sentences, two spellings of "é", files that have slipped against each other | says so, with the lines: what to do is your choice |
+# | runs of white space inside a line | replaces each run with one space when a text is cut into tokens |
+# | copies, test sentences, two spellings of "é", files that have slipped against each other | reports them, with the lines; what to do is your choice |
 #
-# Its limits are wide, because it must not throw away what is right in a language that it does not know. You know yours, so
-# the rest of this section is cleaning by your own rules.
+# Its limits are wide, because it must not throw away what is right in a language that it does not know. You know
+# yours, so the rest of this section cleans by your own rules.
 
 # %% [markdown]
 # ### Look, and clean
 #
-# One function names what is wrong with a pair, if anything. The rules are short; the limits (three times as many
-# words, 60 words) are choices that you make by looking at what they catch.
+# One function names what is wrong with a pair, if anything. The rules are short. The limits (three times as many
+# words, 60 words) are choices that you make by looking at the pairs they catch.
 
 
 # %%
@@ -301,14 +302,14 @@ for kind, count in sorted(found.items()):
     print(f"{kind:20} {count:3} found, {planted[kind]:3} planted; such as {faulty[kind][0][0][:36]!r}")
 
 recomposed = sum(clean_text(line) != " ".join(line.split()) for line in corpus.target)
-print(f"and {recomposed} lines with decomposed letters, which are mended, not left out")
+print(f"and {recomposed} lines with decomposed letters, which are repaired, not left out")
 assert recomposed == len(decomposed)
 assert found == {kind: count for kind, count in planted.items() if kind != "blank"}
 assert len(good) == len(corpus) - sum(found.values())
 
 # %% [markdown]
-# We found what we planted, each kind completely. In a real corpus nobody tells you the numbers, so look at samples of
-# each kind, and at pictures such as this one: the lengths of both sides. A pair far from the cloud is worth a look.
+# We found everything we planted, of each kind. In a real corpus nobody tells you the numbers, so look at samples of
+# each kind and at pictures such as this one of the lengths of both sides. A pair far from the cloud is worth a look.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6, 3.4)
@@ -330,10 +331,10 @@ pictures.picture(figure, "a cloud of good pairs along the diagonal, pairs with o
 # ### A file that has slipped
 #
 # The worst damage is one missing line: every pair after it is wrong, and each single line looks fine. If another line
-# is missing on the other side, even the lengths agree. What gives it away is that long sentences no longer have long
-# translations. The **correlation** of the two lengths is near 1 if they rise and fall together, near 0 if they have
-# nothing to do with each other. Measure it in windows of 200 lines; the second file here lost the line after its
-# first 1500.
+# is missing on the other side, even the numbers of lines agree. What gives it away is that long sentences no longer
+# have long translations. The **correlation** of the two lengths is near 1 if they rise and fall together, and near 0
+# if they have nothing to do with each other. We measure it in windows of 200 lines. The second file here lost the
+# line after its first 1500.
 
 # %%
 english, french = map(list, zip(*good))
@@ -354,7 +355,7 @@ assert max(wrong[8:]) < 0.35
 print(*(f"{value:.1f}" for value in wrong))
 
 # %% [markdown]
-# Look for the cliff: it stands in the window that begins with line 1400.
+# Look for the cliff, at the window that begins with line 1400.
 
 # %% tags=["hide-input"]
 begins = [200 * number for number in range(len(right))]
@@ -368,16 +369,16 @@ pictures.curves(
 # %% [markdown]
 # ## Tokenizers
 #
-# A model reads ids, so each sentence is cut into tokens of a fixed vocabulary. The library has four kinds
-# ([text/tokenizer.py](../src/glassformer/text/tokenizer.py#TokenizerConfig)):
+# A model reads ids, so each sentence is cut into tokens of a fixed vocabulary. The library has four kinds of
+# tokenizer ([text/tokenizer.py](../src/glassformer/text/tokenizer.py#TokenizerConfig)):
 #
-# - **words**: cut at spaces and punctuation; a word that the vocabulary lacks is lost;
+# - **words**: cut at spaces and punctuation; a word outside the vocabulary is lost;
 # - **characters**: nothing is lost, but sequences are long;
-# - **bpe**: begin with characters, join the most frequent neighbors, again and again;
-# - **unigram**: begin with many candidates, throw away those that the corpus can best do without.
+# - **bpe**: start with characters, and repeatedly join the most frequent pair of neighbours;
+# - **unigram**: start with many candidates, and throw away those that the corpus can best do without.
 #
-# The last two make *subwords* (by the program sentencepiece), and are the usual choice: frequent words stay whole,
-# rare ones are spelled in pieces.
+# The last two make *subwords* (with the program sentencepiece), and are the usual choice. Frequent words stay whole,
+# and rare words are spelled in pieces.
 
 # %%
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
@@ -399,9 +400,9 @@ for kind in ("bpe", "unigram"):
 
 
 # %% [markdown]
-# `▁` stands for a space. With words the zebra is gone: `<unk>`, for the model the same as any other unknown word.
-# Subwords spell it. A *character* that was never seen is unknown to all four, unless single bytes are in the
-# vocabulary (`byte_fallback`, 256 more tokens):
+# `▁` stands for a space. With word tokens the zebra is gone: it becomes `<unk>`, like every other unknown word.
+# Subwords spell it. A *character* that was never seen is unknown to all four kinds, unless the vocabulary contains
+# single bytes (`byte_fallback`, 256 more tokens):
 
 # %%
 foreign = "The 猫 slept."
@@ -414,12 +415,13 @@ with_bytes.split(foreign)
 # %% [markdown]
 # ## Batches
 #
-# Sentences of a batch are filled up to the longest one, and the model computes the padding too, for nothing. Random
-# batches waste a lot. The library sorts by length first, cuts batches with about equally many *tokens* (not
-# sentences), and shuffles the batches ([text/batching.py](../src/glassformer/text/batching.py#plan_batches)).
+# The sentences of a batch are padded to the length of the longest, and the model computes the padding too, for
+# nothing. Random batches waste a lot. The library sorts by length first, cuts batches with about the same number of
+# *tokens* (not sentences), and shuffles the batches
+# ([corpus/batching.py](../src/glassformer/corpus/batching.py#plan_batches)).
 
 # %%
-from glassformer.text.batching import Examples, make_batch, plan_batches
+from glassformer.corpus.batching import Examples, make_batch, plan_batches
 
 # all lengths, 4 to 22 words
 varied = [(one.source, one.target) for one in task.splits["train"]]
@@ -434,7 +436,7 @@ def padding(plan):
 
 by_length = plan_batches(examples, 1000, seed=1, epoch=1)
 order = np.random.default_rng(1).permutation(len(examples))
-at_random = np.array_split(order, len(by_length))  # as many batches
+at_random = np.array_split(order, len(by_length))  # the same number of batches
 shares = {"random batches": padding(at_random), "sorted by length": padding(by_length)}
 
 # the library's own count agrees with the formula
@@ -446,7 +448,8 @@ assert shares["sorted by length"] < 0.1 < shares["random batches"]
 print({name: f"{share:.1%}" for name, share in shares.items()})
 
 # %% [markdown]
-# Below, one batch of each kind: a line is a sentence, blue are its tokens, orange is padding. Look at the orange.
+# Below is one batch of each kind. Each line is a sentence: blue for its tokens, orange for padding. Look at the
+# orange.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(7, 3, ncols=2, sharey=True)
@@ -469,7 +472,7 @@ pictures.picture(figure, "a random batch has a ragged edge with much padding, a 
 #
 # ### A configuration
 #
-# All of this is one file. Each setting has a default, so a file holds only what you choose.
+# All of these choices go into one file. Each setting has a default, so the file holds only what you choose.
 
 # %%
 for name, lines in (("clean.en", english), ("clean.fr", french)):
@@ -515,8 +518,8 @@ configuration = load(folder / "mine.toml", overrides=[f"run.directory={folder}/r
 )
 
 # %% [markdown]
-# `overrides` is what the command line calls `--set`. A mistake is answered before any work begins, with the field,
-# its value, and the nearest right name:
+# `overrides` is what the command line calls `--set`. A mistake is reported before any work begins, with the field,
+# its value, and the nearest valid name:
 
 # %%
 for override in (
@@ -532,10 +535,10 @@ assert "did you mean 'learning_rate'" in refusal(load, folder / "mine.toml", ove
 # %% [markdown]
 # ### What will it take?
 #
-# `glassformer estimate` trains for some seconds, in processes of its own, and works out the rest. From Python:
+# `glassformer estimate` trains for some seconds, in separate processes, and extrapolates. From Python:
 
 # %%
-from glassformer.training.estimate import estimate
+from glassformer.bench.estimate import estimate
 
 result = estimate(configuration, seconds=6)
 print(f"{result.parameters:,} parameters, {result.weights_bytes / 1e6:.1f} MB of weights")
@@ -547,9 +550,9 @@ assert result.weights_bytes == 4 * result.parameters  # four bytes each
 # %% [markdown]
 # ### Train
 #
-# The call that `glassformer train` makes. It reads the files, trains the tokenizer, holds out up to 100 pairs for
-# validation, and reports all that happens. A few hundred *steps* (updates of the weights) are far too few for a good
-# model; they are enough to see each part work.
+# This is the call that `glassformer train` makes. It reads the files, trains the tokenizer, holds out up to 100 pairs
+# for validation, and reports everything that happens. A few hundred *steps* (updates of the weights) are far too few
+# for a good model, but enough to see each part work.
 
 # %%
 torch.set_num_threads(1)
@@ -570,10 +573,10 @@ assert prepared.train_pairs + prepared.valid_pairs + sum(prepared.dropped.values
 assert summary.steps == 300
 
 # %% [markdown]
-# *Loss* is $-\ln p$ for each token of the validation targets; *perplexity* is $e^{\mathrm{loss}}$: as unsure as if
-# that many words were equally probable. BLEU comes from real translations, so it is what you care for; it is also
-# noisier. In the picture, look at the three validation points: they lie below the training curve, because validation
-# is measured without label smoothing and without dropout.
+# *Loss* is the mean $-\ln p$ per token of the validation targets. *Perplexity* is $e^{\mathrm{loss}}$; at perplexity
+# 5 the model is as unsure as if 5 words were equally probable. BLEU is computed from real translations, so it is the
+# number you care about, but it is noisier. In the picture, look at the three validation points. They lie below the
+# training curve, because validation is measured without label smoothing and without dropout.
 
 # %% tags=["hide-input"]
 losses = [(report.step, report.loss) for report in reports if type(report).__name__ == "StepReport"]
@@ -588,11 +591,11 @@ pictures.curves(
 # %% [markdown]
 # ### Score
 #
-# Now the test sentences, which are neither in training nor in validation. `evaluate` translates and scores; each
-# score carries a **signature**, which says how it was counted.
+# Now the test sentences, which are in neither the training nor the validation data. `evaluate` translates and scores.
+# Each score carries a **signature**, which says how it was counted.
 
 # %%
-from glassformer.run import evaluate
+from glassformer.jobs import evaluate
 
 translator = gf.Translator.load(summary.folder)
 sources, references = map(list, zip(*test))
@@ -606,8 +609,8 @@ for source_text, output, reference in list(zip(sources, outputs, references))[:4
     print(f"\n{source_text}\n  output    {output}\n  reference {reference}")
 
 # %% [markdown]
-# BLEU again, by the formula. The signature's `tok:13a` is a rule for cutting into tokens; for our sentences it only
-# parts the full stop from its word.
+# Here is BLEU again, by the formula. The signature's `tok:13a` is a rule for cutting text into tokens. In our
+# sentences it only separates the full stop from its word.
 
 
 # %%
@@ -637,7 +640,7 @@ print(f"p_1 … p_4 = {[round(float(share), 3) for share in shares]}")
 print(f"brevity penalty {brevity:.3f}: BLEU {value:.2f}")
 
 # %% [markdown]
-# And chrF:
+# Now chrF:
 
 
 # %%
@@ -660,12 +663,12 @@ chrf_of(outputs, references)
 # %% [markdown]
 # | metric | what it sees | what it does not see |
 # |---|---|---|
-# | BLEU | words and their order, over a whole test set | another right wording; a word with one wrong letter is all wrong |
+# | BLEU | words and their order, over a whole test set | a different wording that is also right; a word with one wrong letter is all wrong |
 # | chrF | characters: a wrong ending costs a little, not a word | whether the words make a sentence |
-# | exact match | right or not right | how wrong |
+# | exact match | right or wrong | how wrong |
 #
-# **Why tokenised BLEU cannot be compared.** The same outputs and references, counted in tokens that were cut in
-# different ways. Look how far apart the bars are:
+# **Why tokenised BLEU cannot be compared.** Here are scores of the same outputs and references, cut into tokens in
+# different ways. See how far apart the bars are:
 
 # %%
 ways = {
@@ -688,14 +691,14 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Nobody translated better in between. So quote BLEU only of plain text, by sacrebleu, with its signature, and compare
-# only where the signatures agree.
+# The translations did not get any better in between. So quote BLEU only for plain text, computed by sacrebleu, with
+# its signature, and compare scores only where the signatures agree.
 
 # %% [markdown]
 # ### Translate, and know how sure it is
 #
-# `n_best` gives the runners-up, and each output has its `log_prob`. The share of the probability,
-# $e^{\mathrm{log\_prob}}$, says how the model divides its opinion.
+# `n_best` gives the runners-up, and each output has its `log_prob`. Its probability, $e^{\mathrm{log\_prob}}$, shows
+# how the model divides its opinion.
 
 # %%
 [translation] = translator.translate(["The black cat slept on the couch."], n_best=3)
@@ -703,13 +706,13 @@ for one in (translation, *translation.alternatives):
     print(f"log_prob {one.log_prob:6.2f}  probability {np.exp(one.log_prob):6.1%}  {one.text}")
 
 [again] = translator.score([("The black cat slept on the couch.", translation.text)])
-# float32, another order of sums
+# float32, summed in a different order
 assert abs(again.log_prob - translation.log_prob) < 1e-3
 assert abs(sum(translation.token_log_probs) - translation.log_prob) < 1e-4
 
 # %% [markdown]
-# Is it worth something as confidence? Sort the test sentences by `log_prob` per token and compare the sure half with
-# the unsure one.
+# Is it of any use as confidence? Sort the test sentences by `log_prob` per token, and compare the sure half with the
+# unsure half.
 
 # %%
 sure = [one.log_prob / len(one.tokens) for one in translations]
@@ -725,8 +728,8 @@ assert right_in["the sure half"] > right_in["the unsure half"]
 print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 
 # %% [markdown]
-# So `log_prob` is good for choosing which outputs a person should look at. It is no promise: a model is often sure
-# and wrong, above all on texts unlike its corpus.
+# So `log_prob` helps to choose which outputs a person should look at. It promises nothing: a model is often sure and
+# wrong, above all on texts unlike its corpus.
 
 # %% [markdown]
 # ### Put it to work
@@ -743,34 +746,35 @@ print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 # glassformer check runs/mine
 # ```
 #
-# `translate` writes one line for each line that it reads. Training can be stopped by Ctrl-C; the same command goes
-# on. Or without a file: `glassformer train translation --set data.source=train.en --set data.target=train.fr`.
+# `translate` writes one line for each line that it reads. Ctrl-C stops training, and the same command resumes it. You
+# can also train without a configuration file: `glassformer train translation --set data.source=train.en --set
+# data.target=train.fr`.
 
 # %% [markdown]
 # ## Real figures
 #
-# What comes out with more text and more time, quoted from `benchmarks/README.md` of the repository. All are of one
-# machine with 2 cores, with one seed; machines like it are noisy. (chrF2 is chrF with $\beta = 2$; bfloat16 are
-# numbers of 16 bits; an epoch is one pass over the corpus; greedy is a beam of 1.)
+# These are results with more text and more time, quoted from the repository's `benchmarks/README.md`. All were
+# measured on one machine with 2 cores and with one seed; such machines are noisy. (chrF2 is chrF with $\beta = 2$;
+# bfloat16 is a 16-bit number format; an epoch is one pass over the corpus; greedy is a beam of 1.)
 #
 # | what | model | training | result |
 # |---|---|---|---|
 # | the demo (`make demo`): the same grammar, sentences of up to 22 words | 848 640 parameters | 1 800 updates, 3.6 minutes, two threads | test 99.7 % exact; unseen combinations 99.3 % |
 # | Multi30k, German → English (real image captions) | 2 349 568 parameters, 4 + 4 layers, joint unigram vocabulary of 8 000 | an hour on one thread, bfloat16, 3 949 updates (33 epochs) | test_2016 BLEU 42.68 with beam 5; chrF2 62.1; test_2017 BLEU 38.88 |
 #
-# Signature of the second row: `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`. The demo's figures are no
-# blind test: its length of training was settled after looking at scores on these splits. On Multi30k a model of three
-# times as many parameters reached 41.78 in about the same time, after fewer epochs: on 29 000 sentences the small one is
-# better. Another program, Hugging Face Marian, was measured at 42.1 after 20 minutes on two threads. A figure
-# without its conditions says little.
+# The signature of the second row is `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`. The demo's figures
+# are not a blind test, because its length of training was settled after looking at scores on these splits. On
+# Multi30k, a model with three times as many parameters reached 41.78 in about the same time, after fewer epochs: on
+# 29 000 sentences the small model is better. A different program, Hugging Face Marian, was measured at 42.1 after 20
+# minutes on two threads. A figure without its conditions says little.
 
 # %% [markdown]
 # ## What goes wrong
 #
 # ### Test sentences in training
 #
-# Thirty of our 150 test sentences had slipped into the files. Compare them as plain strings, and you miss some: one
-# blank too many, or another form of "é", and the strings differ. Normalize first, then compare.
+# Thirty of our 150 test sentences had slipped into the files. If you compare them as plain strings, you miss some:
+# one extra blank or a different form of "é" makes the strings differ. Normalise first, then compare.
 
 # %%
 held_out = {english for english, _ in test}
@@ -781,19 +785,19 @@ disguised[::3] = [line.replace(" ", "  ", 1) for line in disguised[::3]]
 plain, normalised = (sum(way(line) in held_out for line in disguised) for way in (str, clean_text))
 assert (plain, normalised) == (20, 30)
 print("with a second blank in every third:")
-print(f"{plain} found as they stand, {normalised} after normalization")
+print(f"{plain} found as they stand, {normalised} after normalisation")
 
 # %% [markdown]
 # ### Source and target are copies
 #
-# Twenty pairs were English on both sides. That is 0.5 % here; in corpora from the web it can be many more, and a
-# model then learns that copying is a fair answer. Note that some equal pairs are right (names, numbers), so look
+# Twenty pairs were English on both sides. That is 0.5 % here; in corpora from the web the share can be much larger,
+# and a model then learns that copying is an acceptable answer. Some equal pairs are right (names, numbers), so look
 # before you delete.
 #
 # ### Two forms of the same letter
 #
-# Unicode can write "é" as one code point (the form NFC) or as "e" and a combining accent (NFD). They look the same,
-# and are different tokens (`ascii` writes out what is in a string: `\xe9` is "é", `\u0301` the accent alone):
+# Unicode can write "é" as one code point (the form NFC) or as "e" and a combining accent (NFD). The two look the same
+# and are different tokens (`ascii` shows what is in a string: `\xe9` is "é", `\u0301` the accent alone):
 
 # %%
 composed = "Le chat est fatigué."
@@ -808,9 +812,9 @@ for kind in ("words", "unigram"):
     assert tokenizers[kind].encode(composed) != tokenizers[kind].encode(apart)
 
 # %% [markdown]
-# The library leaves letters as they are composed: it cannot know which form your readers expect. Half a corpus in
-# each form splits the counts of each such word in two, and BLEU counts the other form as wrong. Choose one form (NFC)
-# for training, test *and* whatever is translated later.
+# The library does not recompose letters, because it cannot know which form your readers expect. If half a corpus is
+# in each form, the counts of each such word are split in two, and BLEU counts the other form as wrong. Choose one
+# form (NFC) for training, test *and* whatever you translate later.
 
 # %%
 from glassformer.evaluation.metrics import bleu as bleu_score
@@ -822,8 +826,8 @@ print(f"the references against themselves in the other form: BLEU {other_form:.1
 # %% [markdown]
 # ### Scoring on training data
 #
-# A score on sentences that the model was trained on says how well it remembers. Ours had little time to remember; the
-# longer the training and the smaller the corpus, the wider the gap. Only the second figure says what to expect of new
+# A score on sentences that the model was trained on says how well it remembers. Ours had little time to remember. The
+# longer the training and the smaller the corpus, the wider the gap. Only the second figure says what to expect on new
 # sentences.
 
 # %%
@@ -839,37 +843,38 @@ print({name: f"BLEU {value:.1f}" for name, value in measured.items()})
 # ### A mistake in the program, not in the text
 #
 # If the corpus is fine and the scores are not, the model's code may be at fault. `glassformer check` tests a trained
-# model, and the [errata](errata.py) have each classic mistake, failing and put right. In particular, a score that is
-# nearly perfect after a few updates is no luck: see [no causal mask](errata.py#no-causal-mask) and [a shifted
+# model, and the [errata](errata.py) show each classic mistake, failing and corrected. In particular, a score that is
+# nearly perfect after a few updates is not luck: see [no causal mask](errata.py#no-causal-mask) and [a shifted
 # target](errata.py#shifted-target).
 
 # %% [markdown]
 # ## Exercises
 #
-# **1. Which line?** `slipped` lost a line, and the picture says only in which window of 200. Write a few lines that
-# find the line more exactly. Hint: before it, line *n* fits line *n*; after it, line *n* fits line *n* − 1 of the
-# other side.
+# **1. Which line?** `slipped` lost a line, and the picture shows only in which window of 200. Write a few lines of
+# code that locate it more exactly. Hint: before it, line *n* matches line *n*; after it, line *n* matches line *n* −
+# 1 of the other side.
 
 # %% tags=["hide-cell"]
 fits, shifted = ([abs(len(english[n]) - len(slipped[n - back])) for n in range(1, len(english))] for back in (0, 1))
-# For each candidate: the differences up to it without a shift, and after it with one; the best candidate has the least.
+# The cost of a candidate: the differences before it without a shift, and after it with a shift. The lowest cost wins.
 costs = np.concatenate([[0], np.cumsum(fits)]) + np.concatenate([np.cumsum(shifted[::-1])[::-1], [0]])
 line = int(costs.argmin()) + 1
-print("from line", line, "on (counted from 0), the other side is one behind")
+print("from line", line, "on (counted from 0), the other side is one line behind")
 assert abs(line - 1500) <= 5  # neighbours may be equally long, so a line or two remain in doubt
 
 # %% [markdown]
-# **2. Padding.** How does the share of padding of sorted batches change with their size, from 250 to 4 000 tokens?
+# **2. Padding.** How does the share of padding in sorted batches change with their size, from 250 to 4 000 tokens?
 # Why?
 
 # %% tags=["hide-cell"]
 by_size = {size: padding(plan_batches(examples, size, seed=1, epoch=1)) for size in (250, 500, 1000, 2000, 4000)}
 print({size: f"{share:.2%}" for size, share in by_size.items()})
-assert by_size[250] < by_size[4000]  # a larger batch spans more lengths; with few sentences there are fewer alike
+# A larger batch spans more lengths, because few sentences have the same length.
+assert by_size[250] < by_size[4000]
 
 # %% [markdown]
-# **3. Short answers.** Cut the last two words off each output. Which factor of BLEU tells, and what would the score
-# be without it?
+# **3. Short answers.** Cut the last two words off each output. Which factor of BLEU notices, and what would the score
+# be without that factor?
 
 # %% tags=["hide-cell"]
 stubs = [cut(text)[:-2] for text in outputs]
@@ -878,8 +883,8 @@ print(f"BLEU {value:.1f}; brevity penalty {brevity:.2f}; without it {value / bre
 assert brevity < 0.85
 
 # %% [markdown]
-# **4. A lazy translator.** What are BLEU and chrF of a program that returns the English sentence as it is? Which of
-# them is the kinder, and why?
+# **4. A lazy translator.** What are BLEU and chrF of a program that returns the English sentence unchanged? Which of
+# the two is kinder, and why?
 
 # %% tags=["hide-cell"]
 lazy_bleu = bleu_of([cut(text) for text in sources], [cut(text) for text in references])[0]
@@ -888,15 +893,16 @@ print(f"BLEU {lazy_bleu:.1f}, chrF {lazy_chrf:.1f}")
 assert lazy_chrf > lazy_bleu + 5  # English and French share letters and beginnings of words, but hardly any words
 
 # %% [markdown]
-# **5. A stricter rule.** Lower the limit of `fault` for lengths from 3 times to 1.5 times. How many good pairs would
-# you lose?
+# **5. A stricter rule.** Lower the length limit in `fault` from 3 times to 1.5 times. How many good pairs would you
+# lose?
 
 # %% tags=["hide-cell"]
 words_of = [(len(a.split()), len(b.split())) for a, b in good]
 lost = sum(max(both) > 1.5 * min(both) for both in words_of)
 print(f"{lost} of {len(good)} good pairs: {lost / len(good):.1%}")
 print("such as", *next(pair for pair, both in zip(good, words_of) if max(both) > 1.5 * min(both)))
-assert lost > 5  # good pairs, and often the interesting ones: a strict limit deletes what is said in another way
+# Good pairs, and often the interesting ones: a strict limit deletes sentences that are translated freely.
+assert lost > 5
 
 # %%
 keep.cleanup()
@@ -904,7 +910,8 @@ keep.cleanup()
 # %% [markdown]
 # ## Next
 #
-# The [errata](errata.py) collect the mistakes of all chapters, each failing and put right. If you came here for the
+# The [errata](errata.py) collect the mistakes of all chapters, each failing and corrected. If you came here for the
 # model rather than the files, the [overview](00_overview.py) has the map of all chapters. In the library, read
-# [text/corpus.py](../src/glassformer/text/corpus.py), [text/batching.py](../src/glassformer/text/batching.py) and
+# [corpus/readers.py](../src/glassformer/corpus/readers.py),
+# [corpus/batching.py](../src/glassformer/corpus/batching.py) and
 # [evaluation/metrics.py](../src/glassformer/evaluation/metrics.py#bleu).

@@ -13,58 +13,59 @@
 # %% [markdown]
 # # Errata
 #
-# A Transformer is short to write, and almost every line of it can be wrong without a word of warning. The reason is
-# that **shapes stay right**: a mask of the wrong kind, a factor left out, two axes swapped, and the program still
-# runs, often even learns. So these mistakes are easy to write and hard to see. All of them have been made by
-# careful people, in texts from which many have learned a lot. If you find yours here, you are in good company.
+# A Transformer takes few lines of code, and almost every one of them can be wrong without any warning. The reason is
+# that **shapes stay right**: use the wrong mask, leave out a factor, swap two axes, and the program still runs, and
+# often even learns. So these mistakes are easy to write and hard to see. All of them were made by careful people, in
+# texts from which many readers have learned a lot. If you find yours here, you are in good company.
 #
-# Each section below stands alone: what one may read or write, what happens then (in numbers), the fix, checked
-# against this library or PyTorch, and which test catches it. Look for your symptom in the table, and follow the link.
+# Each section below can be read by itself. It gives the mistake, its effect (in numbers), the fix (checked against this
+# library or PyTorch), and the test that catches it. Look for your symptom in the table and follow the link.
 #
-# | the mistake | how it shows | section |
+# | the mistake | the symptom | section |
 # |---|---|---|
 # | the residual adds the normalised x | deep stacks learn slowly | [Residual](#residual-of-the-normalised-x) |
-# | dropout is applied to the input, not to the result | attention has no effect | [Dropout](#dropout-on-the-wrong-tensor) |
-# | a norm with n − 1, and ε outside of the root | loaded weights are slightly off | [Norm](#another-layer-norm) |
-# | embeddings from N(0, 1), times √d_model | order is hardly noticed | [Positions](#embeddings-that-drown-the-positions) |
+# | dropout is applied to the input instead of the result | attention has no effect | [Dropout](#dropout-on-the-wrong-tensor) |
+# | a norm with n − 1, and ε outside the root | loaded weights are slightly off | [Norm](#another-layer-norm) |
+# | embeddings from N(0, 1), times √d_model | word order hardly matters | [Positions](#embeddings-that-drown-the-positions) |
 # | 10 rows for the ids 0 to 10 | an index error, or wrong words | [Vocabulary](#off-by-one-in-the-vocabulary) |
-# | the exponent of the positions is doubled | a shift is no rotation | [Exponent](#doubled-exponent) |
+# | the exponent of the positions is doubled | a shift is not a rotation | [Exponent](#doubled-exponent) |
 # | `*` where `@` is meant | nonsense of the right shape | [Product](#elementwise-instead-of-a-matrix-product) |
-# | a square, a sign or an index is missing | your numbers and the text's differ | [Formulas](#three-formulas) |
-# | "dot products of similar words tend to 1" | scores of 100 surprise | [Dot products](#dot-products-are-not-bounded) |
+# | a square, a sign or an index is missing | your numbers differ from the text's | [Formulas](#three-formulas) |
+# | "dot products of similar words tend to 1" | scores of 100 come as a surprise | [Dot products](#dot-products-are-not-bounded) |
 # | the masked sub-layer is taken for the new one | cross-attention is missing | [New sub-layer](#which-sub-layer-is-new) |
 # | "several heads are faster" | the wrong number of heads is chosen | [What for](#what-heads-are-for) |
-# | a norm reads what was never set | it stops at the first call | [Crash](#a-norm-that-crashes) |
+# | a norm reads an attribute that was never set | an error at the first call | [Crash](#a-norm-that-crashes) |
 # | the attention matrix is not returned | nothing can be drawn | [Dropped](#a-matrix-computed-and-dropped) |
-# | no √d_model | words are hardly noticed | [Embedding](#no-scaling-of-the-embedding) |
+# | no √d_model | words hardly matter | [Embedding](#no-scaling-of-the-embedding) |
 # | masked scores become −10 000 | a fully masked row attends to padding | [−10 000](#minus-ten-thousand) |
-# | `F.dropout` without `training=` | two runs, two results | [Dropout stays on](#dropout-that-stays-on) |
+# | `F.dropout` without `training=` | two runs give two results | [Dropout stays on](#dropout-that-stays-on) |
 # | words and positions are "concatenated" | a width of 2 · d_model | [Adding](#concatenating-or-adding) |
-# | a docstring with another shape; two roots of imports | all words get one position | [Docstring](#docstring-and-shape) |
+# | a docstring with the wrong shape; mixed import roots | all words get the same position | [Docstring](#docstring-and-shape) |
 # | `view` without `transpose` | results depend on the length | [View](#view-without-transpose) |
 # | "masked to 0", before or after the softmax | hidden keys count | [Masked to 0](#masked-to-zero) |
-# | a head's output is "(512, 64)" | code that does not fit | [Shape](#shape-of-a-head) |
-# | "the second word has position 2" | every position is one off | [Position 1](#second-word-position-one) |
+# | a head's output is "(512, 64)" | the shapes do not match | [Shape](#shape-of-a-head) |
+# | "the second word has position 2" | every position is off by one | [Position 1](#second-word-position-one) |
 # | "strictly between −1 and 1" | a test that fails at position 0 | [Range](#closed-range) |
 # | "8 heads bring 64 back to 512" | odd numbers of heads seem impossible | [Width](#heads-do-not-restore-the-width) |
-# | masked scores are filled with 0 | padding changes results | [0 or −∞](#zero-is-not-minus-infinity) |
+# | masked scores are filled with 0 | padding changes the results | [0 or −∞](#zero-is-not-minus-infinity) |
 # | heads in a plain Python list | they are neither trained nor saved | [List](#heads-in-a-plain-list) |
-# | a tensor made on the CPU, in the middle | it stops on a GPU | [Device](#a-tensor-on-the-wrong-device) |
-# | (v, k, q) here, (q, k, v) there | another result, no error | [Order](#order-of-arguments) |
-# | the decoder sees the future | a wonderful loss, gibberish | [Causal mask](#no-causal-mask) |
-# | cross-attention with the target's padding mask | ends of sources are lost | [Which mask](#targets-padding-in-cross-attention) |
-# | cross-attention with the decoder's own keys | fluent, and about something else | [Which keys](#keys-from-the-decoder) |
+# | a tensor made on the CPU in the forward pass | an error on a GPU | [Device](#a-tensor-on-the-wrong-device) |
+# | (v, k, q) here, (q, k, v) there | a wrong result without an error | [Order](#order-of-arguments) |
+# | the decoder sees the future | a wonderful loss, and gibberish | [Causal mask](#no-causal-mask) |
+# | cross-attention with the target's padding mask | the ends of sources are lost | [Which mask](#targets-padding-in-cross-attention) |
+# | cross-attention with the decoder's own keys | fluent output about something else | [Which keys](#keys-from-the-decoder) |
 # | softmax, then cross-entropy | the loss stays high | [Softmax](#softmax-twice) |
-# | the target is not shifted | the loss falls to 0, output repeats itself | [Shift](#shifted-target) |
-# | padding counts in the loss | a loss that is too good | [Padding](#padding-in-the-loss) |
+# | the target is not shifted | the loss falls to 0, the output repeats itself | [Shift](#shifted-target) |
+# | padding counts in the loss | the loss is too good | [Padding](#padding-in-the-loss) |
 # | scores divided by √d_model, or by nothing | attention too even, or too sharp | [Scale](#scale-by-the-whole-width) |
-# | pre-norm and post-norm swapped | loaded weights give nonsense | [Norm order](#norm-order-swapped) |
+# | pre-norm and post-norm are swapped | loaded weights give nonsense | [Norm order](#norm-order-swapped) |
 #
-# Fourteen of them can be planted in a working model: `plant(model, "no_scale")` makes it commit one for a while, and
-# `gf.check` (on the command line: `glassformer check RUN`) is the self-test that should find it. `verdict` below
-# returns what it found: the likely mistake, and the names of the checks that failed. The check called *reference*
-# compares every number of a forward pass with a second implementation in NumPy; *causality*, *padding* and *batch*
-# change what must not matter (later tokens, padding, neighbours). Tests are named by their file in `tests/`.
+# You can plant many of these mistakes in a working model: `plant(model, "no_scale")` makes the model commit one for
+# a while. `gf.check` (on the command line: `glassformer check RUN`) is the self-test that should find it. `verdict`
+# below returns the findings: the likely mistake and the names of the failed checks. The check *reference* compares
+# every number of a forward pass with a second implementation in NumPy. The checks *causality*, *padding* and *batch*
+# change things that must not matter: later tokens, padding, and the other sentences of the batch. Tests are named by
+# their file in `tests/`.
 
 # %%
 import copy
@@ -88,7 +89,7 @@ target_input = torch.tensor([[1, 4, 5, 6]])  # <bos> and three symbols
 
 
 def verdict(mistake):
-    """Return the likely mistake that gf.check names while our model makes this one, and the checks that failed."""
+    """Return what gf.check says while our model makes this mistake: the likely mistake and the failed checks."""
     with plant(model, mistake):
         failed = {one.name: one for one in gf.check(model).failures}
     assert MISTAKES[mistake].title in failed["reference"].likely
@@ -109,9 +110,9 @@ len(MISTAKES), gf.check(model).passed
 # %% [markdown]
 # ## Residual of the normalised x
 #
-# In a pre-norm layer, x is normalised, goes through a sub-layer, and the sub-layer's result is added to x. If the
-# normalised value takes over the *name* x, it is the normalised x that is added back. To see what is lost, take a
-# sub-layer that adds nothing: what comes in must come out.
+# In a pre-norm layer, x is normalised and goes through a sub-layer, and the sub-layer's result is added to x. If the
+# normalised value takes over the *name* x, the layer adds back the normalised x. To see what is lost, take a sub-layer
+# that adds nothing: its input must come out unchanged.
 
 
 # %%
@@ -134,8 +135,8 @@ torch.testing.assert_close(right(x, residual.norm, torch.tanh), residual(x, torc
 verdict("residual_normed")
 
 # %% [markdown]
-# The second sub-layer (feed-forward) invites the same mistake, so it often comes twice. The fix is a name of its own
-# for the normalised value, or none, as in `right`.
+# The second sub-layer (feed-forward) invites the same mistake, so it often occurs twice. The fix: give the normalised
+# value its own name, or no name at all, as in `right`.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_residual.py`:
 # `test_pre_norm_normalises_what_enters_and_adds_x_as_it_came`. More in [add & norm](06_residual.py#what-goes-wrong)
@@ -144,9 +145,9 @@ verdict("residual_normed")
 # %% [markdown]
 # ## Dropout on the wrong tensor
 #
-# `dropped = dropout(x)` where `dropout(attended)` is meant: the attention is computed, and nobody reads it. The lines
-# that follow, a transpose and a view, are meant to join heads (30, 8, 10, 64). Applied to the layer's input
-# (30, 10, 512) they return the same shape, with the features of ten positions mixed up.
+# The code says `dropped = dropout(x)` where `dropout(attended)` is meant: the attention is computed and never used. The
+# lines that follow, a transpose and a view, are meant to join heads (30, 8, 10, 64). Applied to the layer's input (30,
+# 10, 512), they return the same shape, with the features of ten positions mixed up.
 
 # %%
 attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.1).eval()
@@ -158,8 +159,8 @@ def joined(tensor):
     return tensor.transpose(1, 2).contiguous().view(30, -1, 512)
 
 
-torch.testing.assert_close(joined(heads), join_heads(heads))  # what it is for
-assert joined(x).shape == x.shape  # and by accident:
+torch.testing.assert_close(joined(heads), join_heads(heads))  # its purpose
+assert joined(x).shape == x.shape  # the same shape by accident:
 assert torch.equal(joined(x)[0, 0, :10], x[0, :, 0])  # position 0 begins with feature 0 of all ten positions
 
 for attended in (attend(x), torch.zeros_like(x)):
@@ -171,18 +172,18 @@ residual = Residual(512, "pre", dropout=0.1, tap=Tap()).eval()
 torch.testing.assert_close(x + dropout(attend(residual.norm(x))), residual(x, attend))
 
 # %% [markdown]
-# The wrong result is the same, whatever the attention says.
+# The wrong result is the same, whatever the attention returns.
 #
-# **Caught by** `model/test_residual.py`: `test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x`, and for the
-# joining `model/test_attention.py`: `test_join_heads_undoes_split_heads`. More in
-# [the encoder](08_encoder.py#what-goes-wrong).
+# **Caught by** `model/test_residual.py`: `test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x`; for the
+# joining, `model/test_attention.py`: `test_join_heads_undoes_split_heads`. More in [the
+# encoder](08_encoder.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Another layer norm
 #
 # Layer norm divides by $\sqrt{\sigma^2 + \varepsilon}$, where the variance $\sigma^2$ is the mean of the squared
-# deviations (divided by $n$, the width) and $\varepsilon$ a tiny number. `x.std()` divides by $n - 1$ instead, and an
-# $\varepsilon$ is often added outside of the root.
+# deviations (divided by $n$, the width) and $\varepsilon$ is a tiny number. `x.std()` divides by $n - 1$ instead, and
+# $\varepsilon$ is often added outside the root.
 
 
 # %%
@@ -204,8 +205,8 @@ for width in (4, 512):
 verdict("unbiased_norm")
 
 # %% [markdown]
-# A model that is trained with it learns to live with it. Weights that were trained with the usual norm are off in
-# each layer; in an example on paper with 4 numbers, by 13 %.
+# A model trained with this norm learns to live with it. Weights that were trained with the usual norm are off in each
+# layer: in an example on paper with 4 numbers, by 13 %.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum`. More in
 # [add & norm](06_residual.py#what-goes-wrong).
@@ -213,9 +214,9 @@ verdict("unbiased_norm")
 # %% [markdown]
 # ## Embeddings that drown the positions
 #
-# `nn.Embedding` draws its rows from N(0, 1), and the paper multiplies rows by $\sqrt{d_\mathrm{model}}$ (§3.4). Both
-# together give values up to about ±70 for $d_\mathrm{model} = 512$, and positions are within ±1. The rows have to
-# start with a standard deviation of $1 / \sqrt{d_\mathrm{model}}$.
+# `nn.Embedding` draws its rows from N(0, 1), and the paper multiplies rows by $\sqrt{d_\mathrm{model}}$ (§3.4).
+# Together, the two give values up to about ±70 for $d_\mathrm{model} = 512$, while positions stay within ±1. The rows
+# have to start with a standard deviation of $1 / \sqrt{d_\mathrm{model}}$.
 
 # %%
 loud, ours = torch.randn(11, 512), torch.randn(11, 512) / math.sqrt(512)
@@ -229,7 +230,7 @@ assert (loud * math.sqrt(512)).abs().max() > 60
 assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the library's, for d_model = 128
 
 # %% [markdown]
-# (The share is that of squared lengths.) The factor is not to blame, the rows are: they have to start small.
+# (The share is a share of the squared length.) The factor is not to blame. The rows are: they have to start small.
 #
 # **Caught by** `model/test_embedding.py`: `test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model`.
 # More in [embeddings](01_embeddings.py#what-goes-wrong).
@@ -237,8 +238,8 @@ assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the l
 # %% [markdown]
 # ## Off by one in the vocabulary
 #
-# Symbols 1 to 10, and 0 for padding: that is 11 ids, so a table of 11 rows, and id 5 is the *sixth* of them. (And the
-# number of rows is not "d_model + 1": $d_\mathrm{model}$ counts columns.) With 10 rows, id 10 has none:
+# Symbols 1 to 10, and 0 for padding, make 11 ids. So the table has 11 rows, and id 5 has the *sixth*. (And the number
+# of rows is not "d_model + 1": $d_\mathrm{model}$ is the number of columns.) In a table of 10 rows, id 10 has no row:
 
 # %%
 try:
@@ -247,7 +248,7 @@ except IndexError as error:
     print("PyTorch:", error)
 
 try:
-    model.encode(torch.tensor([[1, 5, 11]]))  # our model has 11 rows, so that 11 is too large
+    model.encode(torch.tensor([[1, 5, 11]]))  # our model has 11 rows, so 11 is too large
 except gf.VocabularyError as error:
     print("glassformer:", error)
 
@@ -265,16 +266,16 @@ assert torch.equal(table[5], list(table)[6 - 1])
 # %% [markdown]
 # ## Doubled exponent
 #
-# The position matrix has in dimensions $2i$ and $2i + 1$ the sine and cosine of $pos / 10000^{2i/d_\mathrm{model}}$
-# (§3.5): $i$ counts *pairs*. It is easy to let `i` count dimensions (0, 1, 2, …), or to step by two (0, 2, 4, …), and
-# to write `2 * i` all the same. Then the exponent reaches 2 instead of 1.
+# In dimensions $2i$ and $2i + 1$, the position matrix has the sine and cosine of $pos / 10000^{2i/d_\mathrm{model}}$
+# (§3.5): $i$ counts *pairs*. It is easy to let `i` count dimensions (0, 1, 2, …), or step by two (0, 2, 4, …), and
+# still write `2 * i`. Then the exponent reaches 2 instead of 1.
 
 # %%
 dimension = torch.arange(8, dtype=torch.float64)
 exponents = {
     "right": 2 * (dimension // 2) / 8,
     "i counts dimensions": 2 * dimension / 8,  # sine and cosine of a pair differ
-    "i steps by two": 2 * (dimension - dimension % 2) / 8,  # they agree, but fall twice as fast
+    "i steps by two": 2 * (dimension - dimension % 2) / 8,  # they agree, but slow down twice as fast
 }
 
 
@@ -284,7 +285,7 @@ def table_of(exponent, length=100):
 
 
 def error_of_a_shift(table):
-    """Return how far the best possible matrix is from moving every row on by one position."""
+    """Return the largest error of the best matrix that moves every row on by one position."""
     best = torch.linalg.lstsq(table[:-1], table[1:], driver="gelsd").solution
     return (table[:-1] @ best - table[1:]).abs().max().item()
 
@@ -297,8 +298,8 @@ assert error_of_a_shift(table_of(exponents["i counts dimensions"])) > 0.1
 verdict("doubled_exponent")
 
 # %% [markdown]
-# In the second line pairs have two different speeds, and no matrix moves all rows on by one position: the shift
-# property is lost. In the third it holds, but half of the dimensions hardly turn at all.
+# In the second line, each pair has two different speeds, and no matrix moves all rows on by one position: the shift
+# property is lost. In the third line it holds, but half of the dimensions hardly turn at all.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_are_the_formula_of_the_paper`
 # and `test_a_shift_is_the_same_rotation_at_every_position`. More in [positions](02_positions.py#what-goes-wrong).
@@ -306,8 +307,9 @@ verdict("doubled_exponent")
 # %% [markdown]
 # ## Elementwise instead of a matrix product
 #
-# `((q * k.T) / √3) * v`, with the softmax at the end. `*` multiplies cell by cell, `@` is the matrix product; and the
-# softmax belongs around the scores, before the values. Three words of width 3 hide all of this: every shape is (3, 3).
+# The weights are computed as the softmax of `((q * k.T) / √3) * v`, and then multiplied by `v` once more. Two things
+# are wrong. `*` multiplies cell by cell, where the matrix product `@` is meant. And the values have no place inside the
+# softmax: it takes the scores alone. Three words of width 3 hide all of this, because every shape is (3, 3).
 
 # %%
 x = torch.tensor([[1, 0, 1, 0], [1, 2, 2, 0], [1, 2, 1, 1]], dtype=torch.float64)  # set, yourself, free
@@ -315,16 +317,23 @@ q = x @ torch.tensor([[2, 1, 1], [0, 2, 2], [0, 1, 0], [2, 2, 1]], dtype=torch.f
 k = x @ torch.tensor([[1, 1, 2], [2, 0, 2], [0, 2, 0], [2, 2, 1]], dtype=torch.float64)
 v = x @ torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.float64)
 
-wrong = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
-fixed = (q @ k.T / math.sqrt(3)).softmax(dim=-1) @ v
+wrong_weights = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
+fixed_weights = (q @ k.T / math.sqrt(3)).softmax(dim=-1)
+wrong, fixed = wrong_weights @ v, fixed_weights @ v
 torch.testing.assert_close(fixed, gf.attention(q, k, v).output)
+assert [f"{100 * weight:.4f}" for weight in wrong_weights[0]] == ["0.0003", "99.9995", "0.0002"]
+assert [f"{100 * weight:.1f}" for weight in fixed_weights[0]] == ["0.0", "5.3", "94.7"]
+assert short(wrong[0]) == [8.0, 9.0, 3.0]  # the value of "yourself"
 assert short(fixed[0]) == [6.106, 9.0, 3.0]
-print("wrong:", short(wrong[0]))
-print("right:", short(fixed[0]))
+print("wrong: weights", short(wrong_weights[0]), "output", short(wrong[0]))
+print("right: weights", short(fixed_weights[0]), "output", short(fixed[0]))
 
 # %% [markdown]
-# A good habit: try code with sizes that are all different (5 words of width 3), and `q * k.T` stops by itself. The
-# library's tests use different primes for all sizes, for this reason.
+# So "set" attends to "yourself" with 99.9995 %, where 94.7 % to "free" is right. Nothing about the wrong row looks
+# suspicious: its weights sum to 1, and its output is a value.
+#
+# A good habit is to try code with sizes that are all different (5 words of width 3): then `q * k.T` stops by itself.
+# For this reason the library's tests give every size a different prime.
 #
 # **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`. The whole example is in
 # [attention](03_attention.py#line-by-line).
@@ -332,9 +341,10 @@ print("right:", short(fixed[0]))
 # %% [markdown]
 # ## Three formulas
 #
-# Printed formulas with one sign too few. The variance without its square is always 0. The feed-forward network's
-# `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j w_{2j} v_j$, sums over *different* values $v_j$: with
-# $v_2$ in each term, the weights $w_{2j}$, which sum to 1, would have no effect.
+# Three printed formulas each have one small slip. The variance without its square is always 0. The feed-forward
+# network's `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j w_{2j} v_j$,
+# sums over *different* values $v_j$. Printed with $v_1$ in each term, it is always $v_1$: the weights $w_{2j}$ sum to 1
+# and have no effect.
 
 # %%
 deviations = q[2] - q[2].mean()
@@ -350,10 +360,10 @@ inner = (h @ feed_forward.expand.weight.T + feed_forward.expand.bias).clamp(min=
 torch.testing.assert_close(inner @ feed_forward.contract.weight.T + feed_forward.contract.bias, feed_forward(h))
 
 weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
-same = sum(weights[j] * v[1] for j in range(3))
+same = sum(weights[j] * v[0] for j in range(3))
 fixed = sum(weights[j] * v[j] for j in range(3))
-print("v_2 in each term:", short(same), " v_j:", short(fixed))
-torch.testing.assert_close(same, v[1])
+print("v_1 in each term:", short(same), " v_j:", short(fixed))
+torch.testing.assert_close(same, v[0])  # whatever the weights are
 torch.testing.assert_close(fixed, weights @ v)
 
 # %% [markdown]
@@ -364,8 +374,8 @@ torch.testing.assert_close(fixed, weights @ v)
 # %% [markdown]
 # ## Dot products are not bounded
 #
-# "The dot product of similar words tends to 1" is true of the *cosine*, for which both vectors are divided by their
-# lengths. Attention does not do that: a key that is twice as long has twice the score.
+# "The dot product of similar words tends to 1" is true of the *cosine*, which divides both vectors by their lengths.
+# Attention does not divide by lengths: a key that is twice as long has twice the score.
 
 # %%
 raw, cosine = q @ k.T, F.cosine_similarity(q[:, None], k[None], dim=-1)
@@ -376,16 +386,16 @@ torch.testing.assert_close(q @ (2 * k).T, 2 * raw)
 torch.testing.assert_close(F.cosine_similarity(q[:, None], 2 * k[None], dim=-1), cosine)
 
 # %% [markdown]
-# The length of a key is part of what it says: "look at me, in any case". What bounds the *weights* is the softmax.
+# The length of a key is part of what it says: "look at me, in any case". The softmax is what bounds the *weights*.
 #
-# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`, whose scores are far above 1.
+# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`, with scores far above 1.
 # More in [attention](03_attention.py#what-goes-wrong) and [embeddings](01_embeddings.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Which sub-layer is new
 #
-# An encoder layer has self-attention and feed-forward. The decoder's *additional*, third sub-layer is
-# cross-attention, which reads the encoder's output. The masked one is the same self-attention with another mask.
+# An encoder layer has self-attention and feed-forward. The decoder's *additional*, third sub-layer is cross-attention,
+# which reads the encoder's output. The masked sub-layer is the same self-attention with a different mask.
 
 
 # %%
@@ -406,9 +416,10 @@ sorted(encoder_has), sorted(decoder_has)
 # %% [markdown]
 # ## What heads are for
 #
-# Not for speed: eight heads of width 64 have as many weights, and take as many multiplications for their projections
-# and scores, as one of width 512. They are there to attend to *different things at once*. One softmax has 1 to give
-# away; with two heads, each has.
+# Heads are not there for speed. Eight heads of width 64 have as many weights, and take as many multiplications, as one
+# head of width 512. But each head has its own map of scores and its own softmaxes, so eight heads have eight times as
+# many. They are there to attend to *different things at once*: one softmax has a total weight of 1 to give away, and
+# with two heads, each of them has.
 
 # %%
 who, where = torch.tensor([9.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 9.0])  # scores of two questions for three words
@@ -418,12 +429,22 @@ one, eight = (MultiHeadAttention(512, heads, 512 // heads, 512 // heads, 0.0) fo
 sizes = [sum(weight.numel() for weight in part.parameters()) for part in (one, eight)]
 assert sizes[0] == sizes[1] == 4 * (512 * 512 + 512)
 
+words = torch.randn(1, 10, 512)
+maps = []
+for part in (one, eight):
+    with gf.record(part, "scores") as trace, torch.no_grad():
+        part(words)
+    maps.append(trace["scores"].numel())
+
+assert maps == [1 * 10 * 10, 8 * 10 * 10]
+print(f"weights {sizes[0]} and {sizes[1]}, scores {maps[0]} and {maps[1]}")
+
 z = torch.randn(1, 8, 10, 64)  # n = 10 words, h = 8 heads, d_v = 64
 assert join_heads(z).shape == (1, 10, 8 * 64)
 torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in range(8)], dim=-1))
 
 # %% [markdown]
-# Note the shape at the end: the joined output is n × h·d_v, one row for each word, all heads side by side in it.
+# Note the shape at the end: the joined output is n × h·d_v. It has one row for each word, with all heads side by side.
 #
 # **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each` and
 # `test_join_heads_undoes_split_heads`. More in [heads](04_heads.py#the-intuition).
@@ -434,8 +455,8 @@ torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in rang
 # %% [markdown]
 # ## A norm that crashes
 #
-# A norm whose `forward` reads `self.eps`, and no line that sets it. Python looks an attribute up when it is read, so
-# that the class and its objects are made without complaint. The first call stops.
+# The norm's `forward` reads `self.eps`, and no line sets it. Python looks up an attribute only when it is read, so you
+# can define the class and make objects without complaint. The first call stops with an error.
 
 
 # %%
@@ -460,17 +481,17 @@ broken.encoder.layers[0].feed_forward_residual.norm = Norm()
 check.note
 
 # %% [markdown]
-# This mistake is a friendly one: it speaks. One call of each class, right after writing it, is enough to hear it.
+# This is a friendly mistake: it speaks. Call each class once, right after you write it, and you will hear it.
 #
 # **Caught by** any test that calls it, such as `model/test_residual.py`: `test_post_norm_normalises_the_sum`; and by
-# `gf.check`, where whatever stops has failed, with the reason.
+# `gf.check`, where a check that stops with an error counts as failed, with the reason.
 
 # %% [markdown]
 # ## A matrix computed and dropped
 #
-# A function computes the attention matrix "to visualise it if needed", and its caller keeps the first result only. Or
-# it is stored in the module, and the next layer's call replaces it. Nothing is wrong with the output; only you cannot
-# look inside. In the library the weights stand beside the output, and in a whole model each is recorded by name:
+# A function computes the attention matrix "to visualise it if needed", and its caller keeps only the first result. Or
+# the module stores the matrix, and the next call replaces it. The output is right, but you cannot look inside. The
+# library returns the weights beside the output, and `gf.record` records every weight matrix of a model by name:
 
 # %%
 output, weights = gf.attention(q, k, v)  # both
@@ -489,9 +510,9 @@ assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder
 # %% [markdown]
 # ## No scaling of the embedding
 #
-# The opposite of [embeddings that drown the positions](#embeddings-that-drown-the-positions): rows of standard
-# deviation $1 / \sqrt{d_\mathrm{model}}$, and the factor $\sqrt{d_\mathrm{model}}$ (§3.4) is left out. Then it is the
-# words that are drowned.
+# This is the opposite of [embeddings that drown the positions](#embeddings-that-drown-the-positions): the rows have a
+# standard deviation of $1 / \sqrt{d_\mathrm{model}}$, and the factor $\sqrt{d_\mathrm{model}}$ (§3.4) is left out. Now
+# the words are drowned.
 
 # %%
 rows = model.source.tokens.weight.detach()  # (11, 128)
@@ -514,9 +535,9 @@ verdict("no_embedding_scale")
 # %% [markdown]
 # ## Minus ten thousand
 #
-# A masked score of −10 000 is finite. Usually that does no harm: $e^{-10000}$ is rounded to exactly 0. But it needs a
-# real score in the same row that is more than about 104 larger, so above about −9 900. And where *everything* is
-# masked, all scores are equal again, and the row attends evenly to padding.
+# A masked score of −10 000 is finite. Usually that does no harm: $e^{-10000}$ is rounded to exactly 0. But this works
+# only if some real score in the same row is more than about 104 larger, that is, above about −9 900. And where
+# *everything* is masked, all scores are equal again, and the row attends evenly to padding.
 
 # %%
 rows = {
@@ -537,17 +558,17 @@ for name, (scores, mask) in rows.items():
         torch.testing.assert_close(finite, torch.full((3,), 1 / 3))
 
 # %% [markdown]
-# The fix is −∞, and zeros for a row that has nothing to look at (−∞ alone gives NaN there).
+# The fix is −∞, and a row of zeros for a query that may not look at anything (−∞ alone gives NaN there).
 #
 # **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_however_small_the_others_are` and
-# `test_a_query_without_any_key_gets_zeros_and_a_finite_gradient`. In usual rows the weights are the same to the last bit,
-# so it takes unusual ones to see it. More in [masks](05_masks.py#why-and-no-other-number).
+# `test_a_query_without_any_key_gets_zeros_and_a_finite_gradient`. In usual rows the weights are the same to the last
+# bit, so only unusual rows show the mistake. More in [masks](05_masks.py#why-and-no-other-number).
 
 # %% [markdown]
 # ## Dropout that stays on
 #
-# `F.dropout(x)` has two defaults that surprise: it is on unless `training=False` is passed, whatever `model.eval()`
-# says; and its probability is 0.5, so that a class that takes `p` and does not pass it on drops half of everything.
+# `F.dropout(x)` has two surprising defaults. It is on unless you pass `training=False`, whatever `model.eval()` says.
+# And its probability is 0.5, so a class that takes `p` but does not pass it on drops half of everything.
 
 
 # %%
@@ -557,7 +578,7 @@ class AlwaysOn(nn.Module):
 
 
 ones, always_on = torch.ones(10_000), AlwaysOn()
-always_on.p = 0.1  # what was asked for, and is never read
+always_on.p = 0.1  # the probability asked for, which is never read
 torch.manual_seed(1)
 dropped = (always_on.eval()(ones) == 0).double().mean().item()
 print(f"asked for 10 %, in evaluation 0 %: dropped {dropped:.1%}")
@@ -578,8 +599,8 @@ check.name, check.likely
 # %% [markdown]
 # ## Concatenating or adding
 #
-# Texts say that word and position are "concatenated". They are added, number by number (§3.5), and the width stays
-# $d_\mathrm{model}$. Concatenation would double it, and no later matrix would fit.
+# Some texts say that word and position are "concatenated". They are added, number by number (§3.5), and the width stays
+# $d_\mathrm{model}$. Concatenation would double the width, and no later matrix would fit.
 
 # %%
 with gf.record(model, "source.*") as trace, torch.no_grad():
@@ -596,9 +617,9 @@ tuple((word + position).shape), tuple(torch.cat([word, position.expand_as(word)]
 # %% [markdown]
 # ## Docstring and shape
 #
-# A class for positions whose docstring promises another shape than it returns. Whoever believes the text takes the
-# wrong axis, and broadcasting hides it. Here the table is (T, D), positions by width, and a reader was told that its
-# first axis is the batch (B):
+# A class for positions has a docstring that promises a different shape from the one it returns. A reader who believes
+# the docstring takes the wrong axis, and broadcasting hides the mistake. Here the table is (T, D), positions by width,
+# and the reader was told that its first axis is the batch (B):
 
 # %%
 batch, table = torch.zeros(2, 9, 128), gf.sinusoids(9, 128)  # (B, T, D) and (T, D)
@@ -610,11 +631,12 @@ assert torch.equal(by_sentence[1, 0], by_sentence[1, 8])
 assert torch.equal(by_position[1], gf.sinusoids(9, 128))
 
 # %% [markdown]
-# In the library the shape is part of the signature, `-> Float[Tensor, "T D"]`, and every call in the tests compares
-# it with the real one, so that it cannot grow stale.
+# In the library the shape is part of the signature, `-> Float[Tensor, "T D"]`, and every call in the tests compares it
+# with the real shape, so it cannot become outdated.
 #
-# A cousin of it is **mixed import roots**: one file says `from toy.toy_masks import Mask`, another, started in
-# the folder toy, `from toy_masks import Mask`. Python then loads the same file twice, and there are two classes of one name:
+# A related mistake is **mixed import roots**. One file says `from toy.toy_masks import Mask`; another, started in the
+# folder toy, says `from toy_masks import Mask`. Python then loads the same file twice, and you have two classes with
+# the same name:
 
 # %%
 import importlib
@@ -634,16 +656,16 @@ assert gf.attention is sys.modules["glassformer.model.attention"].attention  # o
 one.Mask, other.Mask
 
 # %% [markdown]
-# **Caught by** `model/test_transformer.py`: `test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens`, as in all tests
-# with the shapes of signatures checked; and `test_house_rules.py`:
+# **Caught by** `model/test_transformer.py`: `test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens`, which, like all
+# tests, checks the shapes in signatures; and `test_house_rules.py`:
 # `test_imports_are_absolute_and_annotations_are_not_postponed`. More in [positions](02_positions.py#what-goes-wrong).
 
 # %% [markdown]
 # ## View without transpose
 #
-# Here a tutorial *warns*, and rightly; the warning deserves a demonstration. Heads are made by
-# `view(B, T, H, K).transpose(1, 2)`. Asking for (B, H, T, K) at once gives that shape, with other numbers. Three words
-# of four features, two heads; the tens digit is the word:
+# Here a tutorial rightly *warns* of a mistake, and the warning deserves a demonstration. The heads are made by
+# `view(B, T, H, K).transpose(1, 2)`. Asking for (B, H, T, K) at once gives the same shape with different numbers. Take
+# three words of four features, and two heads; the tens digit tells the word:
 
 # %%
 tiny = torch.tensor([[[10, 11, 12, 13], [20, 21, 22, 23], [30, 31, 32, 33]]])
@@ -656,7 +678,7 @@ print("wrong, head 0:", wrong[0, 0].tolist())
 verdict("no_transpose")
 
 # %% [markdown]
-# The wrong head 0 has the whole first word and half of the second in its three "positions". Masks no longer hide what
+# The three "positions" of the wrong head 0 hold the whole first word and half of the second. Masks no longer hide what
 # they should, so *causality* and *padding* fail too.
 #
 # **Caught by** `gf.check`, and `model/test_attention.py`:
@@ -669,9 +691,9 @@ verdict("no_transpose")
 # %% [markdown]
 # ## Masked to zero
 #
-# "Masked positions are set to 0 before the softmax." The *weight* has to be 0, and for this the *score* has to be −∞.
-# Setting the weights to 0 *after* the softmax is too late as well: the row does not sum to 1, and its sum
-# tells of the hidden scores. The first of three scores may be seen:
+# "Masked positions are set to 0 before the softmax." The *weight* has to be 0, and for that the *score* has to be −∞.
+# Setting the weights to 0 *after* the softmax is too late: the row does not sum to 1, and its sum betrays the hidden
+# scores. Here the query may see only the first of three scores:
 
 # %%
 scores, mask = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, False, False])
@@ -693,8 +715,8 @@ verdict("mask_after_softmax")
 # %% [markdown]
 # ## Shape of a head
 #
-# "The output of a head, Z_i, has shape (512, 64)." It has a row for each *word*: (length, 64). (512, 64) is the shape of
-# the head's matrices $W_Q$, $W_K$ and $W_V$.
+# "The output of a head, Z_i, has shape (512, 64)." In fact it has a row for each *word*, so its shape is (length, 64).
+# The head's matrices $W_Q$, $W_K$ and $W_V$ have the shape (512, 64).
 
 # %%
 attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0)
@@ -714,9 +736,9 @@ tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
 # %% [markdown]
 # ## Second word, position one
 #
-# Positions count from 0, so the second word has position 1. In the first row all angles are 0: all sines are 0, all
-# cosines 1. Counted from 1, every word gets the pattern of the next one, and weights that were trained elsewhere are
-# lost.
+# Positions count from 0, so the second word has position 1. In the first row all angles are 0, so all sines are 0 and
+# all cosines are 1. If you count from 1, every word gets the pattern of the next position, and weights trained
+# elsewhere are useless.
 
 # %%
 from_zero, from_one = gf.sinusoids(2, 4), gf.sinusoids(3, 4)[1:]
@@ -736,8 +758,8 @@ check.likely
 # %% [markdown]
 # ## Closed range
 #
-# "Values strictly between −1 and 1": sine and cosine reach both ends, so the range is closed, $[-1, 1]$. A cosine is 1 at
-# position 0 already.
+# "Values strictly between −1 and 1": sine and cosine reach both ends, so the range is closed, $[-1, 1]$. At position 0,
+# every cosine is already 1.
 
 # %%
 table = gf.sinusoids(356, 8)
@@ -753,8 +775,8 @@ table.min().item(), table.max().item()
 # %% [markdown]
 # ## Heads do not restore the width
 #
-# "Each head returns 64 numbers, so 8 heads are needed to get back to 512." That $8 \cdot 64 = 512$ is a choice. What
-# brings back $d_\mathrm{model}$ is the matrix $W_O$, from any number of heads of any width (§3.2.2):
+# "Each head returns 64 numbers, so 8 heads are needed to get back to 512." It is a choice that $8 \cdot 64 = 512$. The
+# matrix $W_O$ brings back $d_\mathrm{model}$ from any number of heads of any width (§3.2.2):
 
 # %%
 for heads, d_v in ((8, 64), (1, 64), (5, 30)):
@@ -773,9 +795,9 @@ for heads, d_v in ((8, 64), (1, 64), (5, 30)):
 # %% [markdown]
 # ## Zero is not minus infinity
 #
-# `scores.masked_fill(mask == 0, 0)`, then the softmax. A score of 0 is a score like any other, with weight
-# $e^0 = 1$ over the sum. And the more padding a sentence has, the more of the weight goes there. Five real keys, each
-# with a score of 1, and ever more padding:
+# The code says `scores.masked_fill(mask == 0, 0)`, then comes the softmax. A score of 0 is a score like any other: its
+# weight is $e^0 = 1$ divided by the sum. And the more padding a sentence has, the more weight goes there. Here are five
+# real keys, each with a score of 1, and more and more padding:
 
 # %%
 shares = {}
@@ -788,7 +810,7 @@ assert shares["masked scores set to 0"][1][40] > 70
 verdict("mask_zero")
 
 # %% [markdown]
-# Look at how soon padding has the greater part of the weight; with −∞ the line stays at 0:
+# Look how soon the padding takes most of the weight; with −∞ the line stays at 0:
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -806,8 +828,9 @@ pictures.curves(
 # %% [markdown]
 # ## Heads in a plain list
 #
-# `self.heads = [Head(), Head()]`. PyTorch finds parts that are attributes, or in an `nn.ModuleList`; it does not look
-# into lists. Such heads compute, but the optimiser never gets their weights, and no file keeps them.
+# The code says `self.heads = [Head(), Head()]`. PyTorch finds parts that are attributes, or items of an
+# `nn.ModuleList`; it does not look into plain lists. Such heads compute, but the optimiser never gets their weights,
+# and no file keeps them.
 
 
 # %%
@@ -838,9 +861,9 @@ check.likely
 # %% [markdown]
 # ## A tensor on the wrong device
 #
-# Heads' outputs are concatenated onto `torch.empty(0)`, which is made in the middle of the forward pass, and always on
-# the CPU. With the model on a GPU it stops. You can see it without one: PyTorch's device `meta`, which has shapes and
-# no numbers, is just as far from the CPU.
+# The heads' outputs are concatenated onto `torch.empty(0)`, which is made in the middle of the forward pass and always
+# on the CPU. With the model on a GPU, this stops with an error. You can see it without a GPU: PyTorch's device `meta`,
+# which has shapes and no numbers, is just as far from the CPU.
 
 # %%
 parts = [torch.ones(10, 64, device="meta") for _ in range(8)]
@@ -855,16 +878,18 @@ assert joined.device.type == "meta"
 tuple(joined.shape), joined.device
 
 # %% [markdown]
-# Where a new tensor is needed, take the device from an old one: `x.new_zeros(…)`, `torch.arange(…, device=x.device)`.
+# Where you need a new tensor, take the device from an existing one: `x.new_zeros(…)`,
+# `torch.arange(…, device=x.device)`.
 #
-# **Caught by** `model/test_masks.py`: `test_a_mask_is_made_on_the_device_of_its_ids`, in the same way, on `meta`. More
-# in [heads](04_heads.py#what-goes-wrong).
+# **Caught by** `model/test_masks.py`: `test_a_mask_is_made_on_the_device_of_its_ids`, which also uses `meta`. More in
+# [heads](04_heads.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Order of arguments
 #
-# A class takes (v, k, q), the function inside of it (q, k, v). In self-attention all three have one shape, so a swap
-# runs and answers. Ours is query, key, value everywhere. Different lengths and widths make the swap speak:
+# A class takes (v, k, q), and the function inside it takes (q, k, v). In self-attention all three have the same shape,
+# so a swap runs and gives an answer. Our order is query, key, value everywhere. Different lengths and widths make the
+# swap speak:
 
 # %%
 fixed, swapped = gf.attention(q, k, v).output, gf.attention(v, k, q).output
@@ -889,9 +914,9 @@ except gf.ShapeError as error:
 # %% [markdown]
 # ## No causal mask
 #
-# The decoder's self-attention is called with the padding mask alone, or with the causal mask upside down. In training
-# the answer then stands in the input: the loss falls to almost nothing. When it translates, there is no future to copy,
-# and it writes gibberish. The test: change the *last* token, and look whether *earlier* outputs move.
+# The decoder's self-attention gets only the padding mask, or the causal mask upside down. In training, the answer is
+# then in the input, and the loss falls to almost nothing. A model trained this way writes gibberish when it translates,
+# because it has no future to copy. The test: change the *last* token, and see whether *earlier* outputs change.
 
 # %%
 changed = target_input.clone()
@@ -914,15 +939,15 @@ verdict("no_causal_mask")
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
-# `test_a_later_token_does_not_change_earlier_logits`. A model that is trained with the leak:
-# [masks](05_masks.py#what-goes-wrong).
+# `test_a_later_token_does_not_change_earlier_logits`. The chapter on [masks](05_masks.py#what-goes-wrong) trains a
+# model with this leak.
 
 # %% [markdown]
 # ## Targets' padding in cross-attention
 #
-# Cross-attention asks with the target and looks at the source, so its mask says where the *source* is padding. With the
-# target's, as many source tokens are seen as the target has real ones. In a batch of about equal lengths this hides
-# little. In a translation that has only begun, it hides nearly everything:
+# In cross-attention the target asks and the source is looked at, so the mask must say where the *source* is padding.
+# With the target's mask, the model sees only as many source tokens as the target has real tokens. In a batch of about
+# equal lengths, this hides little. In a translation that has only begun, it hides nearly everything:
 
 # %%
 point = "decoder.layers.0.cross_attention.weights"
@@ -937,7 +962,7 @@ assert (weights[2:] == 0).all()
 verdict("target_padding_mask")
 
 # %% [markdown]
-# The fix is `padding_mask(source, pad_id)`, whatever the target is.
+# The fix is `padding_mask(source, pad_id)`, whatever the target.
 #
 # **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
 # `test_cross_attention_follows_the_padding_of_the_source_and_not_of_the_target`. More in
@@ -946,8 +971,9 @@ verdict("target_padding_mask")
 # %% [markdown]
 # ## Keys from the decoder
 #
-# `cross_attention(x, x, x)` in place of `(x, memory, memory)`: a second self-attention, and the source is never read.
-# Such a model writes fluent sentences about something else. The test: another source has to give another output.
+# The code says `cross_attention(x, x, x)` instead of `(x, memory, memory)`. This is a second self-attention, and the
+# source is never read. Such a model writes fluent sentences about something else. The test: a different source must
+# give a different output.
 
 # %%
 other_source = torch.tensor([[9, 9, 3, 10, 3, 2]])
@@ -970,9 +996,9 @@ verdict("decoder_keys")
 # %% [markdown]
 # ## Softmax twice
 #
-# The model ends with a softmax, and `F.cross_entropy`, which wants *logits*, takes another. Numbers between 0 and 1 are
-# nearly equal in its eyes: even a perfect answer keeps a high loss. The best word stays the best one, so greedy
-# translations hide it.
+# The model ends with a softmax, and `F.cross_entropy`, which expects *logits*, applies another. To the second softmax,
+# numbers between 0 and 1 are nearly equal: even a perfect answer has a high loss. The best word is still the best, so
+# greedy translations hide the mistake.
 
 # %%
 logits, answer = torch.zeros(11), torch.tensor(7)
@@ -991,12 +1017,12 @@ verdict("double_softmax")
 # %% [markdown]
 # ## Shifted target
 #
-# The decoder reads token $i$ and has to say token $i + 1$. If input and answer are the same slice, the best model is one
-# that repeats what it has read. Here is such a parrot, and both losses:
+# The decoder reads token $i$ and has to say token $i + 1$. If input and answer are the same slice, the best model is
+# one that repeats what it has read. Here are such a parrot and both of its losses:
 
 # %%
 batch = torch.tensor([[1, 4, 5, 6, 2]])  # <bos>, three symbols, <eos>
-read, said = batch[:, :-1], batch[:, 1:]  # right: what is read, what is to be said
+read, said = batch[:, :-1], batch[:, 1:]  # right: what is read, what must be said
 parrot = 20.0 * F.one_hot(read, 11)  # certain of the token that it has just read
 unshifted = F.cross_entropy(parrot.flatten(0, 1), read.flatten()).item()
 shifted = F.cross_entropy(parrot.flatten(0, 1), said.flatten()).item()
@@ -1005,18 +1031,20 @@ assert unshifted < 1e-6 < 19 < shifted
 read.tolist(), said.tolist()
 
 # %% [markdown]
-# A loss that falls to 0 within a few hundred steps is the sign. Fed with `<bos>`, the parrot says `<bos>`, forever.
+# The telltale sign is a loss that falls to 0 within a few hundred steps. Fed with `<bos>`, the parrot says `<bos>`, for
+# ever.
 #
-# **Caught by** `training/test_loop.py`: `test_a_training_is_the_loop_that_one_would_write`, and for scoring
-# `test_translator.py`: `test_the_prefix_counts_in_the_log_probability`. Trained, with its curve:
+# **Caught by** `training/test_loop.py`: `test_a_training_is_the_loop_that_one_would_write`; for scoring,
+# `test_translator.py`: `test_the_prefix_counts_in_the_log_probability`. A model trained this way, with its curve, is in
 # [the output](10_output.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Padding in the loss
 #
-# Sentences of a batch are filled up with padding, and the loss averages over all positions. Padding is the easiest word
-# of all, so the loss looks better than it is, and changes with how sentences were put together. Ten and three real
-# tokens, all 11 ids alike at real positions, and padding certain:
+# The sentences of a batch are filled up with padding, and the loss averages over all positions. Padding is the easiest
+# word of all, so the loss looks better than it is, and it changes with the make-up of the batch. Here are two sentences
+# with ten and three real tokens. At real positions, the model finds all 11 ids equally likely; of padding it is
+# certain:
 
 # %%
 said = torch.tensor([[4, 5, 6, 7, 8, 9, 4, 5, 6, 2], [7, 8, 2, 0, 0, 0, 0, 0, 0, 0]])
@@ -1035,10 +1063,10 @@ assert math.isclose(counted, 13 / 20 * math.log(11), rel_tol=1e-6)
 # %% [markdown]
 # ## Scale by the whole width
 #
-# Scores are divided by $\sqrt{d_k}$, the root of the width of *a head's* query and key (§3.2.1). With
-# $\sqrt{d_\mathrm{model}}$ they come out $\sqrt{h}$ times too small for $h$ heads, and attention stays too even. With no
-# division at all, they have a standard deviation of $\sqrt{d_k}$ at the start, one key takes nearly all, and gradients
-# vanish. 8 heads, $d_\mathrm{model} = 512$, $d_k = 64$, random queries and keys:
+# Scores are divided by $\sqrt{d_k}$, the root of the width of *a head's* query and key (§3.2.1). Divided by
+# $\sqrt{d_\mathrm{model}}$, they are too small by a factor of $\sqrt{h}$ for $h$ heads, and attention stays too even.
+# Without any division, they start with a standard deviation of $\sqrt{d_k}$, one key takes nearly all the weight, and
+# gradients vanish. Here are 8 heads, $d_\mathrm{model} = 512$, $d_k = 64$, with random queries and keys:
 
 # %%
 torch.manual_seed(1)
@@ -1054,8 +1082,8 @@ assert largest["by √d_model"] < largest["by √d_k"] < largest["by nothing"]
 verdict("scale_d_model"), verdict("no_scale")
 
 # %% [markdown]
-# Look at the middle bar, which is close to an even distribution (0.10), and at the last, which leaves little for nine of
-# ten keys:
+# Look at the middle bar, which is close to an even distribution (0.10), and at the last bar, which leaves little for
+# nine of the ten keys:
 
 # %% tags=["hide-input"]
 pictures.bars(
@@ -1067,14 +1095,14 @@ pictures.bars(
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_attention.py`:
-# `test_set_yourself_free_is_computed_as_on_paper`; `model/test_parity.py`: `test_the_encoder_equals_that_of_torch`. Why
-# a root at all: [attention](03_attention.py#why-the-scores-are-divided).
+# `test_set_yourself_free_is_computed_as_on_paper`; `model/test_parity.py`: `test_the_encoder_equals_that_of_torch`. The
+# reason for the root is in [attention](03_attention.py#why-the-scores-are-divided).
 
 # %% [markdown]
 # ## Norm order swapped
 #
-# One line each: the paper's post-norm is `norm(x + sublayer(x))`, pre-norm is `x + sublayer(norm(x))`. Every weight has
-# the same shape in both, so that weights of the one load into the other. The demo is post-norm; this is what it says
+# Each order is one line: the paper's post-norm is `norm(x + sublayer(x))`, pre-norm is `x + sublayer(norm(x))`. Every
+# weight has the same shape in both, so weights for one load into the other. The demo is post-norm; this is what it says
 # when it runs as pre-norm:
 
 # %%
@@ -1095,14 +1123,15 @@ assert wrong.text != fixed.text
 verdict("norm_order")
 
 # %% [markdown]
-# A model that is trained from the start in either order learns; post-norm needs warm-up, and a pre-norm stack one more
+# Trained from the start, a model learns in either order; post-norm needs a warm-up, and a pre-norm stack needs one more
 # norm at its end.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum` and
-# `test_only_pre_norm_stacks_end_with_a_norm`. More in [add & norm](06_residual.py#what-goes-wrong), and both orders
-# trained side by side in [norms](experiments/norms.py).
+# `test_only_pre_norm_stacks_end_with_a_norm`. More in [add & norm](06_residual.py#what-goes-wrong); the experiment on
+# [norms](experiments/norms.py) trains both orders side by side.
 #
-# And if your mistake is not on this page? Compare number by number with code that is right: `gf.record` names every
-# intermediate value, and the first one that differs stands right behind the mistake. To see how
-# that looks, go to [the explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_scale%22%5D),
-# which plants each of the fourteen in the demo, and shows where the numbers part and what becomes of the translation.
+# And if your mistake is not on this page? Compare your code number by number with code that is right: `gf.record` names
+# every intermediate value, and the first value that differs comes right after the mistake. To see how that looks, open
+# [the
+# explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_scale%22%5D),
+# which plants each of them in the demo and shows where the numbers diverge and what becomes of the translation.

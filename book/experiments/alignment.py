@@ -17,11 +17,12 @@
 #
 # When you translate "the cat slept" into "le chat dormait", you can draw a line from each French word to the English
 # word that it comes from. Such lines are called an *alignment*. Cross-attention gives each French word a weight for
-# each English word, and pictures of it often look like these lines. So it is often read that way: the word with the
-# largest weight is the word that is being translated.
+# each English word, and pictures of these weights often look like an alignment. So they are often read as one: the
+# English word with the largest weight is taken to be the word that is being translated.
 #
-# **Is that right?** Usually it is hard to say, as nobody has drawn the true lines. Here we can: the sentences of our
-# English–French corpus are made by a grammar, and the grammar knows from which English words it made each French one.
+# **Is that right?** Usually this is hard to say, because nobody has drawn the true lines. Here they are known. The
+# sentences of our English–French corpus are made by a grammar, and the grammar knows from which English words it made
+# each French word.
 
 # %%
 import json
@@ -45,27 +46,25 @@ for place, word in enumerate(target_words):
     print(f"{word:9} comes from", " + ".join(links))
 
 # %% [markdown]
-# ## The intuition
+# To write the next French word, a decoder has to know two things: *which word* of the source it has reached, and
+# *what form* the French word must take. An alignment gives the first. The second may stand elsewhere: "the" becomes
+# "le" or "la" according to the noun after it, and "it" becomes "il" or "elle" according to a noun far before it.
+# Attention serves the next word; nobody has asked it to draw lines. So expect an alignment where both questions have
+# the same answer, and something else where they have two different ones.
 #
-# A decoder that writes the next French word has to know two things: *which word* of the source it is at, and *what
-# form* the French word has to take. The first is what an alignment says. The second may stand elsewhere: "the"
-# becomes "le" or "la" according to the noun behind it, and "it" becomes "il" or "elle" according to a noun far in
-# front of it. Attention serves the next word. It has not been asked to draw lines. So expect it to be an alignment
-# where both questions have one answer, and something else where they have two.
-#
-# There is one more trap. A decoder reads a word and writes the next one. The row of weights that belongs to "chat":
-# is it that of the step that *writes* "chat" (and reads "le"), or that of the step that *reads* "chat" (and writes
+# There is one more trap. A decoder reads a word and writes the next one. Which row of weights belongs to "chat": the
+# row of the step that *writes* "chat" (and reads "le"), or the row of the step that *reads* "chat" (and writes
 # "dormait")? We try both.
 #
 # ## The mathematics
 #
-# For one sentence, let $G$ be the grammar's links, pairs $(s, t)$ of a source word and a target word, and $A$ the
-# links that we read off attention: for each target word $t$ the one source token with the largest weight. The
+# For one sentence, let $G$ be the grammar's links, pairs $(s, t)$ of a source word and a target word. Let $A$ be the
+# links that we read off attention: for each target word $t$, the one source token with the largest weight. The
 # simplest measure is the share of target words whose link is right, that is, in $G$.
 #
-# The usual measure is the *alignment error rate* (Och and Ney 2003). Some links are not as sure as others: in "next
-# to" → "à côté de" the grammar links all three words to both. So let $S$, the *sure* links, be those of target words
-# with exactly one origin. Then
+# The usual measure is the *alignment error rate* (Och and Ney 2003). Some links are less certain than others: in
+# "next to" → "à côté de" the grammar links all three French words to both English words. So let $S$, the *sure*
+# links, be the links of target words with exactly one origin. Then
 #
 # $$\mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap G|}{|A| + |S|}$$
 #
@@ -73,8 +72,8 @@ for place, word in enumerate(target_words):
 #
 # ## Line by line
 #
-# The demo's model reads the source, and in the decoder the right translation, one place shifted. We record the
-# weights of the cross-attention in both decoder layers.
+# The demo's model reads the source and, in the decoder, the right translation shifted by one position. We record the
+# weights of cross-attention in both decoder layers.
 
 # %%
 config = model.config
@@ -87,8 +86,8 @@ for name, weights in trace.items():
     print(name, tuple(weights.shape))  # (sentences, heads, steps, source tokens)
 
 # %% [markdown]
-# The mean over the heads of the last layer is one matrix: a row for each step, a column for each source token. Row
-# $t$ is the step that writes word $t$; the last row writes `<eos>`, which ends the sentence.
+# The mean over the heads of the last layer is one matrix, with a row for each step and a column for each source
+# token. Row $t$ is the step that writes word $t$. The last row writes `<eos>`, which ends the sentence.
 
 # %%
 last = trace["decoder.layers.1.cross_attention.weights"][0].mean(0)
@@ -114,12 +113,12 @@ explained = translator.explain(example.source)
 assert explained.translation.text == example.target
 torch.testing.assert_close(
     torch.tensor(explained.attention), last, atol=1e-5, rtol=0
-)  # cached and whole pass: rounding
+)  # with a cache and in one pass: equal up to rounding
 explained.attention_layer
 
 # %% [markdown]
-# The picture shows the matrix, the stronger the blue the more weight, with the grammar's links as orange frames. Look
-# for frames that are nearly empty: there the model looked elsewhere than the grammar.
+# The picture shows the matrix: the stronger the blue, the larger the weight. Orange frames are the grammar's links.
+# Look for frames that are nearly empty. There the model looked at a different word.
 
 
 # %% tags=["hide-input"]
@@ -153,15 +152,15 @@ framed(
 )
 
 # %% [markdown]
-# Now the same rows, read with the other rule: the row of the step that *reads* the word, one further down. Almost
-# every strong cell has left its frame.
+# Now the same matrix, read by the other rule: for each word, the row of the step that *reads* it, one further down.
+# Almost every strong cell has left its frame.
 
 # %% tags=["hide-input"]
 framed(
     last[1:],
     example,
     "the same weights, at the step that reads the word",
-    "The same weights one row further up: hardly any strong cell lies in a frame of the grammar's.",
+    "The same weights one row further up: hardly any strong cell lies in one of the grammar's frames.",
 )
 
 # %% [markdown]
@@ -171,14 +170,13 @@ framed(
 # ## The experiment
 #
 # One sentence proves nothing. [measure/alignment.py](measure/alignment.py) does the same with 500 sentences of the
-# test split, for three models that were trained by the demo's recipe, with the seeds 1, 2 and 3. It compares every
-# head of both layers, the mean over the heads of a layer, and the mean over all. The *best head* is chosen by 500
-# other sentences (the validation split), so that it cannot be good by luck. "With contents" weighs each key not by
-# its weight alone but by the length of the vector that it adds to the stream, weight · value · $W^O$ (Kobayashi et
-# al. 2020).
+# test split, for three models trained by the demo's recipe with seeds 1, 2 and 3. It compares every head of both
+# layers, the mean over the heads of each layer, and the mean over all heads. The *best head* is chosen on 500
+# different sentences (the validation split), so that it cannot look good by luck. "With contents" replaces the weight
+# of each key by the length of the vector that it adds to the stream, weight · value · $W^O$ (Kobayashi et al. 2020).
 #
-# Two answers that never look at the model show how hard the task is. *Uniform* looks anywhere. *Diagonal* draws a
-# straight line from the first word to the last: English and French have much the same order here.
+# Two answers that never look at the model show how hard the task is. *Uniform* guesses at random. *Diagonal* draws a
+# straight line from the first word to the last, since English and French have much the same word order here.
 
 # %%
 measured = json.loads(Path("results/alignment.json").read_text(encoding="utf-8"))
@@ -208,13 +206,12 @@ last_errors = [heads["writes"]["layer 1"]["aer"] for heads in measured["heads"]]
 print(
     "AER of the best head",
     [round(value, 1) for value in best_errors],
-    "of the last layer",
+    "AER of the last layer",
     [round(value, 1) for value in last_errors],
 )
 
 # %% [markdown]
-# Each bar is the mean of three models, and the dots are the models. Compare the bars with the second one, the
-# diagonal.
+# Each bar is the mean of three models, and each dot is one model. Compare the bars with the second bar, the diagonal.
 
 # %% tags=["hide-input"]
 pictures.bars(
@@ -227,16 +224,16 @@ pictures.bars(
 )
 
 # %% [markdown]
-# What it says:
+# The results:
 #
-# - At the step that writes a word, the last layer is a fair alignment: more than four words of five, with an error
-#   rate between 13 and 20 %.
-# - **It is not as far above the diagonal as it looks.** A straight line gets 71 %, and the first layer, with all
-#   heads together, is worse than that.
-# - No single head is *the* alignment head. The mean over all heads is as good as the best of them or better.
-# - The length of what is added tells a little more than the weight alone.
+# - At the step that writes a word, the last layer is a fair alignment: more than four words in five are right, and
+#   the error rate is between 13 and 20 %.
+# - **It is not as far above the diagonal as it looks.** A straight line gets 71 %, and the first layer, averaged over
+#   its heads, does worse than that.
+# - No single head is *the* alignment head. The mean over all heads is at least as good as the best of them.
+# - The length of the added vector is slightly more telling than the weight alone.
 #
-# The next picture has one dot for each head: eight in each layer of each of the three models. Look at how wide the
+# The next picture has one dot for each head: eight heads in each layer of each of the three models. See how wide the
 # spread is.
 
 # %%
@@ -268,21 +265,21 @@ axes.set(ylabel="words that look at an origin, %", ylim=(0, 100))
 axes.legend(frameon=False, fontsize=9, loc="upper left")
 pictures.picture(
     figure,
-    "One dot a head. First layer: 24 to 55 % at the writing step. Last layer: 63 to 87 %, about half of the heads above "
+    "One dot per head. First layer: 24 to 55 % at the writing step. Last layer: 63 to 87 %, about half of the heads above "
     "the diagonal's 71 %. At the reading step all heads are below 30 %.",
 )
 
 # %% [markdown]
 # ## Where it is wrong
 #
-# The errors are not spread evenly. Sort the target words by kind: articles ("le", "une", "du"), the two halves of a
-# negation ("n'…pas"), pronouns ("il", "elle"), auxiliaries ("a", "est", "était"), the full stop, and all the rest,
-# which are mostly nouns, verbs and adjectives.
+# The errors are not spread evenly. We sort the target words by kind: articles ("le", "une", "du"), the two halves of
+# a negation ("n'…pas"), pronouns ("il", "elle"), auxiliaries ("a", "est", "était"), the full stop, and the rest
+# ("content"), which is mostly nouns, verbs and adjectives.
 
 # %%
 KINDS = ("content", "article", "auxiliary", "negation", "pronoun", "full stop")
 for kind in KINDS:
-    print(kind, f"({fmean(seed[f'mean: {kind}']['seen'] for seed in measured['kinds']):.0f} words a seed)")
+    print(kind, f"({fmean(seed[f'mean: {kind}']['seen'] for seed in measured['kinds']):.0f} words per seed)")
     for seed, places in enumerate(measured["places"], start=1):
         counted = {name: share for name, share in places[f"mean: {kind}"].items() if name != "seen" and share >= 3}
         where = sorted(counted, key=counted.get, reverse=True)
@@ -301,19 +298,20 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Each kind has its own story, and it is the one that the intuition promised:
+# Each kind has its own story, and they are the stories that the intuition promised:
 #
-# - **Pronouns** look at "it" in about half of the cases only. The word that is being translated is "it", but what
-#   decides between "il" and "elle" stands elsewhere: a noun further to the left, and the adjective that says which
+# - **Pronouns** look at "it" in only about half of the cases. The word being translated is "it", but the choice
+#   between "il" and "elle" is made elsewhere: by a noun further to the left, and by the adjective that says which
 #   noun. The [pronoun experiment](pronoun.py) follows this up.
-# - **Articles** that miss their "the" look at one of the next two words: the noun, or an adjective on the way to it.
-#   The noun has the gender.
-# - **Auxiliaries** ("a", "est") that miss look at one of the next two words, where the verb stands, which decides
-#   between them, or at the two words before, where its subject is.
-# - **The full stop** is the clearest case of a habit: one model looks at the English full stop always, one never, and
-#   one in a quarter of the cases. The others look at `<eos>`. Both tell that the sentence is over; nothing in
-#   training prefers one.
-# - **Negation** is right in the mean over the heads, because "n't" is the one word that tells of both "n'" and "pas".
+# - **Articles** that miss their "the" look at one of the next two words: the noun, or an adjective before it. The
+#   noun has the gender.
+# - **Auxiliaries** ("a", "est") that miss look either at one of the next two words, where the verb decides between
+#   them, or at the two words before, where the subject is.
+# - **The full stop** is the clearest case of a habit. One model always looks at the English full stop, one never
+#   does, and one does in a quarter of the cases; otherwise they look at `<eos>`. Both tokens say that the sentence is
+#   over, and nothing in training prefers either.
+# - **Negation** is right in the mean over the heads, because "n't" is the only word that gives rise to "n'" and
+#   "pas".
 
 # %%
 assert all(value > 90 for value in right_by_kind["content"] + right_by_kind["negation"])
@@ -324,25 +322,26 @@ assert max(right_by_kind["full stop"]) > 99
 # %% [markdown]
 # ## What goes wrong
 #
-# Three claims that you may meet, and what these models say:
+# Here are three claims that you may meet, and what these models say about them:
 #
 # - *"Attention shows which word is being translated."* Mostly, in the last layer, at the right step. It is a summary
-#   of what the next word needs, and with pronouns that differs in half of the cases. In the first layer it is not
-#   even as good as a straight line.
-# - *"Take the row in which the word is read."* For deeper models that has been found to be better (Chen et al. 2020,
-#   "Accurate Word Alignment Induction from Neural Machine Translation"). **It does not hold here**: in two layers,
+#   of what the next word needs, and for pronouns that is a different word in half of the cases. In the first layer,
+#   attention is not even as good as a straight line.
+# - *"Take the row in which the word is read."* For deeper models this has been found to be better (Chen et al. 2020,
+#   "Accurate Word Alignment Induction from Neural Machine Translation"). **It does not hold here.** With two layers,
 #   the step that reads a word is already busy with the next one, and in the last layer it is right no more often than
-#   chance. Which row to take has to be tried for each model.
-# - *"A look at some heat maps will do."* A diagonal looks like an alignment to the eye. Without a baseline the first
-#   layer's 63 % would be good news.
+#   chance. Which row to take must be tested for each model.
+# - *"A look at some heat maps will do."* To the eye, a diagonal looks like an alignment. Without a baseline, the
+#   first layer's 63 % would be good news.
 #
-# An error of one row is also easy to write: whoever draws the decoder's *input* words beside the rows has shifted all
-# labels by one. The [errata](../errata.py#shifted-target) have the same slip in training, where it is far worse.
+# It is also easy to be off by one row: if you write the decoder's *input* words beside the rows, all labels are
+# shifted by one. The [errata](../errata.py#shifted-target) have the same slip in training, where it does far more
+# harm.
 #
 # ## Exercises
 #
-# **1.** A target word has $k$ origins among $n$ source words. How often does a uniform guess hit one? Compute the
-# expected share for our sentence.
+# **1.** A target word has $k$ origins among $n$ source words. How often does a uniform guess hit one of them? Compute
+# the expected share for our sentence.
 
 # %% tags=["hide-cell"]
 n = len(source_words)
@@ -362,12 +361,12 @@ assert abs(error - (1 - sum(hits) / len(hits))) < 1e-12  # all links are sure he
 round(error, 3)
 
 # %% [markdown]
-# **3.** Repeat the experiment live for the demo's model: the last layer, both rules, over 60 test sentences.
+# **3.** Repeat the experiment live for the demo's model: the last layer, both rules, on 60 test sentences.
 
 
 # %% tags=["hide-cell"]
 def share_right(examples, shift):
-    """Return how many target words look at an origin, in the row that is `shift` steps later, in %."""
+    """Return the share of target words that look at an origin, in the row `shift` steps later, in %."""
     found = []
     for one in examples:
         ids = torch.tensor([[*bundle.source_tokenizer.encode(one.source), config.eos_id]])
@@ -389,6 +388,6 @@ round(writes, 1), round(reads, 1)
 # %% [markdown]
 # ## Next
 #
-# If attention is not quite where a word comes from, is it at least what *matters*? [Does attention equal
-# importance?](importance.py) hides words and looks at what happens. What cross-attention is made of is in [the
-# decoder](../09_decoder.py).
+# If attention does not quite show where a word comes from, does it at least show what *matters*? [Does attention
+# equal importance?](importance.py) hides words and looks at what happens. [The decoder](../09_decoder.py) shows how
+# cross-attention works.

@@ -19,7 +19,7 @@
 # from left to right and keeps the $N$ best beginnings at each step ([decoding](../12_decoding.py)). $N$ is the *beam
 # size*. With $N = 1$ this is greedy search: always take the most probable next word. The paper uses $N = 4$ (§6.1).
 #
-# A larger beam costs more and finds more probable outputs. **Are they also better outputs?**
+# A larger beam costs more and finds more probable outputs. **Are these also better outputs?**
 
 # %%
 import json
@@ -39,14 +39,14 @@ splits = english_french(1, train=0).splits
 # %% [markdown]
 # ## The intuition
 #
-# Two things can be wrong when an output is wrong. Either the model prefers the right one, and the search has missed
-# it: a *search error*. A larger beam can mend that. Or the model itself prefers the wrong one: a *model error*.
-# Against that a larger beam is no help. On the contrary, a search that is too good may dig up what the model should
-# never have liked.
+# An output can be wrong for two reasons. The model may prefer the right output, and the search missed it: a *search
+# error*. A larger beam can repair that. Or the model itself prefers the wrong output: a *model error*. A larger beam
+# does not help against that. On the contrary, a search that is too good may dig up what the model should never have
+# liked.
 #
 # One thing that models like too much is an early end. The probability of an output is a product with one factor for
-# each word, and no factor is above 1. So each further word costs something, and a short nonsense may be more probable
-# than a long right answer.
+# each word, and no factor is above 1. So each further word costs something, and a short piece of nonsense may be more
+# probable than a long right answer.
 #
 # ## The mathematics
 #
@@ -55,19 +55,19 @@ splits = english_french(1, train=0).splits
 # $$\log p(y \mid x) = \sum_{t=1}^{T} \log p(y_t \mid y_{<t}, x)$$
 #
 # where $x$ is the source and $y_{<t}$ are the tokens before the $t$-th. Every term is ≤ 0. A *length penalty* makes
-# up for that (§6.1; Wu et al. 2016, equation 14). Outputs are compared by their score
+# up for that (§6.1; Wu et al. 2016, equation 14): outputs are compared by their score
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + T}{6}\right)^{\alpha}}$$
 #
-# With $\alpha = 0$ the score is the log probability; the paper has $\alpha = 0.6$.
+# With $\alpha = 0$ the score is the log probability. The paper uses $\alpha = 0.6$.
 #
-# An output $\hat y$ that differs from the reference $y^*$ is counted as a search error if $s(y^*) > s(\hat y)$, and
-# as a model error otherwise. (That is the least number of search errors: the search may have missed something better
-# than both.)
+# If an output $\hat y$ differs from the reference $y^*$, we count it as a search error when $s(y^*) > s(\hat y)$, and
+# as a model error otherwise. (This is a lower bound on search errors, because the search may have missed a third
+# output that is better than both.)
 #
 # ## Line by line
 #
-# Take one sentence from the split "longer", whose sentences are all longer than any that the model was trained on. We
+# Take one sentence from the split "longer", whose sentences are all longer than any in the model's training data. We
 # translate it with growing beams and $\alpha = 0$.
 
 # %%
@@ -85,9 +85,9 @@ for size in (1, 4, 32):
     print(fill(found[size].text, 90))
 
 # %% [markdown]
-# In the run behind this page, the greedy search runs into a loop and is cut off when it has 50 tokens more than the
-# source. The largest beam finds an output that is much more probable, and that says almost nothing. Now the reference,
-# scored by the same model:
+# In the run behind this page, greedy search falls into a loop and is cut off when it has written 50 tokens more than
+# the source has. The largest beam finds an output that is much more probable and says almost nothing. Now the
+# reference, scored by the same model:
 
 # %%
 [reference] = translator.score([(example.source, example.target)], length_penalty=0.0)
@@ -99,9 +99,9 @@ for size, translation in found.items():
 assert found[1].log_prob < found[32].log_prob
 
 # %% [markdown]
-# Where it says "search error", a better output was there and was not found: the search is to blame. Where it says "model
-# error", the search has done its duty, and the model is to blame. The picture shows how: log probability, summed up from
-# token to token. Each line can only fall. A short output stops before it has fallen far.
+# Where it says "search error", a better output existed and was not found: the search is to blame. Where it says
+# "model error", the search has done its duty, and the model is to blame. The picture shows why. It adds up the log
+# probability from token to token. Each line can only fall, and a short output stops before it has fallen far.
 
 # %% tags=["hide-input"]
 lines = {"reference": reference, **{f"beam {size}": translation for size, translation in found.items()}}
@@ -116,8 +116,8 @@ pictures.curves(
 # %% [markdown]
 # ## The same from the library
 #
-# A translation's `log_prob` is the sum of its tokens' log probabilities, and its `score` is that sum over the length
-# penalty. `gf.Translator.score` gives the same for any given output.
+# A translation's `log_prob` is the sum of its tokens' log probabilities, and its `score` is that sum divided by the
+# length penalty. `gf.Translator.score` computes both for any given output.
 
 # %%
 [translation] = translator.translate([example.source], beam_size=4, length_penalty=0.6)
@@ -129,17 +129,17 @@ assert abs(again.log_prob - short.log_prob) < 1e-3
 round(translation.log_prob, 2), round(translation.score, 2)
 
 # %% [markdown]
-# The tree of a search, with all candidates that it kept and dropped, is drawn in the
-# [explorer](../../runs/demo/explorer.html#text=The+old+goose+played+in+a+street+when+a+rabbit+fell+into+the+ditch.&panel=beam&beam=4).
+# The
+# [explorer](../../runs/demo/explorer.html#text=The+old+goose+played+in+a+street+when+a+rabbit+fell+into+the+ditch.&panel=beam&beam=4)
+# draws the tree of a search, with all candidates that were kept or dropped.
 #
 # ## The experiment
 #
 # [measure/beam.py](measure/beam.py) translates four whole splits with beams of 1, 2, 4, 8, 16 and 32, and with
-# $\alpha = 0$ and $0.6$: "test", "unseen-combinations" (combinations of words that training lacks), "coreference" (what
-# "it" is) and "longer". Three models like the demo's (*demo*), and three that were trained for a third of the time and
-# are less sure (*short*; "test" and "longer" only).
-# The price of a search is counted in *expansions*: how many hypotheses the model had to go on with by one token, for
-# one sentence.
+# $\alpha = 0$ and $0.6$: "test", "unseen-combinations" (combinations of words that are not in the training data),
+# "coreference" (what "it" refers to) and "longer". It uses three models like the demo's (*demo*), and three that were
+# trained for a third of the time and are less sure (*short*; "test" and "longer" only). The price of a search is
+# counted in *expansions*: the number of hypotheses per sentence that the model had to continue by one token.
 
 # %%
 measured = json.loads(Path("results/beam.json").read_text(encoding="utf-8"))
@@ -165,8 +165,9 @@ def table(what, only=None):
 table("exact")
 
 # %% [markdown]
-# The sentences that are translated exactly, in %. Whoever expected a rise from left to right finds hardly any. The
-# picture shows the four splits of the demo's models, and "test" for the short ones. Dots are single models.
+# The table gives the sentences that are translated exactly, in %. If you expected a rise from left to right, you find
+# hardly any. The picture shows the four splits for the demo's models, and "test" for the short ones. Dots are single
+# models.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.8, 3.2)
@@ -197,17 +198,17 @@ for split in ("test", "unseen-combinations", "coreference"):
         assert max(exact) - min(exact) < 0.5
 
 # %% [markdown]
-# **On sentences like those of the training, the beam makes no difference worth mentioning.** The demo's models are so
-# sure of each word that the second best never catches up. Greedy search is enough, at a small part of the price:
+# **On sentences like those in the training data, the beam makes no difference worth mentioning.** The demo's models
+# are so sure of each word that the second best never catches up. Greedy search is enough, at a fraction of the price:
 
 # %%
 for size, expansions in zip(sizes, mean("demo", "test", "0.6", "expansions"), strict=True):
-    print(f"beam {size:2}: {expansions:6.1f} expansions a sentence")
+    print(f"beam {size:2}: {expansions:6.1f} expansions per sentence")
 
 # %% [markdown]
 # ## Longer sentences
 #
-# The split "longer" is where something happens. Look at what the search finds as the beam grows, with $\alpha = 0$.
+# Something does happen on the split "longer". See what the search finds as the beam grows, with $\alpha = 0$.
 
 # %%
 table("search_errors", "longer")
@@ -228,7 +229,7 @@ panels = (
         "log p of the output",
         (("log_prob", "output", pictures.BLUE), ("log_prob_of_reference", "reference", pictures.GREY)),
     ),
-    ("tokens too many", (("longer_by", "output", pictures.BLUE),)),
+    ("surplus tokens", (("longer_by", "output", pictures.BLUE),)),
 )
 for axes, (title, series) in zip(three, panels, strict=True):
     for what, label, colour in series:
@@ -250,24 +251,24 @@ three[1].set_xlabel("beam size")
 pictures.picture(
     figure,
     "Split longer, demo's models, alpha 0, against beam size. Search errors fall to nearly 0 and model errors rise by as much; "
-    "log p is above that of the reference and rises; outputs shrink from longer than the reference to shorter.",
+    "log p of the output is above log p of the reference and rises; outputs shrink from longer than the reference to shorter.",
 )
 
 # %% [markdown]
-# The search becomes nearly perfect, and the exact translations stay at one in ten. Read the three panels from left to
+# The search becomes nearly perfect, and exact translations stay at one in ten. Read the three panels from left to
 # right:
 #
-# - Search errors vanish; *each of them turns into a model error*. The sum hardly moves, and with it the exact
+# - Search errors vanish, but *each of them turns into a model error*. The sum hardly moves, and neither do the exact
 #   matches.
-# - The output is, on average, more probable than the right answer with every beam, and far more with a large one. The
-#   model is mistaken about sentences of this length, and a good search finds out its mistakes.
-# - Greedy outputs are too long (loops), those of large beams too short (an early end).
+# - With every beam, the output is on average more probable than the right answer, and with a large beam far more. The
+#   model is mistaken about sentences of this length, and a good search finds its mistakes.
+# - Greedy outputs are too long (loops); outputs of large beams are too short (early ends).
 #
-# BLEU counts common pieces of 1 to 4 words (higher is better), so it sees also what is nearly right. By this measure
-# the beam *does* matter, and in both directions. The demo's models gain eight to ten points from 1 to 4 hypotheses,
-# as the loops go away. Then they lose again, the more so without the length penalty, as the ends come too early. The
-# short models only lose: 58 with greedy search, 23 with a beam of 32 and $\alpha = 0$. The length penalty does what
-# it is made for: with $\alpha = 0.6$ most of that loss is gone.
+# BLEU counts common pieces of 1 to 4 words (higher is better), so it also credits outputs that are nearly right. By
+# this measure the beam *does* matter, and in both directions. The demo's models gain eight to ten points from 1 to 4
+# hypotheses, as the loops go away. Then they lose again as the ends come too early, especially without the length
+# penalty. The short models only lose: 58 with greedy search, 23 with a beam of 32 and $\alpha = 0$. The length
+# penalty does what it is made for: with $\alpha = 0.6$, most of that loss is gone.
 
 # %%
 longer = {
@@ -295,20 +296,21 @@ assert penalised[-1] > longer["longer_by"][-1]
 # %% [markdown]
 # ## What goes wrong
 #
-# - *"Beam search gives better translations than greedy search."* For models that are unsure between several good
-#   outputs, as on real texts, a beam of 4 or so usually gains a point of BLEU. **Here it holds in one case only**:
-#   BLEU on "longer", with the better models. On the other splits of those models nothing changes, as they are sure;
-#   and with the weaker models on "longer", greedy search has the highest BLEU of all.
+# - *"Beam search gives better translations than greedy search."* For models that hesitate between several good
+#   outputs, as on real texts, a beam of about 4 usually gains a point of BLEU. **Here it holds in one case only**:
+#   BLEU on "longer", with the better models. On the other splits nothing changes, because those models are sure. With
+#   the weaker models on "longer", greedy search has the highest BLEU of all.
 # - *"The larger, the better."* Not here, and not on real texts either: with large beams, translations get shorter and
 #   worse (Koehn and Knowles 2017). Stahlberg and Byrne (2019) searched exhaustively, and found that the most probable
 #   output of a good model is often the empty one.
 # - *"A low score means a bad search."* Score the reference before you blame the search. It takes one line.
-# - A softmax taken twice flattens all probabilities, so that ends come at odd places:
+# - A softmax taken twice flattens all probabilities, so that sentences end at odd places:
 #   [errata](../errata.py#softmax-twice).
 #
 # ## Exercises
 #
-# **1.** An output of 4 tokens has log p = −8.4, one of 29 tokens −22.3. Which one wins with α = 0, 0.6 and 1?
+# **1.** An output of 4 tokens has log p = −8.4, and an output of 29 tokens has −22.3. Which one wins with α = 0, 0.6
+# and 1?
 
 # %% tags=["hide-cell"]
 winners = {}
@@ -320,7 +322,7 @@ assert winners == {0: "short", 0.6: "short", 1: "long"}
 winners
 
 # %% [markdown]
-# **2.** From which α on does the reference of our example beat the output of the largest beam? Compute it from the two
+# **2.** Above which α does the reference of our example beat the output of the largest beam? Compute it from the two
 # log probabilities and lengths.
 
 # %% tags=["hide-cell"]
@@ -346,6 +348,6 @@ differing
 # %% [markdown]
 # ## Next
 #
-# How a beam search works, step by step and as a tree, is in [decoding](../12_decoding.py). What the probabilities are
-# made of is in [the output](../10_output.py): label smoothing takes a little from the right word and gives it to all
-# others, `<eos>` among them.
+# [Decoding](../12_decoding.py) shows how a beam search works, step by step and as a tree. [The
+# output](../10_output.py) explains where the probabilities come from: label smoothing takes a little from the right
+# word and gives it to all the others, including `<eos>`.

@@ -18,8 +18,8 @@
 # > The animal didn't cross the **street** because it was too **wide**.
 #
 # To write "elle" for "it", a model has to know that "it" is the street, and that the French street is feminine.
-# Attention is the only way by which one word's information reaches another word. So let us close that way for one
-# word: **nobody may look at "street" any more. Is the pronoun still right? And in which attention must the word be
+# Attention is the only way for one word's information to reach another word. So let us close that way for one word:
+# **no position may look at "street" any more. Is the pronoun still right? And in which attention must the word be
 # hidden for it to matter: in the encoder, where the words of the sentence look at each other, or in cross-attention,
 # where the French sentence looks at the English one?**
 
@@ -42,21 +42,21 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # %% [markdown]
 # ## The intuition
 #
-# In attention a word is present by its *key*, which others compare their query with, and its *value*, which they take
-# ([attention](../03_attention.py)). A mask that is False in the column of one key makes this word invisible: its
-# weight is exactly 0 in every row, and the other words share what it had. The word itself still stands in the
+# In attention a word is present through its *key*, which others compare with their query, and its *value*, which they
+# take ([attention](../03_attention.py)). A mask that is False in the column of one key makes this word invisible: its
+# weight is exactly 0 in every row, and the other words share the weight it had. The word itself is still in the
 # sentence and still looks at the others. It is mute, so to speak: it hears the others, and nobody hears it.
 #
 # There are three rooms in which "street" can be invisible:
 #
 # | hidden in | who no longer sees it |
 # |---|---|
-# | the encoder's self-attention | the other English words: "it" cannot take up "street" |
+# | the encoder's self-attention | the other English words: "it" cannot absorb "street" |
 # | cross-attention | the French sentence: it cannot look the street up, but may find traces of it at "it" or "the" |
 # | both | nobody |
 #
-# If the encoder has worked out that "it" is the street, hiding "street" in cross-attention does little, as the answer
-# already lies at "it". If the decoder works it out, hiding it in the encoder does little.
+# If the encoder has worked out that "it" is the street, hiding "street" in cross-attention does little, because the
+# answer is already at "it". If the decoder works it out, hiding "street" in the encoder does little.
 #
 # ## The mathematics
 #
@@ -64,16 +64,16 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 #
 # $$s_{ij} \leftarrow -\infty \quad \text{for every } i, \qquad w_{i} = \mathrm{softmax}(s_{i})$$
 #
-# so $w_{ij} = e^{-\infty} / \dots = 0$, and the other weights of a row grow by one common factor, so that they sum to
+# so $w_{ij} = e^{-\infty} / \dots = 0$, and the other weights of the row grow by a common factor, so that they sum to
 # 1 again.
 #
-# To see what the model makes of it we let it read what comes before the pronoun, "L'animal n'a pas traversé la rue
-# parce qu'", and compare the two pronouns. The *margin* is $\log p(\text{right}) - \log p(\text{wrong})$ in nats;
-# above 0 the pronoun is right.
+# To measure the effect, we let the model read what comes before the pronoun, "L'animal n'a pas traversé la rue parce
+# qu'", and compare the two pronouns. The *margin* is $\log p(\text{right}) - \log p(\text{wrong})$ in nats. Above 0,
+# the pronoun is right.
 #
 # ## Line by line
 #
-# Score by score: an edit at the point `scores` of an attention, which writes −∞ into one column.
+# We edit the point `scores` of each attention, and write −∞ into one column.
 
 # %%
 eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
@@ -108,8 +108,8 @@ for room, names in rooms.items():
     print(f"street hidden in {room:16} log p(elle) − log p(il) = {by_hand[room]:+.2f}")
 
 # %% [markdown]
-# Is the weight really gone? Here is one row of weights before and after, at the last row of the last cross-attention:
-# from "qu'" to each English word, mean over the heads. The column of "street" is 0, and each row still sums to 1.
+# Is the weight really gone? Here is the last row of weights in the last cross-attention, before and after: from "qu'"
+# to each English word, mean over the heads. The column of "street" is 0, and each row still sums to 1.
 
 # %%
 name = f"{cross[-1]}.weights"
@@ -130,9 +130,9 @@ pictures.heat_map(
 # ## The same from the library
 #
 # `with_mask` takes cells of a mask, (query, key, may look), for each attention, and makes the same edit. `Changes`
-# says the same as plain data; it is what the
+# says the same as plain data. The
 # [explorer](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=changes)
-# sends when you click on a cell of a mask.
+# sends this data when you click on a cell of a mask.
 
 
 # %%
@@ -147,10 +147,10 @@ for room, names in rooms.items():
         assert abs(elle_or_il() - by_hand[room]) < 1e-5
 
 # %% [markdown]
-# (The tolerance is for the order in which floating-point numbers are added, nothing else.)
+# (The tolerance only allows for the order in which floating-point numbers are added.)
 #
-# And what is the whole translation, with the word hidden from its first word on? Note what becomes of the street
-# itself.
+# And what does the whole translation look like, with the word hidden from the first step on? Note what happens to the
+# street itself.
 
 
 # %%
@@ -163,12 +163,12 @@ for room, names in rooms.items():
         print(f"{room:16} {translator.translate([wide.source])[0].text}")
 
 # %% [markdown]
-# That is one sentence and one word. Now 40 sentences (20 pairs from the split "coreference", in which animal and
-# place have different genders and never met in training), and four words to hide: the place, the animal, the
-# adjective, and, as a control, the verb before the place. First we have to find them.
+# That is one sentence and one word. Now we take 40 sentences: 20 pairs from the split "coreference", in which animal
+# and place have different genders and never met in training. We hide four words in turn: the place, the animal, the
+# adjective and, as a control, the verb before the place. First we have to find these words.
 
 # %%
-from glassformer.tasks.coreference import PAIRS
+from glassformer.tasks.world.coreference import PAIRS
 
 animals, places = ({pair[side].english for pair in PAIRS} for side in (0, 1))
 splits = english_french(bundle.configuration.run.seed, train=0, valid=0, test=0, unseen=0, longer=0).splits
@@ -216,14 +216,14 @@ for role in ("place", "animal", "adjective", "verb"):
     print(f"{role:10}", *(f"{'{:.0f} / {:.0f}'.format(*rights[role, room]):>16}" for room in rooms))
 
 # %% [markdown]
-# Read a line as: hide this word in that room, and so many pronouns are still right in the sentences about the animal
-# / about the place. Whenever one of the two numbers is near 0 and the other one is 100, the model has not become
-# undecided. It always says the same: that "it" is the other one.
+# Read a line as follows: if this word is hidden in that room, these percentages of the pronouns are still right in
+# the sentences about the animal / about the place. Whenever one of the two numbers is near 0 and the other is 100,
+# the model has not become undecided. It always gives the same answer: that "it" is the other noun.
 #
 # ### A fourth room
 #
-# There is one more place where "street" stands when the pronoun is due: the decoder has *written* "la rue" already,
-# and "la" tells the gender. It can look at its own words in its masked self-attention. So hide "la rue" there too.
+# "Street" is present in one more place when the pronoun is due: the decoder has already *written* "la rue", and "la"
+# shows the gender. It can look at its own words in its masked self-attention. So hide "la rue" there too.
 
 # %%
 french = bundle.target_tokenizer.tokens(target[0].tolist())
@@ -240,13 +240,15 @@ for room, edits in {
 # %% [markdown]
 # ## The whole split, four trainings
 #
-# The same for all 600 sentences of the split, on four models: the demo's recipe with seeds 1, 2 and 3, and seed 1 once
-# more with its batches in another order. A seed draws the corpus too, so each has its own training sentences and its
-# own 300 pairs. `python book/experiments/measure/hidden_key.py` measures it (about a minute for each model, once these
-# are trained) and writes `results/hidden_key.json`. Whole, all four models have 100 % of the pronouns right.
+# We did the same with all 600 sentences of the split, on four models: the demo's recipe with seeds 1, 2 and 3, and
+# seed 1 once more with its batches in a different order. A seed also draws the corpus, so each has its own training
+# sentences and its own 300 pairs. `python book/experiments/measure/hidden_key.py` measures it (about a minute for
+# each trained model) and writes `results/hidden_key.json`. With nothing hidden, all four models get 100 % of the
+# pronouns right.
 #
-# Each mark is one model. Circles: sentences in which the pronoun is the place. Crosses: it is the animal. "Written"
-# hides the French of the word (with its article and adjectives) from the decoder's self-attention.
+# Each mark is one model. Circles are sentences in which the pronoun is the place, crosses sentences in which it is
+# the animal. "Written" hides the French of the word (with its article and adjectives) from the decoder's
+# self-attention.
 
 # %% tags=["hide-input"]
 measured = json.loads(Path("results/hidden_key.json").read_text(encoding="utf-8"))["results"]
@@ -281,61 +283,61 @@ figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 pictures.picture(
     figure,
     "The share of right pronouns for each hidden word and room, for four models. Hidden in the encoder, no word changes "
-    "anything, but for the adjective in the fourth model. Hidden in cross-attention, the adjective sends the sentences "
-    "about the animal to 0 in three models, and the nouns some or nearly all of theirs.",
+    "anything, except the adjective in the fourth model. Hidden in cross-attention, the adjective sends the sentences "
+    "about the animal to 0 in three models, and the nouns lose some or nearly all of their own sentences.",
 )
 
 # %% [markdown]
-# What holds, in all four models:
+# This holds in all four models:
 #
-# - **Hiding a noun in the encoder does nothing**: 100 % of the pronouns stay right. No vector has to take up "street"
-#   or "animal" from another word *in the encoder* for the pronoun to be right.
-# - **Hiding the adjective everywhere leaves only a habit.** Half of all pronouns are right, because the model now says
-#   "the place" always, or nearly. That is what reading nothing looks like: 50 %, not 0 %. Which noun it is, chance
-#   decides: the same recipe on another machine, where sums are rounded otherwise, has given a model that says "the
-#   animal". If the table above has the numbers the other way round, yours is such a one.
-# - **Hiding a noun sends its own sentences wrong and leaves those of the other one right.** With the street gone,
-#   "it" becomes the animal.
-# - **Hiding "it" itself does nothing.** The word that is being translated is not needed for its translation: "parce
-#   qu'" calls for a pronoun anyway.
+# - **Hiding a noun in the encoder does nothing**: 100 % of the pronouns stay right. For the pronoun to be right, no
+#   vector has to absorb "street" or "animal" from another word *in the encoder*.
+# - **Hiding the adjective everywhere leaves only a habit.** Half of all pronouns are right, because the model now
+#   says "the place" always, or nearly always. Reading nothing looks like that: 50 %, not 0 %. Chance decides which
+#   noun it is. The same recipe on a different machine, where sums are rounded differently, has given a model that
+#   says "the animal". If the table above has the numbers the other way round, yours is such a model.
+# - **Hiding a noun breaks its own sentences and leaves the other noun's sentences right.** With the street gone, "it"
+#   becomes the animal.
+# - **Hiding "it" itself does nothing.** The word being translated is not needed for its translation: "parce qu'"
+#   calls for a pronoun anyway.
 #
-# What differs between the models:
+# This differs between the models:
 #
-# - **Where the adjective is read.** In three models only cross-attention reads it: hidden there, it is gone, and hidden
-#   in the encoder it is not missed. The fourth reads it in both: either alone loses about half of the animal's
-#   pronouns (55 % in the encoder, 45 % in cross-attention), and only both together lose all. So there some other word
-#   has taken the adjective up in the encoder. It is the same recipe and the same corpus as model 1; only the order of
-#   the batches was another.
+# - **Where the adjective is read.** In three models only cross-attention reads it: hidden there, it is gone; hidden
+#   in the encoder, it is not missed. The fourth model reads it in both. Either one alone loses about half of the
+#   animal's pronouns (55 % in the encoder, 45 % in cross-attention), and only both together lose all. So in the
+#   fourth model, some other word has absorbed the adjective in the encoder. It has the same recipe and the same
+#   corpus as model 1. Only the order of its batches is different.
 # - **Where the noun's gender is read.** In model 1, hiding the place in cross-attention is enough to lose more than
-#   half of its pronouns. In the others that costs about 10 % or less: they read the gender from what they have
-#   *written*, "la rue" or "le parc", and hiding that costs 38 to 74 % of them. Only with both hidden do all four
-#   models lose most of the place's pronouns (and all of the animal's).
+#   half of its pronouns. In the others this costs about 10 % or less. They read the gender from what they have
+#   *written*, "la rue" or "le parc", and hiding these words costs 38 to 74 % of the pronouns. Only with both hidden
+#   do all four models lose most of the place's pronouns (and all of the animal's).
 #
-# And the popular claim? "**'It' attends to 'street', so that its vector knows**" is not how these models do it: no
-# noun is needed in the encoder. The decoder looks at the adjective and at the nouns when it writes the pronoun, and in
-# one model the encoder does a part of the work on the adjective. Two reasons are near at hand: the decoder can do it
-# (each French word may look at the whole source), and two layers of encoder are few. A deeper model, or one without
-# cross-attention, such as a language model, may well do it the other way. Our result says what these models do, that
-# a plausible drawing is no evidence, and that **three models that agree are not all models**: the fourth came by
-# chance, and it contradicts what the first three had us say here.
+# And the popular claim? "**'It' attends to 'street', so that its vector knows**" does not describe these models: they
+# need no noun in the encoder. The decoder looks at the adjective and at the nouns when it writes the pronoun, and in
+# one model the encoder does a part of the work on the adjective. There are two plausible reasons: the decoder can do
+# it (each French word may look at the whole source), and two encoder layers are few. A deeper model, or a model
+# without cross-attention, such as a language model, may well do it differently. Our result says what these models do.
+# It says that a plausible drawing is not evidence. And it says that **three models that agree are not all models**:
+# the fourth came by chance, and it contradicts what we had concluded here from the first three.
 #
 # ## What goes wrong
 #
-# - **Hidden is not 0.** Setting a score to 0 in place of −∞ leaves the word a weight of $e^0$ over the sum: often a
-#   large one. See [masked to zero](../errata.py#masked-to-zero).
+# - **Hidden is not 0.** A score of 0 instead of −∞ leaves the word a weight of $e^0$ over the sum, which is often
+#   large. See [masked to zero](../errata.py#masked-to-zero).
 # - **A hidden word is not a removed word.** It keeps its position, it still reads the others, and in the encoder its
 #   vector goes on to cross-attention. Hiding a key in one kind of attention closes one way; the fourth room above is
 #   a way that is easily forgotten.
-# - **Accuracy hides habits.** 50 % on a split of pairs looks like a coin; here it is a model that always says the
-#   same. Count the two members of the pairs apart.
-# - **The model has never seen such a mask in training.** If something breaks, it may be for the strangeness of the
-#   input. That is what the controls are for: hiding the verb, or "it", breaks nothing, so the mask itself is not what
-#   breaks the pronoun.
+# - **Accuracy hides habits.** 50 % on a split of pairs looks like a coin toss, but here it is a model that always
+#   gives the same answer. Count the two sentences of each pair separately.
+# - **The model has never seen such a mask in training.** If something breaks, the strangeness of the input may be the
+#   cause. That is what the controls are for: hiding the verb or "it" breaks nothing, so it is not the mask itself
+#   that breaks the pronoun.
 #
 # ## Exercises
 #
-# 1. Hide the *animal* of our sentence with "tired" in cross-attention. What is the preference then? Is it the
-#   sentence's own margin that turns round?
+# 1. Hide the *animal* of our sentence with "tired" in cross-attention. Which pronoun does the model prefer then? Does
+#    the sentence's own margin change sign?
 
 # %% tags=["hide-cell"]
 tired_source = torch.tensor([[*encode(tired.source), eos]])
@@ -353,8 +355,8 @@ assert whole > 0 and without < whole
 whole, without
 
 # %% [markdown]
-# 2. Hide *every* word of the source in cross-attention but the adjective and the two nouns (and `<eos>`). Do these
-#   suffice?
+# 2. In cross-attention, hide *every* word of the source except the adjective and the two nouns (and `<eos>`). Are
+#    these enough?
 
 # %% tags=["hide-cell"]
 kept = {words.index("animal"), words.index("street"), words.index("wide"), len(words) - 1}
@@ -366,8 +368,8 @@ assert only_three == only_three  # a number, not NaN: something is left to look 
 f"{only_three:+.2f} (whole: {by_hand['nowhere']:+.2f})"
 
 # %% [markdown]
-# 3. What is the weight of a hidden key if you write 0, or −10, into its scores in place of −∞? Work it out for a row
-#   of the four scores 2, 1, 0, 1, of which the first one is hidden.
+# 3. What is the weight of a hidden key if you write 0 or −10 into its scores instead of −∞? Compute it for a row of
+#    the four scores 2, 1, 0, 1, of which the first is hidden.
 
 # %% tags=["hide-cell"]
 weights = [torch.tensor([score, 1.0, 0.0, 1.0]).softmax(-1)[0].item() for score in (0.0, -10.0, -torch.inf)]

@@ -15,12 +15,12 @@
 #
 # ## The question
 #
-# A word gets a large attention weight. Does that mean that it *matters*: that the output would change without it? And
-# the other way round: does a word with hardly any weight not matter?
+# A word gets a large attention weight. Does that mean that it *matters*, that the output would change without it? And
+# conversely: does a word with hardly any weight not matter?
 #
 # Heat maps of attention are often shown as explanations, so a lot depends on the answer. People have argued about it
 # in papers with titles such as "Attention is not Explanation" (Jain and Wallace 2019) and "Attention is not not
-# Explanation" (Wiegreffe and Pinter 2019). On a small model one can check: hide a word, and see what changes.
+# Explanation" (Wiegreffe and Pinter 2019). On a small model we can check: hide a word, and see what changes.
 
 # %%
 import json
@@ -44,34 +44,34 @@ example.source, example.target
 # ## The intuition
 #
 # Think of a detective with a notebook. *Where did she look?* is one question. *Which clue could she not have done
-# without?* is another. She may stare at a clue that only confirms what she knew. And when two witnesses tell the same
-# story, she could do without either of them, although she could not do without both.
+# without?* is another. She may stare at a clue that only confirms what she already knew. And when two witnesses tell
+# the same story, she could do without either of them, although she could not do without both.
 #
-# Attention weights answer the first question, for one step of the computation. To answer the second, one has to take
+# Attention weights answer the first question, for one step of the computation. To answer the second, we have to take
 # the clue away.
 #
 # ## The mathematics
 #
-# Let $y_t$ be the word that the model writes at step $t$, after the words $y_{<t}$ before it, and $x$ the source
+# Let $y_t$ be the word that the model writes at step $t$, after the words $y_{<t}$, and let $x$ be the source
 # sentence with its tokens $x_1, \dots, x_S$. The *effect* of the token $x_s$ on this step is how much less probable
 # the same word becomes when the token is hidden:
 #
 # $$\Delta_{t,s} = \log p(y_t \mid y_{<t}, x) - \log p(y_t \mid y_{<t}, x \text{ without } x_s)$$
 #
-# It is measured in *nats*, as the logarithm is the natural one. 0.7 nats: half as probable. 4.6 nats: a hundredth. To
-# *hide* a token means that it is no key of any attention over the source: no other position of the encoder and no
-# step of the decoder may look at it. All other words keep their places.
+# The logarithm is natural, so the unit is the *nat*. An effect of 0.7 nats means half as probable, 4.6 nats a
+# hundredth as probable. To *hide* a token means to remove it from the keys of every attention over the source. No
+# other position of the encoder and no step of the decoder may look at it. All other words keep their positions.
 #
-# The *attention* $a_{t,s}$ is the weight of token $s$ at step $t$ in the cross-attention, as the mean over all heads
-# and both layers.
+# The *attention* $a_{t,s}$ is the weight of token $s$ at step $t$ in cross-attention, averaged over all heads and
+# both layers.
 #
-# To compare two lists of numbers without caring about their scale, replace each number by its rank (1 for the
-# smallest) and take the correlation of the ranks. This is the *rank correlation* $\rho$ (Spearman's): 1 when both
-# lists have the same order, −1 when they have opposite orders, around 0 when they have nothing to do with each other.
+# To compare two lists of numbers regardless of their scale, replace each number by its rank (1 for the smallest) and
+# take the correlation of the ranks. This is Spearman's *rank correlation* $\rho$. It is 1 when both lists have the
+# same order, −1 when their orders are opposite, and about 0 when they have nothing to do with each other.
 #
 # ## Line by line
 #
-# First the model as it is: its log probability for each word of the output.
+# First the model without any change: its log probability for each word of the output.
 
 # %%
 source = [*bundle.source_tokenizer.encode(example.source), model.config.eos_id]
@@ -83,7 +83,7 @@ assert translator.translate([example.source], beam_size=1)[0].text == example.ta
 before.shape
 
 # %% [markdown]
-# Now hide one token after the other. A cell of a mask is (query, key, may look); hiding a key takes one cell for each
+# Now hide one token at a time. A cell of a mask is (query, key, may look). Hiding a key takes one cell for each
 # query.
 
 # %%
@@ -108,7 +108,7 @@ effects = torch.stack([effect(key) for key in range(len(source))], dim=1)  # (wo
 effects.shape
 
 # %% [markdown]
-# And the attention at the same steps:
+# Here is the attention at the same steps:
 
 # %%
 with torch.no_grad(), gf.record(model, "decoder.layers.*.cross_attention.weights") as trace:
@@ -122,9 +122,10 @@ for step, word in enumerate(output_tokens):
     print(f"{word:9} looks most at {source_tokens[most]:7} and needs most {source_tokens[matters]:7} ({cost})")
 
 # %% [markdown]
-# Most rows agree, some do not. Look at the row of "il". The French pronoun stands for "it", and in the run behind this
-# page hiding "it" costs next to nothing. Hiding "tired" costs a lot, and "animal" something: these two tell that it is
-# the animal, and masculine. Attention has found them, too, but it does not say how much more they matter than "was".
+# Most rows agree; some do not. Look at the row of "il". The French pronoun stands for "it", and in the run behind
+# this page hiding "it" costs next to nothing. Hiding "tired" costs a lot, and hiding "animal" something: these two
+# words say that "it" is the animal, and masculine. Attention has found them too, but it does not show how much more
+# they matter than "was".
 
 # %%
 il = output_tokens.index("il")
@@ -135,8 +136,8 @@ for word in ("it", "was", "tired", "animal"):
 assert effects[il, source_tokens.index("tired")] > effects[il, source_tokens.index("it")]
 
 # %% [markdown]
-# The two matrices side by side: attention at the left; the effect at the right, with full colour from 5 nats on. They
-# have the same skeleton. The differences are what this chapter is about.
+# Here are the two matrices side by side: attention on the left, the effect on the right, in full colour from 5 nats
+# on. They have the same skeleton. The differences are what this chapter is about.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import ListedColormap, to_rgb
@@ -157,16 +158,16 @@ for axes, values, full, colour, title in (
 
 pictures.picture(
     figure,
-    "Two matrices, output words by source tokens: attention at the left, the effect of hiding at the right. Both have a "
+    "Two matrices, output words by source tokens: attention on the left, the effect of hiding on the right. Both have a "
     "strong diagonal. In the row of 'il', attention is spread thinly, and the effects are few and strong.",
 )
 
 # %% [markdown]
 # ## The same from the library
 #
-# The experiment has thousands of steps, so it hides all tokens at once: as many copies of the sentence side by side
-# as it has tokens, and in each copy the scores of another key become −∞. `gf.intervene` puts the edited scores in the
-# place of the computed ones. The result is the same.
+# The experiment has thousands of steps, so it hides all tokens at once. It puts one copy of the sentence per token
+# side by side, and in each copy sets the scores of a different key to −∞. `gf.intervene` replaces the computed scores
+# by the edited ones. The result is the same.
 
 # %%
 S = len(source)
@@ -177,13 +178,13 @@ with torch.no_grad(), gf.intervene(model, edits):
     log_probs = model(torch.tensor([source]).expand(S, -1), read).log_softmax(-1)
 
 given = log_probs.gather(-1, torch.tensor(output).expand(S, -1)[..., None])[..., 0]  # (copies, steps)
-torch.testing.assert_close((before - given).T, effects, atol=1e-4, rtol=1e-4)  # float32, summed in another order
+torch.testing.assert_close((before - given).T, effects, atol=1e-4, rtol=1e-4)  # float32, summed in a different order
 
 # %% [markdown]
 # ## Two witnesses
 #
 # Before we count, a warning about the right-hand matrix. The article "la" agrees with "rue". A model can tell it from
-# "the" and from "street", so each of them alone may look dispensable where both together are not:
+# "the" and from "street", so each of these words alone may look dispensable although both together are not:
 
 # %%
 la, the, street = output_tokens.index("la"), source_tokens.index("the"), source_tokens.index("street")
@@ -193,8 +194,8 @@ print(f"hide 'the': {alone[0]:.2f}   hide 'street': {alone[1]:.2f}   hide both: 
 assert together > min(alone)
 
 # %% [markdown]
-# So hiding one token is a measure of what cannot be *replaced*. It is not the truth about importance either; there is
-# no single number that is. And a sentence with a hole is something that the model has never seen in training.
+# So hiding one token measures what cannot be *replaced*. This is not the truth about importance either; no single
+# number is. And a sentence with a hole is something that the model has never seen in training.
 #
 # Try it in the
 # [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=changes),
@@ -202,12 +203,12 @@ assert together > min(alone)
 #
 # ## The experiment: words
 #
-# [measure/importance.py](measure/importance.py) does this for 300 sentences of the test split, on three models that
-# were trained by the demo's recipe, with the seeds 1, 2 and 3. The model translates by greedy search, and each word
-# that it writes is a step. Some steps depend on no source token noticeably: after "parce", "que" follows anyway. Only
+# [measure/importance.py](measure/importance.py) does this for 300 sentences of the test split, on three models
+# trained by the demo's recipe with seeds 1, 2 and 3. The model translates by greedy search, and each word that it
+# writes is a step. Some steps do not depend noticeably on any source token: after "parce", "que" follows anyway. Only
 # steps at which some token has an effect above 0.1 nats count.
 #
-# Attention is compared with others who guess:
+# Attention competes with other ways of guessing:
 #
 # - *last layer*: the weights of the last cross-attention alone;
 # - *rollout*: attention followed back through the encoder to the words (Abnar and Zuidema 2020);
@@ -215,7 +216,7 @@ assert together > min(alone)
 #   embedding shrinks;
 # - *chance*: any token.
 #
-# The first question: how often is the token with the highest guess the one with the largest effect?
+# The first question: how often does the token with the highest guess have the largest effect?
 
 # %%
 measured = json.loads(Path("results/importance.json").read_text(encoding="utf-8"))
@@ -240,11 +241,11 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Attention does well: in about 85 steps of 100, the token with the most weight is the one that the model can least do
-# without. The gradient, which is often called more faithful, finds it in half of the cases.
+# Attention does well: in about 85 steps of 100, the token with the most weight is the token that the model can least
+# do without. The gradient, which is often called more faithful, finds it in half of the cases.
 #
-# The second question: does attention put *all* the tokens in the right order? That is the rank correlation of a step,
-# averaged over the steps.
+# The second question: does attention put *all* tokens in the right order? We measure this by the rank correlation
+# within a step, averaged over the steps.
 
 # %%
 rank = {title: [seed["guesses"][name]["rank"] for seed in words] for name, title in TITLES.items()}
@@ -268,8 +269,9 @@ pictures.bars(
 )
 
 # %% [markdown]
-# It does not. About 0.4 is far from 1. The picture below shows why. Each dot is one source token at one step. Orange:
-# the grammar says that the written word comes from this token. Blue: any other. Both axes are stretched near 0.
+# It does not. About 0.4 is far from 1. The picture below shows why. Each dot is one source token at one step. For an
+# orange dot, the grammar says that the written word comes from this token. Blue dots are all other tokens. Both axes
+# are stretched near 0.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 3.9)
@@ -300,14 +302,14 @@ pictures.picture(
 
 # %% [markdown]
 # There are two clouds. At the upper right are the few tokens that matter and are looked at. At the left is everything
-# else, with effects near 0, and in that crowd the weights say little. Attention is good at *which one*, poor at *in
-# which order*. For the words that the output word does not come from, the correlation is about 0.2.
+# else, with effects near 0, and within that crowd the weights say little. Attention is good at *which one*, poor at
+# *in which order*. For source words that the output word does not come from, the correlation is about 0.2.
 #
-# Some numbers more, each for the three models:
+# Here are some more numbers, for each of the three models:
 
 # %%
 for title, name in (
-    ("largest effect of a step, nats, mean", "cost_of_first"),
+    ("largest effect of a step, mean, nats", "cost_of_first"),
     ("the same, hidden from cross-attention alone", "cost_of_first_hidden_there"),
     ("tokens above 1 nat with less than an even share, %", "little_attention_great_effect"),
     ("most attended token is an origin, %", "most_attended_is_origin"),
@@ -320,18 +322,18 @@ assert all(seed["little_attention_great_effect"] < 4 for seed in words)
 assert all(seed["most_important_is_origin"] < seed["most_attended_is_origin"] for seed in words)
 
 # %% [markdown]
-# - A token that is hidden from the decoder alone is still mixed into all other positions by the encoder. That hardly
-#   helps: the effect stays more than 90 % as large. In this model a word's own position is where the decoder has to
-#   get it from.
+# - A token hidden from the decoder alone is still mixed into all other positions by the encoder. That hardly helps:
+#   the effect stays more than 90 % as large. In this model, the decoder has to get a word from the word's own
+#   position.
 # - Tokens with a great effect and little attention exist, but they are rare: 2 to 3 in 100.
-# - The most attended token is the grammar's origin more often than the most important one is. So the two are not only
-#   different from each other: [the alignment](alignment.py) is a third thing, and attention lies between them.
+# - The most attended token is the grammar's origin more often than the most important token is. So these are three
+#   different things, and attention lies between importance and [the alignment](alignment.py).
 #
 # ## The experiment: heads
 #
 # A head that looks very sharply, with nearly all its weight on one token, is sometimes called *confident*, and
 # confident heads have been found to be the important ones (Voita et al. 2019). Sharpness is the mean of the largest
-# weight of each row. The effect of a head is the loss of log probability of the reference, in nats a sentence, when
+# weight of each row. The effect of a head is the loss of log probability of the reference, in nats per sentence, when
 # the head is taken away ([`head_study`](../../src/glassformer/inspection/studies.py#head_study)).
 
 # %%
@@ -363,9 +365,9 @@ assert torch.allclose(torch.tensor(library), torch.tensor([of_heads(seed, "cross
 
 # %% [markdown]
 # Look at the line "cross, both layers": 0.8 to 0.9, a splendid correlation. Then look at the two lines below it.
-# Within a layer, with eight heads, it is anything from 0 to 0.8. **A good part of the splendid number says only that
+# Within a layer, with eight heads, it is anything from 0 to 0.8. **A good part of the splendid number only says that
 # the heads of the last layer are sharper and matter more.** The picture shows it: two groups, and much less order
-# inside a group.
+# within each group.
 
 # %% tags=["hide-input"]
 figure, three = pictures.canvas(7.6, 2.9, ncols=3, sharey=True)
@@ -395,9 +397,9 @@ pictures.picture(
 )
 
 # %% [markdown]
-# The middle panel is the counterexample: heads of the decoder's self-attention are as sharp as those of the last
-# cross-attention, and most of them can go almost unnoticed. (A part of their sharpness is forced on them: the first
-# row of a causal mask has a single key, with weight 1.)
+# The middle panel is the counterexample. Heads of the decoder's self-attention are as sharp as the heads of the last
+# cross-attention, and yet most of them can go almost unnoticed. (A part of their sharpness is forced on them: the
+# first row of a causal mask has a single key, with weight 1.)
 
 # %%
 sharp = [head for seed in measured["heads"] for head in seed if head["set"] == "decoder" and head["largest"] > 0.85]
@@ -407,17 +409,17 @@ assert sorted(head["effect"] for head in sharp)[len(sharp) // 2] < 0.1  # the me
 # %% [markdown]
 # ## What goes wrong
 #
-# - *"Attention is explanation."* As a pointer to the one token that matters most it is right in 85 steps of 100 here.
-#   About the order of the others it says little.
-# - *"Attention is not explanation."* Also too strong for cross-attention in this model: it beats the gradient and the
-#   rollout by far. Our task is easy, the model small and sure of itself; the papers on both sides looked at other
-#   models. A finding about one attention is no finding about all.
-# - *"Sharp heads are the important heads."* Between the layers of cross-attention yes, within a layer now and then,
-#   and not in the encoder or the decoder's self-attention.
-# - *"Ablation is the truth."* Two tokens that say the same hide each other.
+# - *"Attention is explanation."* As a pointer to the one token that matters most, it is right in 85 steps of 100
+#   here. About the order of the other tokens it says little.
+# - *"Attention is not explanation."* This too is too strong for cross-attention in this model, which beats the
+#   gradient and the rollout by far. Our task is easy, and the model is small and sure of itself; the papers on both
+#   sides looked at different models. A finding about one attention is not a finding about all.
+# - *"Sharp heads are the important heads."* Between the layers of cross-attention, yes; within a layer, sometimes; in
+#   the encoder and in the decoder's self-attention, no.
+# - *"Ablation is the truth."* Two tokens that say the same thing hide each other.
 #
-# Two slips that are easy to make: to hide a key by setting its score to 0, which still leaves it a weight
-# ([errata](../errata.py#zero-is-not-minus-infinity)), and to put two groups into one correlation, as above.
+# Two slips are easy to make. One is to hide a key by setting its score to 0, which still leaves it a weight
+# ([errata](../errata.py#zero-is-not-minus-infinity)). The other is to put two groups into one correlation, as above.
 #
 # ## Exercises
 #
@@ -432,8 +434,8 @@ assert abs(math.log(0.9) - math.log(0.009) - math.log(100)) < 1e-12
 round(math.log(2), 2), round(math.log(100), 2)
 
 # %% [markdown]
-# **2.** The rank correlation of $(3, 1, 2)$ and $(30, 10, 20)$? Of $(3, 1, 2)$ and $(1, 3, 2)$? Check with the
-# function above.
+# **2.** What is the rank correlation of $(3, 1, 2)$ and $(30, 10, 20)$? Of $(3, 1, 2)$ and $(1, 3, 2)$? Check with
+# the function above.
 
 # %% tags=["hide-cell"]
 assert abs(rank_correlation([3, 1, 2], [30, 10, 20]) - 1) < 1e-12
@@ -445,7 +447,7 @@ assert abs(rank_correlation([3, 1, 2], [1, 3, 2]) + 1) < 1e-12
 # %% tags=["hide-cell"]
 parce, because, it = output_tokens.index("parce"), source_tokens.index("because"), source_tokens.index("it")
 alone, pair = effect(because)[parce].item(), effect(because, it)[parce].item()
-assert pair > alone  # "it" behind a comma-less clause announces a reason, too
+assert pair > alone  # "it" after a clause without a comma announces a reason too
 round(alone, 2), round(pair, 2)
 
 # %% [markdown]
@@ -462,10 +464,10 @@ for some in (LOOKING_AT_THE_SOURCE[2:], LOOKING_AT_THE_SOURCE[:2]):
     costs.append((before - torch.tensor(without.token_log_probs))[il].item())
 
 assert len(costs) == 2
-costs  # if the first is the larger one, the decoder looks up "animal" itself, whatever the encoder has spread of it
+costs  # if the first is larger, the decoder looks up "animal" itself, wherever the encoder has spread it
 
 # %% [markdown]
 # ## Next
 #
 # [Is cross-attention an alignment?](alignment.py) compares the same weights with the grammar. To find where a piece
-# of information *is*, rather than whether it is missed, one moves it instead of hiding it: [patching](patching.py).
+# of information *is*, rather than whether it is missed, we move it instead of hiding it: [patching](patching.py).

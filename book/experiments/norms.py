@@ -16,11 +16,11 @@
 # ## The question
 #
 # The paper puts the layer norm *after* each sum (post-norm) and lets the learning rate grow slowly at the beginning
-# (*warm-up*, §5.3). Most later models put the norm *before* each sub-layer (pre-norm), and many texts say why:
-# post-norm does not train without warm-up, pre-norm does.
+# (*warm-up*, §5.3). Most later models put the norm *before* each sub-layer (pre-norm), and many texts give the
+# reason: post-norm does not train without warm-up, pre-norm does.
 #
-# **Is that so in a model of six plus six layers?** We look at the gradients before the first step, then at whole
-# trainings.
+# **Is that true in a model of six plus six layers?** We look at the gradients before the first step, then at whole
+# training runs.
 
 # %%
 import json
@@ -38,29 +38,29 @@ from glassformer.tasks import copy_pairs
 # ## The intuition
 #
 # The residual stream is a road from the embedding to the output, and every sub-layer adds something to it ([add &
-# norm](../06_residual.py)). In post-norm there is a toll gate on the road itself, behind every sub-layer: the norm
-# rescales all that has come so far. In pre-norm the gates stand on the side roads, and the main road is free.
+# norm](../06_residual.py)). In post-norm, a toll gate stands on the road itself after every sub-layer: the norm
+# rescales everything that has come so far. In pre-norm, the gates stand on the side roads, and the main road is free.
 #
 # A gradient travels the same road backwards. Through twelve gates it may shrink or grow. And a step that is right for
-# a layer with a small gradient may be far too large for one with a large gradient. Warm-up begins with small steps,
+# a layer with a small gradient may be far too large for a layer with a large gradient. Warm-up takes small steps
 # until the gradients have evened out.
 #
 # ## The mathematics
 #
-# With $x$ the stream and $F$ a sub-layer (attention or the feed-forward network):
+# Let $x$ be the stream and $F$ a sub-layer (attention or the feed-forward network):
 #
 # $$\text{post-norm: } x \leftarrow \mathrm{LayerNorm}(x + F(x)) \qquad \text{pre-norm: } x \leftarrow x + F(\mathrm{LayerNorm}(x))$$
 #
-# In pre-norm one more norm ends each stack. The learning rate $\eta$ at step $t$, with a warm-up of $w$ steps and a
-# peak $\eta_0$, is multiplied by $\min(t / w, 1)$; "no warm-up" means $w = 1$, the full rate from the first step.
+# In pre-norm, one more norm ends each stack. With a warm-up of $w$ steps, the learning rate at step $t$ is its peak
+# $\eta_0$ multiplied by $\min(t / w, 1)$. "No warm-up" means $w = 1$, the full rate from the first step.
 #
-# For each layer we look at the size of the gradient, the norm $\lVert \partial L / \partial W \rVert$ of all
-# derivatives of the loss $L$ with respect to one of its matrices, $W$.
+# For each layer we look at the size of the gradient: the norm $\lVert \partial L / \partial W \rVert$ of all
+# derivatives of the loss $L$ with respect to one of the layer's matrices, $W$.
 #
 # ## Line by line
 #
-# The task is the smallest that there is: *copy* ten symbols, each of which is a number from 1 to 10. As ids they are
-# moved up by 3, past the special tokens: 0 is padding, 1 `<bos>`, 2 `<eos>`, 3 unknown.
+# The task is the smallest of all: *copy* ten symbols, each of which is a number from 1 to 10. Their ids are shifted
+# up by 3, past the special tokens: 0 is padding, 1 `<bos>`, 2 `<eos>`, 3 unknown.
 
 # %%
 symbols = torch.tensor([[int(symbol) + 3 for symbol in one.source.split()] for one in copy_pairs(1700, seed=1)])
@@ -71,21 +71,21 @@ print("source", source[0].tolist())
 print("target", target[0].tolist())
 
 # %% [markdown]
-# An untrained model with the experiment's sizes, in both placements, and the loss of a batch of 54 pairs, as many as
-# in the experiment:
+# Here is an untrained model with the experiment's sizes, in both placements, and the loss of a batch of 54 pairs, the
+# batch size of the experiment:
 
 # %%
 
 
 def untrained(norm):
-    """Return a model of the experiment's size, with one random start for both placements."""
+    """Return a model of the experiment's size, with the same random weights for both placements."""
     torch.manual_seed(1)
     sizes = {"d_model": 64, "heads": 4, "d_ff": 256, "encoder_layers": 6, "decoder_layers": 6}
     return gf.Transformer(gf.ModelConfig(vocab_size=14, dropout=0.0, norm=norm, **sizes))
 
 
 def loss(model, batch):
-    """Return −log p of the targets' tokens, in nats a token, for batch number 0, 1, 2, …"""
+    """Return −log p of the targets' tokens, in nats per token, for batch number 0, 1, 2, …"""
     rows = slice(54 * batch, 54 * (batch + 1))
     logits = model(source[rows], target[rows, :-1])
     return nn.functional.cross_entropy(logits.flatten(0, 1), target[rows, 1:].flatten())
@@ -94,8 +94,8 @@ def loss(model, batch):
 {norm: round(loss(untrained(norm), 0).item(), 2) for norm in ("post", "pre")}
 
 # %% [markdown]
-# One backward pass, and the size of the gradient of one matrix in each layer: the second one of the feed-forward
-# network.
+# Now one backward pass, and the size of the gradient of one matrix in each layer, the second matrix of the
+# feed-forward network.
 
 # %%
 gradients = {}
@@ -108,7 +108,7 @@ for norm in ("post", "pre"):
         print(norm, stack, [round(value, 3) for value in gradients[norm, stack]])
 
 # %% [markdown]
-# Each number is one layer's, the first layer first. The picture shows the same on a logarithmic axis.
+# Each number belongs to one layer, starting with the first. The picture shows the same numbers on a logarithmic axis.
 
 # %% tags=["hide-input"]
 figure, two = pictures.canvas(7.4, 2.8, ncols=2, sharey=True)
@@ -126,9 +126,9 @@ pictures.picture(
 )
 
 # %% [markdown]
-# In the decoder the last layer's gradient is ten times the first one's in post-norm; in pre-norm all layers have much
-# the same. In the encoder both are nearly even. With twelve layers, [the chapter on add & norm](../06_residual.py)
-# finds a factor of forty.
+# In post-norm, the last decoder layer's gradient is ten times the first one's. In pre-norm, all decoder layers have
+# much the same. In the encoder, both placements are nearly even. With twelve layers, [the chapter on add &
+# norm](../06_residual.py) finds a factor of forty.
 
 # %%
 post, pre = gradients["post", "decoder"], gradients["pre", "decoder"]
@@ -140,8 +140,8 @@ round(post[-1] / post[0], 1)
 # %% [markdown]
 # ## The same from the library
 #
-# The order of norm and sum stands in one place, [`Residual`](../../src/glassformer/model/residual.py#Residual). Here
-# are both formulas, and what the module makes of the same numbers:
+# The order of norm and sum is decided in one place, [`Residual`](../../src/glassformer/model/residual.py#Residual).
+# Here are both formulas, next to the module's results for the same numbers:
 
 # %%
 from glassformer.model.residual import Residual
@@ -164,9 +164,9 @@ for norm in ("post", "pre"):
 # %% [markdown]
 # ## What an optimiser makes of it
 #
-# There is a gap in the story of the steps that are too large. The Transformer is trained with Adam (§5.3), and Adam
-# divides each gradient by its own usual size. In its first step every weight moves by the learning rate, up or down,
-# *whatever the size of its gradient*:
+# The story of steps that are too large has a gap. The Transformer is trained with Adam (§5.3), and Adam divides each
+# gradient by its own usual size. In its first step every weight moves by the learning rate, up or down, *whatever the
+# size of its gradient*:
 
 # %%
 
@@ -187,11 +187,11 @@ assert all(abs(move - 2e-3) < 1e-5 for move in moves)
 [round(move, 5) for move in moves]
 
 # %% [markdown]
-# So the uneven gradients alone do not explain what warm-up does for a model that is trained with Adam. Something else
-# can be seen in the first steps. To copy, the decoder has to find the source position that it is at. So the vectors
-# of the memory, one for each source position, have to differ from position to position. How much do they? Take two
-# positions of a sentence, and the cosine of the angle between their vectors: 1 means that they point the same way.
-# Below is 1 minus the cosine, averaged over all pairs of positions, during the first 30 steps, in the four ways.
+# So the uneven gradients alone do not explain what warm-up does for a model trained with Adam. Something else is
+# visible in the first steps. To copy, the decoder has to find the source position that it has reached. So the vectors
+# of the memory must differ from one source position to the next. How much do they differ? Take two positions of a
+# sentence, and the cosine of the angle between their vectors: 1 means that they point the same way. The next cell
+# prints 1 minus the cosine, averaged over all pairs of positions, during the first 30 steps, in all four ways.
 
 # %%
 
@@ -242,17 +242,18 @@ pictures.curves(
 )
 
 # %% [markdown]
-# An untrained post-norm encoder of six layers makes the positions nearly alike already. One step at the full rate
-# makes them so alike that the decoder can hardly tell them apart, and there is no way back within these steps.
-# Warm-up leaves them as they are. In pre-norm the embedding is carried along on the free road, and the positions stay
-# different. This is one model with one start; it shows what can happen, not that it is the only reason.
+# In an untrained post-norm encoder of six layers, the positions are already nearly alike. One step at the full rate
+# makes them so similar that the decoder can hardly tell them apart, and these 30 steps never undo it.
+# Warm-up leaves them as they are. In pre-norm, the free road carries the embedding along, and the positions stay
+# different. This is one model with one set of initial weights. It shows what can happen, not that this is the only
+# reason.
 #
 # ## The experiment
 #
 # [measure/norms.py](measure/norms.py) trains such models on the copy task in four ways: post-norm and pre-norm, each
-# with a warm-up of 100 steps and with the full rate from the first step on. Three seeds each, 600 steps. *Loss* is
-# −log p per target token on the validation split, in nats; *exact* the share of 1000 sequences of the test split that
-# are copied without a mistake.
+# with a warm-up of 100 steps and with the full rate from the first step. Each way has three seeds and 600 steps.
+# *Loss* is −log p per target token on the validation split, in nats. *Exact* is the share of 1000 sequences of the
+# test split that are copied without a mistake.
 
 # %%
 path = Path("results/norms.json")
@@ -269,8 +270,8 @@ for title in NAMES:
     print(f"{title:19} loss {losses}   exact {shares} %")
 
 # %% [markdown]
-# The curves: the loss on the validation split, each line one model. The dotted line is what a model reaches that
-# knows the lengths, and guesses the symbols: $\frac{10}{11} \ln 10$. Look which lines get below it, and when.
+# Each curve is the loss of one model on the validation split. The dotted line is the loss of a model that knows the
+# lengths and guesses the symbols: $\frac{10}{11} \ln 10$. See which curves get below it, and when.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.8, 3.6)
@@ -282,7 +283,7 @@ for (title, name), colour, style in zip(NAMES.items(), pictures.PALETTE, ("-", "
 guess = 10 / 11 * torch.tensor(10.0).log().item()
 axes.axhline(guess, color=pictures.GREY, linewidth=1, linestyle=":")
 axes.text(600, guess + 0.03, "guessing the symbols", fontsize=8, ha="right", va="bottom")
-axes.set(xlabel="step", ylabel="loss on validation, nats a token", ylim=(0, None))
+axes.set(xlabel="step", ylabel="loss on validation, nats per token", ylim=(0, None))
 axes.grid(color=pictures.GREY, alpha=0.25, linewidth=0.6)
 axes.legend(frameon=False, fontsize=9)
 pictures.picture(
@@ -292,16 +293,16 @@ pictures.picture(
 )
 
 # %% [markdown]
-# The popular claims hold here, and more clearly than one might have expected:
+# The popular claims hold here, and more clearly than expected:
 #
-# - **Post-norm needs the warm-up.** Without it, all three models end about where guessing the symbols ends. No
-#   sequence is copied right.
+# - **Post-norm needs the warm-up.** Without it, all three models end at about the loss of guessing the symbols. Not
+#   one sequence is copied correctly.
 # - **Pre-norm does not.** With and without warm-up it solves the task within 250 steps, and the six curves nearly
 #   coincide.
-# - **But warm-up does not make post-norm as good as pre-norm**, not at this rate and in 600 steps: its loss is still
-#   falling at the end, and fewer than 2 sequences of 100 are right. That is the part that short texts leave out.
+# - **But warm-up does not make post-norm as good as pre-norm**, at least not at this rate and in 600 steps. Its loss
+#   is still falling at the end, and fewer than 2 sequences in 100 are right. Short texts leave that part out.
 #
-# (The loss of a solved task is 0.10 and not 0, as label smoothing asks for a probability of about 0.9: [the
+# (The loss of a solved task is 0.10 and not 0, because label smoothing asks for a probability of about 0.9: see [the
 # output](../10_output.py).)
 
 # %%
@@ -318,20 +319,20 @@ fmean(last["post-norm, warm-up"]), fmean(last["pre-norm, warm-up"])
 # ## What goes wrong
 #
 # - *"Post-norm has exploding gradients."* In the decoder they are uneven, by a factor of ten; in the encoder of six
-#   layers they are even. And with Adam the first step is of one size everywhere. The failure is real, the usual
-#   reason for it is at best a part.
-# - *"Pre-norm is better."* It is far easier to train, as one sees. Where both are trained to the end, post-norm has
-#   often been found a little better on translation. This experiment is about the beginning.
-# - *"So the demo's model must fail."* It is in post-norm, with warm-up, and has two layers in each stack. Depth is
-#   what makes the difference.
-# - Weights that were trained with one order are useless with the other: [norm order
-#   swapped](../errata.py#norm-order-swapped). And what both add back is $x$ *as it came*: [the residual of the
-#   normalised x](../errata.py#residual-of-the-normalised-x).
+#   layers they are even. And Adam's first step has the same size everywhere. The failure is real, but the usual
+#   reason for it is at best a part of the truth.
+# - *"Pre-norm is better."* It is far easier to train, as you see. Where both are trained to the end, post-norm has
+#   often been found slightly better on translation. This experiment is about the beginning.
+# - *"So the demo's model must fail."* It uses post-norm with warm-up, and has two layers in each stack. Depth makes
+#   the difference.
+# - Weights trained with one order are useless with the other: [norm order swapped](../errata.py#norm-order-swapped).
+#   And both orders add back $x$ *as it came in*: [the residual of the normalised
+#   x](../errata.py#residual-of-the-normalised-x).
 #
 # ## Exercises
 #
 # **1.** The demo's recipe has a peak of 0.003 and a warm-up of 200 steps. What is the learning rate at step 1, at
-# step 50 and at step 200, if one forgets about the decay behind the peak?
+# step 50 and at step 200, ignoring the decay after the peak?
 
 # %% tags=["hide-cell"]
 rates = [3e-3 * min(step / 200, 1.0) for step in (1, 50, 200)]
@@ -339,8 +340,8 @@ assert max(abs(rate - right) for rate, right in zip(rates, (1.5e-5, 7.5e-4, 3e-3
 rates
 
 # %% [markdown]
-# **2.** Why does a stack in pre-norm need one more norm at its end? Look at the size (the root mean square) of what
-# comes out of the last encoder layer, and of what the final norm makes of it.
+# **2.** Why does a pre-norm stack need one more norm at its end? Look at the size (the root mean square) of the
+# output of the last encoder layer, before and after the final norm.
 
 # %% tags=["hide-cell"]
 deep = untrained("pre").eval()
@@ -353,8 +354,8 @@ assert abs(normed - 1) < 0.01
 round(grown, 2), round(normed, 2)
 
 # %% [markdown]
-# **3.** A model knows nothing but that ten symbols come, each of 1 to 10, and then the end. Which loss does it reach,
-# per token?
+# **3.** A model knows only that ten symbols come, each from 1 to 10, and then the end. Which loss per token does it
+# reach?
 
 # %% tags=["hide-cell"]
 per_token = (10 * torch.tensor(10.0).log() + 0) / 11  # the end is certain

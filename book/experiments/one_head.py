@@ -15,11 +15,11 @@
 #
 # ## The question
 #
-# Each attention of the demo's model has eight heads of width 16. One could as well have a single head of width 128:
-# the matrices would have the same shapes, and there would be as many weights to learn. The only difference is that
-# eight heads have eight softmaxes, and one head has one.
+# Each attention of the demo's model has eight heads of width 16. We could equally well use a single head of width
+# 128: the matrices would have the same shapes, and there would be the same number of weights to learn. The only
+# difference is that eight heads have eight softmaxes, and one head has one.
 #
-# **Are eight small heads better than one large head?** The paper says yes, a little (§6.2, Table 3, rows A: 0.9
+# **Are eight small heads better than one large head?** The paper says yes, slightly (§6.2, Table 3, rows A: 0.9
 # BLEU). We ask a small model.
 
 # %%
@@ -40,12 +40,11 @@ model.config.heads, model.config.d_k, model.config.d_v
 # ## The intuition
 #
 # A head takes one weighted average. If a word needs two things from two places, such as its subject and its place in
-# the sentence, one average has to blend them: half of this, half of that, in all 128 dimensions alike. Two heads can
-# look at two places, and keep what they found in different dimensions.
+# the sentence, one average has to blend them. It gets half of one and half of the other, equally in all 128
+# dimensions. Two heads can look at two places, and keep what they found in different dimensions.
 #
-# But there is something to be said for the large head, too: with 128 dimensions its queries and keys can be compared
-# more finely. And one average is not the end: there are several layers, and the residual connection carries
-# everything on.
+# But the large head has its merits too: with 128 dimensions, its queries and keys can be compared more finely. And
+# one average is not the end. There are several layers, and the residual connection carries everything on.
 #
 # ## The mathematics
 #
@@ -54,13 +53,14 @@ model.config.heads, model.config.d_k, model.config.d_v
 #
 # $$d_{\text{model}} \cdot h\, d_k + d_{\text{model}} \cdot h\, d_k + d_{\text{model}} \cdot h\, d_v + h\, d_v \cdot d_{\text{model}}$$
 #
-# entries, for queries, keys, values and output. Only the products $h\, d_k$ and $h\, d_v$ occur: 8 · 16 = 1 · 128.
-# The number of weights is the same; the number of *attention* weights is not: $h$ rows for each query instead of one.
+# entries, for queries, keys, values and output. Only the products $h\, d_k$ and $h\, d_v$ occur, and these are the
+# same in both models: $8 \cdot 16 = 1 \cdot 128$. So the number of learned weights is the same. The number of
+# *attention* weights is not: each query has $h$ rows instead of one.
 #
 # ## Line by line
 #
-# The scores of one large head are the sum of the scores that its parts would have as small heads. Here the queries
-# and keys of the trained model, seen as eight heads and as one:
+# The scores of one large head are the sum of the scores that its parts would have as small heads. Here are the
+# queries and keys of the trained model, seen as eight heads and as one:
 
 # %%
 text = "The animal didn't cross the street because it was too tired."
@@ -76,8 +76,8 @@ torch.testing.assert_close(large, small.sum(0), atol=1e-3, rtol=1e-4)  # sums of
 small.shape, large.shape
 
 # %% [markdown]
-# So the large head sees the sum only. If one part says "yes" and another "no", the sum says "perhaps". What a single
-# softmax makes of it, against eight:
+# So the large head sees only the sum. If one part says "yes" and another "no", the sum says "perhaps". Compare the
+# result of a single softmax with the results of eight:
 
 # %%
 eight = (small / 16**0.5).softmax(-1)
@@ -91,13 +91,13 @@ print("as one head:", words[one[it].argmax()])
 # %% [markdown]
 # ## The same from the library
 #
-# Two settings make the large head: `heads=1` and the widths. The models have equally many weights.
+# Two settings make the large head: `heads=1` and the widths. Both models have the same number of weights.
 
 # %%
 
 
 def parameters(**settings):
-    """Return how many weights a model of the demo's size has with these settings."""
+    """Return the number of weights of a model of the demo's size with these settings."""
     torch.manual_seed(1)
     config = gf.ModelConfig(
         source_vocab_size=model.config.source_vocab_size,
@@ -116,17 +116,17 @@ assert parameters(heads=8) == parameters(heads=1, d_k=128, d_v=128) == sum(w.num
 parameters(heads=8)
 
 # %% [markdown]
-# In the
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D)
-# you can click through the eight heads of the demo.
+# You can click through the eight heads of the demo in the
+# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D).
 #
 # ## The experiment
 #
 # [measure/one_head.py](measure/one_head.py) compares three models with eight heads and three with one, with seeds 1,
 # 2 and 3. They have the demo's size and data, and a third of its training (600 steps), so that there is still
-# something to get wrong. *Exact* is the share of sentences whose greedy translation is the reference, word for word.
-# The splits: "test" is like the training; "unseen-combinations" has pairs of words that training lacks; "coreference"
-# needs to know what "it" is; "senses" which meaning a word such as "bank" has.
+# something to get wrong. *Exact* is the share of sentences whose greedy translation equals the reference, word for
+# word. The splits test different things. "Test" is like the training data; "unseen-combinations" has pairs of words
+# that are not in the training data; "coreference" requires knowing what "it" refers to; "senses" requires knowing
+# which meaning a word such as "bank" has.
 
 # %%
 measured = json.loads(Path("results/one_head.json").read_text(encoding="utf-8"))["models"]
@@ -142,8 +142,8 @@ for what, splits in (("exact", SPLITS), ("pairs", ("coreference", "senses"))):
 assert measured["short"]["parameters"] == measured["one-head"]["parameters"]
 
 # %% [markdown]
-# In the picture a bar is the mean of three models, and each dot is a model. Where the dots of a pair of bars overlap,
-# the three seeds show no difference.
+# In the picture, each bar is the mean of three models, and each dot is one model. Where the dots of two neighbouring
+# bars overlap, the three seeds show no difference.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.8, 3.2)
@@ -165,7 +165,8 @@ pictures.picture(
 )
 
 # %% [markdown]
-# Seed by seed (the same seed has the same corpus): the points that eight heads are better (+) or worse (−) than one.
+# Seed by seed (the same seed has the same corpus), these are the points by which eight heads are better (+) or worse
+# (−) than one.
 
 # %%
 ahead = {}
@@ -175,14 +176,14 @@ for split in SPLITS:
     print(f"{split:20}", "  ".join(f"{points:+6.1f}" for points in ahead[split]))
 
 # %% [markdown]
-# **Eight heads are better here, and all three seeds say so, on every split.** By 4 to 7 points on "test", by 3 to 7
-# on unseen combinations, and most of all on the senses of words: 7 to 15 points. On coreference two of the three
-# models with one head do as well as those with eight, within half a point, and the third one does not.
+# **Eight heads are better here, and all three seeds say so on every split.** The difference is 4 to 7 points on
+# "test", 3 to 7 on unseen combinations, and largest on the senses of words: 7 to 15 points. On coreference, two of
+# the three models with one head come within half a point of the models with eight, and the third does not.
 #
-# So the answer of the paper comes back. (Compare the sign and not the size: it counted BLEU after a long training, we
-# count exact matches of models that were stopped while they still learned.) What does **not** come back is the strong
-# form of the intuition. One head is enough to follow "it" to the right noun: in two models it does so in more than 99
-# sentences of 100. There are two layers, and the second can fetch what the first one could not.
+# So this confirms the paper's answer. (Compare the sign, not the size: the paper measured BLEU after a long training,
+# while we count exact matches of models that were stopped while they were still learning.) It does **not** confirm
+# the strong form of the intuition. One head is enough to follow "it" to the right noun: two of the models do so in
+# more than 99 sentences of 100. There are two layers, and the second can fetch what the first could not.
 
 # %%
 assert all(points > 0 for several in ahead.values() for points in several)
@@ -192,8 +193,8 @@ assert min(ahead["senses"]) > 7
 assert sorted(ahead["coreference"])[1] < 0.5 < 10 < max(ahead["coreference"])
 
 # %% [markdown]
-# How fast do they learn? Exact matches on 100 sentences of the validation split, mean over the seeds, with a band of
-# one standard deviation.
+# How fast do they learn? Here are exact matches on 100 sentences of the validation split: the mean over the seeds,
+# with a band of one standard deviation.
 
 # %% tags=["hide-input"]
 
@@ -214,13 +215,14 @@ pictures.curves(
 # %% [markdown]
 # ## What goes wrong
 #
-# - *"Several heads are faster."* They cost the same: the matrices have the same sizes, and the heads' products add up
-#   to those of the large head. Heads are [there to look at different things](../errata.py#what-heads-are-for).
-# - *"Heads restore the width."* Any number of heads does, as [$W^O$ brings their joined outputs back to
+# - *"Several heads are faster."* The matrices have the same sizes, and the products of queries and keys add up to the
+#   same number. But $h$ heads have $h$ score maps and $h$ softmaxes, so they cost slightly more. Heads are [there to
+#   look at different things](../errata.py#what-heads-are-for).
+# - *"Heads restore the width."* Any number of heads does, because [$W^O$ brings their joined outputs back to
 #   $d_{\text{model}}$](../errata.py#heads-do-not-restore-the-width).
-# - Comparing eight heads of 16 with *one head of 16* compares also 128 numbers with 16. A fair comparison keeps
+# - Comparing eight heads of 16 with *one head of 16* also compares 128 numbers with 16. A fair comparison keeps
 #   $h\,d_k$.
-# - A difference between two models is not a difference between two *kinds* of models until other seeds agree.
+# - A difference between two models is not a difference between two *kinds* of models until more seeds agree.
 #
 # ## Exercises
 #
@@ -234,7 +236,7 @@ count
 
 # %% [markdown]
 # **2.** Two queries of width 2 are joined into one of width 4, and so are the keys. Find numbers for which each small
-# head prefers another key strongly, and the large head prefers neither.
+# head strongly prefers a different key, and the large head prefers neither.
 
 # %% tags=["hide-cell"]
 query = torch.tensor([3.0, 0.0, 0.0, 3.0])  # first half for head 0, second half for head 1
@@ -246,8 +248,8 @@ assert halves[1][1] > 0.99
 assert torch.equal(whole, torch.tensor([0.5, 0.5]))
 
 # %% [markdown]
-# **3.** How many attention weights does the demo's encoder compute for a sentence of 14 tokens, and how many would it
-# with one head?
+# **3.** How many attention weights does the demo's encoder compute for a sentence of 14 tokens? How many would it
+# compute with one head?
 
 # %% tags=["hide-cell"]
 with torch.no_grad(), gf.record(model, "encoder.layers.*.self_attention.weights") as trace:
@@ -261,5 +263,5 @@ computed, computed // 8
 # %% [markdown]
 # ## Next
 #
-# [Heads](../04_heads.py) has the splitting line by line. A wide head has larger scores: [what does each part
-# do?](parts.py) asks whether it misses $\sqrt{d_k}$ more than a narrow one.
+# [Heads](../04_heads.py) shows the splitting line by line. A wide head has larger scores: [what does each part
+# do?](parts.py) asks whether it misses $\sqrt{d_k}$ more than a narrow one does.

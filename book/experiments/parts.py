@@ -15,11 +15,11 @@
 #
 # ## The question
 #
-# Three small things in the Transformer come with a strong reason each. Scores are divided by $\sqrt{d_k}$, *or the
+# Three small things in the Transformer each come with a strong reason. Scores are divided by $\sqrt{d_k}$, *or the
 # softmax saturates and learning stops*. Positions are added, *or the model sees a bag of words*. The embedding is
 # multiplied by $\sqrt{d_{\text{model}}}$, *or the positions drown the words*.
 #
-# **What happens to a real training when each of them is left out?** We leave one out at a time, train, and count.
+# **What happens to a real training run when one of them is left out?** We leave out one at a time, train, and count.
 # Reasons are good; a count is better.
 
 # %%
@@ -48,12 +48,12 @@ def ids(text):
 # ## The intuition
 #
 # - **Division by $\sqrt{d_k}$.** A score is a sum of $d_k$ products. The more terms, the larger it gets, by chance
-#   alone. Large scores make a softmax that puts nearly everything on one key. Such a softmax hardly moves when the
+#   alone. With large scores, the softmax puts nearly everything on one key. Such a softmax hardly moves when the
 #   scores move, so there is nothing to learn from.
-# - **Positions.** Attention is an average, and an average does not know in which order it was given the words.
-#   Without positions the encoder could not tell "the cat saw the dog" from "the dog saw the cat".
-# - **Multiplication by $\sqrt{d_{\text{model}}}$.** The rows of the embedding matrix start small. The positions have
-#   entries between −1 and 1. Without the factor, each word would be a whisper beside its position.
+# - **Positions.** Attention is an average, and an average does not know the order of the words. Without positions,
+#   the encoder could not tell "the cat saw the dog" from "the dog saw the cat".
+# - **Multiplication by $\sqrt{d_{\text{model}}}$.** The rows of the embedding matrix start small, while the positions
+#   have entries between −1 and 1. Without the factor, each word would be a whisper beside its position.
 #
 # Here $d_k$ is the width of a head's queries and keys, and $d_{\text{model}}$ the width of the vector that stands for
 # a word.
@@ -65,22 +65,22 @@ def ids(text):
 #
 # $$\operatorname{Var}(q \cdot k) = \sum_{i=1}^{d_k} \operatorname{Var}(q_i k_i) = d_k$$
 #
-# The standard deviation is $\sqrt{d_k}$: 4 for the demo's heads with $d_k = 16$, 8 for the paper's with 64, 11.3 for
-# $d_k = 128$. Dividing by $\sqrt{d_k}$ brings it back to 1. **So how much the division matters should depend on the
-# width of a head.** We shall test that, too.
+# The standard deviation is $\sqrt{d_k}$: 4 for the demo's heads with $d_k = 16$, 8 for the paper's heads with 64,
+# 11.3 for $d_k = 128$. Dividing by $\sqrt{d_k}$ brings it back to 1. **So the importance of the division should
+# depend on the width of a head.** We test that too.
 #
-# **Positions (§3.5).** Let $X$ have a row for each word, and let $P$ put the rows into another order. Without
-# positions, an encoder $f$ has $f(PX) = P f(X)$: the same rows come out, in the other order.
+# **Positions (§3.5).** Let $X$ have a row for each word, and let $P$ put the rows into a different order. Without
+# positions, an encoder $f$ satisfies $f(PX) = P f(X)$: it returns the same rows in the new order.
 #
-# **Embedding (§3.4).** Rows are drawn with standard deviation $1/\sqrt{d_{\text{model}}}$; times
-# $\sqrt{d_{\text{model}}}$ that is 1. A sine and its cosine have squares that sum to 1, so the entries of a position
+# **Embedding (§3.4).** Rows are drawn with standard deviation $1/\sqrt{d_{\text{model}}}$; multiplied by
+# $\sqrt{d_{\text{model}}}$, that is 1. The squares of a sine and its cosine sum to 1, so the entries of a position
 # have a root mean square of $\sqrt{1/2} \approx 0.71$.
 #
 # ## Line by line
 #
 # ### Scores grow with the width
 #
-# Random queries and keys, and what becomes of the softmax over ten keys:
+# We draw random queries and keys, and see what happens to the softmax over ten keys:
 
 # %%
 for d_k in (16, 64, 128, 512):
@@ -95,8 +95,8 @@ for d_k in (16, 64, 128, 512):
 # %% [markdown]
 # ### An encoder without positions
 #
-# The demo's model with its positions switched off: two sentences with the same words in another order have the same
-# memory, in another order.
+# Switch off the positions of the demo's model. Two sentences with the same words in a different order then have the
+# same memory, in a different order.
 
 # %%
 one, other = "The cat saw the dog .", "The dog saw the cat ."
@@ -112,13 +112,13 @@ with torch.no_grad():
 swapped.shape
 
 # %% [markdown]
-# Is the *decoder* a bag of words, too? No. Its causal mask lets each word see only those before it, so the last word
-# has seen more than the first, and the order counts even without positions. Here the same French beginning in two
-# orders, and the last hidden vector of the decoder:
+# Is the *decoder* a bag of words too? No. Its causal mask lets each word see only the words before it, so the last
+# word has seen more than the first, and the order counts even without positions. Here is the same French beginning in
+# two orders, and the last hidden vector of the decoder:
 
 # %%
 french = [bundle.target_tokenizer.encode(text) for text in ("Le chien et le chat", "Le chat et le chien")]
-prefixes = [torch.tensor([[model.config.bos_id, *some, french[0][2]]]) for some in french]  # … "et": one same last word
+prefixes = [torch.tensor([[model.config.bos_id, *some, french[0][2]]]) for some in french]  # … "et": the same last word
 assert sorted(prefixes[0][0].tolist()) == sorted(prefixes[1][0].tolist())
 with torch.no_grad(), gf.intervene(model, without_positions()):
     source = ids(one)
@@ -126,13 +126,13 @@ with torch.no_grad(), gf.intervene(model, without_positions()):
     ends = [model.hidden(prefix, memory, source)[0, -1] for prefix in prefixes]
 
 difference = (ends[0] - ends[1]).abs().max().item()
-assert difference > 1e-3  # no rounding: the decoder tells the two orders apart
+assert difference > 1e-3  # far above rounding: the decoder tells the two orders apart
 round(difference, 3)
 
 # %% [markdown]
 # ### Words and positions at the start
 #
-# An untrained model like the demo's, and the root mean square of what is added up:
+# Here is an untrained model like the demo's, and the root mean square of its words and positions, which are added:
 
 # %%
 fresh = gf.Transformer(bundle.model_config).eval()
@@ -159,7 +159,7 @@ assert abs(right[0] / wrong[0] - math.sqrt(model.config.d_model)) < 1e-3
 # ## The same from the library
 #
 # `glassformer.inspection.plant(model, mistake)` makes a model commit a classic mistake for a while, and the
-# experiment trains its models inside of it. What `"no_scale"` does is to undo the division:
+# experiment trains its models while a mistake is planted. `"no_scale"` undoes the division:
 
 # %%
 point = "encoder.layers.0.self_attention.scores"
@@ -173,23 +173,23 @@ torch.testing.assert_close(planted[point], usual[point] * math.sqrt(model.config
 translator.translate([text])[0].text
 
 # %% [markdown]
-# What becomes of a *trained* model when the division is dropped is in the
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=changes&mistakes=%5B%22no_scale%22%5D).
-# That is no fair test, as its weights were made for another formula. A fair test trains with the mistake from the
-# first step.
+# The
+# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=changes&mistakes=%5B%22no_scale%22%5D)
+# shows what happens to a *trained* model when the division is dropped. That is not a fair test, because its weights
+# were made for a different formula. A fair test trains with the mistake from the first step.
 #
 # ## The experiment
 #
 # [measure/parts.py](measure/parts.py) compares six kinds of models, three of each, with seeds 1, 2 and 3. All have
-# the demo's size and data, and a third of its training (600 steps). One has everything in place. Three lack one part
-# each. Two have a single head of $d_k = 128$ in the place of eight heads of 16, with the division and without: if the
-# reason for $\sqrt{d_k}$ is right, it is there that it must be missed.
+# the demo's size and data, and a third of its training (600 steps). The first kind has everything in place. Three
+# kinds lack one part each. Two have a single head of $d_k = 128$ instead of eight heads of 16, one with the division
+# and one without. If the reason for $\sqrt{d_k}$ is right, a wide head must miss it most.
 #
 # Models with a mistake are tested with the same mistake. *Exact* is the share of sentences whose greedy translation
-# is the reference, word for word, in %. The splits: "test" is like the training; "unseen-combinations" has pairs of
-# words that training lacks; "coreference" needs to know what "it" is; "senses" which meaning a word such as "bank"
-# has. *Pairs* counts minimal pairs, two sentences that differ in the word that decides, of which both must be exact
-# (of coreference, those whose two nouns differ in gender).
+# equals the reference, word for word, in %. "Test" is like the training data; "unseen-combinations" has pairs of
+# words that are not in the training data; "coreference" requires knowing what "it" refers to; "senses" requires
+# knowing which meaning a word such as "bank" has. *Pairs* counts minimal pairs: two sentences that differ only in the
+# deciding word, and must both be exact (for coreference, only pairs whose two nouns differ in gender).
 
 # %%
 measured = json.loads(Path("results/parts.json").read_text(encoding="utf-8"))["models"]
@@ -216,8 +216,8 @@ table("exact", SPLITS)
 table("pairs", ("coreference", "senses"))
 
 # %% [markdown]
-# The picture has one panel for each split; a bar is the mean of three models, the dots are the models. Compare the
-# second, third and fourth bar with the first one; then the last with the last but one.
+# The picture has one panel for each split. Each bar is the mean of three models, and each dot is one model. Compare
+# the second, third and fourth bar with the first; then compare the last bar with the one before it.
 
 # %% tags=["hide-input"]
 figure, panels = pictures.canvas(7.8, 2.7, ncols=4, sharey=True)
@@ -240,8 +240,9 @@ pictures.picture(
 )
 
 # %% [markdown]
-# How fast they learn: the exact matches on 100 sentences of the validation split, every 100 steps, as the mean over
-# the seeds with a band of one standard deviation. A part may cost time without costing anything in the end.
+# How fast do they learn? The next picture shows exact matches on 100 sentences of the validation split, every 100
+# steps: the mean over the seeds, with a band of one standard deviation. A part may cost time without costing anything
+# in the end.
 
 # %% tags=["hide-input"]
 
@@ -264,9 +265,9 @@ pictures.curves(
 # %% [markdown]
 # ## How to read it
 #
-# The same seed has the same corpus in all models, so compare seed by seed: by how many points is each variant worse
-# (−) or better (+) than its counterpart, on each split, for each of the three seeds? Where the signs differ, nothing
-# is shown.
+# The same seed has the same corpus in all models, so compare seed by seed. By how many points is each variant worse
+# (−) or better (+) than its counterpart, on each split and for each of the three seeds? Where the signs differ, the
+# experiment shows nothing.
 
 # %%
 COUNTERPART = {
@@ -289,23 +290,23 @@ for name, other in COUNTERPART.items():
         print(f"{TITLES[name]:19} against {TITLES[other]:19} {split:20} {points}")
 
 # %% [markdown]
-# What it says, part by part:
+# The results, part by part:
 #
-# - **No $\sqrt{d_{\text{model}}}$: nearly nothing is learned in 600 steps**, about 1 sentence of 100 or none. The
-#   factor that most texts pass over in half a sentence is the one that this training cannot do without. Its loss is
-#   still falling at the end; what is lost is probably the start, while the words are an eighth as large as the
-#   positions.
-# - **No $\sqrt{d_k}$ costs about 12 points on "test" with narrow heads, and nearly everything with a wide one.** The
-#   one-head models go from about 85 % to less than 10 %. That is what the mathematics promised: the wider the head,
-#   the larger the scores. But see also what is *not* as it is often told: with $d_k = 16$ the models do learn, later,
-#   and to a large part. What they have not learned is the hardest: both members of a coreference pair, where 99 of
-#   100 become less than 50.
-# - **No positions costs about 20 points on "test", and leaves 70 of 100 sentences exactly right.** "A bag of words"
-#   is wrong twice. The decoder knows the order of what it writes, by its mask. And a bag of words may have one
-#   sensible order only: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where what is sensible has
-#   not been seen, it costs 30 points.
+# - **Without $\sqrt{d_{\text{model}}}$, almost nothing is learned in 600 steps**: about 1 sentence of 100, or none.
+#   Most texts pass over this factor in half a sentence, and yet it is the one that this training cannot do without.
+#   The loss is still falling at the end. What is lost is probably the start, while the words are an eighth as large
+#   as the positions.
+# - **Without $\sqrt{d_k}$, models with narrow heads lose about 12 points on "test", and models with a wide head lose
+#   nearly everything.** The one-head models go from about 85 % to less than 10 %. The mathematics promised that: the
+#   wider the head, the larger the scores. But notice also where the usual story is *wrong*. With $d_k = 16$ the
+#   models do learn, only later, and they learn a large part. What they have not learned is the hardest part, getting
+#   both sentences of a coreference pair right: 99 of 100 become less than 50.
+# - **Without positions, the models lose about 20 points on "test", and still get 70 of 100 sentences exactly right.**
+#   "A bag of words" is wrong twice. The decoder knows the order of what it writes, through its mask. And a bag of
+#   words may have only one sensible order: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where
+#   the model has not seen which order is sensible, it loses 30 points.
 #
-# So all three parts matter in this training, and the usual order of importance is turned round: the least famous one
+# So all three parts matter in this training, and the usual order of importance is reversed: the least famous part
 # matters most.
 
 # %%
@@ -319,9 +320,9 @@ assert fmean(loss["no-positions", "unseen-combinations"]) > 27
 assert min(loss["one-head-no-scale", "test"]) > 65
 
 # %% [markdown]
-# And how sharp is the attention? The largest weight of a row of the encoder's self-attention, averaged over rows,
-# heads, layers and 100 sentences, in the untrained and in the trained models. Without the division attention starts
-# sharp, and stays so: the models do not find the way back by smaller weights.
+# And how sharp is the attention? We take the largest weight of each row of the encoder's self-attention, averaged
+# over rows, heads, layers and 100 sentences, in the untrained and in the trained models. Without the division,
+# attention starts sharp and stays sharp: the models do not find their way back to smaller weights.
 
 # %%
 for name, title in TITLES.items():
@@ -335,15 +336,15 @@ for name in ("no-scale", "one-head-no-scale"):
 # %% [markdown]
 # ## What goes wrong
 #
-# The three mistakes are easy to write and hard to see, as all shapes are right and the model trains: [the embedding
+# The three mistakes are easy to make and hard to see, as all shapes are right and the model trains: [the embedding
 # without its factor](../errata.py#no-scaling-of-the-embedding), [the scale by the whole
 # width](../errata.py#scale-by-the-whole-width), and, for positions, [a doubled
-# exponent](../errata.py#doubled-exponent). What each costs depends on the model, the data and the optimiser; a
-# sentence such as "without it, the Transformer cannot learn" should always come with a count.
+# exponent](../errata.py#doubled-exponent). What each of them costs depends on the model, the data and the optimiser.
+# A sentence such as "without it, the Transformer cannot learn" should always come with a count.
 #
-# Two limits of this count: the models are small and shallow, and the training is short. With more steps, some of what
-# is lost here may be made up for. And the recipe, its learning rate above all, was chosen for models with everything
-# in place; another rate might suit a variant better.
+# This count has two limits. The models are small and shallow, and the training is short: with more steps, some of the
+# losses may be made up. And the recipe, above all its learning rate, was chosen for models with everything in place;
+# a different rate might suit a variant better.
 #
 # ## Exercises
 #
@@ -358,8 +359,8 @@ assert abs((left * right).sum(-1).std() / predicted - 1) < 0.03
 round(predicted, 2)
 
 # %% [markdown]
-# **2.** The derivative of a softmax weight $w$ by its own score is $w(1 - w)$. How large is it for $w = 0.1$, $0.5$
-# and $0.99$? Check one by differentiating.
+# **2.** The derivative of a softmax weight $w$ with respect to its own score is $w(1 - w)$. How large is it for $w =
+# 0.1$, $0.5$ and $0.99$? Check one of them by differentiating.
 
 # %% tags=["hide-cell"]
 slopes = {w: w * (1 - w) for w in (0.1, 0.5, 0.99)}
@@ -369,8 +370,8 @@ assert abs(scores.grad[0].item() - slopes[0.99]) < 1e-12
 {w: round(slope, 4) for w, slope in slopes.items()}
 
 # %% [markdown]
-# **3.** Switch the positions off in the demo's model, which was trained with them. Does it translate "The cat saw the
-# dog." and "The dog saw the cat." alike?
+# **3.** Switch off the positions of the demo's model, which was trained with them. Does it translate "The cat saw the
+# dog." and "The dog saw the cat." in the same way?
 
 # %% tags=["hide-cell"]
 both = ["The cat saw the dog.", "The dog saw the cat."]
@@ -378,7 +379,7 @@ with gf.intervene(model, without_positions()):
     blind = [one.text for one in translator.translate(both, beam_size=1)]
 
 seeing = [one.text for one in translator.translate(both, beam_size=1)]
-assert blind[0] == blind[1]  # the same memory but for the order, which cross-attention does not see either
+assert blind[0] == blind[1]  # the same memory in a different order, which cross-attention does not see either
 assert seeing[0] != seeing[1]
 blind, seeing
 

@@ -20,10 +20,10 @@
 # > The animal didn't cross the street because it was too **wide**. → … parce qu'**elle** était trop large.
 #
 # One word differs at the beginning, one pronoun at the end. In between, the information "the adjective is *tired*"
-# has to travel from the place of the adjective to the place where the pronoun is written. On its way it stands in
-# vectors: one for each word, behind each layer. **At which words and behind which layers does it stand?** If the
-# encoder resolves "it", the information arrives at the vector of "it" somewhere in the encoder. If the decoder does,
-# it stays at the adjective until the decoder fetches it.
+# has to travel from the position of the adjective to the position where the pronoun is written. On its way it is held
+# in vectors: one for each word, after each layer. **At which words, and after which layers, is it held?** If the
+# encoder resolves "it", the information arrives at the vector of "it" somewhere in the encoder. If the decoder
+# resolves it, the information stays at the adjective until the decoder fetches it.
 
 # %%
 import json
@@ -46,21 +46,23 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # ## The intuition
 #
 # *Activation patching* is a transplant. Run the "tired" sentence and keep all vectors. Run the "wide" sentence, but
-# at one place (behind one layer, at one word) put in the vector of the "tired" sentence. Everything after that place
+# at one place (after one layer, at one word) insert the vector of the "tired" sentence. Everything after that place
 # works with the transplanted vector. If the pronoun turns from "elle" into "il", this one vector carried what the
-# choice hangs on. If nothing happens, it did not matter, or the same information reached the pronoun on another way.
+# choice depends on. If nothing happens, the vector did not matter, or the same information reached the pronoun by a
+# different route.
 #
 # The two sentences have the same number of words, so each vector has its counterpart.
 #
 # ## The mathematics
 #
 # Let $p = \log p(\text{il}) - \log p(\text{elle})$ be the preference between the pronouns, after "L'animal n'a pas
-# traversé la rue parce qu'". The *clean* sentence ("tired") has the preference $p_\text{clean}$, the *corrupted* one
-# ("wide") $p_\text{corrupted}$, and the corrupted one with a patch $p_\text{patched}$. The effect of the patch is
+# traversé la rue parce qu'". The *clean* sentence ("tired") has the preference $p_\text{clean}$, the *corrupted*
+# sentence ("wide") has $p_\text{corrupted}$, and the corrupted sentence with a patch has $p_\text{patched}$. The
+# effect of the patch is
 #
 # $$e = \frac{p_\text{patched} - p_\text{corrupted}}{p_\text{clean} - p_\text{corrupted}}$$
 #
-# so 0 means that nothing of the preference came back, and 1 that all of it did.
+# so 0 means that none of the preference came back, and 1 that all of it did.
 #
 # ## Line by line
 #
@@ -86,7 +88,7 @@ def preference(source):
 preference(clean), preference(corrupted)
 
 # %% [markdown]
-# Now one transplant by hand: behind the encoder's last layer, at the adjective; and the same at "it".
+# Now one transplant by hand, after the encoder's last layer: first at "it", then at the adjective.
 
 # %%
 point = f"encoder.layers.{model.config.encoder_layers - 1}.feed_forward.normed"
@@ -108,11 +110,11 @@ def effect_of(place):
 {word: round(effect_of(words.index(word)), 3) for word in ("it", "tired/wide")}
 
 # %% [markdown]
-# Nothing of it stands at "it".
+# At "it", there is nothing.
 #
 # ## The same from the library
 #
-# `patched` makes such an edit from a recording, and `Changes` describes one as plain data, as the explorer does.
+# `patched` makes such an edit from a recording. `Changes` describes an edit as plain data, as the explorer does.
 
 # %%
 place = words.index("tired/wide")
@@ -127,12 +129,12 @@ by_hand = preference(corrupted) + effect_of(place) * (preference(clean) - prefer
 assert abs(from_recording - by_hand) < 1e-4 and abs(from_data - by_hand) < 1e-4
 
 # %% [markdown]
-# `patching_study` does it for every position of many points, and `grid` makes a table of it. The points are the
-# stations of the *residual stream* of the encoder: its input, and what leaves each sub-layer (behind add & norm). The
-# last row is what the decoder gets to see.
+# `patching_study` does this for every position of many points, and `grid` arranges the results in a table. The points
+# are the stations of the encoder's *residual stream*: its input, and the output of each sub-layer (after add & norm).
+# The decoder sees the last row.
 #
-# How to read the picture: a column is a word, a row a station, below comes later. Blue: this vector, transplanted,
-# brings "il" back.
+# How to read the picture: each column is a word, each row a station, with later stations below. A blue cell is a
+# vector whose transplant brings "il" back.
 
 # %%
 stations = [
@@ -163,9 +165,9 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# So where does it go from there? Into the decoder. There a position is a French word that has been read, and the
-# pronoun is chosen in the row of the last one, "qu'". The same study on the decoder's stations, at this last
-# position: for each sub-layer, is the information there *behind* it?
+# Where does the information go from there? Into the decoder. There, each position is a French word that has been
+# read, and the pronoun is chosen in the row of the last one, "qu'". Here is the same study on the decoder's stations,
+# at this last position. After which sub-layer is the information there?
 
 # %%
 last = len(prefix)  # <bos> is position 0
@@ -177,8 +179,8 @@ late = patching_study(model, clean, corrupted, right, wrong, points=decoder, pos
 {short(effect.point): round(effect.effect, 2) for effect in late}
 
 # %% [markdown]
-# The number jumps where cross-attention fetches the adjective. Which of its heads do it? A patch may be restricted to
-# some heads, at the point where their weighted values pass by.
+# The number jumps where cross-attention fetches the adjective. Which of its heads do it? A patch can be restricted to
+# some heads, at the point where their weighted values pass.
 
 # %%
 layers = range(model.config.decoder_layers)
@@ -204,11 +206,11 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# One more round with other words: six pairs of the split "coreference" (kind "unequal": the genders of animal and
-# place differ). Positions differ from sentence to sentence, so the effects are sorted by what stands there.
+# Now once more with different words: six pairs of the split "coreference" (kind "unequal": the genders of animal and
+# place differ). Positions differ from sentence to sentence, so the effects are sorted by the role of the word.
 
 # %%
-from glassformer.tasks.coreference import PAIRS
+from glassformer.tasks.world.coreference import PAIRS
 
 animals, places = ({pair[side].english for pair in PAIRS} for side in (0, 1))
 splits = english_french(bundle.configuration.run.seed, train=0, valid=0, test=0, unseen=0, longer=0).splits
@@ -243,11 +245,12 @@ print("\n".join(used))
 # ## The whole split, three trainings
 #
 # Now all 300 pairs of the split, in both directions ("tired" into "wide", and "wide" into "tired"), for three models:
-# the demo's recipe with seeds 1, 2 and 3, each with a corpus and pairs of its own. `python
-# book/experiments/measure/patching.py` transplants all words of a role at once, in all sentences side by side (a few
-# minutes), and has written `results/patching.json`. All three models have every pronoun right, so each pair counts.
+# the demo's recipe with seeds 1, 2 and 3, each with its own corpus and pairs. `python
+# book/experiments/measure/patching.py` transplanted all words of a role at once, in all sentences side by side (a few
+# minutes), and wrote `results/patching.json`. All three models get every pronoun right, so each pair counts.
 #
-# The encoder first: rows are stations, columns roles; a number is the mean over the pairs and the three models.
+# The encoder first. Rows are stations, and columns are roles. Each number is the mean over the pairs and the three
+# models.
 
 # %% tags=["hide-input"]
 measured = json.loads(Path("results/patching.json").read_text(encoding="utf-8"))["results"]
@@ -276,11 +279,11 @@ print("largest effect of any role but the adjective, in any model:", f"{np.abs(i
 print("smallest effect of the adjective:", f"{in_encoder[:, :, columns.index('adjective')].min():.3f}")
 
 # %% [markdown]
-# There is hardly a spread to draw: in all three models, **all of it stays at the adjective, through the whole
-# encoder**. At "it", at the nouns, at `<eos>` there is nothing, not even behind the last layer. The encoder of these
-# models does not resolve "it".
+# The spread is almost too small to draw: in all three models, **all of it stays at the adjective, through the whole
+# encoder**. At "it", at the nouns and at `<eos>` there is nothing, not even after the last layer. The encoder of
+# these models does not resolve "it".
 #
-# Then the decoder, at the last position, where the pronoun is chosen: one line for each model.
+# Next is the decoder, at the last position, where the pronoun is chosen, with one line for each model.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.8, 3.2)
@@ -294,19 +297,19 @@ axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
 axes.legend(frameon=False, fontsize=9)
 pictures.picture(
     figure,
-    "The effect of a patch at the last position of the decoder, station after station, for three models. In models 1 and 3 it "
+    "The effect of a patch at the last position of the decoder, station by station, for three models. In models 1 and 3 it "
     "jumps from 0 to 1 in the first layer's cross-attention, in model 2 in the second layer's.",
 )
 
 # %% [markdown]
-# Each line is a step: 0, and then 1 behind *one* cross-attention. In models 1 and 3 it is the first layer's, in model
-# 2 the second one's. So the same recipe has found two ways. In models 1 and 3 the decoder reads the adjective early,
-# and still has a layer to look up the noun that fits it. In model 2 the adjective comes in the last layer: by then
-# both nouns' genders must be at hand, and the adjective chooses between them. [Which head decides "it"?](pronoun.py)
-# shows heads that do so.
+# Each line is a step: 0, then 1 after *one* cross-attention. In models 1 and 3 it is the first layer's, in model 2
+# the second layer's. So the same recipe has found two solutions. In models 1 and 3 the decoder reads the adjective
+# early, and still has a layer to look up the noun that fits it. In model 2 the adjective comes in the last layer. By
+# then both nouns' genders must be at hand, and the adjective chooses between them. [Which head decides
+# "it"?](pronoun.py) shows heads that do so.
 #
-# And the heads, at the last position. A row is one attention of one model, a column a head. Note that the effects of
-# heads need not sum to 1: two heads may each carry all of it, or none may suffice alone.
+# Finally the heads, at the last position. Each row is one attention of one model, each column a head. The effects of
+# heads need not sum to 1: two heads may each carry all of it, or no single head may be enough.
 
 # %% tags=["hide-input"]
 rows, values = [], []
@@ -326,43 +329,43 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# - **Model 1 comes nearest to "the head that decides".** One head of the first cross-attention brings back 0.97: it
+# - **Model 1 comes closest to "the head that decides".** One head of the first cross-attention brings back 0.97: it
 #   reads the adjective. After it the work is shared: two heads of the second cross-attention, and some of the
-#   self-attention, look the noun up.
+#   self-attention, look up the noun.
 # - **In model 2 it takes several heads** of the second cross-attention: the best brings back one half.
 # - **In model 3** two heads of the first cross-attention share the adjective, and then one head of *self*-attention
-#   carries most of the choice on: it looks at the French words that are written already.
+#   carries most of the choice further. It looks at the French words that are written already.
 #
-# What does **not** hold: that the answer is in the vector of "it"; that it is the same head, or the same layer, in
-# each model; and that "layer by layer" one would see the meaning build up slowly. It is a step.
+# Three popular beliefs do **not** hold here. The answer is not in the vector of "it". Not all models use the same
+# head, nor even the same layer. And the meaning does not build up slowly, layer by layer: it comes in one step.
 #
 # ## What goes wrong
 #
-# - **Patching tells where a *difference* travels.** Both sentences have the same animal and the same street. So a
+# - **Patching shows where a *difference* travels.** Both sentences have the same animal and the same street. So a
 #   patch at "animal" or "street" changes nothing, although the model needs both words: see [hiding the key of
-#   "street"](hidden_key.py). An effect of 0 means "does not carry what differs", not "is not needed".
-# - **All of the words that were read must be the same.** We patch while the decoder reads the same French words in
-#   both runs. If each run wrote its own translation, its own words would give the answer away.
-# - **One of many ways.** With 0.53 for one head and 0.20 for another, nothing says that the rest is 0.27 for a third
-#   one. Effects of heads do not add up, as layers behind them react.
-# - **Positions must match.** Sentences of different lengths have no counterpart at each position: `patching_study`
+#   "street"](hidden_key.py). An effect of 0 means "does not carry the difference", not "is not needed".
+# - **The decoder must read the same words.** We patch while the decoder reads the same French words in both runs. If
+#   each run wrote its own translation, its own words would give the answer away.
+# - **One of many routes.** If one head has 0.53 and another 0.20, it does not follow that a third has 0.27. Effects
+#   of heads do not add up, because the layers after them react.
+# - **Positions must match.** Sentences of different lengths have no counterpart at each position, so `patching_study`
 #   refuses them. If "tired" were two tokens, everything after it would be compared with its neighbour.
 #
 # ## Exercises
 #
-# 1. Transplant the *query* side: is there any effect of patching the decoder's vectors at positions before the last
-#   one, such as at "rue"? Why must it be 0 at the decoder's input?
+# 1. Patch the decoder's vectors at positions before the last one, such as at "rue". Is there any effect? Why must it
+#    be 0 at the decoder's input?
 
 # %% tags=["hide-cell"]
 earlier = list(
     patching_study(model, clean, corrupted, right, wrong, points=decoder[:2] + decoder[-1:], positions=range(last))
 )
 assert all(effect.effect == 0 for effect in earlier if effect.point == "target.input")  # the same words in both runs
-assert all(effect.effect == 0 for effect in earlier if effect.point == decoder[-1])  # nobody reads it after this
+assert all(effect.effect == 0 for effect in earlier if effect.point == decoder[-1])  # nothing reads it after this
 {short(effect.point): max(abs(one.effect) for one in earlier if one.point == effect.point) for effect in earlier}
 
 # %% [markdown]
-# 2. Patch the adjective's vector behind the encoder the other way round: "wide" into "tired". Does "elle" come?
+# 2. Patch the adjective's vector after the encoder in the opposite direction: "wide" into "tired". Does "elle" come?
 
 # %% tags=["hide-cell"]
 with torch.no_grad(), gf.record(model, point) as other:
@@ -375,8 +378,8 @@ assert turned < preference(clean)
 turned
 
 # %% [markdown]
-# 3. Patch *all* positions but the adjective, behind the last layer of the encoder. What do you expect, from the
-#   picture?
+# 3. Patch *all* positions except the adjective, after the last layer of the encoder. Judging from the picture, what
+#    do you expect?
 
 # %% tags=["hide-cell"]
 rest = [(position, position) for position in range(len(clean)) if position != place]
@@ -391,5 +394,5 @@ round(share, 3), round(one, 3)
 # %% [markdown]
 # ## Next
 #
-# [Which head decides "it"?](pronoun.py) switches the heads off that we found here. [What tells "bank" which bank it
+# [Which head decides "it"?](pronoun.py) switches off the heads that we found here. [What tells "bank" which bank it
 # is?](bank.py) is about information that *does* move in the encoder.

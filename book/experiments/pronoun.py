@@ -15,20 +15,20 @@
 #
 # ## The question
 #
-# Two sentences that differ in one word:
+# Take two sentences that differ in one word:
 #
 # > The **animal** didn't cross the street because **it** was too **tired**.
 # >
 # > The animal didn't cross the **street** because **it** was too **wide**.
 #
-# In the first, "it" is the animal; in the second, it is the street. French has to say which: "animal" is masculine,
-# so the first "it" becomes "il"; "rue" (street) is feminine, so the second one becomes "elle".
+# In the first, "it" is the animal; in the second, "it" is the street. French has to say which. "Animal" is masculine,
+# so the first "it" becomes "il"; "rue" (street) is feminine, so the second "it" becomes "elle".
 #
 # You will often see this sentence with a picture of self-attention in which lines run from "it" to "animal". The
-# story that goes with it: *one head of the encoder finds out what "it" refers to, and the vector of "it" then carries
-# the answer.*
+# story that goes with the picture: *one head of the encoder finds out what "it" refers to, and the vector of "it"
+# then carries the answer.*
 #
-# We have a model that gets these sentences right, and we can switch off its heads one by one. So we can ask: **is
+# We have a model that gets these sentences right, and we can switch off its heads one at a time. So we can ask: **is
 # there such a head, what happens without it, and is it the same one in every model?**
 
 # %%
@@ -48,38 +48,39 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 [translation.text for translation in translator.translate([tired.source, wide.source])]
 
 # %% [markdown]
-# No sentence with "animal" and "street" in it was in the training corpus: the model has to put together what it knows
-# of animals, of streets, and of being tired or wide.
+# No sentence with both "animal" and "street" was in the training corpus. The model has to combine what it knows about
+# animals, about streets, and about being tired or wide.
 #
 # ## The intuition
 #
-# Think of what somebody must know to choose between "il" and "elle":
+# Consider what you must know to choose between "il" and "elle":
 #
 # 1. *what is said*: "tired" is said of animals, "wide" of places;
-# 2. *of whom*: which word of the sentence is the animal, which one is the place;
+# 2. *of whom*: which word of the sentence is the animal, and which is the place;
 # 3. *its gender in French*: of "animal" or of "rue".
 #
 # Each step could be taken by the encoder (which may write the result into the vector of "it"), or by the decoder at
-# the moment when it has to write the pronoun. The picture with the lines claims the first. A head that is needed will
-# show: without it, the model becomes unsure, or wrong.
+# the moment when it has to write the pronoun. The picture with the lines claims the encoder. A head that is needed
+# will show itself: without it, the model becomes unsure, or wrong.
 #
 # ## The mathematics
 #
 # The model has written $y_1 \dots y_{t-1}$ = "L'animal n'a pas traversé la rue parce qu'", and now gives each word
-# $w$ of its vocabulary a probability $p(w)$ of being next. One number says how the choice stands, the *margin*:
+# $w$ of its vocabulary a probability $p(w)$ of being next. One number sums up the choice, the *margin*:
 #
 # $$m = \log p(\text{right pronoun}) - \log p(\text{wrong pronoun})$$
 #
-# It is above 0 if the right pronoun is the more probable one; 3 means 20 times as probable ($e^3 \approx 20$). Its
-# unit is the nat, as logarithms are natural.
+# It is above 0 if the right pronoun is more probable than the wrong one; 3 means 20 times as probable ($e^3 \approx
+# 20$). Its unit is the nat, since the logarithms are natural.
 #
-# *Switching off* (ablating) a head $i$ means: its weighted values $\mathrm{head}_i$ are replaced by zeros before they
-# are joined and multiplied by $W^O$ (§3.2.2). Its effect is $m$ without it, less $m$ of the whole model. We count
-# heads and layers from 0.
+# *Switching off* (ablating) head $i$ means replacing its weighted values $\mathrm{head}_i$ by zeros before the heads
+# are joined and multiplied by $W^O$ (§3.2.2). The effect of the head is $m$ without it, minus $m$ of the whole model.
+# We count heads and layers from 0.
 #
 # ## Line by line
 #
-# First the choice itself, in both sentences: what the decoder has read, and what it thinks of the two pronouns.
+# First the choice itself, in both sentences: after the words that the decoder has read, how does it rate the two
+# pronouns?
 
 # %%
 eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
@@ -102,12 +103,12 @@ for quality, source in sources.items():
 assert il_or_elle(sources["tired"]) > 0 > il_or_elle(sources["wide"])
 
 # %% [markdown]
-# The sign flips with the adjective. So the margin is the first number for "tired", and minus the second one for
+# The sign flips with the adjective. So the margin is the first number for "tired", and minus the second number for
 # "wide".
 #
 # Now look at the encoder, where the famous lines should be: the weights with which "it" looks at the other words, in
-# each of the sixteen heads of the encoder's two layers. Strong cells are large weights; each row sums to 1. Is there a
-# row that is strong at "animal"?
+# each of the sixteen heads of the encoder's two layers. Strong cells are large weights, and each row sums to 1. Is
+# there a row that is strong at "animal"?
 
 # %% tags=["hide-input"]
 words = [*bundle.source_tokenizer.tokens(encode(tired.source)), "<eos>"]
@@ -129,7 +130,8 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# And the decoder, at the moment at which it writes the pronoun: where the sixteen heads of its cross-attention look.
+# Here is the decoder at the moment when it writes the pronoun: where do the sixteen heads of its cross-attention
+# look?
 
 # %% tags=["hide-input"]
 at_pronoun = torch.cat([trace[f"decoder.layers.{layer}.cross_attention.weights"][0, :, -1] for layer in layers])
@@ -147,9 +149,9 @@ pictures.heat_map(
 # Look for rows that are strong at "tired": they read *what is said*. Look for rows that are strong at "animal" or
 # "street". Few heads look at "it", the word that is being translated.
 #
-# Weights show where a head looks. They do not show whether anybody needs what it sees. So switch a head off: at the
-# point named `heads` each head's weighted values pass by, and we put zeros there. Here is the head that looks most at
-# the adjective.
+# Weights show where a head looks. They do not show whether anything needs what it sees. So switch a head off. Each
+# head's weighted values pass the point named `heads`, and there we insert zeros. We choose the head that looks most
+# at the adjective.
 
 # %%
 head = int(at_pronoun[:, words.index("tired")].argmax())
@@ -172,9 +174,9 @@ print({quality: round(margin, 2) for quality, margin in by_hand.items()})
 # %% [markdown]
 # ## The same from the library
 #
-# `without_heads` makes the same edit. `gf.intervene` works around a search too, so you can see what becomes of the
-# whole translation. (As everywhere in these experiments, the heads' numbers are those of the model in `runs/demo`. A
-# model that *you* trained may have other ones, even from the same recipe and seed: see below.)
+# `without_heads` makes the same edit. `gf.intervene` also works around a search, so you can see what happens to the
+# whole translation. (As everywhere in these experiments, head numbers refer to the model in `runs/demo`. A model that
+# *you* trained may have different ones, even with the same recipe and seed: see below.)
 
 # %%
 edits = without_heads({reader: [head]})
@@ -185,9 +187,9 @@ with gf.intervene(model, edits):
 [translation.text for translation in without]
 
 # %% [markdown]
-# Now every head in turn, and on more than one sentence: `head_study` switches off one after the other and calls what
-# you want to know. Here, 20 pairs of the split "coreference", in which, as in our pair, the genders of animal and
-# place differ (kind "unequal"), and which combine animals and places that never meet in training.
+# Now every head in turn, on more than one sentence: `head_study` switches off one head after another, and each time
+# calls your own measurement. Here it runs on 20 pairs of the split "coreference". As in our pair, the genders of
+# animal and place differ (kind "unequal"), and the pairs combine animals and places that never meet in training.
 # `study_heads(translator, "coreference", kind="unequal")` does the same for the whole split, with more numbers.
 
 # %%
@@ -219,14 +221,14 @@ print(f"{len(few)} sentences, mean margin of the whole model {whole.values['marg
 for effect in sorted(single, key=lambda effect: effect.changes["margin"])[:4]:
     print(f"without {effect.which} layer {effect.layer} head {effect.head}: {effect.values['margin']:.2f}")
 
-# The study's number for our head is the one that we get by hand.
+# The study's number for our head equals the one computed by hand.
 ours = next(effect for effect in single if (effect.which, effect.layer, effect.head) == ("cross", layer, head))
 with gf.intervene(model, {f"{reader}.heads": off}):
     assert abs(margins(few).mean().item() - ours.values["margin"]) < 1e-5
 
 # %% [markdown]
-# All 48 heads of your model in one picture: the change of the mean margin when the head is off. Orange means that the
-# model becomes less sure of the right pronoun.
+# Here are all 48 heads of your model in one picture: the change of the mean margin when the head is off. Orange means
+# that the model becomes less sure of the right pronoun.
 
 # %% tags=["hide-input"]
 SETS = {"encoder": "encoder", "decoder": "decoder, self", "cross": "decoder, cross"}
@@ -253,12 +255,12 @@ pictures.heat_map(
 # %% [markdown]
 # ## The whole split, three trainings
 #
-# Now all 300 pairs, 600 sentences, and three models: the demo's recipe with seeds 1, 2 and 3, each with a corpus and
-# pairs of its own. `python book/experiments/measure/pronoun.py` switches off all 48 heads of each (some minutes for
-# each model), and has written `results/pronoun.json`. Whole, all three models translate all 600 sentences word for
-# word.
+# Now all 300 pairs, 600 sentences, and three models: the demo's recipe with seeds 1, 2 and 3, each with its own
+# corpus and pairs. `python book/experiments/measure/pronoun.py` switched off all 48 heads of each model (some minutes
+# for each), and wrote `results/pronoun.json`. With all heads on, the three models translate all 600 sentences
+# correctly, word for word.
 #
-# One row is one layer's attention of one model; a number is the change of the mean margin, in nats, without that
+# Each row is one layer's attention of one model. Each number is the change of the mean margin, in nats, without that
 # head.
 
 # %% tags=["hide-input"]
@@ -282,9 +284,9 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# The three strongest heads of each model, and what it costs to lose one: the margin, the share of right pronouns
-# where "it" is the animal and where it is the place, and the share of pairs of which both members are still
-# translated word for word. (0.3 is layer 0, head 3.)
+# These are the three strongest heads of each model, with the margin before and after losing one. The next columns
+# give the share of right pronouns where "it" is the animal and where it is the place. The last column gives the share
+# of pairs whose two sentences are both still translated word for word. (0.3 is layer 0, head 3.)
 
 # %%
 print("set, layer, head             margin       animal  place  pairs")
@@ -296,26 +298,27 @@ for seed, found in measured.items():
         print(f"{which:28} {whole:.1f} → {row['pronoun margin']:.1f}    {shares}")
 
 # %% [markdown]
-# - **No head of the encoder matters.** The largest change of all 48 of them (16 in each model) is −0.4 nats, and
-#   every pronoun stays right without it. The head of the popular picture does not exist in these models.
-# - **One model has something like "the head that decides it".** Without head 3 of the first cross-attention, model 1
-#   loses half of the pronouns that are animals, and nothing else comes near it.
-# - **The others do not.** Models 2 and 3 are less sure without their strongest head, by 3 nats of 6 or 7, and still
-#   right in 95 % and 100 % of the sentences. Model 2 has two heads that cost about 40 % of one kind of sentence.
-# - **It is not the same place**: cross-attention of the first layer, cross-attention of the second layer,
-#   self-attention of the second layer of the decoder.
+# - **No head of the encoder matters.** The largest change among all 48 (16 in each model) is −0.4 nats, and every
+#   pronoun stays right without it. The head of the popular picture does not exist in these models.
+# - **One model has something like "the head that decides 'it'".** Without head 3 of the first cross-attention, model
+#   1 loses half of the pronouns that stand for animals. No other head comes close.
+# - **The other two do not.** Models 2 and 3 are less sure without their strongest head, by 3 nats of 6 or 7, and
+#   still right in 95 % and 100 % of the sentences. Model 2 has two heads that cost about 40 % of one kind of
+#   sentence.
+# - **The place differs**: cross-attention of the first layer, cross-attention of the second layer, self-attention of
+#   the decoder's second layer.
 #
 # ### What the heads read
 #
-# Weights do not prove anything by themselves, but for heads that matter, it is worth asking where they look when the
-# pronoun is due. For the four strongest heads of each model: the mean weights on the adjective and on the two nouns.
-# (Self-attention of the decoder looks at French words: there, "animal" and "place" are their translations, articles
-# included.)
+# Weights alone do not prove anything. But for heads that matter, it is worth asking where they look when the pronoun
+# is due. For the four strongest heads of each model, we print the mean weights on the adjective and on the two nouns.
+# (The decoder's self-attention looks at French words. There, "animal" and "place" are their translations, including
+# articles.)
 
 
 # %%
 def seen(found, row):
-    """Return the mean weights of a head on the adjective, the animal and the place, if it is the animal / the place."""
+    """Return the mean weights of a head on the adjective, the animal and the place, when "it" is the animal / the place."""
     stack = "encoder" if row["set"] == "encoder" else "decoder"
     kind = "cross_attention" if row["set"] == "cross" else "self_attention"
     looks = found["looks"][f"{stack}.layers.{row['layer']}.{kind}"]
@@ -335,18 +338,19 @@ for seed, found in measured.items():
         print(f"{which:27}{seen(found, row)}")
 
 # %% [markdown]
-# Compare the two lines of each head, and three different programs appear, all in the decoder:
+# Compare the two halves of each line, and three different programs appear, all in the decoder:
 #
 # - **Model 1 looks it up.** A head of the first layer reads the adjective, whatever it is. Then two heads of the
 #   second layer look at the noun that fits: at the animal if the adjective was "tired", at the place if it was "wide"
-#   (0.95 against 0.02 and the reverse).
-# - **Model 2 collects, then chooses.** Two heads of self-attention look at the French words for the place, and for
-#   the animal, *always*: both genders are at hand. Then a head of the last cross-attention reads the adjective, which
-#   decides.
-# - **Model 3 detects.** A head of the first layer looks at the adjective *only if it is one that is said of animals*
-#   (0.98 against 0.06). Then a head of self-attention looks at the *French* noun that fits.
+#   (0.95 against 0.02, and the reverse).
+# - **Model 2 collects, then chooses.** Two heads of self-attention *always* look at the French words, one for the
+#   place and one for the animal, so both genders are at hand. Then a head of the last cross-attention reads the
+#   adjective, which decides.
+# - **Model 3 detects.** A head of the first layer looks at the adjective *only if it can be said of animals* (0.98
+#   against 0.06). Then a head of self-attention looks at the *French* noun that fits.
 #
-# And the encoder? The largest mean weight that any of its heads gives from "it" to the animal, and to the place:
+# And the encoder? Here is the largest mean weight that any of its heads gives from "it" to the animal, and to the
+# place:
 
 # %%
 for seed, found in measured.items():
@@ -357,13 +361,13 @@ for seed, found in measured.items():
     print(f"model {seed}:", ", ".join(f"{role} {weight:.2f}" for role, weight in largest.items()))
 
 # %% [markdown]
-# In sentences of some 14 words an even share would be 0.07. "It" does not look for its noun.
+# In sentences of about 14 words, an even share would be 0.07. "It" does not look for its noun.
 #
 # ### Several heads at once
 #
-# Switch off the strongest head, then the two strongest, and so on, in the order of what each one costs alone. Solid:
-# pairs of unequal gender. Dashed: the control, 300 pairs of *equal* gender, in which "il" or "elle" is right whatever
-# "it" is, so that nothing has to be decided (for these, in their own order).
+# Switch off the strongest head, then the two strongest, and so on, in the order of their individual cost. Solid
+# lines: pairs of unequal gender. Dashed lines: the control, 300 pairs of *equal* gender. There, "il" or "elle" is
+# right whatever "it" is, so that nothing has to be decided (these pairs have their own order of heads).
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 3.2)
@@ -385,7 +389,8 @@ pictures.picture(
 # %% [markdown]
 # ### All heads of an attention
 #
-# The coarsest cut: all eight heads of one layer's attention, or all sixteen of the encoder. One mark is one model.
+# This is the coarsest cut: all eight heads of one layer's attention, or all sixteen of the encoder. Each mark is one
+# model.
 
 # %% tags=["hide-input"]
 blocks = list(measured["1"]["unequal"]["blocks"])
@@ -416,34 +421,35 @@ pictures.picture(
 )
 
 # %% [markdown]
-# - **It takes four to six heads** until the pronouns are a coin's toss. So it is not one head, and it is not all of
-#   the model either.
-# - **The control** says what the heads are for. In model 1 the pairs of equal gender stay nearly unharmed, so its
-#   heads choose between the nouns. In models 2 and 3 they suffer too: their heads carry the gender itself, which is
-#   needed even if there is nothing to choose.
-# - **Without any head of the encoder** 100, 98 and 96 % of the pronouns are right: each word's vector is then made of
-#   nothing but the word itself, and the decoder still finds out what "it" is.
+# - **It takes four to six heads** to turn the pronouns into a coin toss. So it is not one head, and it is not the
+#   whole model either.
+# - **The control** shows what the heads are for. In model 1 the pairs of equal gender are almost unharmed, so its
+#   heads choose between the nouns. In models 2 and 3 these pairs suffer too: the heads carry the gender itself, which
+#   is needed even when there is nothing to choose.
+# - **Without any head of the encoder**, 100, 98 and 96 % of the pronouns are right. Each word's vector is then made
+#   from the word alone, and the decoder still finds out what "it" is.
 #
-# What holds: the model resolves "it" by attention, and one can find the heads that do it. What does **not** hold:
-# that the encoder does it, that "it" looks at its noun, that one head does it, or that two trainings do it in the
-# same way. These are small models with two layers and a decoder that sees the whole source. Larger models, and other
-# kinds, may well do it in the encoder. A picture of weights does not show it, and this is how to find out.
+# It does hold that the model resolves "it" by attention, and that we can find the heads that do it. It does **not**
+# hold that the encoder does it, that "it" looks at its noun, that one head does it, or that two training runs do it
+# in the same way. These are small models with two layers, and with a decoder that sees the whole source. Larger
+# models, and other kinds, may well do it in the encoder. A picture of weights does not show it; switching off heads
+# does.
 #
 # ## What goes wrong
 #
-# - **Quoting head numbers.** Heads have no order: nothing in the model makes head 3 different from head 5 before
-#   training. Even the same seed, on a machine that adds up in another order, may end with other heads. Name a head by
-#   what it does.
-# - **Taking one head away and stopping there.** Where two heads do the same, each can be missed, and both look
-#   useless. Take several.
-# - **Zeros are a value too.** A head that is switched off hands on zeros, which the layers behind have never seen
-#   from it. Some fall may come from that, and not from what the head knew (exercise 2).
+# - **Quoting head numbers.** Heads have no order: before training, nothing in the model makes head 3 different from
+#   head 5. Even with the same seed, a machine that adds numbers in a different order may end up with different heads.
+#   Name a head by what it does.
+# - **Taking one head away and stopping there.** Where two heads do the same work, the model can spare either one, and
+#   both look useless. Take away several.
+# - **Zeros are a value too.** A head that is switched off passes on zeros, which later layers have never seen from
+#   it. Some of the fall may come from that, and not from what the head knew (exercise 2).
 # - **Believing that heads have jobs.** See [what heads are for](../errata.py#what-heads-are-for), and [does attention
 #   equal importance?](importance.py).
 #
 # ## Exercises
 #
-# 1. Switch off the head of cross-attention that looks most at "it" as the pronoun is written. Do the signs change?
+# 1. Switch off the head of cross-attention that looks most at "it" when the pronoun is written. Do the signs change?
 
 # %% tags=["hide-cell"]
 layer, at = divmod(int(at_pronoun[:, words.index("it")].argmax()), model.config.heads)
@@ -454,8 +460,8 @@ assert without_it != {quality: il_or_elle(source) for quality, source in sources
 layer, at, without_it
 
 # %% [markdown]
-# 2. Put the *mean* of the head's output, over the two sentences, in the place of its output, rather than zeros. Then
-#   the head says the same in both. Compare with `by_hand`.
+# 2. Replace the head's output by its *mean* over the two sentences, rather than by zeros. Then the head says the same
+#    in both. Compare with `by_hand`.
 
 # %% tags=["hide-cell"]
 layer = int(reader.split(".")[2])
@@ -481,8 +487,8 @@ assert with_mean.keys() == by_hand.keys()
 {quality: (round(by_hand[quality], 2), round(with_mean[quality], 2)) for quality in by_hand}
 
 # %% [markdown]
-# 3. Is any head among the three strongest of more than one model? How many would you expect by chance, if the three
-#   of each model were drawn at random from 48?
+# 3. Is any head among the three strongest of more than one model? How many such heads would you expect by chance, if
+#    the three of each model were drawn at random from 48?
 
 # %% tags=["hide-cell"]
 strongest = [
@@ -496,9 +502,8 @@ shared = [
     one & other
     for one, other in ((strongest[0], strongest[1]), (strongest[0], strongest[2]), (strongest[1], strongest[2]))
 ]
-by_chance = (
-    3 * 3 * 3 / 48
-)  # three pairs of models; each of 3 heads is among the other's 3 of 48 with probability 3 / 48
+# There are three pairs of models. Each of the 3 heads is among the other model's 3 of 48 with probability 3 / 48.
+by_chance = 3 * 3 * 3 / 48
 assert by_chance < 1 and sum(map(len, shared)) <= 2
 shared, by_chance
 

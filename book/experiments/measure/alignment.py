@@ -1,4 +1,4 @@
-"""Measure how well cross-attention says which source words a target word comes from, against the grammar's own links."""
+"""Measure how well cross-attention shows which source words a target word comes from, by the grammar's own links."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from quality import splits
 
 SENTENCES = 500
 STEPS = ("writes", "reads")
-"""Whose row of weights counts for a target word: of the step that writes it, or of the next one, which reads it."""
+"""Which step's weights count for a target word: the step that writes it, or the next step, which reads it."""
 KINDS = {
     "article": "le la l' les un une des de d' du au aux",
     "negation": "n' ne pas",
@@ -25,7 +25,7 @@ KINDS = {
 KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
 
 Weights = dict[str, Tensor]
-"""Attention of one sentence by source of alignment: (T + 1, S), a row for each step, the one that writes <eos> last."""
+"""Attention of one sentence by source of alignment: (T + 1, S), a row for each step; the last row writes <eos>."""
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def choose(translator: gf.Translator, examples: Sequence[Example]) -> tuple[str, str]:
-    """Return the head and the step with the fewest errors, on sentences that are not those of the results."""
+    """Return the head and the step with the fewest errors, on sentences that the results do not use."""
     scores = {step: Scores() for step in STEPS}
     for example in examples:
         for name, rows in attention(translator, example).items():
@@ -77,7 +77,7 @@ def choose(translator: gf.Translator, examples: Sequence[Example]) -> tuple[str,
 
 @torch.no_grad()
 def attention(translator: gf.Translator, example: Example) -> Weights:
-    """Return the weights of cross-attention over the reference: each head's, and means over heads and layers."""
+    """Return the weights of cross-attention over the reference, for each head and as means over heads and layers."""
     bundle, model = translator.bundle, translator.model
     source = [*bundle.source_tokenizer.encode(example.source), model.config.eos_id]
     target = [model.config.bos_id, *bundle.target_tokenizer.encode(example.target)]
@@ -99,7 +99,7 @@ def attention(translator: gf.Translator, example: Example) -> Weights:
 
 
 def weighted_contents(attention: torch.nn.Module, weights: Tensor, value: Tensor) -> Tensor:
-    """Return how long a vector each key adds to each query's stream: weight · value · W_O, summed over the heads."""
+    """Return the length of the vector that each key adds to each query's stream: weight · value · W_O, summed over heads."""
     heads, _, width = value.shape
     mixed = attention.output_projection.weight.view(-1, heads, width)  # (D, H·W) -> (D, H, W)
     given = torch.einsum("hsw,dhw->hsd", value, mixed)
@@ -107,7 +107,7 @@ def weighted_contents(attention: torch.nn.Module, weights: Tensor, value: Tensor
 
 
 def looked(looks: Sequence[int], example: Example, step: str) -> list[int]:
-    """Return where each target word looks, of where each step looks."""
+    """Return where each target word looks, given where each step looks."""
     words = len(example.origins)
     return list(looks[:words] if step == "writes" else looks[1 : words + 1])
 
@@ -137,19 +137,19 @@ def where(place: int, bits: int, words: Sequence[str]) -> str:
 
 
 class Scores:
-    """Counts that make alignment error rates, of several ways to align."""
+    """Counts for the alignment error rates of several ways to align."""
 
     def __init__(self) -> None:
         self.counts: dict[str, list[float]] = {}
 
     def add(self, name: str, looks: Sequence[int], example: Example) -> None:
-        """Count one sentence, of which every word looks at one place."""
+        """Count one sentence in which each word looks at one place."""
         hits = [right(place, bits) for place, bits in zip(looks, example.origins, strict=True)]
         sure = [hit and bits.bit_count() == 1 for hit, bits in zip(hits, example.origins, strict=True)]
         self._count(name, sum(hits), sum(sure), example)
 
     def add_uniform(self, name: str, places: int, example: Example) -> None:
-        """Count what is to be expected when every word looks at any place alike."""
+        """Count what to expect when each word looks at every place equally."""
         shares = [bits.bit_count() / places for bits in example.origins]
         sure = [1 / places for bits in example.origins if bits.bit_count() == 1]
         self._count(name, sum(shares), sum(sure), example)
@@ -172,18 +172,18 @@ class Scores:
 
 
 class Tally:
-    """How often each thing was seen under each heading."""
+    """Counts of things under headings."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, ...], dict[str, int]] = {}
 
     def add(self, heading: tuple[str, ...], what: str) -> None:
-        """Count one."""
+        """Count one thing."""
         under = self.counts.setdefault(heading, {})
         under[what] = under.get(what, 0) + 1
 
     def shares(self) -> dict[str, dict[str, float]]:
-        """Return the shares under each heading, in %, and how many were seen."""
+        """Return the shares under each heading, in %, and the number seen."""
         return {
             ": ".join(heading): {
                 "seen": sum(under.values()),

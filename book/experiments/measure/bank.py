@@ -1,4 +1,4 @@
-"""Where the sense of an ambiguous word is read: words hidden, written words blanked, heads off, and its vectors."""
+"""Measure where the sense of an ambiguous word is read: hidden words, blanked words, heads off, and its vectors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,19 +9,19 @@ from torch import Tensor
 import glassformer as gf
 from choices import Choices, attentions, hidden, senses, share, task_examples
 from glassformer.inspection import combine, heads_of, without_heads
-from glassformer.tasks.ambiguous import AMBIGUOUS
+from glassformer.tasks.world.ambiguous import AMBIGUOUS
 from laboratory import arguments, say, trained, write
 
 WORDS = tuple(AMBIGUOUS)
 
 
 def by_word(choices: Choices, margins: Tensor) -> dict[str, float]:
-    """Return in how many sentences the right sense is the more probable one, in %: of each word, and of all."""
+    """Return the share of sentences whose right sense is the more probable one, in %, for each word and for all."""
     return {word: share(margins[choices.of(word)]) for word in WORDS} | {"all": share(margins)}
 
 
 def blanked(choices: Choices) -> Mapping[str, Any]:
-    """Return the edit that empties the written words which the other member of the pair does not have."""
+    """Return the edit that blanks the written words that the other sentence of the pair does not have."""
     cells = choices.written("telling")[..., None]
     return {"target.embedding": lambda x: x.masked_fill(cells, 0.0)}
 
@@ -43,7 +43,7 @@ def hiding(choices: Choices) -> dict[str, Any]:
 
 
 def one_by_one(choices: Choices) -> Tensor:
-    """Return what each source word does, (sentence, position): by how many nats the margin falls without its key.
+    """Return the effect of each source word, (sentence, position): by how many nats the margin falls without its key.
 
     The written words that tell the sense are blanked, so that the source alone decides.
     """
@@ -58,7 +58,7 @@ def one_by_one(choices: Choices) -> Tensor:
 
 
 def by_role(choices: Choices, falls: Tensor) -> dict[str, Any]:
-    """Return the mean fall of the margin by role for each word, and of the sentences with "bank" word by word."""
+    """Return the mean fall of the margin by role for each word, and word by word for the sentences with "bank"."""
     whole = choices.margins(blanked(choices))[:, None]
     found: dict[str, Any] = {}
     for word in WORDS:
@@ -91,7 +91,7 @@ def _bank(choices: Choices, falls: Tensor) -> dict[str, float]:
 
 
 def correlations(choices: Choices, falls: Tensor) -> dict[str, Any]:
-    """Return how well attention weights predict the falls, for "bank" and for all, by head and for the heads' mean.
+    """Return how well attention weights predict the falls, for "bank" and for all, by head and for the mean of the heads.
 
     The weights are the encoder's, from the ambiguous word, and cross-attention's as its translation begins; the word
     itself is left out. "rank" is Spearman's correlation over the words of a sentence, "top" in how many sentences, in
@@ -104,7 +104,7 @@ def correlations(choices: Choices, falls: Tensor) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in attentions(choices.model, "encoder", "cross"):
         weights = trace[f"{name}.weights"][rows, :, choices.last if ".cross_" in name else word]
-        weights = torch.cat([weights, weights.mean(1, keepdim=True)], 1)  # the last one stands for the heads' mean
+        weights = torch.cat([weights, weights.mean(1, keepdim=True)], 1)  # the last row is the mean of the heads
         ranks, tops = torch.zeros(weights.shape[:2]), torch.zeros(weights.shape[:2])
         for row, choice in enumerate(choices.each):
             others = [place for place in range(len(choice.words)) if place != word[row]]
@@ -168,9 +168,9 @@ def ablations(choices: Choices) -> dict[str, Any]:
 
 
 def vectors(choices: Choices) -> dict[str, dict[str, float]]:
-    """Return how often a vector of the ambiguous word is nearest to the mean of its own sense's, in %, at each point.
+    """Return how often a vector of the ambiguous word is nearest to the mean of its own sense, in %, at each point.
 
-    The means are those of all other pairs; a tie counts as one half. Pairs of the same two senses are compared.
+    The means are taken over all other pairs; a tie counts as one half. Pairs of the same two senses are compared.
     """
     normed = [name for name in gf.points(choices.model) if name.startswith("encoder.") and name.endswith(".normed")]
     points = ["source.embedding", "source.input", *normed]
@@ -193,7 +193,7 @@ def vectors(choices: Choices) -> dict[str, dict[str, float]]:
                 own, other = ((vector[member] - means[s]).norm().item() for s in (side, 1 - side))
                 hits.setdefault(kind, []).append(0.5 if abs(own - other) < 1e-9 else float(own < other))
         found[point] = {kind: 100 * sum(each) / len(each) for kind, each in hits.items()}
-        if found[point]:  # with a small --limit, no sense may have another pair to be compared with
+        if found[point]:  # with a small --limit, a sense may have no second pair to compare with
             found[point]["all"] = sum(found[point].values()) / len(found[point])
     return found
 

@@ -1,4 +1,4 @@
-"""Measure what a larger beam finds: more probable outputs, better ones, and at what price."""
+"""Measure what a larger beam finds: how much more probable outputs, how much better ones, and at what price."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -22,13 +22,13 @@ WHERE = {
     "demo": ("test", "unseen-combinations", "coreference", "longer"),
     "short": ("test", "longer"),
 }
-"""The splits that each model translates: "short" is the one that has learned less."""
+"""The splits that each model translates; "short" has learned less."""
 ROWS = 640
-"""Hypotheses that are decoded side by side."""
+"""The number of hypotheses decoded side by side."""
 
 
 class Counting(TransformerStep):
-    """The model as a search sees it, and how many hypotheses it was asked to go on with."""
+    """The model as a search sees it, counting the hypotheses that it continues."""
 
     def __init__(self, model: gf.Transformer, source: torch.Tensor) -> None:
         super().__init__(model, source)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def study(translator: gf.Translator, examples: Sequence[Example], alpha: float) -> list[dict[str, float]]:
-    """Return what each beam size finds on these examples, in %, in nats a sentence, and in expansions a sentence."""
+    """Return the findings of each beam size on these examples, in %, nats per sentence and expansions per sentence."""
     sources, references = encoded(translator, examples)
     given = outputs(translator.model, list(zip(sources, references, strict=True)))
     of_reference = [one.log_prob for one in given]
@@ -99,7 +99,7 @@ def encoded(translator: gf.Translator, examples: Sequence[Example]) -> tuple[lis
 def search(
     translator: gf.Translator, sources: Sequence[Sequence[int]], size: int, alpha: float
 ) -> tuple[list[Hypothesis], int]:
-    """Return the best hypothesis for each source, and how many hypotheses the model went on with in all."""
+    """Return the best hypothesis for each source, and the total number of hypotheses that the model continued."""
     order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
     best: dict[int, Hypothesis] = {}
     together, expanded = max(1, ROWS // size), 0

@@ -1,4 +1,4 @@
-"""The moment of a choice: a source, what is written so far, and two words of which one is right."""
+"""The moment of a choice: a source, the words written so far, and two words, one of which is right."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from glassformer.inspection import edits, heads_of
 from glassformer.inspection.edits import HeadSet
 from glassformer.model.taps import Edit
 from glassformer.tasks import Example, english_french
-from glassformer.tasks.ambiguous import AMBIGUOUS
-from glassformer.tasks.coreference import PAIRS
+from glassformer.tasks.world.ambiguous import AMBIGUOUS
+from glassformer.tasks.world.coreference import PAIRS
 
 ANIMALS, PLACES = ({pair[side].english for pair in PAIRS} for side in (0, 1))
 
@@ -28,21 +28,21 @@ class Choice:
     """The source's words, `<eos>` last."""
     source: tuple[int, ...]
     prefix: tuple[int, ...]
-    """What is written so far, without `<bos>`."""
+    """The tokens written so far, without `<bos>`."""
     right: int
     wrong: int
     roles: Mapping[str, tuple[int, ...]]
-    """Positions of the source, by what stands there."""
+    """Positions of the source, by role."""
     written: Mapping[str, tuple[int, ...]]
-    """Positions of what the decoder reads (`<bos>` is 0) that came from there."""
+    """Positions of the decoder's input (`<bos>` is 0) that translate each role."""
     kind: str
-    """Which member of its pair it is, "animal" or "place"; or the ambiguous word."""
+    """Which sentence of its pair it is, "animal" or "place"; or the ambiguous word."""
     sense: str = ""
     """Which meaning of the ambiguous word: its French noun, or "" if that has none."""
 
 
 class Choices:
-    """Many of them, run side by side."""
+    """Many choices, run side by side."""
 
     def __init__(self, model: gf.Transformer, choices: Sequence[Choice]) -> None:
         self.model, self.each = model, list(choices)
@@ -59,7 +59,7 @@ class Choices:
         """Return log p(right word) − log p(wrong word) of each sentence, in nats, under these edits."""
         changes = changes or {}
         with gf.intervene(self.model, changes):
-            # Without edits of its own, it may be that of somebody who calls this under an intervention in the encoder.
+            # Without edits of its own, this may be called under an intervention in the encoder.
             same = changes and all(name.startswith(("decoder.", "target.")) for name in changes)
             memory = self.memory if same else self.model.encode(self.source)
             logits = self.model.decode(self.target, memory, self.source)
@@ -69,7 +69,7 @@ class Choices:
     @cached_property
     @torch.no_grad()
     def memory(self) -> Tensor:
-        """What the encoder makes of the sentences."""
+        """The encoder's output for the sentences."""
         return self.model.encode(self.source)
 
     @torch.no_grad()
@@ -80,11 +80,11 @@ class Choices:
         return trace
 
     def at(self, *roles: str) -> Tensor:
-        """Return the cells (sentence, source position) at which these roles stand."""
+        """Return the cells (sentence, source position) of these roles."""
         return _cells(self.source, [choice.roles for choice in self.each], roles)
 
     def written(self, *roles: str) -> Tensor:
-        """Return the cells (sentence, target position) at which these roles' translations stand."""
+        """Return the cells (sentence, target position) of these roles' translations."""
         return _cells(self.target, [choice.written for choice in self.each], roles)
 
     def of(self, kind: str) -> Tensor:
@@ -100,26 +100,26 @@ def _cells(ids: Tensor, places: Sequence[Mapping[str, tuple[int, ...]]], roles: 
 
 
 def attentions(model: gf.Transformer, *ends: HeadSet) -> list[str]:
-    """Return the names of attentions: those of "encoder", "decoder" (masked self-attention) or "cross"."""
+    """Return the names of the attentions in "encoder", "decoder" (masked self-attention) or "cross"."""
     wanted = {name for end in ends for name, _ in heads_of(model, end)}
     return [name for name in edits.attentions(model) if name in wanted]
 
 
 def hidden(names: Iterable[str], keys: Tensor) -> dict[str, Edit]:
-    """Return the edits after which nobody looks at these keys, (sentence, key position), in these attentions.
+    """Return the edits that hide these keys, (sentence, key position), in these attentions.
 
-    As a mask does it: scores of −∞ before the softmax.
+    Like a mask, they set scores to −∞ before the softmax.
     """
     return {f"{name}.scores": lambda x: x.masked_fill(keys[:, None, None], -torch.inf) for name in names}
 
 
 def share(margins: Tensor) -> float:
-    """Return in how many of the sentences the right word is the more probable one, in %."""
+    """Return the share of sentences whose right word is the more probable one, in %."""
     return 100 * (margins > 0).float().mean().item()
 
 
 def task_examples(split: str, seed: int, *, kind: str | None = None, limit: int | None = None) -> list[Example]:
-    """Return examples of a split in minimal pairs, those of one kind; `limit` of them, spread over the split."""
+    """Return `limit` examples of one kind from a split of minimal pairs, spread over the split."""
     chosen = [example for example in _task(seed)[split] if kind in (None, example.kind)]
     pairs = [chosen[place : place + 2] for place in range(0, len(chosen), 2)]
     wanted = len(pairs) if limit is None else max(1, min(len(pairs), limit // 2))
@@ -128,12 +128,12 @@ def task_examples(split: str, seed: int, *, kind: str | None = None, limit: int 
 
 @cache
 def _task(seed: int) -> dict[str, list[Example]]:
-    """Return the splits of minimal pairs, which are the same whatever the size of the others."""
+    """Return the splits of minimal pairs, which do not depend on the sizes of the other splits."""
     return english_french(seed, train=0, valid=0, test=0, unseen=0, longer=0).splits
 
 
 def pronouns(translator: gf.Translator, examples: Sequence[Example]) -> Choices:
-    """Return the choice between "il" and "elle" in sentences of the split "coreference", members of pairs in turn."""
+    """Return the choice between "il" and "elle" in sentences of the split "coreference", the two of a pair in turn."""
     return Choices(translator.model, [_pronoun(translator, one, place % 2) for place, one in enumerate(examples)])
 
 
@@ -175,12 +175,12 @@ def _pronoun(translator: gf.Translator, example: Example, member: int) -> Choice
 
 
 def _phrase(words: Sequence[str], noun: int) -> range:
-    """Return where the noun and what belongs to it stand: from its article or possessive on."""
+    """Return the positions of a noun phrase, from its article or possessive to the noun."""
     return range(max(place for place in range(noun) if words[place].lower() in _DETERMINERS), noun + 1)
 
 
 def _translated(example: Example, sources: Iterable[int], before: int) -> tuple[int, ...]:
-    """Return the positions of what the decoder has read, before a target word, that come from these source words."""
+    """Return the positions of the decoder's input, before a target word, that come from these source words."""
     bits = sum(1 << source for source in sources)
     return tuple(place + 1 for place, origin in enumerate(example.origins[:before]) if origin & bits)
 
@@ -191,8 +191,8 @@ _DETERMINERS = {"the", "this", "my", "our", "his", "her", "a", "an", "their", "y
 def senses(translator: gf.Translator, examples: Sequence[Example], *, prefix_of_partner: bool = False) -> Choices:
     """Return the choice between two meanings of an ambiguous word, in sentences of the split "senses".
 
-    It is made where the translation of the word begins: at its noun, or at the article if that differs. With
-    `prefix_of_partner`, what is written so far is what the other member of the pair has there.
+    The choice is made where the translation of the word begins: at its noun, or at the article if that differs. With
+    `prefix_of_partner`, the tokens written so far come from the other sentence of the pair.
     """
     partners = [examples[place ^ 1] for place in range(len(examples))]
     both = zip(examples, partners, strict=True)
@@ -208,7 +208,7 @@ def _sense(translator: gf.Translator, one: Example, other: Example, swapped: boo
     here, there = _first_of_noun(one, words, mine, other, others, theirs)
     word = _place(words, one.kind)
     telling = _unshared(words, others)
-    same = here > 0 and mine[here - 1] == theirs[there - 1]  # the last word written, "la", is nobody's secret
+    same = here > 0 and mine[here - 1] == theirs[there - 1]  # the last word written, "la", tells nothing
     ids = targets.encode(other.target if swapped else one.target)[: there if swapped else here]
     return Choice(
         words=(*words, "<eos>"),
@@ -235,7 +235,7 @@ def _place(words: Sequence[str], kind: str) -> int:
 
 
 def _unshared(one: Sequence[str], other: Sequence[str]) -> list[int]:
-    """Return the places of a sentence that the other one does not have."""
+    """Return the positions of the words that the other sentence does not have."""
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     shared = {place for block in blocks for place in range(block.a, block.a + block.size)}
     return [place for place in range(len(one)) if place not in shared]
@@ -249,9 +249,9 @@ def _first_of_noun(
     others: Sequence[str],
     theirs: Sequence[str],
 ) -> tuple[int, int]:
-    """Return where the two translations of the word part: in the one and in the other output."""
+    """Return the first position at which the two translations of the word differ, in each output."""
     here = there = 0
-    if one.kind not in ("light", "well"):  # of these, nothing before the word differs
+    if one.kind not in ("light", "well"):  # for these, nothing before the word differs
         here, there = (
             _translated(example, _phrase(source, _place(source, example.kind)), len(target))[0] - 1
             for example, source, target in ((one, words, mine), (other, others, theirs))

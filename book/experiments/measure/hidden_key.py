@@ -1,4 +1,4 @@
-"""Hiding the key of one word: is the pronoun still right, and where must the key be hidden for it to matter."""
+"""Hide the key of one word: is the pronoun still right, and where must the key be hidden for it to matter?"""
 
 from choices import attentions, hidden, pronouns, share, task_examples
 from glassformer.inspection import combine

@@ -1,4 +1,4 @@
-"""Measure whether a word that gets much attention is a word that matters: attention against the effect of hiding it."""
+"""Measure whether a word that gets much attention also matters: compare attention with the effect of hiding it."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -17,7 +17,7 @@ from quality import splits
 
 SENTENCES = 300
 POINTS = 150
-"""How many steps of the first seed are kept for a picture."""
+"""The number of steps of the first seed that are kept for a picture."""
 MATTERS = 0.1
 """A step depends on its source noticeably when hiding some token costs more than this, in nats."""
 GUESSES = ("cross", "last layer", "rollout", "gradient", "cross, hidden there")
@@ -42,11 +42,11 @@ def main() -> None:
     write("importance", {"sentences": limit, **results, "points": points}, asked)
 
 
-# Words: what the model looks at while it writes a token, and what it costs to hide that.
+# Words: what the model looks at while it writes a token, and the cost of hiding it.
 
 
 def studied(translator: gf.Translator, example: Example) -> list[dict[str, Any]]:
-    """Return for each token that greedy search writes: attention to each source token, and the effect of hiding it."""
+    """Return, for each token that greedy search writes, the attention to each source token and the effect of hiding it."""
     bundle, model = translator.bundle, translator.model
     source = [*bundle.source_tokenizer.encode(example.source), model.config.eos_id]
     [translation] = translator.translate([example.source], beam_size=1)
@@ -93,7 +93,7 @@ def looks(model: gf.Transformer, source: Sequence[int], output: Sequence[int]) -
 def effects(model: gf.Transformer, source: Sequence[int], output: Sequence[int], attentions: Sequence[str]) -> Matrix:
     """Return by how many nats log p of each output token (rows) falls when each source token (columns) is hidden.
 
-    All copies of the sentence run side by side; in each one, another token is no key of these attentions.
+    All copies of the sentence run side by side; in each copy, a different token is excluded from the keys.
     """
     S = len(source)
     hidden = torch.cat([torch.zeros(1, S, dtype=torch.bool), torch.eye(S, dtype=torch.bool)])[:, None, None]
@@ -111,9 +111,10 @@ def effects(model: gf.Transformer, source: Sequence[int], output: Sequence[int],
 def summary(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return how well each guess finds what matters.
 
-    "rank" is the mean of the steps' rank correlations, "overall" that of all (step, token) together, "first" the share
-    of steps, in %, whose token with the highest guess is the most important one. "chance" is what guessing would find.
-    All but "steps" and "helpful_when_hidden" are about the steps that depend on their source noticeably.
+    "rank" is the mean of the steps' rank correlations, "overall" the rank correlation over all (step, token) together,
+    "first" the share of steps, in %, whose token with the highest guess is the most important one. "chance" is the
+    share that random guessing would find. Only "steps" and "helpful_when_hidden" include the steps that do not depend
+    on their source noticeably.
     """
     strong = [step for step in steps if step["effect"].max() > MATTERS]
     found = {}
@@ -154,7 +155,7 @@ def beside_origin(step: dict[str, Any]) -> list[int]:
 
 
 def great(steps: Sequence[dict[str, Any]]) -> float:
-    """Return how many of the tokens that cost more than 1 nat get less attention than an even share, in %."""
+    """Return the share of tokens costing more than 1 nat that get less attention than an even share, in %."""
     small = [
         bool(weight < 1 / len(step["cross"]))
         for step in steps
@@ -165,7 +166,7 @@ def great(steps: Sequence[dict[str, Any]]) -> float:
 
 
 def kept(step: dict[str, Any]) -> dict[str, Any]:
-    """Return what a picture needs of a step."""
+    """Return the data of a step that a picture needs."""
     return {
         "token": step["token"],
         "attention": [round(float(weight), 4) for weight in step["cross"]],
@@ -180,16 +181,16 @@ def spearman(one: Matrix, other: Matrix) -> float:
 
 
 def ranks(values: Matrix) -> Matrix:
-    """Return the rank of each number from the smallest on, the mean of their ranks for equal ones."""
+    """Return the rank of each number, starting with the smallest; equal numbers get the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
-# Heads: how sharply each looks, and what it costs to take it away.
+# Heads: how sharply each looks, and the cost of taking it away.
 
 
 def studied_heads(translator: gf.Translator, examples: Sequence[Example]) -> list[dict[str, Any]]:
-    """Return for each head how sharply it looks, and by how much log p of a reference falls without it."""
+    """Return, for each head, how sharply it looks and by how much log p of a reference falls without it."""
     model, bundle = translator.model, translator.bundle
     eos_id = model.config.eos_id
     given = [
@@ -229,12 +230,12 @@ def sharpness(model: gf.Transformer, given: Sequence[Any]) -> tuple[dict[str, li
 
 
 def _means(rows: dict[str, list[Tensor]]) -> dict[str, list[float]]:
-    """Return the mean over all rows, of every sentence, for each head."""
+    """Return the mean over all rows of all sentences, for each head."""
     return {name: torch.cat(some, dim=-1).mean(-1).tolist() for name, some in rows.items()}
 
 
 def ranks_of_heads(heads: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the rank correlation of sharpness and effect, for all heads and for those of each attention."""
+    """Return the rank correlation of sharpness and effect, for all heads and for the heads of each attention."""
     found = {}
     for which in ("all", "encoder", "decoder", "cross"):
         some = [head for head in heads if which in ("all", head["set"])]

@@ -1,4 +1,4 @@
-"""What the experiments share: the models that they train, and how they write down what they found."""
+"""Shared by the experiments: the models that they train, and how they write their results."""
 
 import argparse
 import json
@@ -16,8 +16,8 @@ import torch
 
 import glassformer as gf
 from glassformer.inspection import plant
+from glassformer.jobs import read_log, train
 from glassformer.recipes.toml import load
-from glassformer.run import read_log, train
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "build" / "experiments"
@@ -28,7 +28,7 @@ SEEDS = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A recipe's model with something changed: settings of the recipe, and classic mistakes planted in the model."""
+    """A recipe's model with changed settings, or with classic mistakes planted in it."""
 
     recipe: str = "demo"
     settings: tuple[str, ...] = ()
@@ -41,11 +41,11 @@ class Variant:
 
 _SHORT = ("training.steps=600", "training.validate_every=100", "training.metric_lines=100", "training.snapshots=0")
 _ONE_HEAD = ("model.heads=1", "model.d_k=128", "model.d_v=128")
-# Deep and narrow, as it is depth that makes the placement of the norms matter; short sentences, so that it is quick.
+# Deep and narrow, because depth makes the placement of the norms matter; short sentences, so that training is quick.
 _DEEP = ("model.encoder_layers=6", "model.decoder_layers=6", "model.d_model=64", "model.heads=4", "model.d_ff=256")
 _DEEP += ("training.steps=600", "training.validate_every=50", "training.metric_lines=100", "training.batch_tokens=600")
 _DEEP += ("training.learning_rate=2e-3",)
-# The recipe's schedule wants a first step at least: the whole rate from the second on.
+# The schedule needs at least one step of warm-up; the first step then has the full rate.
 _NONE, _WARM, _PRE = "training.warmup=1", "training.warmup=100", "model.norm=pre"
 
 VARIANTS = {
@@ -61,14 +61,14 @@ VARIANTS = {
     "pre-warm-up": Variant(recipe="copy", settings=(*_DEEP, _WARM, _PRE)),
     "pre": Variant(recipe="copy", settings=(*_DEEP, _NONE, _PRE)),
 }
-"""Every model that some experiment trains. "demo" is the whole recipe, the others are shorter."""
+"""Every model that an experiment trains. "demo" is the whole recipe; the others train for fewer steps."""
 
 
 def trained(name: str, seed: int) -> gf.Translator:
-    """Return a trained variant, which is trained now unless it was before. Its mistakes are not planted in it."""
+    """Return a trained variant, training it now if needed. Its mistakes are not planted in the returned model."""
     folder, variant = RUNS / f"{name}-{seed}", VARIANTS[name]
     if (name, seed) == ("demo", 1) and not folder.exists() and (DEMO / "model.safetensors").exists():
-        folder = DEMO  # the same recipe and seed: `make demo` has trained it
+        folder = DEMO  # `make demo` has trained it, with the same recipe and seed
     configuration = load(variant.recipe, [f"run.directory={folder}", f"run.seed={seed}", *variant.settings])
     log = read_log(folder / "metrics.jsonl")
     if not log or log[-1]["type"] != "end":
@@ -85,11 +85,15 @@ def curve(name: str, seed: int) -> list[dict[str, Any]]:
 
 
 def arguments(description: str | None) -> argparse.Namespace:
-    """Return what the command of an experiment was told: limit (int or None), seeds (tuple), output (path or None)."""
+    """Return the arguments of an experiment's command: limit (int or None), seeds (tuple), output (path or None)."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--limit", type=int, metavar="N", help="sentences or pairs of a split (default: all)")
-    parser.add_argument("--seeds", type=_seeds, default=SEEDS, metavar="S,S", help="which runs (default: 1,2,3)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write (default: the committed result)")
+    parser.add_argument("--limit", type=int, metavar="N", help="Use N sentences or pairs of each split (default: all).")
+    parser.add_argument(
+        "--seeds", type=_seeds, default=SEEDS, metavar="S,S", help="Seeds of the runs (default: 1,2,3)."
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="Write the result to FILE (default: the committed result)."
+    )
     return parser.parse_args()
 
 
@@ -98,7 +102,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def write(name: str, results: Mapping[str, Any], namespace: argparse.Namespace) -> None:
-    """Keep what an experiment found, with what somebody needs who repeats it."""
+    """Write an experiment's results, with everything needed to repeat it."""
     about = {
         "command": shlex.join(["python", f"book/experiments/measure/{name}.py", *sys.argv[1:]]),
         "seeds": list(namespace.seeds),
@@ -118,7 +122,7 @@ def write(name: str, results: Mapping[str, Any], namespace: argparse.Namespace) 
 
 
 def rounded(value: Any) -> Any:
-    """Return results with numbers of five digits: what a picture shows, and what a reader of a change can compare."""
+    """Return results with numbers of five digits, enough for a picture and for comparing changes."""
     if isinstance(value, dict):
         return {name: rounded(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -127,5 +131,5 @@ def rounded(value: Any) -> Any:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits how far it is."""
+    """Print a line of progress to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""Train every model that the experiments look at: 33 trainings, about an hour and a half on two cores.
+"""Train every model of the experiments: 33 training runs, about an hour and a half on two cores.
 
-They can also be left to the experiments, each of which trains those that it misses.
+Each experiment also trains the models that it needs and does not find.
 """
 
 from laboratory import SEEDS, VARIANTS, trained

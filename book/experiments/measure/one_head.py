@@ -1,4 +1,4 @@
-"""Measure one wide head against eight narrow ones, with the same total width and as many parameters."""
+"""Measure one wide head against eight narrow ones, with the same total width and the same number of parameters."""
 
 from laboratory import VARIANTS, arguments, curve, say, trained, write
 from quality import per_seed, quality, splits
@@ -18,7 +18,7 @@ def main() -> None:
                 found[name].append(quality(translator, examples))
             parameters[name].append(sum(weight.numel() for weight in translator.model.parameters()))
             say(f"{name}, seed {seed}: {found[name][-1]['exact']}")
-    assert parameters["short"] == parameters["one-head"], "as many parameters, or it is no fair comparison"
+    assert parameters["short"] == parameters["one-head"], "a fair comparison needs the same number of parameters"
     models = {
         name: {
             **per_seed(found[name]),

@@ -11,7 +11,7 @@ from quality import per_seed, quality, splits
 
 MODELS = ("short", "no-scale", "no-positions", "no-embedding-scale", "one-head", "one-head-no-scale")
 SENTENCES = 100
-"""How many sentences are enough to see how sharp attention is."""
+"""The number of sentences over which sharpness is averaged."""
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def study(name: str, translator: gf.Translator, examples: dict[str, list[Example
 
 @torch.no_grad()
 def largest_weight(translator: gf.Translator, examples: list[Example]) -> float:
-    """Return the largest weight of a row of the encoder's self-attention, on average over rows, heads and layers."""
+    """Return the largest weight of a row of the encoder's self-attention, averaged over rows, heads and layers."""
     weights = []
     for one in examples:
         ids = [*translator.bundle.source_tokenizer.encode(one.source), translator.model.config.eos_id]

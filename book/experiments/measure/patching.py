@@ -9,7 +9,7 @@ from laboratory import arguments, say, trained, write
 
 
 def patched(choices: Choices, point: str, cells: Tensor, donor: Tensor, heads: list[int] | None = None) -> Tensor:
-    """Return the margins after these cells of a point have the values of the other member of the pair."""
+    """Return the margins with these cells of a point taken from the other sentence of the pair."""
 
     def edit(x: Tensor) -> Tensor:
         if heads is None:
@@ -22,13 +22,13 @@ def patched(choices: Choices, point: str, cells: Tensor, donor: Tensor, heads: l
 
 
 def points(model: gf.Transformer, stack: str) -> list[str]:
-    """Return the residual stream's points in one stack: its input, and behind each sub-layer."""
+    """Return the residual stream's points in one stack: its input and the output of each sub-layer."""
     normed = [name for name in gf.points(model) if name.startswith(stack) and name.endswith(".normed")]
     return ["source.input" if stack == "encoder" else "target.input", *normed]
 
 
 def measured(choices: Choices) -> dict[str, object]:
-    """Return the mean effect over the pairs that the model has right, in both directions: 0 nothing, 1 all."""
+    """Return the mean effect, in both directions, over the pairs that the model gets right: 0 is nothing, 1 is all."""
     model, own = choices.model, choices.margins()
     partner = torch.arange(len(own)).view(-1, 2).flip(1).flatten()
     fair = (own > 0) & (own[partner] > 0)

@@ -1,4 +1,4 @@
-"""Which heads decide what "it" is: every head switched off in turn, the strongest ones together, and where they look."""
+"""Measure which heads decide what "it" is: each head off in turn, the strongest ones together, and where they look."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ from laboratory import arguments, say, trained, write
 
 
 def measured(translator: gf.Translator, examples: list[Example], *, whole_sentences: bool) -> dict[str, Any]:
-    """Return what every head, the strongest ones together, and all heads of an attention do to the pronoun.
+    """Return the effect on the pronoun of each head, the strongest heads together, and all heads of an attention.
 
-    With `whole_sentences`, also to the translation as a whole, which takes longer.
+    With `whole_sentences`, also the effect on the whole translation, which takes longer.
     """
     model, choices = translator.model, pronouns(translator, examples)
     split = split_measure(model, translator.bundle, examples)
@@ -61,9 +61,9 @@ def pronoun(choices: Choices, edits: Mapping[str, Any] | None = None) -> dict[st
 
 
 def looks(choices: Choices) -> dict[str, Any]:
-    """Return each head's mean weights by role: of the decoder as the pronoun is written, of the encoder from "it".
+    """Return each head's mean weights by role: in the decoder when it writes the pronoun, in the encoder from "it".
 
-    The roles of self-attention in the decoder are the French of the animal and of the place, with what belongs to it.
+    In the decoder's self-attention, the roles are the French phrases of the animal and of the place.
     """
     rows = torch.arange(len(choices.each))
     it = choices.at("it").int().argmax(1)

@@ -1,4 +1,4 @@
-"""How well models translate the splits of the built-in corpus: what several of the experiments ask."""
+"""How well models translate the splits of the built-in corpus, for several experiments."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ SPLITS = ("test", "unseen-combinations", "coreference", "senses")
 
 
 def splits(seed: int, limit: int | None = None) -> dict[str, list[Example]]:
-    """Return the splits of a seed's corpus but for the training one, each cut to `limit` sentences."""
+    """Return the splits of a seed's corpus, except the training split, each cut to `limit` sentences."""
     return {name: some[:limit] for name, some in english_french(seed, train=0).splits.items()}
 
 
 def pairs_of(examples: Sequence[Example], kind: str | None = None) -> list[Example]:
-    """Return the examples of one kind whose partner in a minimal pair is there too."""
+    """Return the examples of one kind whose partner in a minimal pair is also among `examples`."""
     chosen = [one for one in examples if kind in (None, one.kind)]
     members = Counter(one.pair for one in chosen)
     return [one for one in chosen if members[one.pair] == 2]
 
 
 def quality(translator: gf.Translator, examples: dict[str, list[Example]]) -> dict[str, dict[str, float]]:
-    """Return what a model, as it is now, gets exactly right, in %: of sentences, and of minimal pairs both members.
+    """Return the shares of sentences and of whole minimal pairs that a model translates exactly, in %.
 
-    "exact" is by split. "pairs" has the pairs of "coreference" whose two nouns differ in gender, and those of "senses";
-    "decided" the share of their members that prefer the right word at the place where the two references part.
+    "exact" is by split. "pairs" has the pairs of "coreference" whose two nouns differ in gender, and the pairs of
+    "senses". "decided" is the share of their sentences that prefer the right word where the two references part.
     """
     model, bundle = translator.model, translator.bundle
     found = {name: split_measure(model, bundle, examples[name])() for name in SPLITS}

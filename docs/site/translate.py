@@ -1,6 +1,6 @@
-"""Write or refresh the file of a chapter's Chinese text: cells whose English text is new stand there in English.
+"""Write or refresh the file of a chapter's Chinese text; a cell whose English text is new appears in English.
 
-python book/site/translate.py 03_attention
+python docs/site/translate.py 03_attention
 """
 
 import sys
@@ -11,7 +11,7 @@ from pages import key, translations
 
 
 def refresh(stem: str) -> None:
-    """Bring the cells of book/zh/STEM.md into the order of the chapter; old ones go, new ones come in English."""
+    """Bring the cells of book/zh/STEM.md into the order of the chapter; drop old cells, add new ones in English."""
     path = BOOK / "zh" / f"{stem}.md"
     texts = translations(path) if path.exists() else {}
     cells = [cell.source.strip() for cell in jupytext.read(BOOK / f"{stem}.py").cells if cell.cell_type == "markdown"]

@@ -1,4 +1,4 @@
-"""Reading maps: from the steps of a tutorial, or the paper's sections, to chapters, code and the explorer."""
+"""Reading maps, from the steps of a tutorial or the sections of the paper to chapters, code and the explorer."""
 
 import json
 import tomllib
@@ -17,13 +17,13 @@ HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """One reading map, as its file has it; texts in Chinese end in "_zh"."""
+    """One reading map as stored in its file; the keys of Chinese texts end in "_zh"."""
 
     data: dict[str, Any]
 
     @property
     def translated(self) -> bool:
-        """Return whether it is there in Chinese too."""
+        """Return whether it exists in Chinese too."""
         return "title_zh" in self.data
 
     @property
@@ -37,7 +37,7 @@ MAPS = {name: Map(tomllib.loads((BOOK / "maps" / f"{name}.toml").read_text(encod
 
 
 def map_page(name: str, names: set[str], language: str) -> tuple[str, set[str]]:
-    """Return a map as Markdown, and the Python files that it leads to."""
+    """Return a map as Markdown, and the Python files that it links to."""
     files: set[str] = set()
     address = addresses(BOOK, f"maps/{name}", names, language, files)
     end = "" if language == "en" else "_zh"
@@ -53,7 +53,7 @@ def _row(step: dict[str, Any], end: str) -> list[str]:
 
 
 def place(code: str) -> tuple[str, str]:
-    """Return file and name of "model/attention.py#attention"; files are the library's."""
+    """Return the file in the library and the name of a reference such as "model/attention.py#attention"."""
     file, _, name = code.partition("#")
     return f"src/glassformer/{file}", name
 
@@ -65,7 +65,7 @@ def _code(code: str) -> str:
 
 
 def _explorer(step: dict[str, Any]) -> str:
-    """Return a link to the explorer that shows a point or a panel."""
+    """Return a link to the step's point or panel in the explorer."""
     if point := step.get("point"):
         state = quote(json.dumps({"name": point, "head": 0}, separators=(",", ":")), safe=":,")
         return f"[{point.replace('.', '.<wbr>')}](../runs/demo/explorer.html#point={state}&stage=point)"

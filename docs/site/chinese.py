@@ -1,7 +1,7 @@
-"""A Sphinx extension: search in Chinese text, whose words no spaces tell apart.
+"""A Sphinx extension: search in Chinese text, whose words are not separated by spaces.
 
-Each run of characters is indexed whole and by its pairs of neighbours, so that a query of two characters is found as a
-word and a longer one as a part of a run.
+Each run of characters is indexed as a whole and by its pairs of neighbouring characters. A query of two characters is
+then found as a word, and a longer query as part of a run.
 """
 
 import re
@@ -14,9 +14,9 @@ _RUN = re.compile(r"[\u3400-\u9fff]+")
 
 
 class Runs(SearchChinese):
-    """Chinese without a dictionary."""
+    """Search in Chinese without a dictionary."""
 
-    # Whose stemmer the page uses for Latin words; Sphinx 9.0 would name one that is not there.
+    # The page uses this language's stemmer for Latin words; Sphinx 9.0 would name a missing stemmer.
     language_name = "English"
 
     def split(self, input: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The chapters, in their order, and their execution."""
+"""The chapters in their order, and their execution."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 
-BOOK = Path(__file__).parents[1]
-ROOT = BOOK.parent
-EXECUTED = ROOT / "build" / "book" / "executed"
+ROOT = Path(__file__).parents[2]
+BOOK = ROOT / "book"
+EXECUTED = ROOT / "build" / "docs" / "executed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +25,22 @@ class Chapter:
 
     @property
     def translation(self) -> Path:
-        """Where its text in Chinese is, if it is."""
+        """The file of its Chinese text, which need not exist."""
         return BOOK / "zh" / f"{self.path.stem}.md"
 
     @property
     def seconds(self) -> float:
-        """How long its execution took last time; the longest there are, if it was never executed."""
+        """Seconds of its last execution; infinite if it was never executed."""
         path = EXECUTED / f"{self.name}.ipynb"
         return nbformat.read(path, 4).metadata.glassformer.seconds if path.exists() else float("inf")
 
 
 def page_name(path: Path) -> str:
-    """Return the name of a chapter's page: without its number, the overview is the first page."""
+    """Return the name of a chapter's page: without its number."""
     number, _, name = path.stem.partition("_")
     if path.parent != BOOK:
         return f"{path.parent.name}/{path.stem}"
-    return path.stem if not number.isdigit() else "index" if int(number) == 0 else name
+    return path.stem if not number.isdigit() else "overview" if int(number) == 0 else name
 
 
 def _chapters() -> tuple[Chapter, ...]:
@@ -64,10 +64,10 @@ CHAPTERS = _chapters()
 
 
 def executed(chapter: Chapter, again: bool = False) -> tuple[Chapter, nbformat.NotebookNode, float]:
-    """Return a chapter's notebook with its outputs, and how long its execution took; 0 = nothing has changed since.
+    """Return the chapter, its notebook with outputs, and the seconds of its execution; 0 if nothing has changed since.
 
     Raises:
-        RuntimeError: a cell failed, or something was written to stderr.
+        RuntimeError: a cell failed or wrote to stderr.
     """
     kept, digest = EXECUTED / f"{chapter.name}.ipynb", _digest(chapter)
     if not again and kept.exists() and (old := nbformat.read(kept, 4)).metadata.glassformer.digest == digest:
@@ -97,7 +97,7 @@ def executed(chapter: Chapter, again: bool = False) -> tuple[Chapter, nbformat.N
 
 
 def _digest(chapter: Chapter) -> str:
-    """Return a digest of all that a chapter's outputs depend on."""
+    """Return a digest of everything that a chapter's outputs depend on."""
     digest = hashlib.sha256(_surroundings())
     digest.update(chapter.path.read_bytes())
     results = BOOK / "experiments" / "results"

@@ -1,12 +1,14 @@
-"""What Sphinx reads: notebooks in a language, with links that fit the site, and the library's files to look into."""
+"""The pages that Sphinx reads: notebooks in one language with the site's links, and the library's source files."""
 
 import ast
 import hashlib
 import os
 import re
 from collections.abc import Callable
+from functools import cache
 from html import escape
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 import nbformat
 from chapters import BOOK, CHAPTERS, Chapter, page_name
@@ -16,12 +18,16 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 ROOT = BOOK.parent
+DOCS = ROOT / "docs"
 LIBRARY = ROOT / "src" / "glassformer"
 MEASURES = BOOK / "experiments" / "measure"
 CONTENTS = {
-    "en": ("The Transformer", "Experiments", "Put right", "Reading maps"),
-    "zh": ("Transformer", "实验", "勘误", "阅读地图"),
+    "en": ("Book", "Experiments", "Errata", "Reading maps"),
+    "zh": ("书", "实验", "勘误", "阅读地图"),
 }
+
+Parts = list[tuple[str, list[str]]]
+"""Parts of the table of contents: captions with their pages in order."""
 
 _LINK = re.compile(
     r"^```.*?^```|(?<!!)\[((?:`[^`]*`|[^\[\]`]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)|`[^`]*`", flags=re.MULTILINE | re.DOTALL
@@ -31,7 +37,7 @@ _ADDRESS = re.compile(r'((?:xlink:)?href|src)="([^"]+)"')
 
 
 def key(text: str) -> str:
-    """Return what names a cell's English text in its translation."""
+    """Return the key of a cell's English text in its translation."""
     return hashlib.sha256(text.strip().encode()).hexdigest()[:8]
 
 
@@ -42,7 +48,7 @@ def translations(path: Path) -> dict[str, str]:
 
 
 def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) -> nbformat.NotebookNode | None:
-    """Return an executed notebook with its text in a language, or None if there is no translation.
+    """Return an executed notebook with its text in a language, or None if the chapter is not translated.
 
     Raises:
         ValueError: the English text of a cell has changed since it was translated.
@@ -57,15 +63,15 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
         if cell.cell_type == "markdown":
             if key(cell.source) not in texts:
                 raise ValueError(
-                    f"{chapter.translation.relative_to(BOOK.parent)} has no cell {key(cell.source)}, whose English text "
-                    f"begins {cell.source[:60]!r}: run `python book/site/translate.py {chapter.path.stem}`, and translate it"
+                    f"{chapter.translation.relative_to(ROOT)}: expected a cell {key(cell.source)}, the translation of "
+                    f"{cell.source[:60]!r}; run `python docs/site/translate.py {chapter.path.stem}` and translate it"
                 )
             cell.source = _with_english_anchors(cell.source, texts[key(cell.source)])
     return notebook
 
 
 def _with_english_anchors(english: str, text: str) -> str:
-    """Return a translation whose headings can be linked to by the English ones' anchors."""
+    """Return a translation whose headings can be linked to by the anchors of the English headings."""
     anchors = iter(re.findall(r"^#+ (.*)$", english, flags=re.MULTILINE))
 
     def anchored(match: re.Match[str]) -> str:
@@ -87,7 +93,7 @@ def slug(heading: str) -> str:
 def notebook_page(
     name: str, notebook: nbformat.NotebookNode, names: set[str], language: str
 ) -> tuple[nbformat.NotebookNode, set[str]]:
-    """Return a page's notebook with the site's own links, and the Python files that it leads to."""
+    """Return a page's notebook with the site's own links, and the Python files that it links to."""
     path = next(chapter.path for chapter in CHAPTERS if chapter.name == name)
     files: set[str] = set()
     address = addresses(path.parent, name, names, language, files)
@@ -100,13 +106,33 @@ def notebook_page(
     return notebook, files
 
 
+@cache
+def documents() -> dict[Path, str]:
+    """Return the name of the page of each Markdown file that the site shows, in the order of the contents."""
+    alone = {
+        DOCS / "index.md": "index",
+        DOCS / "explorer.md": "reference/explorer",
+        DOCS / "files.md": "reference/files",
+        DOCS / "benchmarks.md": "benchmarks",
+        ROOT / "benchmarks" / "README.md": "measuring",
+        DOCS / "architecture.md": "architecture",
+        ROOT / "CONTRIBUTING.md": "contributing",
+        ROOT / "CHANGELOG.md": "changelog",
+    }
+    folders = [path for folder in ("guide", "decisions") for path in sorted((DOCS / folder).glob("*.md"))]
+    named = {path: f"{path.parent.name}/{path.stem.partition('_')[2] or path.stem}" for path in folders}
+    return named | {path: name for path, name in alone.items() if path.exists()}
+
+
 def with_links(text: str, address: Callable[[str], str]) -> str:
-    """Return Markdown whose links lead where `address` says; code is left alone."""
+    """Return Markdown with each link replaced by `address` of it; code is left alone."""
 
     def link(match: re.Match[str]) -> str:
         if match[2] is None:
             return match[0]
         there = address(match[2])
+        if not there:  # a file of the repository that the site does not show
+            return match[1]
         # Sphinx does not know the anchors of translated headings; the check of the whole site does.
         known = there == match[2] and not there.startswith("#")
         return match[0] if known else f'<a href="{escape(there)}">{match[1]}</a>'
@@ -115,10 +141,10 @@ def with_links(text: str, address: Callable[[str], str]) -> str:
 
 
 def addresses(folder: Path, page: str, names: set[str], language: str, files: set[str]) -> Callable[[str], str]:
-    """Return what turns an address as it stands in a file of that folder into that of the site, seen from a page.
+    """Return a function that turns an address in a file of `folder` into the site's address, relative to `page`.
 
-    Python files that are met, of the library and the experiments' commands, are added to `files`. What is neither of
-    them, nor a chapter, a map or the explorer, stays.
+    Each Python file of the library or of the experiments' commands is added to `files`. An address that is not such a
+    file, a chapter, a map or the explorer is returned unchanged.
     """
     top = "../" * page.count("/")
     english = top if language == "en" else f"../{top}"
@@ -126,9 +152,17 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
     def address(target: str) -> str:
         where, _, anchor = target.partition("#")
         end = f"#{anchor}" if anchor else ""
-        if not where or "://" in where:
+        if not where or urlsplit(target).scheme:
             return target
         path = Path(os.path.normpath(folder / where))
+        if path == ROOT / "README.md":
+            return f"{english}index.html{end}"
+        if path == DOCS / "decisions":
+            return f"{english}{next(name for name in documents().values() if name.startswith('decisions/'))}.html"
+        if path.parent == DOCS / "reference":  # pages that are generated
+            return f"{english}reference/{path.stem}.html{end}"
+        if (name := documents().get(path)) is not None:
+            return f"{english}{name}.html{end}"
         if path.parent == MEASURES or (path.suffix == ".py" and path.is_relative_to(LIBRARY)):
             file = str(PurePosixPath(path.relative_to(ROOT)))
             files.add(file)
@@ -141,7 +175,7 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             return f"{top if name in names else english}{name}.html{end}"
         if path == ROOT / "runs" / "demo" / "explorer.html":
             return f"{english}explorer.html{end}"
-        return target
+        return "" if path.is_file() and path.is_relative_to(ROOT) else target
 
     return address
 
@@ -156,7 +190,7 @@ def source_page(file: str) -> str:
 
 
 def definitions(file: str) -> dict[str, tuple[int, int]]:
-    """Return the first and the last line of each class, function, method and constant of a Python file, by name."""
+    """Return the first and last line of each class, function, method and constant of a Python file, by name."""
     lines: dict[str, tuple[int, int]] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
@@ -176,25 +210,23 @@ def definitions(file: str) -> dict[str, tuple[int, int]]:
     return lines
 
 
-def with_contents(source: Path, names: list[str], maps: list[str], language: str) -> None:
-    """Put the table of contents at the end of the first page, which is made if it is not there."""
-    main, experiments, errata = (
-        [name for name in names if name != "index" and kind == _kind(name)]
-        for kind in ("main", "experiments", "errata")
+def with_contents(source: Path, names: list[str], maps: list[str], beside: Parts, language: str) -> None:
+    """Put the table of contents at the end of the first page, which is made if it is not there.
+
+    The parts beside the book come around it: the guide before it, the others behind.
+    """
+    book, experiments, errata = (
+        [name for name in names if kind == _kind(name)] for kind in ("main", "experiments", "errata")
     )
-    parts = (main, experiments, errata, [f"maps/{name}" for name in maps])
+    parts = list(zip(CONTENTS[language], (book, experiments, errata, [f"maps/{name}" for name in maps]), strict=True))
     trees = "".join(
         "```{toctree}\n:hidden:\n:caption: " + caption + "\n\n" + "\n".join(part) + "\n```\n\n"
-        for caption, part in zip(CONTENTS[language], parts, strict=True)
+        for caption, part in (*beside[:1], *parts, *beside[1:])
         if part
     )
-    index = source / "index.ipynb"
-    if index.exists():
-        notebook = nbformat.read(index, 4)
-        notebook.cells.append(nbformat.v4.new_markdown_cell(trees))
-        nbformat.write(notebook, index)
-    else:
-        (source / "index.md").write_text(f"# glassformer\n\n{trees}", encoding="utf-8")
+    index = source / "index.md"
+    text = index.read_text(encoding="utf-8") if index.exists() else "# glassformer\n"
+    index.write_text(f"{text}\n{trees}", encoding="utf-8")
 
 
 def _kind(name: str) -> str:

@@ -1,29 +1,32 @@
-"""Build the book: execute its chapters, and make one static site of them that needs no network.
+"""Build the documentation (guide, book, reference, decisions) as one static site that needs no network.
 
-python book/site/build.py                     the whole site, into src/glassformer/site/ (what `glassformer learn` opens)
-python book/site/build.py --only attention    these chapters alone, into build/book/site-attention/
+python docs/site/build.py                     the whole site, into src/glassformer/site/, for `glassformer learn`
+python docs/site/build.py --only attention    these chapters of the book alone, into build/docs/site-attention/
+python docs/site/build.py --pages             everything but the book, into build/docs/site-pages/
 
-A chapter is executed anew when it, the library, an experiment's result or the demo model has changed.
+A chapter is executed again when it, the library, an experiment's result or the demo model has changed.
 """
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from shutil import copyfile, copytree, ignore_patterns, rmtree
 from time import perf_counter
 
 import nbformat
-from chapters import BOOK, CHAPTERS, Chapter, executed
+from chapters import CHAPTERS, ROOT, Chapter, executed
+from documentation import contents, documentation
 from links import broken_links
 from maps import MAPS, map_page
 from pages import localised, notebook_page, source_page, with_contents
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-ROOT = BOOK.parent
-BUILD = ROOT / "build" / "book"
+HERE = Path(__file__).parent
+BUILD = ROOT / "build" / "docs"
 SITE = ROOT / "src" / "glassformer" / "site"
 DEMO = ROOT / "runs" / "demo"
 LANGUAGES = {"en": "", "zh": "zh"}
@@ -31,18 +34,20 @@ LANGUAGES = {"en": "", "zh": "zh"}
 
 
 def main() -> None:
-    """Execute, write pages in both languages, build them, check the links."""
+    """Execute the chapters, write pages in both languages, build them, check the links."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names such as attention or experiments/beam")
+    parser.add_argument("--pages", action="store_true", help="everything but the book")
     parser.add_argument("--again", action="store_true", help="execute all chapters again")
     asked = parser.parse_args()
-    only = asked.only
+    if asked.pages:
+        return build_site({}, "en", BUILD / "site-pages", maps=(), beside=True)
     if not (DEMO / "model.safetensors").exists():
-        sys.exit(f"{DEMO} is not there, and the book looks into its model: run `make demo` first")
-    if unknown := set(only or ()) - {chapter.name for chapter in CHAPTERS}:
-        sys.exit(f"no chapter is called {', '.join(unknown)}; there are {', '.join(one.name for one in CHAPTERS)}")
-    chosen = [chapter for chapter in CHAPTERS if not only or chapter.name in only]
-    out = BUILD / "-".join(["site", *(name.replace("/", "-") for name in only or ())])
+        sys.exit(f"{DEMO} does not exist, and the book looks into its model: run `make demo` first")
+    if unknown := set(asked.only or ()) - {chapter.name for chapter in CHAPTERS}:
+        sys.exit(f"unknown chapter {', '.join(unknown)}; the chapters are {', '.join(one.name for one in CHAPTERS)}")
+    chosen = [chapter for chapter in CHAPTERS if not asked.only or chapter.name in asked.only]
+    out = BUILD / "-".join(["site", *(name.replace("/", "-") for name in asked.only or ())])
     notebooks = execute_all(chosen, asked.again)
     rmtree(out, ignore_errors=True)
     for language, folder in LANGUAGES.items():
@@ -51,21 +56,22 @@ def main() -> None:
             for chapter in chosen
             if (page := localised(chapter, notebooks[chapter.name], language)) is not None
         }
+        maps = () if asked.only else [name for name in MAPS if language == "en" or MAPS[name].translated]
         if pages:
-            build_site(pages, language, out / folder, whole=not only)
+            build_site(pages, language, out / folder, maps=maps, beside=language == "en" and not asked.only)
     if (DEMO / "explorer.html").exists():
         copyfile(DEMO / "explorer.html", out / "explorer.html")
-    if only:
-        return
+    if asked.only:
+        return None
     if problems := broken_links(out):
         sys.exit("\n".join(problems))
     rmtree(SITE, ignore_errors=True)
     copytree(out, SITE, ignore=ignore_patterns(".buildinfo", "objects.inv", "_sources", "jupyter_execute"))
-    say(f"the site: {SITE.relative_to(ROOT)}")
+    return say(f"the site: {SITE.relative_to(ROOT)}")
 
 
 def execute_all(chosen: list[Chapter], again: bool) -> dict[str, nbformat.NotebookNode]:
-    """Return the executed notebooks by name; chapters run side by side, one thread each."""
+    """Return the executed notebooks by name; chapters run in parallel, one thread each."""
     os.environ["OMP_NUM_THREADS"] = "1"  # two at once with two threads each would be several times slower
     notebooks, start = {}, perf_counter()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -74,16 +80,20 @@ def execute_all(chosen: list[Chapter], again: bool) -> dict[str, nbformat.Notebo
         for done, job in enumerate(as_completed(jobs), start=1):
             chapter, notebook, seconds = job.result()
             notebooks[chapter.name] = notebook
-            say(f"[{done}/{len(jobs)}] {chapter.name}: {f'{seconds:.0f} s' if seconds else 'as it was'}")
+            say(f"[{done}/{len(jobs)}] {chapter.name}: {f'{seconds:.0f} s' if seconds else 'unchanged'}")
     say(f"chapters: {perf_counter() - start:.0f} s")
     return notebooks
 
 
-def build_site(pages: dict[str, nbformat.NotebookNode], language: str, out: Path, *, whole: bool) -> None:
-    """Write one language's pages, and let Sphinx make a site of them; a warning is an error."""
+def build_site(
+    pages: dict[str, nbformat.NotebookNode], language: str, out: Path, *, maps: Sequence[str], beside: bool
+) -> None:
+    """Write one language's pages, and let Sphinx make a site of them; a warning is an error.
+
+    `beside` adds the pages that are not the book's: guide, reference, benchmarks, decisions.
+    """
     source, doctrees = BUILD / "source" / out.name / language, BUILD / "doctrees" / out.name / language
     rmtree(source, ignore_errors=True)
-    maps = [name for name in MAPS if whole and (language == "en" or MAPS[name].translated)]
     names = {*pages, *(f"maps/{name}" for name in maps)}
     files: set[str] = set()
     for name, notebook in pages.items():
@@ -94,20 +104,25 @@ def build_site(pages: dict[str, nbformat.NotebookNode], language: str, out: Path
         page, linked = map_page(name, names, language)
         files |= linked
         write(source / f"maps/{name}.md", page)
+    if beside:
+        files |= documentation(source, names)
+    elif (HERE / f"index.{language}.md").exists():
+        copyfile(HERE / f"index.{language}.md", source / "index.md")
     if language == "en":
         for file in sorted(files):
             write(source / f"source/{file}.md", source_page(file))
-    with_contents(source, list(pages), maps, language)
-    switches = {name: LANGUAGES for name in names if language == "zh" or is_translated(name)}
+    with_contents(source, list(pages), list(maps), contents() if beside else [], language)
+    translated = {name for name in names if language == "zh" or is_translated(name)} | {"index"}
+    switches = dict.fromkeys(translated if pages else (), LANGUAGES)
     settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}
     if language == "zh":
         settings |= {"nb_code_prompt_show": "显示代码", "nb_code_prompt_hide": "隐藏代码"}
-    with patch_docutils(BOOK / "site"), docutils_namespace():
-        app = Sphinx(source, BOOK / "site", out, doctrees, "html", settings, status=None, warningiserror=True)
+    with patch_docutils(HERE), docutils_namespace():
+        app = Sphinx(source, HERE, out, doctrees, "html", settings, status=None, warningiserror=True)
         app.build(force_all=True)
     if app.statuscode:
         sys.exit(app.statuscode)
-    say(f"{language}: {len(names)} pages in {out.relative_to(ROOT)}")
+    say(f"{language}: {sum(1 for _ in out.rglob('*.html'))} pages in {out.relative_to(ROOT)}")
 
 
 def is_translated(name: str) -> bool:
@@ -124,12 +139,12 @@ def write(path: Path, text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits how far it is."""
+    """Print a line of progress at once."""
     print(text, flush=True)
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (RuntimeError, ValueError) as error:  # a cell that fails, a translation that is out of date
+    except (RuntimeError, ValueError) as error:  # a cell failed, or a translation is out of date
         sys.exit(str(error))

@@ -1,4 +1,4 @@
-"""Checks a built site: every local address leads to a file and, behind #, to something on it."""
+"""Checks a built site: every local link leads to a file and, after #, to an anchor in it."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,7 +25,7 @@ class _Page(HTMLParser):
 
 
 def broken_links(site: Path) -> list[str]:
-    """Return what is wrong with the links of a site, one line each."""
+    """Return the broken links of a site, one line each."""
     pages = {
         path: _Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "explorer.html"
     }
@@ -35,11 +35,11 @@ def broken_links(site: Path) -> list[str]:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 if link in page.loaded:
-                    problems.append(f"{path.relative_to(site)} loads {link}")
+                    problems.append(f"{path.relative_to(site)}: loads {link} from the network")
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                problems.append(f"{path.relative_to(site)}: {link} leads nowhere")
+                problems.append(f"{path.relative_to(site)}: {link}: no such file")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids:
-                problems.append(f"{path.relative_to(site)}: {link}: that page has no such anchor")
+                problems.append(f"{path.relative_to(site)}: {link}: no such anchor")
     return sorted(set(problems))
