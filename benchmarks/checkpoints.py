@@ -1,8 +1,8 @@
-"""How long a checkpoint holds up training: run it as `python -m benchmarks.checkpoints`.
+"""Measure how long a checkpoint delays training: `python -m benchmarks.checkpoints`.
 
-A model of the preset "small" (7.6 million parameters) takes the same steps without checkpoints, with checkpoints
-that are written while training waits, and with checkpoints that are written beside it. They take turns, so that the
-machine's noise hits all alike.
+A model of the preset "small" (7.6 million parameters) takes the same steps without checkpoints, with checkpoints for
+which training waits, and with checkpoints written in the background. The three take turns, so noise of the machine
+affects all alike.
 """
 
 import tempfile
@@ -15,9 +15,9 @@ import torch
 
 import glassformer as gf
 from benchmarks.command import as_command
-from glassformer.machine import keep_memory
+from glassformer.corpus.batching import Examples, Position, stream
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Examples, Position, stream
+from glassformer.system.machine import keep_memory
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.gradients import batch_loss
 from glassformer.training.optimiser import make_optimiser
@@ -26,7 +26,7 @@ ROUNDS = 5
 EVERY = 5
 """Steps from one checkpoint to the next."""
 VOCABULARY = 8000
-KINDS = ("none", "waited for", "beside training")
+KINDS = ("none", "waited for", "in the background")
 
 
 def examples() -> Examples:
@@ -71,7 +71,7 @@ def main() -> None:
                     rounds[kind].append(whole)
         written = [path.stat().st_size for path in checkpoints.paths()[-1].iterdir()]
     print(f"{parameters:,} parameters, {sum(written) / 1e6:.0f} MB a checkpoint, {torch.get_num_threads()} threads")
-    print(f"{'checkpoints':<18}{'until training goes on':>24}{'step, median':>15}{f'{EVERY} steps and one':>20}")
+    print(f"{'checkpoints':<18}{'until training resumes':>24}{'step, median':>15}{f'{EVERY} steps and one':>20}")
     for kind in KINDS:
         print(
             f"{kind:<18}{median(stalls[kind]) * 1000:>21.0f} ms{median(steps[kind]) * 1000:>12.0f} ms"

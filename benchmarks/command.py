@@ -1,4 +1,4 @@
-"""A benchmark as a command, whose mistakes are told in a sentence, and the commands of ours that it runs first."""
+"""Run a benchmark as a command with one-line errors, and the glassformer commands that must come first."""
 
 import shlex
 import subprocess
@@ -15,23 +15,23 @@ def as_command(main: Callable[[], object]) -> None:
     """Run a benchmark's main function.
 
     Raises:
-        SystemExit: a file, a folder, a run or a peer is not what it should be; the message says why.
+        SystemExit: a file, folder, run or peer is missing or faulty; the message says why.
     """
     try:
         main()
     except subprocess.CalledProcessError as error:
-        # What was not captured of its words stands above.
+        # Errors that were not captured are already on the screen.
         last = (error.stderr or "").strip().splitlines()[-1:]
-        raise SystemExit("\n".join([*last, f"this command failed: {shlex.join(map(str, error.cmd))}"])) from None
+        raise SystemExit("\n".join([*last, f"command failed: {shlex.join(map(str, error.cmd))}"])) from None
     except (GlassformerError, OSError) as error:
         raise SystemExit(f"error: {error}") from None
 
 
 def make(models: Mapping[str, Sequence[str]], work: Path) -> None:
-    """Train or distil what is not there; what was stopped goes on.
+    """Train or distil the models that are not finished, resuming those that were stopped.
 
     Raises:
-        CalledProcessError: a command failed, which has said why.
+        CalledProcessError: a command failed; its error is on the screen.
     """
     for name, arguments in models.items():
         finished = work / f"{name}.finished"

@@ -1,9 +1,9 @@
-"""How fast decoding is, beside the peers': `python -m benchmarks.decoding --data DIR` (Multi30k's files).
+"""Compare the speed of decoding with the peers': `python -m benchmarks.decoding --data DIR` (Multi30k's files).
 
-A model of ours is trained for some minutes first (or --run names one, whose positions are in halves), and its weights
-are converted to each peer's format. All translate the same lines of test_2016, from text to text with the same
-tokenizer: greedy and by a beam of 5, at most 64 sentences side by side and one at a time. They take turns. Texts are
-compared with those of ours in fp32, and scored by sacrebleu.
+A model of ours is trained for some minutes first, unless --run names one whose positions are in halves. Its weights are
+converted to each peer's format. All peers translate the same lines of test_2016 from text to text with the same
+tokenizer: greedily and with a beam of 5, in batches of 64 sentences and one at a time. They take turns. The outputs are
+compared with ours in fp32 and scored by sacrebleu.
 
 Writes results/decoding.json and .png.
 """
@@ -20,38 +20,51 @@ from benchmarks.command import as_command, make
 from benchmarks.peers.ours import RUN
 from benchmarks.peers.task import TOKENIZER, Task, write_task, write_weights
 from benchmarks.processes import Entry, take_turns
-from benchmarks.results import Spread, bars, described, failures, figure, machine, read, save, spread, table, write
+from benchmarks.results import (
+    Spread,
+    bars,
+    described,
+    failures,
+    figure,
+    machine,
+    number,
+    read,
+    save,
+    spread,
+    table,
+    write,
+)
 from benchmarks.work import TEST, WORK, bleu, lines
 from glassformer.bundle import WEIGHTS, Bundle, read_weights
-from glassformer.machine import cores
 from glassformer.model.config import ModelConfig
+from glassformer.system.machine import cores
 
 NAME = "decoding"
 RECIPE = "multi30k-de-en"
 SIZES = ("d_model", "heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
-"""What a task and our model call alike."""
+"""Sizes that have the same name in a task and in our model."""
 REFERENCE = (
     *(f"model.{name}={getattr(Task(), name)}" for name in SIZES),
     *("model.norm=post", "model.positions=halves"),
     *("training.optimiser=adam", "training.learning_rate=1.5e-3", "training.batch_tokens=1500"),
 )
-"""The reference model, instead of the recipe's: positions and norm as every peer has them."""
+"""The reference model, in place of the recipe's: positions and norm that every peer supports."""
 CELLS = {
     "64, greedy": {"batch_size": 64, "beam_size": 1},
     "1, greedy": {"batch_size": 1, "beam_size": 1},
     "64, beam 5": {"batch_size": 64, "beam_size": 5},
     "1, beam 5": {"batch_size": 1, "beam_size": 5},
 }
-"""Sentences side by side, and the search."""
+"""Batch size and search of each cell."""
 WARM = {64: 1000, 1: 8}
-"""Sentences that are translated before a measurement, by how many stand side by side."""
+"""Sentences that are translated before a measurement, by batch size."""
 RIVAL = Entry(peer="hugging_face")
 
 
 def entries() -> list[Entry]:
-    """Return ours in every precision with one process and several, Hugging Face's Marian, and CTranslate2 likewise.
+    """Return ours in every precision with one process and with several, Hugging Face's Marian, and CTranslate2.
 
-    CTranslate2 is there twice: called directly, and as the engine of ours.
+    CTranslate2 appears twice: called directly, and as the engine of ours.
     """
     ours = [
         Entry(peer="ours", precision=precision, options={"workers": workers})
@@ -76,10 +89,10 @@ def entries() -> list[Entry]:
 
 
 def make_work(folder: Path, run: Path, data: Path) -> None:
-    """Write what the peers need of a run of ours: its sizes, weights and tokenizer; and the test set.
+    """Write what the peers need: sizes, weights and tokenizer of a run of ours, and the test set.
 
     Raises:
-        SystemExit: the peers have no such model.
+        SystemExit: the peers do not support this model.
     """
     bundle = Bundle.load(run)
     config = bundle.model_config
@@ -103,14 +116,16 @@ def _check(config: ModelConfig, run: Path) -> None:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which model decodes."""
-    parser.add_argument("--run", type=Path, help="a trained run of ours; one is trained unless given")
-    parser.add_argument("--minutes", type=float, default=9.0, help="how long it is trained")
-    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
+    """Add the options that choose the model."""
+    parser.add_argument("--run", type=Path, help="a trained run of ours [default: train one]")
+    parser.add_argument(
+        "--minutes", type=float, default=9.0, help="minutes for which the model is trained [default: %(default)g]"
+    )
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for the shared work [default: %(default)s]")
 
 
 def trained(given: argparse.Namespace) -> Path:
-    """Return the run of these options, trained unless that is done; what was stopped goes on."""
+    """Return the run that the options name; train it first, or resume its training, if necessary."""
     if given.run:
         return Bundle.load(given.run).folder
     run: Path = given.work / NAME / "trained"
@@ -121,7 +136,7 @@ def trained(given: argparse.Namespace) -> Path:
 
 
 def measure(work: Path, chosen: Sequence[Entry], rounds: int, sentences: Mapping[str, int]) -> dict[str, Any]:
-    """Return the figures of each cell; each has fresh processes, so that memory is its own."""
+    """Return the figures of each cell; new processes for each cell keep their peaks of memory apart."""
     test = json.loads((work / TEST).read_text())
     cells = {}
     for cell, how in CELLS.items():
@@ -141,7 +156,7 @@ def measure(work: Path, chosen: Sequence[Entry], rounds: int, sentences: Mapping
 
 
 def compared(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return for each its BLEU, and the share of its texts that are those of the first one, in %."""
+    """Return for each entry its BLEU, and the percentage of its texts that equal the first entry's."""
     first = next(iter(outputs.values()), ())
     return {
         name: {
@@ -153,14 +168,15 @@ def compared(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) ->
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the tables, one a cell."""
+    """Return the section, with a table for each cell."""
     parts = [
-        f"## Decoding\n\n`{figures['command']}`, {figures['day']}. Text to text with the same weights and tokenizer, "
-        "medians (quartiles). Ours cuts batches itself unless it is given one sentence at a time. The rival is Hugging "
-        "Face's `generate` as it comes. Equal texts: with the first of the entries (ours in fp32, unless it failed)."
+        f"## Decoding\n\n`{figures['command']}`, {figures['day']}: from text to text with the same weights and "
+        "tokenizer, medians (quartiles). Ours chooses its own batches, except with one sentence at a time. The rival "
+        "is Hugging Face's `generate` with default settings. *Equal texts* is the share of outputs that equal ours "
+        "in fp32."
     ]
     for cell, found in figures["cells"].items():
-        head = ["", "sentences/s", "of the rival", "BLEU", "equal texts", "peak memory"]
+        head = ["", "sentences/s", "ratio to rival", "BLEU", "equal texts", "peak memory"]
         rows = [
             [
                 name,
@@ -173,7 +189,7 @@ def markdown(figures: dict[str, Any]) -> str:
             for name in sorted(found["answers"], key=lambda name: -speed(found, name).median)
         ]
         parts.append(
-            f"### Sentences side by side: {cell} ({found['sentences']} sentences)\n\n{table(head, rows)}"
+            f"### Batch size {cell} ({number(found['sentences'])} sentences)\n\n{table(head, rows)}"
             f"{failures(found['failed'])}"
         )
     return "\n\n".join([*parts, f"{described(figures['machine'])}.\n"])
@@ -185,13 +201,13 @@ def speed(found: dict[str, Any], name: str) -> Spread:
 
 
 def against(found: dict[str, Any], name: str) -> list[float]:
-    """Return how many times as fast as the rival a peer was, round by round."""
+    """Return the ratio of a peer's speed to the rival's for each round."""
     theirs = found["answers"].get(RIVAL.name, [])
     return [one["seconds"] / mine["seconds"] for one, mine in zip(theirs, found["answers"][name], strict=False)]
 
 
 def plot(figures: dict[str, Any]) -> Path:
-    """Draw the speeds, a chart for each cell."""
+    """Draw a chart of the speeds for each cell."""
     made, axes = figure(14.0, 3.8, columns=len(CELLS))
     for axis, (cell, found) in zip(axes, figures["cells"].items(), strict=True):
         bars(axis, {name: speed(found, name) for name in found["answers"]}, "sentences per second")
@@ -204,8 +220,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
     add_run(parser)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--sentences", type=int, default=1000, help="of the test set, with 64 side by side")
-    parser.add_argument("--one-by-one", type=int, default=200, help="of the test set, with one at a time")
+    parser.add_argument(
+        "--sentences", type=int, default=1000, help="test sentences in batches of 64 [default: %(default)s]"
+    )
+    parser.add_argument(
+        "--one-by-one", type=int, default=200, help="test sentences one at a time [default: %(default)s]"
+    )
     given = parser.parse_args()
     of, work = machine(), given.work / NAME
     make_work(work, trained(given), given.data)

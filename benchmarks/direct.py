@@ -1,7 +1,7 @@
-"""CTranslate2's own package as one calls it without us: `python -m benchmarks.direct FOLDER < lines`.
+"""Translate with CTranslate2's own package alone: `python -m benchmarks.direct FOLDER < lines`.
 
-Lines on stdin, their translations on stdout, all in one call; FOLDER is an exported one, with its tokenizers.
-`benchmarks.engines` compares with it, in its own process and as a process of its own.
+Reads lines from stdin and prints their translations, all in one call. FOLDER is an export with its tokenizers.
+`benchmarks.engines` compares with this call, in its own process and in a new one.
 """
 
 import argparse
@@ -14,13 +14,13 @@ import ctranslate2
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.hypothesis import EXTRA_LENGTH
-from glassformer.machine import cores
+from glassformer.system.machine import cores
 
 Way = Callable[[list[str]], list[str]]
 
 
 def cut(tokenizer: Any, lines: list[str]) -> list[list[str]]:
-    """Return the tokens of lines, as the user of another package would cut them."""
+    """Return the tokens of the lines, made by the tokenizer's own library."""
     processor = getattr(tokenizer, "_processor", None)
     if not processor:
         return [tokenizer.split(line) for line in lines]
@@ -28,18 +28,18 @@ def cut(tokenizer: Any, lines: list[str]) -> list[list[str]]:
 
 
 def joined(tokenizer: Any, hypotheses: list[list[str]]) -> list[str]:
-    """Return the texts of tokens."""
+    """Return the texts of the token sequences."""
     processor = getattr(tokenizer, "_processor", None)
     return _each(processor.decode, hypotheses) if processor else [tokenizer.join(tokens) for tokens in hypotheses]
 
 
 def _each(work: Callable[..., Any], inputs: list[Any], **options: Any) -> list[Any]:
-    """Return sentencepiece's work on each input; for a list, even of one, it starts a thread."""
+    """Return sentencepiece's result for each input; a single input is passed alone, because a list starts a thread."""
     return [work(inputs[0], **options)] if len(inputs) == 1 else work(inputs, **options)
 
 
 def direct(folder: Path, beam_size: int, batch: int) -> Way:
-    """Return CTranslate2 as it is called from Python, in its best configuration for this work."""
+    """Return a way to translate by CTranslate2's Python package, in its best configuration for this work."""
     bundle = Bundle.load(folder)
     model = ctranslate2.Translator(str(folder), inter_threads=cores(), intra_threads=1)
 

@@ -1,9 +1,9 @@
-"""How fast the corpus doctor looks at a corpus, beside bare reading: run it as `python -m benchmarks.doctor`.
+"""Compare the corpus doctor's speed with bare reading: `python -m benchmarks.doctor`.
 
-"bare" reads the lines of both sides, decodes them and splits them at white space, which is the least that any
-preparation does. Both read the same generated files in one thread; they take turns, so that the machine's noise hits
-all alike, and time is the processor's, so that other programs count little. Prints medians; --memory N prints instead
-what a fresh process takes for N pairs.
+"bare" reads the lines of both sides, decodes them and splits them at white space, the least work of any preparation.
+Both read the same generated files in one thread. They take turns, so noise of the machine affects both alike, and
+processor time is measured, so the load of the machine counts little. Prints medians; with --memory N, prints time and
+memory of a new process for N pairs instead.
 """
 
 import argparse
@@ -33,12 +33,12 @@ def words(chosen: random.Random, count: int) -> list[str]:
 
 
 def phrase(chosen: random.Random, vocabulary: list[str], length: int) -> str:
-    # The cube of a random number: some words are far more frequent than others.
+    # The cube of a random number makes some words far more frequent.
     return " ".join(vocabulary[int(len(vocabulary) * chosen.random() ** 3)] for _ in range(length))
 
 
 def generate(folder: Path, pairs: int, seed: int = 1) -> tuple[Path, Path]:
-    """Write a corpus of so many pairs of two phrases, about twelve words; one in a hundred occurred before."""
+    """Write a corpus of pairs of two phrases, about twelve words; one pair in a hundred repeats the one before."""
     chosen = random.Random(seed)
     vocabularies = [words(chosen, 30_000) for _ in range(2)]
     lengths = [chosen.randint(3, 9) for _ in range(20_000)]
@@ -61,9 +61,9 @@ def bare(source: Path, target: Path) -> None:
 
 
 def checked(source: Path, target: Path) -> int:
-    from glassformer.text.cleaning import CleaningConfig
-    from glassformer.text.corpus import Corpus
-    from glassformer.text.doctor import examine
+    from glassformer.corpus.cleaning import CleaningConfig
+    from glassformer.corpus.doctor.examine import examine
+    from glassformer.corpus.readers import Corpus
 
     return examine(Corpus((str(source),), (str(target),)), CleaningConfig()).report.kept
 
@@ -103,8 +103,8 @@ def measured(source: str, target: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=1_000_000)
-    parser.add_argument("--memory", type=int, metavar="N")
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="number of generated pairs [default: %(default)s]")
+    parser.add_argument("--memory", type=int, metavar="N", help="print time and memory for N pairs instead")
     given = parser.parse_args()
     if given.memory:
         memory(given.memory)

@@ -1,18 +1,18 @@
-"""How near `glassformer translate` comes to CTranslate2 itself: `python -m benchmarks.engines --data DIR`.
+"""Compare `glassformer translate` with CTranslate2's own package: `python -m benchmarks.engines --data DIR`.
 
-The model is that of `benchmarks.decoding`, unless --run names one. All take the same lines, cut by the same tokenizer,
-with the same exported model, and give text back:
+The model is the one of `benchmarks.decoding`, unless --run names a run. All entries translate the same lines from text
+to text, with the same tokenizer and the same exported model:
 
-- direct: CTranslate2's own package, all lines in one call, tokens and text by the tokenizer's own library, and as many
-  sentences side by side as are fastest here;
-- translator: `Translator.stream`, which is what the command calls;
-- torch: `Translator` on the engine torch, if asked for with --torch;
-- direct, a process: the same call as direct's in a process of its own (`benchmarks.direct`);
-- command: `glassformer translate`, a process of its own.
+- direct: CTranslate2's package, all lines in one call, tokenized by the tokenizer's own library, with the fastest batch
+  size on this machine;
+- translator: `Translator.stream`, which the command calls;
+- torch: `Translator` with the engine torch, only with --torch;
+- direct, a process: the same call as direct's in a new process (`benchmarks.direct`);
+- command: `glassformer translate` in a new process.
 
-What a process needs to start (the median of some runs of one line) is taken off. What remains of its start, memory that
-is touched and kernels that are made for the first time, both processes have, and direct has not. They take turns, in
-another order each round, so that the machine's noise hits all alike.
+The start of a process (the median of some runs on one line) is subtracted. Both new processes still pay for touching
+memory and making kernels for the first time; direct does not. The entries take turns in a rotating order, so noise of
+the machine affects all alike.
 
 Writes results/engines.json.
 """
@@ -31,23 +31,23 @@ from typing import Any
 from benchmarks.command import as_command
 from benchmarks.decoding import add_run, compared, trained
 from benchmarks.direct import Way, direct
-from benchmarks.results import described, machine, read, spread, table, write
+from benchmarks.results import described, machine, number, read, spread, table, write
 from glassformer.bundle import Bundle
+from glassformer.corpus.readers import read_lines
 from glassformer.decoding.engine import EngineName, Quantization
 from glassformer.interop.export import export_ctranslate2
-from glassformer.text.corpus import read_lines
 from glassformer.translator import Translator
 
 NAME = "engines"
 SINGLE = 200
-"""Lines that are translated one by one."""
+"""Lines that are translated one at a time."""
 STARTS = 5
-"""How often a round measures a process's start: one is as noisy as what it is taken off."""
+"""Measurements of a process's start in a round: a single one would be too noisy to subtract."""
 READY = 64
-"""Lines that each translates before it is timed: for what is loaded, read and compiled only once."""
+"""Lines that each entry translates before the clock starts, because loading and compiling happen once."""
 BEAM_SIZES = (1, 5)
 BATCHES = (16, 32, 48, 64)
-"""Sentences that CTranslate2 decodes side by side when it is called directly: the fastest counts."""
+"""Batch sizes that are tried when CTranslate2 is called directly; the fastest counts."""
 DIRECT, DIRECT_PROCESS, TRANSLATOR, COMMAND, TORCH = "direct", "direct, a process", "translator", "command", "torch"
 PROCESSES = (DIRECT_PROCESS, COMMAND)
 
@@ -62,7 +62,7 @@ def through_translator(folder: Path, beam_size: int, engine: EngineName) -> Way:
 
 
 def through_process(*arguments: object) -> Way:
-    """Return a module of Python's that reads lines and prints as many."""
+    """Return a way to translate by a Python module that reads lines and prints one line for each."""
     command = [sys.executable, "-m", *map(str, arguments)]
 
     def translate(lines: list[str]) -> list[str]:
@@ -90,14 +90,14 @@ def start_of(way: Way, lines: list[str]) -> float:
 def measure(
     ways: Mapping[str, Way], lines: list[str], references: Sequence[str], rounds: int
 ) -> dict[str, dict[str, Any]]:
-    """Return the sentences per second of each way, by rounds, and how good and how equal the texts are."""
+    """Return the sentences per second of each way in each round, the BLEU of its texts, and how many are equal."""
     names = list(ways)
     speeds: dict[str, list[float]] = {name: [] for name in ways}
     outputs: dict[str, list[str]] = {}
     for way in ways.values():
         way(lines[:READY])
-    for number in range(rounds):
-        for name in names[number % len(names) :] + names[: number % len(names)]:
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
             start = start_of(ways[name], lines) if name in PROCESSES else 0.0
             whole, outputs[name] = seconds(ways[name], lines)
             speeds[name].append(len(outputs[name]) / (whole - start))
@@ -105,7 +105,7 @@ def measure(
 
 
 def fastest_direct(folder: Path, beam_size: int, lines: list[str]) -> tuple[int, Way]:
-    """Return how many sentences side by side are fastest, by the better of two looks, and CTranslate2 with so many."""
+    """Return the fastest batch size, by the better of two measurements, and CTranslate2 with this batch size."""
     ways = {batch: direct(folder, beam_size, batch) for batch in BATCHES}
     taken = {batch: min(seconds(way, lines)[0] for _ in range(2)) for batch, way in ways.items()}
     batch = min(taken, key=taken.__getitem__)
@@ -115,7 +115,7 @@ def fastest_direct(folder: Path, beam_size: int, lines: list[str]) -> tuple[int,
 def measured(
     run: Path, folder: Path, lines: list[str], references: Sequence[str], how: argparse.Namespace
 ) -> dict[str, Any]:
-    """Return the figures of each beam: all lines at once, and one by one."""
+    """Return the figures for each beam size: all lines at once, and one at a time."""
     cells = {}
     for beam_size in how.beam_size or BEAM_SIZES:
         print(f"beam {beam_size}, {how.rounds} rounds", file=sys.stderr)
@@ -133,20 +133,21 @@ def measured(
         }
         singly = {name: one_by_one(way) for name, way in within.items()}
         found = measure({**within, **processes}, lines, references, how.rounds)
-        cells[f"beam {beam_size}, all lines ({batch} side by side)"] = found
-        cells[f"beam {beam_size}, one by one"] = measure(singly, lines, references, how.rounds)
+        cells[f"beam {beam_size}, all lines (batch size {batch})"] = found
+        cells[f"beam {beam_size}, one at a time"] = measure(singly, lines, references, how.rounds)
     return cells
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the tables."""
+    """Return the section."""
     parts = [
-        f"## CTranslate2 as an engine\n\n`{figures['command']}`, {figures['day']}: {figures['sentences']:,} lines, "
-        f"{figures['quantization']}, text to text; medians (quartiles) of {figures['rounds']} rounds, the start of a "
-        f"process taken off. Direct is CTranslate2's own package in its best configuration: how many sentences side by "
-        "side are fastest was tried. Equal texts: with direct's."
+        f"## CTranslate2 as an engine\n\n`{figures['command']}`, {figures['day']}: {number(figures['sentences'])} "
+        f"lines from text to text, {figures['quantization']}, medians (quartiles) of {figures['rounds']} rounds "
+        "without the start of the process. *direct* is CTranslate2's own package with its fastest batch size; "
+        "*command* is `glassformer translate`, and *translator* is its Python call. *Equal texts* is the share of "
+        "outputs that equal direct's."
     ]
-    head = ["", "sentences/s", "of direct", "of direct, a process", "BLEU", "equal texts"]
+    head = ["", "sentences/s", "ratio to direct", "ratio to direct, a process", "BLEU", "equal texts"]
     for title, cell in figures["cells"].items():
         rows = []
         for name, speeds in cell["speeds"].items():
@@ -172,14 +173,16 @@ def exported(run: Path, quantization: Quantization) -> Iterator[Path]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_run(parser)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the lines")
-    parser.add_argument("--lines", default="test_2016_flickr.de.gz", help="the file in it")
-    parser.add_argument("--references", default="test_2016_flickr.en.gz", help="the file in it with their translations")
+    parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
+    parser.add_argument("--lines", default="test_2016_flickr.de.gz", help="source file in it [default: %(default)s]")
+    parser.add_argument(
+        "--references", default="test_2016_flickr.en.gz", help="reference file in it [default: %(default)s]"
+    )
     parser.add_argument("--quantization", default="int8")
-    parser.add_argument("--beam-size", type=int, action="append", help="[default: 1 and 5]")
-    parser.add_argument("--limit", type=int, help="only so many lines")
+    parser.add_argument("--beam-size", type=int, action="append", help="beam size; may be repeated [default: 1 and 5]")
+    parser.add_argument("--limit", type=int, metavar="N", help="translate only the first N lines")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--torch", action="store_true", help="measure the engine torch, too")
+    parser.add_argument("--torch", action="store_true", help="measure the engine torch as well")
     given = parser.parse_args()
     lines, references = (read_lines(given.data / name)[: given.limit] for name in (given.lines, given.references))
     of, run = machine(), trained(given)

@@ -1,8 +1,8 @@
-"""How fast the explorer is with long sentences and many heads: python -m benchmarks.explorer [--tokens 128].
+"""Measure the explorer with long sentences and many heads: `python -m benchmarks.explorer [--tokens 128]`.
 
-A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes as many. Measured in headless Chromium: the time
-from opening the file until all is computed and drawn; the time that a hover takes, from the event until everything that
-it lights is repainted, and until the frame after it; the nodes that the grids need; the forward pass and the search.
+A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes 128. Measured in headless Chromium: the time from
+opening the file until all is computed and drawn; the time of a hover, from the event until all highlights are repainted
+and until the frame after that; the number of nodes of the grids; the forward pass and the search.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 import glassformer as gf
 from benchmarks.command import as_command
 from glassformer.bundle import Bundle
-from glassformer.explorer.page import html
+from glassformer.explorer.page import page_html
 from glassformer.explorer.payload import payload
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.tokenizer import train_tokenizers
@@ -57,10 +57,10 @@ PASSES = """async () => {
 
 
 def translator(folder: Path, tokens: int) -> Translator:
-    """Return a random model of 6 + 6 layers of 8 heads whose vocabulary has so many words."""
+    """Return a random model of 6 + 6 layers of 8 heads with a vocabulary of `tokens` words."""
     words = [f"w{number}" for number in range(tokens)]
     sizes: dict[str, Any] = {"d_model": 64, "heads": 8, "d_ff": 128, "encoder_layers": 6, "decoder_layers": 6}
-    sizes |= {"positions": "learned", "max_length": tokens}  # so the output ends after as many tokens
+    sizes |= {"positions": "learned", "max_length": tokens}  # so the output has the same length
     configuration = from_dict(
         {
             "data": {"source": "a.tsv", "max_length": tokens},
@@ -106,7 +106,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     made = translator(folder / "run", options.tokens)
     page = folder / "page.html"
-    page.write_text(html(payload(made, " ".join(f"w{number}" for number in range(options.tokens - 1)))))
+    page.write_text(page_html(payload(made, " ".join(f"w{number}" for number in range(options.tokens - 1)))))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         visits = [measure(browser, page) for _ in range(options.visits)]

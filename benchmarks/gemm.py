@@ -1,7 +1,7 @@
-"""The machine's ceiling: matrix products of the model's shapes, by every way that PyTorch has to them.
+"""Measure the machine's ceiling: matrix products of the model's shapes, in every way that PyTorch offers.
 
-`python -m benchmarks.gemm` prints GFLOP/s. The ceiling of a precision is the best of its shapes and ways: what no model
-can exceed on that machine. Benchmarks measure it in the same run as what they compare with it.
+`python -m benchmarks.gemm` prints GFLOP/s. The ceiling of a precision is its highest speed over all shapes and ways; no
+model can exceed it on that machine. Benchmarks measure the ceiling in the same run as the speeds they compare with it.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.command import as_command
-from glassformer.machine import cores
+from glassformer.system.machine import cores
 
 SHAPES = {
     "256 → 256": (4096, 256, 256),
@@ -31,7 +31,7 @@ REPETITIONS = 5
 
 
 def measure(seconds: float = 0.05, shapes: Mapping[str, tuple[int, int, int]] = SHAPES) -> dict[str, dict[str, float]]:
-    """Return GFLOP/s for each way and shape, each measured several times for at least so long; ways take turns."""
+    """Return GFLOP/s for each way and shape: the median of measurements of at least `seconds`, with ways in turns."""
     import torch
 
     found: dict[str, dict[str, float]] = {}
@@ -56,7 +56,7 @@ def ceilings(measured: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def ceilings_apart(threads: int) -> dict[str, float]:
-    """Return the ceilings, measured in a process of their own with so many threads."""
+    """Return the ceilings, measured in a new process with this number of threads."""
     command = [sys.executable, "-m", "benchmarks.gemm", "--json", "--threads", str(threads)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
     return ceilings(json.loads(done.stdout))
@@ -77,7 +77,7 @@ def _ways(torch: Any, rows: int, inner: int, columns: int) -> dict[str, Callable
 
 
 def _seconds(way: Callable[[], object], least: float) -> float:
-    """Return how long one call takes, the mean of as many as take at least so long together."""
+    """Return the mean seconds of a call, over enough calls to take at least `least` seconds together."""
     way()
     begun, count = time.perf_counter(), 0
     while (taken := time.perf_counter() - begun) < least or not count:

@@ -1,16 +1,16 @@
-"""How time and memory grow, ours and Hugging Face's: `python -m benchmarks.growth [AXIS ...]`. It needs no data.
+"""Measure how time and memory grow, ours and Hugging Face's: `python -m benchmarks.growth [AXIS ...]`, without data.
 
     length      sentences of 32 … 1 024 tokens on both sides, 2 048 target tokens an update
     batch       512 … 8 192 target tokens an update
     vocabulary  8 000 … 64 000 entries
     width       d_model 128 … 1 024
-    decoding    sources of 32 … 1 000 tokens, 8 at a time, greedy; an output ends 50 tokens behind its source's length
+    decoding    sources of 32 … 1 000 tokens, 8 at a time, greedy; an output has 50 tokens more than its source
     corpus      `glassformer prepare` and 20 updates on 10 000 … 1 000 000 generated pairs (ours alone)
 
-The models are random, the sentences too; whoever is compared takes turns. For decoding, `<eos>` is made improbable, so
-that all write as much as they may.
+Models and sentences are random, and the peers take turns. For decoding, `<eos>` is made improbable, so that every
+output reaches its maximum length.
 
-Writes results/growth.json and .png; axes that are not named keep the figures that are there.
+Writes results/growth.json and .png; axes that are not named keep their earlier figures.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from benchmarks.peers.ours import RUN, model_config
 from benchmarks.peers.task import EOS, TOKENIZER, Task, write_task, write_weights
 from benchmarks.prepare import configuration, measured
 from benchmarks.processes import Entry, take_turns
-from benchmarks.results import OURS, described, failures, figure, machine, read, save, spread, table, write
+from benchmarks.results import OURS, described, failures, figure, machine, number, read, save, spread, table, write
 from benchmarks.work import WORK, synthetic, write_examples
 from glassformer.bundle import Bundle
 from glassformer.model.transformer import Transformer
@@ -38,24 +38,33 @@ from glassformer.text.subwords import SentencePieceTokenizer
 
 NAME = "growth"
 TOKENS = 2048
-"""Target tokens of an update, unless the batch is what grows."""
+"""Target tokens of an update, except on the axis `batch`."""
 SHORT = 32
-"""Tokens of a sentence, unless the length is what grows."""
+"""Tokens of a sentence, except on the axis `length`."""
 LENGTHS, BATCHES, VOCABULARIES = (32, 64, 128, 256, 512, 1024), (512, 1024, 2048, 4096, 8192), (8, 16, 32, 64)
 WIDTHS, SOURCES, PAIRS = (128, 256, 512, 1024), (32, 128, 512, 1000), (10_000, 100_000, 1_000_000)
 HEAD = 64
 """Width of a head; the feed-forward network is four times as wide as the model."""
 ROWS = 8
-"""Sentences that are decoded side by side."""
+"""Batch size of decoding."""
+UNITS = {
+    "length": "tokens per sentence",
+    "batch": "target tokens per batch",
+    "vocabulary": "vocabulary entries",
+    "width": "d_model",
+    "decoding": "source tokens",
+    "corpus": "pairs",
+}
+"""What grows on each axis."""
 UPDATES = 20
 """Updates of each training on a generated corpus."""
 
 Case = tuple[Task, int, int]
-"""A task, rows of a batch, and tokens of each sentence."""
+"""A task, the rows of a batch, and the tokens of each sentence."""
 
 
 def cases() -> dict[str, dict[int, Case]]:
-    """Return what is trained on each axis, by the value that grows."""
+    """Return the trainings of each axis, by value on the axis."""
     task = Task()
     return {
         "length": {length: (task, TOKENS // length, length) for length in LENGTHS},
@@ -71,7 +80,7 @@ def cases() -> dict[str, dict[int, Case]]:
 
 
 def trainers(axis: str) -> list[Entry]:
-    """Return whose training is compared: with growing sentences also Hugging Face's without the fused attention."""
+    """Return the entries of an axis; for `length` also Hugging Face's without fused attention."""
     theirs = {"smoothing": False}
     found = [Entry(peer="ours"), Entry(peer="hugging_face", keeping=True, options=theirs)]
     if axis == "length":
@@ -80,7 +89,7 @@ def trainers(axis: str) -> list[Entry]:
 
 
 def train(folder: Path, case: Case, chosen: Sequence[Entry], updates: int) -> dict[str, Any]:
-    """Return the figures of some updates on random sentences of one shape."""
+    """Return the figures of updates on random sentences of one shape."""
     task, rows, length = case
     task = replace(task, batch_tokens=rows * length, max_length=max(task.max_length, length))
     write_task(task, folder)
@@ -90,10 +99,10 @@ def train(folder: Path, case: Case, chosen: Sequence[Entry], updates: int) -> di
 
 
 def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> dict[str, Any]:
-    """Return the figures of some translations of random sources of about this length."""
+    """Return the figures of translations of random sources of about this length."""
     tokenizer = SentencePieceTokenizer("unigram", (folder / TOKENIZER).read_bytes())
     source, _ = synthetic(ROWS, length, 2, 1, len(tokenizer))
-    # Text of random pieces is cut into other, and more, pieces.
+    # The text of random pieces is tokenized into different, and more, pieces.
     cut = [tokenizer.encode(tokenizer.decode(ids.tolist()))[: length - 1] for ids in source]
     texts = [tokenizer.decode(ids) for ids in cut]
     question = {"do": "translate", "texts": texts, "batch_size": ROWS, "beam_size": 1}
@@ -104,7 +113,7 @@ def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> d
 
 
 def make_decoding_work(folder: Path) -> None:
-    """Write a random model of ours that never wants to end, with a tokenizer of generated text."""
+    """Write a random model of ours that almost never chooses `<eos>`, with a tokenizer of generated text."""
     with tempfile.TemporaryDirectory() as name:
         files = generate(Path(name), 20_000)
         text = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
@@ -116,7 +125,7 @@ def make_decoding_work(folder: Path) -> None:
     torch.manual_seed(task.seed)
     model = Transformer(model_config(task))
     with torch.no_grad():
-        model.output.weight[EOS] = 0.0  # its logit is 0, and the largest of the others is above that
+        model.output.weight[EOS] = 0.0  # its logit is 0, and the largest other logit is positive
     Bundle(
         folder=folder / RUN,
         configuration=settings,
@@ -130,7 +139,7 @@ def make_decoding_work(folder: Path) -> None:
 
 
 def prepare(folder: Path, pairs: int) -> dict[str, Any]:
-    """Return time and memory of preparing a generated corpus, and of a short training on it."""
+    """Return time and memory of preparing a generated corpus and of a short training on it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     generate(folder, pairs)
@@ -143,7 +152,7 @@ def prepare(folder: Path, pairs: int) -> dict[str, Any]:
 
 
 def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[float, float]]]:
-    """Return for each name tokens per second and peak memory in bytes, by the value that grows."""
+    """Return for each name tokens per second (seconds for `corpus`) and peak memory in bytes, by value on the axis."""
     rows: dict[str, dict[int, tuple[float, float]]] = {}
     for value, one in found.items():
         if axis == "corpus":
@@ -157,8 +166,8 @@ def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[fl
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the tables, one an axis."""
-    parts = [f"## Growth\n\n`{figures['command']}`, {figures['day']}; medians."]
+    """Return the section, with a table for each axis."""
+    parts = [f"## Growth\n\n`{figures['command']}`, {figures['day']}: median speed or time, and peak memory."]
     for axis, found in figures["axes"].items():
         rows = rows_of(axis, found)
         unit = "s" if axis == "corpus" else "tokens/s"
@@ -166,16 +175,16 @@ def markdown(figures: dict[str, Any]) -> str:
         failed = {
             f"{name} at {value}": why for value, one in found.items() for name, why in one.get("failed", {}).items()
         }
-        parts.append(f"### {axis}\n\n{table([axis, *found], lines)}{failures(failed)}")
+        parts.append(f"### {axis.capitalize()}\n\n{table([UNITS[axis], *found], lines)}{failures(failed)}")
     return "\n\n".join([*parts, f"{described(figures['machine'])}.\n"])
 
 
 def _cell(value: tuple[float, float] | None, unit: str) -> str:
-    return "" if value is None else f"{value[0]:,.0f} {unit} · {value[1] / 1e9:.2f} GB".replace(",", " ")
+    return "" if value is None else f"{number(value[0])} {unit} · {value[1] / 1e9:.2f} GB"
 
 
 def plot(figures: dict[str, Any]) -> Path:
-    """Draw memory against what grows, a chart for each axis."""
+    """Draw a chart of memory for each axis."""
     axes = figures["axes"]
     made, charts = figure(4.0 * len(axes), 3.4, columns=len(axes))
     for chart, (axis, found) in zip(charts, axes.items(), strict=True):
@@ -192,7 +201,7 @@ def plot(figures: dict[str, Any]) -> Path:
 
 
 def measure(axis: str, work: Path, updates: int) -> dict[str, Any]:
-    """Return the figures of an axis, by the value that grows."""
+    """Return the figures of an axis, by value on the axis."""
     found: dict[str, Any] = {}
     if axis == "decoding":
         make_decoding_work(work / axis)
@@ -212,8 +221,8 @@ def measure(axis: str, work: Path, updates: int) -> dict[str, Any]:
 def main() -> None:
     everything = [*cases(), "decoding", "corpus"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("axes", nargs="*", metavar="AXIS", help=f"{', '.join(everything)}; all unless given")
-    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
+    parser.add_argument("axes", nargs="*", metavar="AXIS", help=f"one of {', '.join(everything)} [default: all]")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for the shared work [default: %(default)s]")
     parser.add_argument("--updates", type=int, default=7)
     given = parser.parse_args()
     if unknown := set(given.axes) - set(everything):
@@ -222,7 +231,7 @@ def main() -> None:
     kept = read(NAME).get("axes", {}) if given.axes else {}
     for axis in given.axes or everything:
         kept[axis] = measure(axis, given.work / NAME, given.updates)
-        write(NAME, {"axes": kept}, of)  # what has been measured is kept, whatever comes
+        write(NAME, {"axes": kept}, of)  # a later failure must not lose these figures
     plot(read(NAME))
     print(markdown(read(NAME)))
 

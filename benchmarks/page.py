@@ -1,9 +1,10 @@
-"""The page of all results, docs/benchmarks.md, from the JSON that was measured: `python -m benchmarks.page`.
+"""Write docs/benchmarks.md from the measured JSON: `python -m benchmarks.page`.
 
-Nothing is measured, and nothing on the page is written by hand. What was measured on another machine may be kept in a
-folder of its own in `benchmarks/results`; it comes last.
+Nothing is measured here, and nothing on the page is written by hand. Results of a different machine belong in a folder
+of their own in `benchmarks/results`; they come last on the page.
 """
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,22 +15,27 @@ from benchmarks.results import RESULTS, read
 NAMES = ("training", "decoding", "engines", "quality", "precision", "growth", "startup")
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEAD = (
-    "# Benchmarks\n\nMeasured by `benchmarks/`, which says how; `python -m benchmarks.page` writes this page from "
-    "`benchmarks/results`. Absolute figures differ between machines, even between hours of one: trust ratios of one "
-    "run. Where a peer is ahead, the tables say so.\n"
+    "# Benchmarks\n\nEvery section gives the command that measured it; [how to measure](../benchmarks/README.md) "
+    "explains the commands, and `python -m benchmarks.page` writes this page from their results. Absolute speeds "
+    "differ between machines, and between hours on one machine, so trust the ratios within one run. The tables include "
+    "every result, also where a peer is ahead.\n\n"
+    "In the tables, *ours* is glassformer. `workers` is its number of processes, `inter` and `intra` are CTranslate2's "
+    "numbers of workers and of threads per worker. *Allocator kept* means that freed memory stays with the process, as "
+    "it always does in ours, and `smoothing=False` stands for the model's own loss without label smoothing.\n"
 )
 
 
 def page() -> str:
-    """Return the page: a table and, where there is one, a picture of everything that has been measured."""
+    """Return the page: a section for each measurement, with its picture where one exists."""
     parts = [HEAD, *sections(RESULTS)]
     for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
-        parts += [f"# On another machine: {folder.name}\n", *sections(folder)]
+        lower = (re.sub(r"^##", "###", section, flags=re.MULTILINE) for section in sections(folder))
+        parts += [f"## On another machine: {folder.name}\n", *lower]
     return "\n".join(parts)
 
 
 def sections(folder: Path) -> Iterator[str]:
-    """Yield the table and the picture of each measurement in a folder."""
+    """Yield the section and the picture of each measurement in a folder."""
     curves = sorted(path.stem for path in folder.glob("pareto-*.json"))
     for name in (*NAMES, *curves):
         if figures := read(name, folder):
@@ -41,7 +47,7 @@ def sections(folder: Path) -> Iterator[str]:
 
 def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
-    print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
+    print(f"wrote {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,21 @@
-"""Quality against speed: which of several models, and ways to decode them, nobody beats in both.
+"""Compare models and searches by quality and speed, and find those that none beats in both.
 
 python -m benchmarks.pareto LIST --data DIR     LIST.json → results/pareto-LIST.json, pareto-LIST.png
 
-A list is a file, or the name of one in `lists/`. It says how models are made, what is translated, by what, and what
-others have reached:
+LIST is a file, or the name of a file in `lists/`. It names the models and how to train them, the text to translate, the
+runs to measure, and the results of peers:
 
     {"models": {"3+3": "train multi30k-en-de --data {data} --set run.directory={work}/3+3", …},
      "source": "{data}/test.en", "reference": "{data}/test.de", "metric": "bleu",
      "runs": [{"name": "3+3", "run": "{work}/3+3", "beam_size": 5, "options": {}, "one_by_one": false}, …],
-     "peers": [{"name": "Hugging Face", "quality": 37.9, "sentences_per_second": 49, "from": "where it stands"}, …]}
+     "peers": [{"name": "Hugging Face", "quality": 37.9, "sentences_per_second": 49, "from": "their source"}, …]}
 
-A peer of which only the quality is known has no `sentences_per_second`, and is a line in the picture.
+A peer whose speed is unknown has no `sentences_per_second` and becomes a line in the picture.
 
-Models are made by `glassformer`, one after another, unless they are there; {data} is DIR, {work} the folder in which
-they are kept. Without a reference the source holds both sides (TSV), and a word is right if it is any of its
-references. A run may have an `ensemble`, further runs. `options` go to `Translator.load` (its engine, say). The runs
-take turns, each time in a process of its own; the median of the rounds counts. Loading is not timed.
+`glassformer` trains the models that do not exist yet, one after another; {data} stands for DIR, {work} for the folder
+of the models. Without a reference, the source file holds both sides (TSV), and a word is right if it equals any of its
+references. A run may have further runs as its `ensemble`. `options`, such as an engine, go to `Translator.load`.
+The runs take turns, each time in a new process, and the median of the rounds counts. Loading is not timed.
 """
 
 import argparse
@@ -31,41 +31,41 @@ from statistics import median
 from typing import Any
 
 from benchmarks.command import as_command, make
-from benchmarks.results import OURS, THEIRS, described, figure, machine, read, save, write
+from benchmarks.results import OURS, THEIRS, described, figure, machine, number, read, save, write
 from benchmarks.results import table as as_table
 from benchmarks.work import WORK
 from glassformer.evaluation.items import read_items
-from glassformer.evaluation.metrics import chosen, evaluate
-from glassformer.run.evaluation import corpus_of
+from glassformer.evaluation.metrics import metrics_named, score_texts
+from glassformer.jobs.evaluation import corpus_of
 from glassformer.translator import Translator
 
 NAME = "pareto"
 ROUNDS = 5
 LISTS = Path(__file__).parent / "lists"
 FIELDS = ("name", "run", "ensemble", "beam_size", "options", "one_by_one")
-"""What a list says of a run."""
+"""Fields of a run in a list."""
 WARM_UP = 64
 """Lines that are translated before the clock starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A way to translate, and what it reaches."""
+    """Quality and speed of a model with its search."""
 
     name: str
     quality: float
     sentences_per_second: float | None
-    """None: nobody has measured it."""
+    """None if unknown."""
     ours: bool
     slowest: float | None = None
-    """Sentences a second in its slowest round."""
+    """Sentences per second in the slowest round."""
     fastest: float | None = None
     source: str = ""
-    """Where a peer's figures are from."""
+    """Source of a peer's figures."""
 
 
 def read_list(path: Path, data: str = "", work: str = "") -> dict[str, Any]:
-    """Return the list, its fields checked, its folders filled in."""
+    """Return the list with its fields checked and its folders filled in."""
     wanted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     wanted["models"] = {name: shlex.split(command) for name, command in wanted.get("models", {}).items()}
     wanted = _filled(wanted, {"{data}": data, "{work}": work})
@@ -77,12 +77,12 @@ def read_list(path: Path, data: str = "", work: str = "") -> dict[str, Any]:
             raise SystemExit(f"{path}: a run has {', '.join(FIELDS)}; got {sorted(run)}")
     names = [one["name"] for one in (*wanted["runs"], *wanted.get("peers", ()))]
     if len(set(names)) < len(names):
-        raise SystemExit(f"{path}: two have the same name: {sorted(names)}")
+        raise SystemExit(f"{path}: expected different names for runs and peers, got {sorted(names)}")
     return wanted
 
 
 def _filled(value: Any, folders: Mapping[str, str]) -> Any:
-    """Return what was read, with folders in place of their names wherever there is text."""
+    """Return the value with the names of folders replaced in all of its text."""
     if isinstance(value, dict):
         return {key: _filled(one, folders) for key, one in value.items()}
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def _filled(value: Any, folders: Mapping[str, str]) -> Any:
 
 
 def measure(wanted: dict[str, Any], run: dict[str, Any]) -> dict[str, float]:
-    """Return quality, and sentences a second, of one run: all that this process does."""
+    """Return quality and sentences per second of one run, the only work of this process."""
     items = read_items(corpus_of(wanted["source"], wanted.get("reference")))
     sources = items.sources
     translator = Translator.load(run["run"], *run.get("ensemble", ()), **run.get("options", {}))
@@ -105,16 +105,16 @@ def measure(wanted: dict[str, Any], run: dict[str, Any]) -> dict[str, float]:
         one for texts in calls for one in translator.translate(texts, beam_size=run.get("beam_size"), log_probs=False)
     ]
     seconds = time.perf_counter() - begun
-    [score] = evaluate([one.text for one in results], items.references, metrics=[wanted["metric"]])
+    [score] = score_texts([one.text for one in results], items.references, metrics=[wanted["metric"]])
     return {"quality": score.value, "sentences_per_second": len(sources) / seconds}
 
 
 def measured(wanted: dict[str, Any], rounds: int) -> list[Point]:
     """Return the points of all runs, measured in turns."""
     found: dict[str, list[dict[str, float]]] = {run["name"]: [] for run in wanted["runs"]}
-    for number in range(rounds):
+    for turn in range(rounds):
         for run in wanted["runs"]:
-            print(f"round {number + 1} of {rounds}: {run['name']}", file=sys.stderr)
+            print(f"round {turn + 1} of {rounds}: {run['name']}", file=sys.stderr)
             found[run["name"]].append(_in_a_process(wanted, run))
     return [_point(name, results) for name, results in found.items()]
 
@@ -140,7 +140,7 @@ def _point(name: str, results: Sequence[dict[str, float]]) -> Point:
 
 
 def peers(wanted: dict[str, Any]) -> list[Point]:
-    """Return the points that others have reached, as the list says."""
+    """Return the points of the list's peers."""
     return [
         Point(
             name=one["name"],
@@ -154,7 +154,7 @@ def peers(wanted: dict[str, Any]) -> list[Point]:
 
 
 def front(points: Sequence[Point], *, higher_is_better: bool) -> list[Point]:
-    """Return the points that no other beats in one and equals in the other, the fastest first."""
+    """Return the points that no point beats in one respect and at least equals in the other, fastest first."""
     best: list[Point] = []
     sign = 1 if higher_is_better else -1
     for point in sorted(_timed(points), key=lambda one: (-_speed(one), -sign * one.quality)):
@@ -168,34 +168,35 @@ def _timed(points: Sequence[Point]) -> list[Point]:
 
 
 def _speed(point: Point) -> float:
-    """Return the speed for what has to be in order; 0 where it is not known."""
+    """Return the speed of a point; 0 if unknown."""
     return point.sentences_per_second or 0.0
 
 
 def table(points: Sequence[Point], best: Sequence[Point], metric: str) -> str:
-    """Return the points as Markdown, the fastest first; those of the front are bold."""
+    """Return a Markdown table of the points, fastest first, with the front in bold."""
     rows = []
     for point in sorted(points, key=lambda one: -_speed(one)):
         name = f"**{point.name}**" if point in best else point.name
-        spread = f"{point.slowest:,.0f}–{point.fastest:,.0f}" if point.ours else point.source
-        speed = "" if point.sentences_per_second is None else f"{point.sentences_per_second:,.0f}"
+        spread = f"{number(point.slowest or 0)}–{number(point.fastest or 0)}" if point.ours else point.source
+        speed = "" if point.sentences_per_second is None else number(point.sentences_per_second)
         rows.append((name, f"{point.quality:.2f}", speed, spread))
-    return as_table(("", metric, "sentences/s", "slowest–fastest round"), rows)
+    return as_table(("", metric, "sentences/s", "slowest–fastest round, or source of a peer's figures"), rows)
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section of the page: the table and what it is of."""
+    """Return the section of the page."""
     points = [Point(**one) for one in figures["points"]]
     best = front(points, higher_is_better=figures["higher_is_better"])
     return (
         f"## Quality against speed: {figures['name']}\n\n`{figures['command']}`, {figures['day']}: "
-        f"{figures['sentences']:,} sources; medians of {figures['rounds']} rounds in turns. Bold: nobody is both "
-        f"faster and better.\n\n{table(points, best, figures['metric'])}\n{described(figures['machine'])}.\n"
+        f"{number(figures['sentences'])} sources, medians of {figures['rounds']} rounds in turns. Bold entries form "
+        "the front: no entry is both faster and better.\n\n"
+        f"{table(points, best, figures['metric'])}\n{described(figures['machine'])}.\n"
     )
 
 
 def plot(figures: dict[str, Any]) -> Path:
-    """Draw quality over speed, with a line along the front."""
+    """Draw quality over speed with a line along the front."""
     points = [Point(**one) for one in figures["points"]]
     timed, best = _timed(points), front(points, higher_is_better=figures["higher_is_better"])
     made, [axis] = figure()
@@ -211,7 +212,7 @@ def plot(figures: dict[str, Any]) -> Path:
         color="tab:orange",
         where="post",
     )
-    for point in (point for point in timed if point in best or not point.ours):  # the table names the others
+    for point in (point for point in timed if point in best or not point.ours):  # the table names the other points
         axis.annotate(point.name, (_speed(point), point.quality), (4, 4), textcoords="offset points", fontsize=8)
     for point in (point for point in points if point not in timed):
         axis.axhline(point.quality, color=THEIRS, linewidth=1, linestyle=":")
@@ -226,19 +227,19 @@ def plot(figures: dict[str, Any]) -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what a list names, and write it down."""
+    """Measure the runs of a list and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("list", nargs="?", help="a JSON file with what to measure, or the name of one in lists/")
-    parser.add_argument("--data", default="", help="what {data} stands for in it: a folder of files")
-    parser.add_argument("--work", type=Path, default=WORK, help="where models are kept")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each run is measured")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)  # what a process of its own is given
+    parser.add_argument("list", nargs="?", help="JSON file of what to measure, or its name in lists/")
+    parser.add_argument("--data", default="", help="folder that replaces {data} in the list")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for the models [default: %(default)s]")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="measurements of each run [default: %(default)s]")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)  # used by `_in_a_process`
     given = parser.parse_args(arguments)
     if given.measure:
         print(json.dumps(measure(*json.loads(given.measure))))
         return
     if given.list is None or given.rounds < 1:
-        parser.error("give a list of what to measure, and at least one round")
+        parser.error("expected a list of what to measure, and at least one round")
     named = LISTS / f"{given.list}.json"
     path = named if named.exists() else Path(given.list)
     if not path.is_file():
@@ -246,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     work = given.work / NAME / path.stem
     work.mkdir(parents=True, exist_ok=True)
     wanted, of = read_list(path, given.data, str(work)), machine()
-    [metric] = chosen([wanted["metric"]])
+    [metric] = metrics_named([wanted["metric"]])
     make(wanted["models"], work)
     name = f"{NAME}-{path.stem}"
     figures: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""Whether bf16 learns as well as fp32: `python -m benchmarks.precision --data DIR` (Multi30k's files).
+"""Compare what a model learns in bf16 and in fp32: `python -m benchmarks.precision --data DIR` (Multi30k's files).
 
-The same configuration is trained with both precisions and several seeds for the same number of updates, and validated
-in fp32. The difference of the two means is compared with how much seeds differ.
+The same configuration is trained in both precisions and with several seeds for the same number of updates, and
+validated in fp32. The difference of the two means is compared with the difference between seeds.
 
 Writes results/precision.json.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.command import as_command
 from benchmarks.results import described, machine, read, table, write
 from benchmarks.work import WORK
-from glassformer.run.log import METRICS, read_log
+from glassformer.jobs.log import METRICS_FILE, read_log
 
 NAME = "precision"
 RECIPE = "multi30k-de-en"
@@ -26,7 +26,7 @@ PRECISIONS = ("fp32", "bf16")
 
 
 def train(run: Path, config: str, data: Path, steps: int, precision: str, seed: int) -> list[dict[str, float]]:
-    """Train, and return the validation losses with their steps."""
+    """Train a model; return its validation losses with their steps."""
     shutil.rmtree(run, ignore_errors=True)
     settings = [f"run.directory={run}", f"run.seed={seed}", f"training.precision={precision}", "training.minutes=0"]
     settings += [f"training.steps={steps}", f"training.validate_every={max(steps // 8, 1)}", "training.metric=none"]
@@ -37,12 +37,12 @@ def train(run: Path, config: str, data: Path, steps: int, precision: str, seed: 
     ]
     options = [word for setting in settings for word in ("--set", setting)]
     subprocess.run([sys.executable, "-m", "glassformer", "train", config, "--data", str(data), *options], check=True)
-    validations = [line for line in read_log(run / METRICS) if line["type"] == "validation"]
+    validations = [line for line in read_log(run / METRICS_FILE) if line["type"] == "validation"]
     return [{"step": line["step"], "loss": line["loss"]} for line in validations]
 
 
 def verdict(losses: dict[str, list[float]]) -> dict[str, float]:
-    """Return the difference of the means, bf16 less fp32, its standard error, and the spread of seeds."""
+    """Return the difference of the means (bf16 − fp32), its standard error, and the standard deviation of seeds."""
     fp32, bf16 = (losses[precision] for precision in PRECISIONS)
     pooled = math.sqrt((stdev(fp32) ** 2 + stdev(bf16) ** 2) / 2)
     error = math.sqrt(stdev(fp32) ** 2 / len(fp32) + stdev(bf16) ** 2 / len(bf16))
@@ -50,7 +50,7 @@ def verdict(losses: dict[str, list[float]]) -> dict[str, float]:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the table and the verdict."""
+    """Return the section: the table and the verdict."""
     losses = {
         precision: [curve[-1]["loss"] for curve in figures["curves"][precision].values()] for precision in PRECISIONS
     }
@@ -61,10 +61,12 @@ def markdown(figures: dict[str, Any]) -> str:
     head = ["validation loss", *(f"seed {seed}" for seed in figures["seeds"]), "mean"]
     found = verdict(losses)
     within = "within" if abs(found["difference"]) <= found["seeds"] else "not within"
+    sign = "−" if found["difference"] < 0 else "+"
     return (
         f"## Precision\n\n`{figures['command']}`, {figures['day']}: {figures['config']}, {figures['steps']} updates."
-        f"\n\n{table(head, rows)}\nbf16 − fp32 = {found['difference']:+.4f} ± {found['error']:.4f} (standard error); "
-        f"one seed differs from another by {found['seeds']:.4f} (standard deviation): {within} the noise of seeds.\n\n"
+        f"\n\n{table(head, rows)}\nbf16 − fp32 = {sign}{abs(found['difference']):.4f} ± {found['error']:.4f} (standard "
+        f"error). The standard deviation between seeds is {found['seeds']:.4f}, so the difference is {within} the "
+        "noise of seeds.\n\n"
         f"{described(figures['machine'])}.\n"
     )
 
@@ -72,13 +74,13 @@ def markdown(figures: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
-    parser.add_argument("--work", type=Path, default=WORK, help="where the runs are kept")
-    parser.add_argument("--config", default=RECIPE, help="recipe or TOML file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for the runs [default: %(default)s]")
+    parser.add_argument("--config", default=RECIPE, help="recipe or TOML file [default: %(default)s]")
     parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="at least two")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="seeds, at least two")
     given = parser.parse_args()
     if len(given.seeds) < 2:
-        parser.error("--seeds: the noise of seeds needs at least two of them")
+        parser.error(f"--seeds: expected at least two, got {len(given.seeds)}")
     of = machine()
     curves: dict[str, dict[str, Any]] = {precision: {} for precision in PRECISIONS}
     for seed in given.seeds:

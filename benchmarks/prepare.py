@@ -1,12 +1,12 @@
-"""How fast a corpus is cut into tokens, beside sentencepiece alone: run it as `python -m benchmarks.prepare`.
+"""Compare the speed of preparing a corpus with sentencepiece alone: `python -m benchmarks.prepare`.
 
-"sentencepiece" encodes the lines of each side, given as one list, or in parts of 2 048, which suits it better;
-"encode_all" is our tokenizer on the same parts, "encode" that with the ids packed into arrays; "prepare" reads the
-files, leaves out what is not kept, normalises, encodes, and writes shards to the disk. They take turns. On one core the
-time is the processor's, so that other programs count little; on all cores it is the clock's.
+"sentencepiece" encodes the lines of each side as one list, or in parts of 2 048, which is faster. "encode_all" is our
+tokenizer on the same parts, and "encode" also packs the ids into arrays. "prepare" reads the files, drops pairs,
+normalises, encodes, and writes shards to the disk. All of them take turns. On one core, processor time is measured, so
+the load of the machine counts little; on all cores, the clock is read.
 
---pairs N shows instead what a large corpus takes: N generated pairs are prepared, then a model is trained for 100
-steps, and the resident memory of all processes together is looked at ten times a second.
+--pairs N measures a large corpus instead: N generated pairs are prepared, and a model is trained for 100 steps. The
+resident memory of all processes together is read ten times a second.
 """
 
 import argparse
@@ -28,15 +28,15 @@ import psutil
 
 from benchmarks.command import as_command
 from benchmarks.doctor import generate
+from glassformer.corpus.encoding import PART, encode
+from glassformer.jobs.preparation import Prepared, prepare
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
-from glassformer.run.corpus import Prepared, prepare
-from glassformer.text.encoding import PART, encode
 from glassformer.text.subwords import SentencePieceTokenizer
 
 ROUNDS = 5
 PAIRS = {1: 200_000, 0: 1_000_000}
-"""Pairs that are timed on one core, and on all."""
+"""Number of pairs on one core (1) and on all cores (0)."""
 CONFIG = """
 [data]
 source = "source"
@@ -68,7 +68,7 @@ def without_shards(prepared: Prepared) -> None:
 
 
 def compare(folder: Path, kind: str, workers: int) -> None:
-    """Print pairs per second of each way, with this kind of subwords, on one core or on all (0)."""
+    """Print the pairs per second of each way with this kind of subwords, on one core or on all (0)."""
     settings = configuration(folder, f"cleaning.workers={workers}", kind=kind)
     prepared = prepare(settings)
     tokenizer, longest = prepared.source_tokenizer, settings.data.max_length
@@ -106,7 +106,7 @@ def compare(folder: Path, kind: str, workers: int) -> None:
 
 
 class Memory(threading.Thread):
-    """Looks at the resident memory of a process and all below it until it ends."""
+    """Records the peak of the resident memory of a process and its descendants until it ends."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -125,7 +125,7 @@ class Memory(threading.Thread):
 
 
 def measured(*arguments: str) -> dict[str, float]:
-    """Run a command; return how long it took, the most memory that it had, and its exit status."""
+    """Run a glassformer command; return its seconds, its peak memory in bytes, and its exit status."""
     began = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "glassformer", *arguments])
     memory = Memory(process.pid)
@@ -136,7 +136,7 @@ def measured(*arguments: str) -> dict[str, float]:
 
 
 def tell(name: str, found: dict[str, float]) -> None:
-    """Print what `measured` returned."""
+    """Print the result of `measured`."""
     took, peak, status = found["seconds"], found["peak"] / 1e9, found["status"]
     print(f"{name}: {took:,.0f} s, {peak:.2f} GB at most, status {status}", flush=True)
 
@@ -154,8 +154,8 @@ def large(folder: Path, pairs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, help="prepare and train on so many generated pairs instead")
-    parser.add_argument("--folder", type=Path, help="where the files are made: elsewhere than in the temporary folder")
+    parser.add_argument("--pairs", type=int, metavar="N", help="prepare N generated pairs and train on them instead")
+    parser.add_argument("--folder", type=Path, help="folder for the files [default: the system's temporary folder]")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:

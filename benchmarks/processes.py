@@ -1,4 +1,4 @@
-"""Peers as processes that take turns: a machine's drift hits all alike, and one that dies is reported, not hidden."""
+"""Run peers as processes that take turns, so a drift of the machine affects all alike, and report those that die."""
 
 import json
 import os
@@ -14,66 +14,68 @@ from typing import Any
 import psutil
 
 from benchmarks.peers.install import ENVIRONMENTS, python_of
-from glassformer.machine import cores
+from glassformer.system.machine import cores
 
 ROOT = Path(__file__).resolve().parents[1]
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_TOP_PAD_": str(64 << 20)}
-"""The allocator setting, as glibc reads it at the start of a process: what `keep_memory` sets in ours."""
+"""The allocator setting of `keep_memory`, as environment variables that glibc reads when a process starts."""
 TAIL = 400
-"""Characters of a dead peer's last words that are reported."""
+"""Number of characters reported from the end of a dead peer's stderr."""
 
 
 class PeerError(Exception):
-    """A peer could not do what it was asked, or has died; the message has its last words."""
+    """A peer failed or died; the message has its error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of a table: a peer, and how it is run."""
+    """A row of a table: a peer with its settings."""
 
     peer: str
     """Its adapter in `benchmarks/peers`."""
     precision: str = "fp32"
     keeping: bool = False
-    """Whether the allocator keeps what is freed; ours always does."""
+    """Whether the allocator keeps freed memory, as it always does in ours."""
     threads: int = field(default_factory=cores)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the adapter's `make`."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Its name in tables."""
         options = [f"{name}={value}" for name, value in self.options.items() if name != "path"]
         return ", ".join([self.peer, self.precision, *options, *(["allocator kept"] if self.keeping else [])])
 
     @property
     def environment(self) -> Path:
-        """The interpreter that runs it: ours is this one; what is not a package shares torch.nn.Transformer's."""
+        """The Python interpreter of the peer; a peer without requirements shares torch.nn.Transformer's."""
         if self.peer == "ours":
             return Path(sys.executable)
         path = python_of(self.peer if self.peer in ENVIRONMENTS else "torch_nn")
         return path if path.exists() or self.peer != "torch_nn" else Path(sys.executable)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it, with its name."""
+        """Return all fields and the name."""
         return {"name": self.name, **asdict(self)}
 
 
 class Process:
-    """A peer's process: a context in which it answers."""
+    """A peer's process, as a context that ends it."""
 
     def __init__(self, entry: Entry, folder: Path) -> None:
         self.entry, self.folder = entry, folder
 
     def __enter__(self) -> "Process":
-        """Start it and wait until it is ready.
+        """Start the process and wait until it is ready.
 
         Raises:
-            PeerError: it is not installed, or could not begin.
+            PeerError: the peer is not installed, or failed to start.
         """
         entry = self.entry
         if not entry.environment.exists():
-            raise PeerError(f"{entry.peer} is not installed (no {entry.environment}): make bench-peers, or set PEERS")
+            raise PeerError(
+                f"{entry.peer} is not installed (no {entry.environment}); run make bench-peers, or set PEERS"
+            )
         self.errors = tempfile.TemporaryFile("w+", errors="replace")
         options = ["--precision", entry.precision, "--options", json.dumps(dict(entry.options))]
         command = [str(entry.environment), "-m", "benchmarks.peers.worker", entry.peer, str(self.folder), *options]
@@ -96,19 +98,19 @@ class Process:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it, whatever it is doing."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.errors):
             if pipe:
-                with suppress(BrokenPipeError):  # what was not yet flushed has nowhere to go
+                with suppress(BrokenPipeError):  # the process has died, and unflushed questions with it
                     pipe.close()
 
     def ask(self, do: str, **question: Any) -> dict[str, Any]:
         """Return the answer to a question.
 
         Raises:
-            PeerError: it could not do that, or has died.
+            PeerError: the peer failed or died.
         """
         assert self.process.stdin
         try:
@@ -137,9 +139,9 @@ class Process:
 
 
 def peak_memory(pid: int) -> int:
-    """Return the most resident memory that a process and those below it had, each at its own peak; 0 if unknown.
+    """Return the peak resident memory of a process and its descendants in bytes; 0 if unknown.
 
-    In bytes. What several of them have of one file, such as PyTorch's code, lies in memory once and is counted once.
+    Adds up each process's own peak; pages that several processes share of a file, such as PyTorch's code, count once.
     """
     try:
         family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
@@ -153,19 +155,19 @@ def peak_memory(pid: int) -> int:
 
 
 def _shared(process: psutil.Process) -> dict[str, int]:
-    """Return how many bytes of each file a process shares with others."""
+    """Return by file the number of bytes that a process shares."""
     maps = process.memory_maps(grouped=True)
     return {one.path: one.shared_clean + one.shared_dirty for one in maps if one.path.startswith("/")}
 
 
 def rotated(names: Sequence[str], number: int) -> list[str]:
-    """Return the names in the order of this round: each round begins with the next one."""
+    """Return the names in the order of this round; each round begins one name later."""
     begin = number % max(len(names), 1)
     return [*names[begin:], *names[:begin]]
 
 
 def sittings(entries: Sequence[Entry], together: int) -> list[list[Entry]]:
-    """Return who runs side by side, for not all have room; the first, whom all are compared with, sits in each."""
+    """Return groups of at most `together` entries; the first entry, with which all are compared, is in each group."""
     first, others = entries[0], entries[1:]
     groups = [others[begin : begin + together - 1] for begin in range(0, len(others), together - 1)]
     return [[first, *group] for group in groups] or [[first]]
@@ -173,16 +175,16 @@ def sittings(entries: Sequence[Entry], together: int) -> list[list[Entry]]:
 
 @dataclass
 class Turns:
-    """What came of a sitting."""
+    """Results of a sitting."""
 
     answers: dict[str, list[dict[str, Any]]]
-    """By name, one answer for each round."""
+    """By name, the answer of each round."""
     ready: dict[str, dict[str, Any]]
-    """What each said when it was ready: versions, and how long it took."""
+    """By name, versions and start-up time."""
     peaks: dict[str, int]
-    """Each one's most resident memory, in bytes."""
+    """By name, the peak resident memory in bytes."""
     failed: dict[str, str]
-    """Who could not begin or go on, and why; answers from before are not kept."""
+    """By name, the error of each peer that failed; its earlier answers are dropped."""
 
 
 def take_turns(
@@ -193,9 +195,9 @@ def take_turns(
     warm: int = 0,
     on_round: Callable[[int], object] = lambda _: None,
 ) -> Turns:
-    """Ask all the same questions, one after another: each round one question to each, in an order that rotates.
+    """Ask all entries the same questions: one question in each round, in a rotating order.
 
-    The answers to the first `warm` of them are not kept.
+    The answers to the first `warm` questions are dropped.
     """
     turns = Turns({}, {}, {}, {})
     with ExitStack() as stack:
@@ -217,7 +219,7 @@ def take_turns(
 
 
 def _started(entries: Sequence[Entry], folder: Path, stack: ExitStack, turns: Turns) -> Iterator[tuple[str, Process]]:
-    """Start all; yield those that are ready."""
+    """Start all entries; yield name and process of each that is ready."""
     for entry in entries:
         try:
             process = stack.enter_context(Process(entry, folder))

@@ -1,12 +1,12 @@
-"""How many minutes of training a BLEU takes: `python -m benchmarks.quality --data DIR` (Multi30k's files).
+"""Measure minutes of training until a BLEU is reached: `python -m benchmarks.quality --data DIR` (Multi30k's files).
 
-English to German, beam 5, sacrebleu on test_2016. Each is trained anew for each of some budgets of minutes, for a rate
-that falls at the end of a long training shows less at the beginning than one that falls early; the least time over all
-of them counts. Ours is trained by `glassformer train`, the others by their own model and optimiser on batches of the
-same sentences, cut by the same tokenizer, with a rate that rises, stays, and falls linearly over the last 60 % of the
-budget. One trains at a time, with all cores. What is measured is training alone: decoding the test set is not counted.
+English to German, beam 5, sacrebleu on test_2016. Each peer is trained anew for several budgets of minutes, because a
+long schedule reaches less early on than a short one; the earliest time over all budgets counts. Ours is trained by
+`glassformer train`. The others use their own model and optimiser on batches of the same sentences and tokens, with a
+learning rate that rises, stays, and falls linearly over the last 60 % of the budget. One peer trains at a time, on all
+cores. Only training is timed, without decoding the test set.
 
-The test set is looked at to draw the curve, not to choose anything.
+The test set serves to draw the curve, not to choose anything.
 
 Writes results/quality.json and .png.
 """
@@ -28,8 +28,8 @@ from benchmarks.processes import Entry, PeerError, Process
 from benchmarks.results import OURS, command, described, failures, figure, machine, read, save, table, write
 from benchmarks.work import TEST, WORK, bleu, epoch, make_work
 from glassformer.bundle import WEIGHTS
-from glassformer.run.log import METRICS, read_log
-from glassformer.text.batching import Examples
+from glassformer.corpus.batching import Examples
+from glassformer.jobs.log import METRICS_FILE, read_log
 from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, step_of, use_weights
 from glassformer.translator import Translator
 
@@ -37,18 +37,18 @@ NAME = "quality"
 SOURCE, TARGET = "en", "de"
 RECIPE = f"multi30k-{SOURCE}-{TARGET}"
 TARGETS = (34.0, 37.5)
-"""BLEU whose minutes are asked for."""
+"""The BLEU scores to reach."""
 PEAK_RATES = {"hugging_face": 1.5e-3, "joeynmt": 5e-4}
 """The peak of each peer's learning rate."""
 WARMUP, FALLING, LEAST = 300, 0.6, 0.02
-"""Updates until the peak, the share of the budget in which the rate falls, and to what share of the peak."""
+"""Updates until the peak, share of the budget in which the rate falls, and final share of the peak."""
 QUICK = ("training.batch_tokens=2048", "model.dropout=0.05", "training.warmup=100", "training.ema=0.99")
-"""What suits minutes instead of the recipe's hour; found by BLEU on the validation set."""
+"""Settings for a training of minutes instead of the recipe's hour, chosen by BLEU on the validation set."""
 BEAM, SIDE_BY_SIDE = 5, 64
 
 
 def peers() -> list[Entry]:
-    """Return whom ours is compared with: each with the allocator setting, which is their best form."""
+    """Return the peers, each with the allocator setting, which is their fastest form."""
     return [
         Entry(peer="hugging_face", keeping=True),
         Entry(peer="hugging_face", precision="bf16", keeping=True),
@@ -57,15 +57,15 @@ def peers() -> list[Entry]:
 
 
 def rate(peak: float, step: int, share: float) -> float:
-    """Return a peer's learning rate of an update (from 1), when this share of the budget is spent."""
+    """Return a peer's learning rate at an update (from 1) when this share of the budget is spent."""
     return peak * min(1.0, step / WARMUP) * min(1.0, max(LEAST, (1 - share) / FALLING))
 
 
 def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: int) -> Iterator[dict[str, float]]:
-    """Train a peer for so many minutes, and yield its BLEU at as many points of time.
+    """Train a peer for a number of minutes; yield its BLEU at `points` equally distant times.
 
     Raises:
-        PeerError: it could not go on.
+        PeerError: the peer failed.
     """
     test, spent, step, due = json.loads((work / TEST).read_text()), 0.0, 0, 1
     with Process(entry, work) as process:
@@ -84,7 +84,7 @@ def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: in
 
 
 def _batches(process: Process, work: Path) -> Iterator[int]:
-    """Yield the numbers of the batches of each epoch without end; the process has been given their list."""
+    """Yield batch numbers epoch by epoch without end, after giving the process the list of each epoch."""
     task, count = read_task(work), 0
     source, target = read_sentences(work / EXAMPLES)
     while True:
@@ -98,7 +98,7 @@ def _batches(process: Process, work: Path) -> Iterator[int]:
 def train_ours(
     config: str, work: Path, data: Path, minutes: float, every: int, settings: Sequence[str]
 ) -> Iterator[dict[str, float]]:
-    """Train ours by its command, and yield the BLEU of each checkpoint, at the time of its last update."""
+    """Train ours by its command; yield the BLEU of each checkpoint with the time of its last update."""
     run = work / f"run-{minutes:g}"
     shutil.rmtree(run, ignore_errors=True)
     fixed = [f"run.directory={run}", f"training.minutes={minutes}", "training.validate_every=0"]
@@ -109,7 +109,7 @@ def train_ours(
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
     subprocess.run(arguments, check=True, env=environment)
     test = json.loads((work / TEST).read_text())
-    times = {line["step"]: line for line in read_log(run / METRICS) if line["type"] == "step"}
+    times = {line["step"]: line for line in read_log(run / METRICS_FILE) if line["type"] == "step"}
     for checkpoint in Checkpoints(run / CHECKPOINTS, 1).paths():
         use_weights(checkpoint, run / WEIGHTS)
         outputs = [one.text for one in Translator.load(run).translate(test["texts"], beam_size=BEAM)]
@@ -119,14 +119,20 @@ def train_ours(
 
 
 def time_to(target: float, curves: Sequence[Sequence[dict[str, float]]]) -> float | None:
-    """Return the least minutes after which a point of any of the curves has this BLEU; None when none has."""
+    """Return the minutes at the earliest point of any curve with this BLEU; None without such a point."""
     return min((point["minutes"] for curve in curves for point in curve if point["bleu"] >= target), default=None)
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the table: minutes to each BLEU, the best BLEU, and how much sooner ours is."""
+    """Return the section: minutes to each BLEU, the best BLEU, and the ratio of ours to the fastest peer."""
     curves = {name: list(budgets.values()) for name, budgets in figures["curves"].items()}
-    head = ["", *(f"minutes to {target:g} BLEU" for target in TARGETS), "best BLEU", "after minutes", "budgets"]
+    head = [
+        "",
+        *(f"minutes to {target:g} BLEU" for target in TARGETS),
+        "best BLEU",
+        "after minutes",
+        "budgets in minutes",
+    ]
     rows = []
     for name, several in curves.items():
         best = max((point for curve in several for point in curve), key=lambda point: point["bleu"], default=None)
@@ -139,13 +145,14 @@ def markdown(figures: dict[str, Any]) -> str:
         mine = time_to(target, curves.get("ours", []))
         theirs = [found for name in curves if name != "ours" if (found := time_to(target, curves[name])) is not None]
         if mine and theirs:
-            sooner.append(f"{target:g} BLEU {min(theirs) / mine:.2f} times as soon as the soonest peer")
-    verdict = "Neither was reached by ours and by a peer, so there is no ratio."
+            sooner.append(f"{target:g} BLEU {min(theirs) / mine:.2f} times as fast as the fastest peer")
+    verdict = "No BLEU was reached by both ours and a peer, so no ratio is given."
     if sooner:
-        verdict = f"Ours reaches {'; '.join(sooner)}."
+        verdict = f"Ours reaches {', and '.join(sooner)}."
     return (
-        f"## Time to quality\n\n`{'`, `'.join(figures['commands'])}`, {figures['day']}: English to German, test_2016, "
-        f"beam {BEAM}, one seed; budgets are minutes, each a training of its own. Ours: `{figures['ours']}`.\n\n"
+        f"## Time to quality\n\nEnglish to German, test_2016, beam {BEAM}, one seed, {figures['day']}. Each budget is "
+        f"a separate training. Ours was trained by `{figures['ours']}`. Commands:\n\n"
+        f"{''.join(f'- `{command}`{chr(10)}' for command in figures['commands'])}\n"
         f"{table(head, rows)}"
         f"{failures(figures['failed'])}\n{verdict}\n\n"
         f"{described(figures['machine'])}.\n"
@@ -153,7 +160,7 @@ def markdown(figures: dict[str, Any]) -> str:
 
 
 def plot(figures: dict[str, Any]) -> Path:
-    """Draw BLEU over minutes, a line for each budget."""
+    """Draw BLEU over minutes with a line for each budget."""
     made, [axis] = figure()
     others = iter(("tab:orange", "tab:red", "tab:green", "tab:gray"))
     for name, budgets in figures["curves"].items():
@@ -172,15 +179,21 @@ def plot(figures: dict[str, Any]) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
-    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
-    parser.add_argument("--minutes", type=float, nargs="+", default=[6.0, 12.0, 20.0], help="budgets, each a training")
-    parser.add_argument("--peak-rate", type=float, help="of all peers, instead of each one's own")
-    parser.add_argument("--points", type=int, default=10, help="of each peer's curve")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for the shared work [default: %(default)s]")
+    parser.add_argument(
+        "--minutes", type=float, nargs="+", default=[6.0, 12.0, 20.0], help="budgets; each is a separate training"
+    )
+    parser.add_argument("--peak-rate", type=float, help="peak learning rate of all peers, instead of their own")
+    parser.add_argument("--points", type=int, default=10, help="points of each peer's curve [default: %(default)s]")
     parser.add_argument("--every", type=int, default=100, help="updates between points of our curve")
-    parser.add_argument("--batch-tokens", type=int, default=1500, help="of the peers' batches")
-    parser.add_argument("--config", default=RECIPE, help="recipe or TOML file that ours is trained by")
-    parser.add_argument("--set", action="append", default=[], help="a setting of ours, instead of those for minutes")
-    parser.add_argument("--only", nargs="+", help="names of who is trained; curves that there are, are kept")
+    parser.add_argument(
+        "--batch-tokens", type=int, default=1500, help="batch size of the peers, in tokens [default: %(default)s]"
+    )
+    parser.add_argument("--config", default=RECIPE, help="recipe or TOML file for ours [default: %(default)s]")
+    parser.add_argument(
+        "--set", action="append", default=[], help="setting of ours, in place of the settings for short trainings"
+    )
+    parser.add_argument("--only", nargs="+", help="train only these entries; keep the other curves")
     given = parser.parse_args()
     names = ["ours", *(entry.name for entry in peers())]
     if unknown := set(given.only or ()) - set(names):
@@ -213,7 +226,7 @@ def main() -> None:
                     print(f"{name}, {minutes:g} minutes: {point}", flush=True)
             except (PeerError, subprocess.CalledProcessError) as error:
                 figures["failed"][name] = str(error)
-            write(NAME, figures, of)  # what has been measured is kept, whatever comes
+            write(NAME, figures, of)  # a later failure must not lose these figures
     plot(read(NAME))
     print(markdown(read(NAME)))
 

@@ -1,4 +1,4 @@
-"""Figures on their way to a table: the machine they are of, medians with spread, JSON, Markdown, a picture."""
+"""From measured figures to a table: machine, medians with quartiles, JSON, Markdown, pictures."""
 
 import json
 import os
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("torch", "ctranslate2", "numpy", "sentencepiece", "sacrebleu", "glassformer")
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
-"""What of a processor decides how fast it multiplies matrices."""
+"""Features of a processor that decide how fast it multiplies matrices."""
 OURS, THEIRS = "tab:blue", "tab:gray"
 FOLDERS = re.compile(r"(?<![\w.:/])/(?:[\w.+-]+/)+")
-"""Folders of this machine, which nobody else has: they are left out of what is written."""
+"""Absolute folders, which mean nothing on a different machine and are left out of results."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,16 @@ class Spread:
 
     def text(self, digits: int = 0) -> str:
         """Return it as "1 234 (1 200–1 260)"."""
-        values = (f"{value:,.{digits}f}".replace(",", " ") for value in (self.median, self.low, self.high))
-        return "{} ({}–{})".format(*values)
+        return "{} ({}–{})".format(*(number(value, digits) for value in (self.median, self.low, self.high)))
+
+
+def number(value: float, digits: int = 0) -> str:
+    """Return a number with a space between thousands, such as "1 234"."""
+    return f"{value:,.{digits}f}".replace(",", " ")
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return the median and the quartiles of some values."""
+    """Return the median and the quartiles of the values."""
     if len(values) < 2:
         return Spread(values[0], values[0], values[0])
     low, _, high = quantiles(values, n=4, method="inclusive")
@@ -51,7 +55,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on: processor, memory, system, and the versions of the packages here."""
+    """Return what the figures depend on: processor, memory, system and versions of packages."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -70,11 +74,11 @@ def machine() -> dict[str, Any]:
 
 
 def described(found: dict[str, Any]) -> str:
-    """Return one line that says which machine it was."""
+    """Return one line that describes a machine."""
     flags = ", ".join(flag.upper() for flag in found["flags"])
     versions = ", ".join(f"{name} {value}" for name, value in found["versions"].items() if value)
     busy = found["busy_before"]
-    note = f"; **other programs used {100 * busy:.0f} % of it when this began**" if busy > 0.1 else ""
+    note = f"; **the machine was {100 * busy:.0f} % busy when this began**" if busy > 0.1 else ""
     return (
         f"{found['processor']} ({flags}), {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}; "
         f"{versions}{note}"
@@ -82,7 +86,7 @@ def described(found: dict[str, Any]) -> str:
 
 
 def write(name: str, figures: dict[str, Any], of: dict[str, Any]) -> Path:
-    """Write figures as JSON, with the machine as it was before (`of`), the command and the day; return the path."""
+    """Write figures as JSON with command, day and the machine as it was before (`of`); return the path."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     whole = {"command": command(), "day": time.strftime("%Y-%m-%d"), "machine": of, **figures}
@@ -92,32 +96,32 @@ def write(name: str, figures: dict[str, Any], of: dict[str, Any]) -> Path:
 
 
 def read(name: str, folder: Path | None = None) -> dict[str, Any]:
-    """Return the figures that `write` wrote, there or in a folder of another machine's; none if it never did."""
+    """Return the figures that `write` wrote, from `RESULTS` unless a folder is given; empty without such a file."""
     path = (folder or RESULTS) / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
 
 
 def command() -> str:
-    """Return the command that runs."""
+    """Return the command line of this process."""
     module = getattr(sys.modules["__main__"].__spec__, "name", Path(sys.argv[0]).stem)
     return " ".join(["python -m", module, *sys.argv[1:]])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; all columns but the first are numbers."""
+    """Return a table in Markdown, with all columns but the first aligned as numbers."""
     cells = [[cell.replace("|", "\\|") for cell in line] for line in (head, *rows)]
     cells.insert(1, ["---", *["---:"] * (len(head) - 1)])
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
 
 
 def failures(failed: dict[str, str]) -> str:
-    """Return a line for each that could not be measured, so that none is missing without a word."""
+    """Return a line for each entry that could not be measured, with the last line of its error."""
     return "".join(f"\nNot measured: {name}: {why.splitlines()[-1]}\n" for name, why in failed.items())
 
 
 def figure(width: float = 8.0, height: float = 4.5, columns: int = 1) -> "tuple[Figure, list[Axes]]":
-    """Return an empty picture with so many charts beside each other."""
+    """Return an empty picture with this number of charts side by side."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -130,7 +134,7 @@ def figure(width: float = 8.0, height: float = 4.5, columns: int = 1) -> "tuple[
 
 
 def save(made: "Figure", name: str) -> Path:
-    """Write a picture beside the figures that it shows."""
+    """Write a picture into `RESULTS`; return its path."""
     from matplotlib import pyplot
 
     RESULTS.mkdir(exist_ok=True)
@@ -141,7 +145,7 @@ def save(made: "Figure", name: str) -> Path:
 
 
 def bars(axis: "Axes", values: dict[str, Spread], label: str) -> None:
-    """Draw a bar for each name, longest at the top, with its quartiles; ours stand out."""
+    """Draw a bar with quartiles for each name, longest at the top and ours in colour."""
     names = sorted(values, key=lambda name: values[name].median)
     medians = [values[name].median for name in names]
     errors = [[max(values[name].median - values[name].low, 0.0) for name in names]]

@@ -1,8 +1,8 @@
-"""How long a command takes before it does anything, and loading a model: `python -m benchmarks.startup [--run RUN]`.
+"""Measure the start-up time of commands and the loading time of a model: `python -m benchmarks.startup [--run RUN]`.
 
-Each line is a fresh process; they take turns, so that the machine's noise hits all alike. With a run, a translation of
-one line is timed from start to end, and loading the run's model, which starts where `import torch` ends. Where the
-peers are installed (`make bench-peers`), importing them is timed beside ours.
+Each measurement is a new process; the processes take turns, so noise of the machine affects all alike. With a run, two
+more are timed: a translation of one line from start to end, and loading the run's model. Where the peers are installed
+(`make bench-peers`), importing them is timed as well.
 
 Writes results/startup.json.
 """
@@ -29,11 +29,11 @@ PEERS = {
 }
 LOADING = "import torch, glassformer; glassformer.Translator.load({run!r})"
 IMPORTS = "import torch, glassformer.model.transformer, safetensors.torch, glassformer.translator, sentencepiece"
-"""What loading a model imports: time beyond it is the loading itself."""
+"""The imports for loading a model, whose time is subtracted from the loading time."""
 
 
 def commands(run: Path | None) -> dict[str, tuple[list[str], str]]:
-    """Return what is timed, by name: the process and what it reads."""
+    """Return the timed processes by name, each with its standard input."""
     python = sys.executable
     found = {
         "empty interpreter": [python, "-c", "pass"],
@@ -48,17 +48,17 @@ def commands(run: Path | None) -> dict[str, tuple[list[str], str]]:
             found[f"{peer}: {statement}"] = [str(python_of(peer)), "-c", statement]
     timed = {name: (command, "") for name, command in found.items()}
     if run:
-        timed["what loading a model imports"] = ([python, "-c", IMPORTS], "")
+        timed["imports for loading a model"] = ([python, "-c", IMPORTS], "")
         timed["loading a model, imports included"] = ([python, "-c", LOADING.format(run=str(run))], "")
         timed["echo LINE | glassformer translate RUN"] = ([python, "-m", "glassformer", "translate", str(run)], "a b\n")
     return timed
 
 
 def seconds(command: list[str], given: str) -> float:
-    """Return how long a process takes from start to end.
+    """Return the seconds of a process from start to end.
 
     Raises:
-        CalledProcessError: it failed; the message has its last words.
+        CalledProcessError: the process failed; the error holds its stderr.
     """
     begun = time.perf_counter()
     subprocess.run(command, check=True, input=given, text=True, capture_output=True)
@@ -66,7 +66,7 @@ def seconds(command: list[str], given: str) -> float:
 
 
 def measure(timed: Mapping[str, tuple[list[str], str]], rounds: int) -> dict[str, list[float]]:
-    """Return the times of each; the first round, which fills the disk's cache, is not kept."""
+    """Return the seconds of each process by round, without the first round, which fills the disk cache."""
     taken: dict[str, list[float]] = {name: [] for name in timed}
     for number in range(rounds + 1):
         for name, (command, given) in timed.items():
@@ -77,18 +77,18 @@ def measure(timed: Mapping[str, tuple[list[str], str]], rounds: int) -> dict[str
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the table."""
+    """Return the section."""
     taken = {name: spread([1000 * one for one in some]) for name, some in figures["seconds"].items()}
     empty = taken["empty interpreter"].median
     rows = [[name, f"{some.text()} ms", f"{some.median - empty:+.0f} ms"] for name, some in taken.items()]
     loading = ""
     if "loading a model, imports included" in taken:
-        beyond = taken["loading a model, imports included"].median - taken["what loading a model imports"].median
-        loading = f"\nLoading the model takes {beyond:.0f} ms beyond its imports.\n"
-    whole = table(["", "from start to end", "added"], rows)
+        beyond = taken["loading a model, imports included"].median - taken["imports for loading a model"].median
+        loading = f"\nLoading the model takes {beyond:.0f} ms after its imports.\n"
+    whole = table(["", "start to end", "beyond an empty interpreter"], rows)
     return (
-        f"## Start-up\n\n`{figures['command']}`, {figures['day']}: medians (quartiles), and what is added to an "
-        f"empty interpreter.\n\n{whole}{loading}\n{described(figures['machine'])}.\n"
+        f"## Start-up\n\n`{figures['command']}`, {figures['day']}: medians (quartiles) of new processes."
+        f"\n\n{whole}{loading}\n{described(figures['machine'])}.\n"
     )
 
 
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     if given.run:
-        Bundle.load(given.run)  # says at once what is wrong with it
+        Bundle.load(given.run)  # reports a faulty run before anything is measured
     of = machine()
     write(NAME, {"seconds": measure(commands(given.run), given.rounds)}, of)
     print(markdown(read(NAME)))

@@ -1,10 +1,11 @@
-"""How fast a training step is, beside the peers': `python -m benchmarks.training --data DIR` (Multi30k's files).
+"""Compare the speed of training with the peers': `python -m benchmarks.training --data DIR` (Multi30k's files).
 
-All train the reference model on the same list of batches, written to the disk first. Each is a live process; they take
-turns, batch by batch, in an order that rotates, so that a drift of the machine hits all alike; ratios are medians of
-those of single batches. Not all have room at once: Hugging Face's Marian sits in each sitting, and all are compared
-with it. Every peer is measured as it comes and with the allocator setting (`processes.KEEPING`); ours sets that itself.
-The ceiling is what the machine's matrix products reach (`gemm.py`), before and after each sitting.
+All peers train the reference model on the same list of batches, written to the disk first. Each peer is a process; they
+take turns batch by batch in a rotating order, so a drift of the machine affects all alike. A ratio is the median of the
+ratios of single batches. Memory does not suffice for all peers at once, so there are several sittings: Hugging Face's
+Marian takes part in each, and all peers are compared with it. Every peer is measured with default settings and with the
+allocator setting (`processes.KEEPING`), which ours sets itself. The ceiling is the speed of the machine's matrix
+products (`gemm.py`), measured before and after each sitting.
 
 Writes results/training.json and .png.
 """
@@ -25,19 +26,19 @@ from benchmarks.peers.task import BATCHES, PAD, TASK, Batch, Task, read_batches,
 from benchmarks.processes import Entry, sittings, take_turns
 from benchmarks.results import Spread, bars, described, failures, figure, machine, read, save, spread, table, write
 from benchmarks.work import WORK, make_work
-from glassformer.machine import cores
-from glassformer.training.estimate import forward_flops
+from glassformer.bench.estimate import forward_flops
+from glassformer.system.machine import cores
 
 NAME = "training"
 TOGETHER = 7
-"""Live processes: about 2 GB each."""
+"""Processes in one sitting: about 2 GB each."""
 RIVAL = Entry(peer="hugging_face", options={"smoothing": False})
-"""Whom all are compared with: the fastest peer, in its fastest form, as it comes."""
+"""The entry with which all are compared: the fastest peer, with its fastest loss and default settings."""
 OTHERS = ("torch_nn", "opennmt", "joeynmt", "x_transformers", "annotated")
 
 
 def rivals() -> list[Entry]:
-    """Return ours and Hugging Face's Marian, each in every form: they sit together."""
+    """Return ours and Hugging Face's Marian, each in every form, for one sitting."""
     options = dict(RIVAL.options)
     theirs = [
         Entry(peer="hugging_face", precision=precision, keeping=keeping, options=options)
@@ -65,7 +66,7 @@ def others(annotated: Path | None) -> list[Entry]:
 
 
 def flops(task: Task, batch: Batch) -> float:
-    """Return the operations that an update on this batch needs: those of real tokens, each product three times."""
+    """Return the operations that an update on this batch needs: real tokens only, each product three times."""
     config = model_config(task)
     lengths = zip(*(np.count_nonzero(ids != PAD, axis=1) for ids in (batch.source, batch.target_output)), strict=True)
     return 3 * sum((forward_flops(config, int(source), int(target)) for source, target in lengths), 0.0)
@@ -82,7 +83,7 @@ def measure(
     task, batches = read_task(work), read_batches(work / BATCHES)
     chosen = range(warm + rounds)
     if chosen.stop > len(batches):
-        raise SystemExit(f"there are {len(batches)} batches, and {chosen.stop} rounds: choose fewer")
+        raise SystemExit(f"--rounds and --warm: expected at most {len(batches)} batches in all, got {chosen.stop}")
     made: list[dict[str, Any]] = []
     threads = max(entry.threads for group in groups for entry in group)
     before = ceilings(threads)
@@ -104,17 +105,17 @@ def measure(
 
 
 def seconds(sitting: dict[str, Any], name: str) -> list[float]:
-    """Return how long each update of a peer took."""
+    """Return the seconds of each update of a peer."""
     return [answer["seconds"] for answer in sitting["answers"][name]]
 
 
 def ceiling(figures: dict[str, Any], precision: str) -> float:
-    """Return the most that matrix products of a precision reached in this run, in GFLOP/s."""
+    """Return the highest speed of matrix products of a precision in this run, in GFLOP/s."""
     return float(max(one[precision] for sitting in figures["sittings"] for one in sitting["ceilings"]))
 
 
 def summary(figures: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return speed, share of the ceiling, memory, and ratio to the rival for each; fastest first."""
+    """Return speed, share of the ceiling, memory and ratio to the rival of each entry, fastest first."""
     rows: dict[str, dict[str, Any]] = {}
     sittings = figures["sittings"]
     for entry in {entry["name"]: entry for sitting in sittings for entry in sitting["entries"]}.values():
@@ -139,12 +140,12 @@ def summary(figures: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def spread_of(amounts: Sequence[float], times: Sequence[float]) -> list[float]:
-    """Return amount per second of each update."""
+    """Return the amount per second of each update."""
     return [amount / taken for amount, taken in zip(amounts, times, strict=True)]
 
 
 def ratio(sitting: dict[str, Any], name: str, other: str) -> list[float]:
-    """Return how many times as fast as another a peer was, batch by batch; nothing where one of them is missing."""
+    """Return the ratio of two entries' speeds for each batch; empty if one of them is missing."""
     if not {name, other} <= set(sitting["answers"]):
         return []
     return [theirs / mine for theirs, mine in zip(seconds(sitting, other), seconds(sitting, name), strict=True)]
@@ -153,7 +154,7 @@ def ratio(sitting: dict[str, Any], name: str, other: str) -> list[float]:
 def markdown(figures: dict[str, Any]) -> str:
     """Return the tables."""
     rows = summary(figures)
-    head = ["", "target tokens/s", "of the rival", "GFLOP/s", "of its ceiling", "peak memory"]
+    head = ["", "target tokens/s", "ratio to rival", "GFLOP/s", "share of peak", "peak memory"]
     lines = [
         [
             name,
@@ -169,14 +170,15 @@ def markdown(figures: dict[str, Any]) -> str:
     rounds, mean = len(figures["target_tokens"]), sum(figures["gflop"]) / len(figures["gflop"])
     ceilings = ", ".join(f"{precision} {ceiling(figures, precision):.0f}" for precision in ("fp32", "bf16"))
     return (
-        f"## Training\n\n`{figures['command']}`, {figures['day']}: median of {rounds} updates (quartiles), {mean:.0f} "
-        f"GFLOP each. The rival is {RIVAL.name}. Ceilings of this run's matrix products, GFLOP/s: {ceilings}."
-        f"\n\n{table(head, lines)}{failures(failed)}\n{_head_to_head(figures)}\n{described(figures['machine'])}.\n"
+        f"## Training\n\n`{figures['command']}`, {figures['day']}: median (quartiles) of {rounds} updates of "
+        f"{mean:.0f} GFLOP each. The rival is {RIVAL.name}. Peak of the matrix products in this run, in GFLOP/s: "
+        f"{ceilings}.\n\n{table(head, lines)}{failures(failed)}\n{_head_to_head(figures)}\n"
+        f"{described(figures['machine'])}.\n"
     )
 
 
 def _head_to_head(figures: dict[str, Any]) -> str:
-    """Return how many times as fast as each form of Hugging Face's ours is, in the sitting that they share."""
+    """Return the table of ratios between ours and each form of Hugging Face's, from the sitting that they share."""
     [sitting, *_] = figures["sittings"]
     names = [entry["name"] for entry in sitting["entries"] if entry["name"] in sitting["answers"]]
     theirs = [name for name in names if not name.startswith("ours")]
@@ -184,7 +186,7 @@ def _head_to_head(figures: dict[str, Any]) -> str:
     if not ours or not theirs:
         return ""
     rows = [[mine, *(spread(ratio(sitting, mine, name)).text(2) for name in theirs)] for mine in ours]
-    return "How many times as fast as\n\n" + table(["", *theirs], rows)
+    return "Speed of ours divided by the speed of each form of the rival:\n\n" + table(["", *theirs], rows)
 
 
 def plot(figures: dict[str, Any]) -> Path:
@@ -198,18 +200,20 @@ def plot(figures: dict[str, Any]) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder of train.de, train.en, test_2016_flickr.* (.gz or not)")
-    parser.add_argument("--work", type=Path, default=WORK, help="where the work is written")
-    parser.add_argument("--annotated", type=Path, help="the_annotated_transformer.py, to measure that too")
+    parser.add_argument(
+        "--data", type=Path, help="folder of Multi30k's files: train.de, train.en, test_2016_flickr.*, plain or .gz"
+    )
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for the shared work [default: %(default)s]")
+    parser.add_argument("--annotated", type=Path, help="the_annotated_transformer.py, to include it")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--warm", type=int, default=3)
-    parser.add_argument("--together", type=int, default=TOGETHER, help="processes that live side by side")
-    parser.add_argument("--only-rivals", action="store_true", help="ours and Hugging Face's alone")
+    parser.add_argument("--together", type=int, default=TOGETHER, help="processes in one sitting")
+    parser.add_argument("--only-rivals", action="store_true", help="measure ours and Hugging Face's only")
     given = parser.parse_args()
     of, work = machine(), given.work / NAME
     if not (work / TASK).exists():
         if not given.data:
-            parser.error("--data DIR is needed the first time, to write the work")
+            parser.error("--data DIR: expected the folder of Multi30k's files, because the work does not exist yet")
         make_work(work, given.data, Task())
     rest = [] if given.only_rivals else sittings([RIVAL, *others(given.annotated)], given.together)
     write(NAME, measure(work, [rivals(), *rest], given.rounds, given.warm), of)

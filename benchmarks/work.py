@@ -1,6 +1,6 @@
-"""The reference work: Multi30k, a joint vocabulary, one list of batches, one test set; written once, read by all.
+"""Write the reference work, once for all peers: Multi30k with a joint vocabulary, a list of batches and a test set.
 
-What a peer reads is in `peers/task.py`; here is how it comes about.
+`peers/task.py` reads it.
 """
 
 import json
@@ -22,29 +22,29 @@ from benchmarks.peers.task import (
     write_sentences,
     write_task,
 )
-from glassformer.text.batching import Examples, Position, plan_batches, stream
-from glassformer.text.files import opened
+from glassformer.corpus.batching import Examples, Position, plan_batches, stream
+from glassformer.corpus.files import opened
 from glassformer.text.normalisation import normalise
 from glassformer.text.subwords import SentencePieceTokenizer
 
 WORK = Path("benchmarks/work")
-"""Where the work is written unless --work says otherwise."""
+"""The folder for the work unless --work names one."""
 TEST = "test.json"
 PIECES = 127
-"""Longer sentences are cut, `<eos>` apart: no peer shall have to leave one out."""
+"""Longest sentence without `<eos>`; longer sentences are cut, so that every peer can read all of them."""
 
 
 def lines(data: Path, name: str) -> list[str]:
-    """Return the lines of a file of the corpus, packed or not, as all models read them."""
+    """Return the normalised lines of a corpus file, compressed or not."""
     path = next((path for path in (data / name, data / f"{name}.gz") if path.exists()), None)
     if path is None:
-        raise SystemExit(f"{data} has neither {name} nor {name}.gz: --data names the folder of Multi30k's files")
+        raise SystemExit(f"{data} has neither {name} nor {name}.gz; set --data to the folder of Multi30k's files")
     with opened(str(path)) as file:
         return [normalise(line) for line in file.read().decode("utf-8").split("\n")[:-1]]
 
 
 def make_work(folder: Path, data: Path, task: Task, source: str = "de", target: str = "en") -> Task:
-    """Write task, tokenizer, sentences, batches and test set into a folder; return the task as it is there."""
+    """Write task, tokenizer, sentences, batches and test set into a folder; return the task with its vocabulary."""
     sides = [lines(data, f"train.{language}") for language in (source, target)]
     tokenizer = SentencePieceTokenizer.train("unigram", [*sides[0], *sides[1]], task.vocabulary)
     task = replace(task, vocabulary=len(tokenizer))
@@ -60,27 +60,27 @@ def make_work(folder: Path, data: Path, task: Task, source: str = "de", target: 
 
 
 def write_examples(folder: Path, task: Task, source: Sequence[Ids], target: Sequence[Ids]) -> None:
-    """Write sentences, and the batches of their first epoch as our training loop makes them."""
+    """Write the sentences, and the batches of their first epoch from our training loop."""
     write_sentences(source, target, folder / EXAMPLES)
     write_batches(epoch(Examples(source=source, target=target), task.batch_tokens, task.seed), folder / BATCHES)
 
 
 def epoch(examples: Examples, batch_tokens: int, seed: int, number: int = 0) -> list[Batch]:
-    """Return the batches of an epoch, in the order in which a training with this seed takes them."""
+    """Return the batches of an epoch in the order of a training with this seed."""
     count = len(plan_batches(examples, batch_tokens, seed=seed, epoch=number))
     coming = stream(examples, batch_tokens, seed=seed, start=Position(epoch=number))
     return [Batch(batch.source, batch.target_input, batch.target_output) for batch, _ in islice(coming, count)]
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
-    """Return sacrebleu's BLEU of some translations."""
+    """Return sacrebleu's BLEU of the translations."""
     from sacrebleu.metrics.bleu import BLEU
 
     return float(BLEU().corpus_score(list(outputs), [list(references)]).score)
 
 
 def synthetic(rows: int, source: int, target: int, count: int, vocabulary: int) -> tuple[list[Ids], list[Ids]]:
-    """Return random sentences of these lengths, enough for so many batches of so many rows."""
+    """Return random sentences of these lengths, enough for `count` batches of `rows` rows."""
     random = np.random.default_rng(1)
     sides = []
     for length in (source, target):

@@ -1,5 +1,5 @@
-"""The peers, each in an environment and a process of its own, all given the same work.
+"""The peers, each with its own environment and process, all on the same work.
 
-`install.py` makes the environments, `worker.py` is the process, and each other file is one peer's adapter. What runs in
-a peer's environment may import numpy, PyTorch, sentencepiece and that peer, but nothing of glassformer.
+`install.py` makes the environments, `worker.py` is the process, and each further file is the adapter of one peer. Code
+that runs in a peer's environment may import numpy, PyTorch, sentencepiece and the peer, but not glassformer.
 """

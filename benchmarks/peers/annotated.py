@@ -1,6 +1,6 @@
 """The Annotated Transformer: its make_model, masks, LabelSmoothing and greedy_decode, and Adam as in its text.
 
-Its file is not a package; the option `path` names it. What it imports for plots and corpora alone is left out.
+It is a single file, named by the option `path`. Its imports for plots and corpora are left out.
 """
 
 import sys
@@ -39,7 +39,7 @@ def make(folder: Path, precision: str, *, path: str) -> TorchPeer:
         dropout=task.dropout,
     )
     if task.encoder_layers != task.decoder_layers:
-        raise ValueError("it has as many layers in the encoder as in the decoder")
+        raise ValueError("the Annotated Transformer needs the same number of layers in encoder and decoder")
     shared = model.src_embed[0].lut.weight
     model.tgt_embed[0].lut.weight = model.generator.proj.weight = shared  # tied, as the task asks
     compute = code.SimpleLossCompute(model.generator, code.LabelSmoothing(task.vocabulary, PAD, task.smoothing))
@@ -53,7 +53,7 @@ def make(folder: Path, precision: str, *, path: str) -> TorchPeer:
 
     def decode(source: Tensor, beam_size: int) -> list[list[int]]:
         if beam_size > 1:
-            raise NotImplementedError("it has no beam search")
+            raise NotImplementedError("the Annotated Transformer has no beam search")
         found = []
         for row in source:  # its greedy_decode takes one sentence at a time
             one = row[row != PAD][None]

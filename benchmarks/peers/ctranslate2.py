@@ -1,6 +1,6 @@
 """CTranslate2, called directly with the weights of our model. It only decodes, and needs no PyTorch.
 
-`inter` translations run side by side, each with `intra` threads; `precision` is a type that it computes in.
+`inter` translations run in parallel, each with `intra` threads; `precision` is the type of the computation.
 """
 
 import os
@@ -33,7 +33,7 @@ class CTranslate2:
         )
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
-        """Hand over all sentences at once: it sorts them, and cuts the batches itself; or one when the last is done."""
+        """Pass all sentences at once, for CTranslate2 sorts and batches them; with batch size 1, pass one at a time."""
         if batch_size == 1 < len(sources):
             return [ids for source in sources for ids in self.translate([source], beam_size, 1)]
         results = self.translator.translate_batch(
@@ -59,7 +59,7 @@ def make(folder: Path, precision: str, *, inter: int = 1, intra: int = 0) -> CTr
 
 
 def convert(weights: Weights, task: Task, pieces: list[str], folder: Path, quantisation: str | None) -> None:
-    """Write our weights as CTranslate2's model; positions are in halves, all matrices of the vocabulary are one."""
+    """Write our weights as a CTranslate2 model with positions in halves and one matrix for the vocabulary."""
     spec: Any = transformer_spec.TransformerSpec.from_config(
         (task.encoder_layers, task.decoder_layers),
         task.heads,
@@ -87,7 +87,7 @@ def convert(weights: Weights, task: Task, pieces: list[str], folder: Path, quant
 
 
 def _layer(spec: Any, weights: Weights, name: str, width: int) -> None:
-    """Fill one layer; a cross-attention's queries are apart from its keys and values."""
+    """Fill one layer; cross-attention keeps its queries separate from keys and values."""
     _linears(spec.self_attention, weights, f"{name}.self_attention", [slice(None)])
     if f"{name}.cross_attention.input_projection.weight" in weights:
         _linears(spec.attention, weights, f"{name}.cross_attention", [slice(width), slice(width, None)])

@@ -1,8 +1,8 @@
 """Hugging Face Transformers: MarianMTModel, the library's own model of this architecture.
 
-Its loss is the Trainer's own with label smoothing (or the model's, `smoothing=False`: cheaper, but not the work that
-the others do), its optimiser AdamW as the Trainer makes it (fused). Attention has no dropout unless `all_dropouts`,
-for then it leaves the fused kernel.
+The loss is the Trainer's with label smoothing, or with `smoothing=False` the model's own, which is cheaper but less
+work than the other peers do. The optimiser is the Trainer's fused AdamW. Attention has no dropout unless `all_dropouts`
+is set, because dropout would rule out the fused kernel.
 """
 
 from pathlib import Path
@@ -80,7 +80,7 @@ def _config(task: Task, all_dropouts: bool) -> MarianConfig:
 
 @torch.no_grad()
 def _load(model: nn.Module, folder: Path, task: Task) -> None:
-    """Take over the weights of our model, whose positions are in halves and whose matrices are tied."""
+    """Load the weights of our model, with positions in halves and tied matrices."""
     weights = {name: torch.from_numpy(weight) for name, weight in read_weights(folder).items()}
     taken = {name: weight for ours, weight in weights.items() for name, weight in renamed(ours, weight, task)}
     embedding = weights["source.tokens.weight"]
@@ -88,7 +88,7 @@ def _load(model: nn.Module, folder: Path, task: Task) -> None:
     missing, unexpected = model.load_state_dict({**taken, **shared, "lm_head.weight": embedding}, strict=False)
     computed = {name for name in missing if "embed_positions" in name or name == "final_logits_bias"}
     if unexpected or set(missing) - computed:
-        raise ValueError(f"the weights do not fit: {sorted(set(missing) - computed)} missing, {unexpected} too many")
+        raise ValueError(f"the weights do not fit: missing {sorted(set(missing) - computed)}, unexpected {unexpected}")
 
 
 NAMES = {
@@ -104,7 +104,7 @@ PROJECTIONS = {"self_attention.input_projection": "self_attn", "cross_attention.
 
 
 def renamed(name: str, weight: Tensor, task: Task) -> list[tuple[str, Tensor]]:
-    """Return what Marian calls a weight of our layers; queries, keys and values, which are one of ours, are three."""
+    """Return Marian's names and weights for a weight of our layers; queries, keys and values become three."""
     if name.startswith(("source.", "target.", "output.")):
         return []
     side, layers, number, *rest, kind = name.split(".")

@@ -1,13 +1,13 @@
-"""Give each peer an environment of its own: `python -m benchmarks.peers.install [PEER ...]`, or all of them.
+"""Install each peer in its own environment: `python -m benchmarks.peers.install [PEER ...]`, by default all peers.
 
-They come into the folder that the environment variable PEERS names (`.peers` unless given), from
-`requirements/PEER.txt`, which pins what is measured. PyTorch comes first and by its exact version: a wide requirement
-could draw gigabytes of CUDA packages, or another release than the one that all are measured with.
+The environments are made in the folder of the environment variable PEERS (default `.peers`), from the exact versions in
+`requirements/PEER.txt`. PyTorch is installed first, in its exact version: a wide requirement could draw gigabytes of
+CUDA packages, or a different release for each peer.
 
-JoeyNMT 2.3 and OpenNMT-py 3.5 ask for an older PyTorch. They are installed without what they ask for
-(`requirements/PEER-alone.txt`), and then with what they need; so all peers are measured on the same PyTorch, and both
-work on it. The Annotated Transformer is one file, not a package: `training.py --annotated PATH` names it, and it shares
-the environment of torch.nn.Transformer.
+JoeyNMT 2.3 and OpenNMT-py 3.5 require an older PyTorch. They are installed without their requirements
+(`requirements/PEER-alone.txt`), and then with the packages that they need. So all peers are measured on the same
+PyTorch, and both work with it. The Annotated Transformer is a single file: `training.py --annotated PATH` names it, and
+it shares the environment of torch.nn.Transformer.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from benchmarks.command import as_command
 TORCH = "torch==2.13.0"
 WITHOUT_TORCH = ("ctranslate2",)
 SHARED = ("numpy==2.4.6", "sentencepiece==0.2.3")
-"""What the worker needs in each of them."""
+"""Requirements of the worker in every environment."""
 REQUIREMENTS = Path(__file__).parent / "requirements"
 ENVIRONMENTS = ("hugging_face", "torch_nn", "ctranslate2", "joeynmt", "x_transformers", "opennmt")
-"""Each is a folder, named as the adapter that works in it; the rival that matters most comes first."""
+"""Folders of the environments, each named after its adapter; the most important rival comes first."""
 
 
 def folder() -> Path:
@@ -34,12 +34,12 @@ def folder() -> Path:
 
 
 def python_of(environment: str) -> Path:
-    """Return the interpreter of a peer's environment, which may not be there."""
+    """Return the interpreter of a peer's environment, whether or not it exists."""
     return folder() / environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def install(environment: str) -> None:
-    """Make the environment of a peer, or complete it."""
+    """Make or complete the environment of a peer."""
     place = folder() / environment
     if not python_of(environment).exists():
         venv.create(place, with_pip=True)

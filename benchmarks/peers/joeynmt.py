@@ -1,4 +1,4 @@
-"""JoeyNMT: the model that its configuration builds, its loss, Adam, and its own greedy and beam search."""
+"""JoeyNMT: the model from its configuration, its loss, Adam, and its greedy and beam search."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from benchmarks.peers.torch_peer import TorchPeer, adam, begin, longest_output, 
 
 
 class Vocabulary:
-    """What its model asks of a vocabulary: a size, and which ids are special."""
+    """A vocabulary as JoeyNMT's model needs it: a size and the special ids."""
 
     pad_index, bos_index, eos_index, unk_index, sep_index = PAD, BOS, EOS, UNK, None
     lang_tags: tuple[int, ...] = ()

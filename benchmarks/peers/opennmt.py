@@ -1,4 +1,4 @@
-"""OpenNMT-py: its embeddings, encoder, decoder and beam search, put together as its own builder and translator do."""
+"""OpenNMT-py: its embeddings, encoder, decoder and beam search, combined as in its builder and translator."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ from benchmarks.peers.task import BOS, EOS, PAD, UNK, Task
 from benchmarks.peers.torch_peer import TorchPeer, adam, begin, cross_entropy, longest_output, until
 
 FOR_DATA_AND_SERVICE = ("spacy", "fasttext", "ahocorasick", "waitress", "flask")
-"""Modules that it imports for reading corpora and for its service; they need not be installed."""
+"""Modules that OpenNMT-py imports for reading corpora and for its server, and that need not be installed."""
 
 
 def make(folder: Path, precision: str) -> TorchPeer:
@@ -25,7 +25,7 @@ def make(folder: Path, precision: str) -> TorchPeer:
     model, entropy = _model(task), cross_entropy(task)
 
     def loss(source: Tensor, target_input: Tensor, target_output: Tensor) -> Tensor:
-        whole = torch.cat([target_input[:, :1], target_output], dim=1)[..., None]  # it cuts off the last token
+        whole = torch.cat([target_input[:, :1], target_output], dim=1)[..., None]  # OpenNMT-py drops the last token
         hidden, _ = model(source[..., None], whole, (source != PAD).sum(1))
         return entropy(model.generator(hidden), target_output)
 
@@ -57,7 +57,7 @@ def _model(task: Task) -> Any:
 
     source, target = embeddings(), embeddings()
     target.word_lut.weight = source.word_lut.weight
-    # Both take their arguments by place: layers, widths, (copying and kind of attention,) dropouts, embeddings, …
+    # Both take positional arguments: layers, widths, (copying and kind of attention,) dropouts, embeddings, …
     encoder = importlib.import_module("onmt.encoders.transformer").TransformerEncoder(
         task.encoder_layers,
         task.d_model,
@@ -91,7 +91,7 @@ def _model(task: Task) -> Any:
     model = importlib.import_module("onmt.models.model").NMTModel(encoder, decoder)
     model.generator = nn.Linear(task.d_model, task.vocabulary)
     model.generator.weight = target.word_lut.weight
-    for name, parameter in model.named_parameters():  # it makes linear layers without values
+    for name, parameter in model.named_parameters():  # its linear layers are not initialised
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
         elif "layer_norm" not in name:
@@ -100,7 +100,7 @@ def _model(task: Task) -> Any:
 
 
 def _search(model: Any, source: Tensor, beam_size: int) -> list[list[int]]:
-    """Search as its `Translator._translate_batch_with_strategy` does; a beam of 1 is greedy."""
+    """Search as in `Translator._translate_batch_with_strategy`; a beam of 1 is greedy."""
     found = importlib.import_module("onmt.translate.beam_search")
     lengths = (source != PAD).sum(1)
     search = found.BeamSearch(

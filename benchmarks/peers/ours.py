@@ -1,7 +1,7 @@
-"""glassformer, exactly as its commands work: `glassformer train`'s loop, and `glassformer translate`'s translator.
+"""glassformer exactly as in its commands: the loop of `train` and the translator of `translate`.
 
-The others are given the list of batches that this loop makes of the task's sentences. It is not given that list, but
-makes its batches as always; each update is checked to be the one that the list has there.
+The other peers read the list of batches that this loop makes from the task's sentences. The loop itself does not read
+the list but makes its batches as always, and each batch is compared with the list.
 """
 
 import sys
@@ -13,23 +13,23 @@ from typing import Any
 import torch
 
 from benchmarks.peers.task import EXAMPLES, Batch, Task, read_sentences, read_task
+from glassformer.corpus.batching import Examples
 from glassformer.decoding.engine import EngineName, Quantization
-from glassformer.machine import keep_memory
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.text.batching import Examples
+from glassformer.system.machine import keep_memory
 from glassformer.training.loop import StepReport, steps
 from glassformer.translator import Translator
 
 RUN = "run"
-"""The folder of the trained run that is translated with."""
+"""The folder of the trained run."""
 QUANTIZATIONS: dict[str, Quantization] = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
-"""How `glassformer translate --quantization` calls each precision."""
+"""The name of each precision for `glassformer translate --quantization`."""
 
 
 class Ours:
-    """Trains the task's model from its sentences, or translates with the run that lies beside them."""
+    """Trains the task's model, or translates with the run in the same folder."""
 
     def __init__(self, folder: Path, precision: str, workers: int, engine: EngineName) -> None:
         self.folder, self.precision = folder, precision
@@ -37,7 +37,7 @@ class Ours:
             quantization = QUANTIZATIONS[precision]
             self.translator = Translator.load(folder / RUN, engine=engine, quantization=quantization, workers=workers)
             return
-        keep_memory()  # as `glassformer.run.training` does first
+        keep_memory()  # as at the start of `glassformer.jobs.training`
         task = read_task(folder)
         torch.manual_seed(task.seed)
         source, target = read_sentences(folder / EXAMPLES)
@@ -50,17 +50,17 @@ class Ours:
         )
 
     def update(self, batch: Batch, number: int, rate: float | None) -> float:
-        """Take the loop's next step, which has to be this batch of the list."""
+        """Take the loop's next step, which must be this batch of the list."""
         if number != self.updates or rate is not None:
-            raise ValueError(f"the loop is at batch {self.updates}, and chooses its rate itself: asked for {number}")
+            raise ValueError(f"expected batch {self.updates} without a learning rate, got {number} and {rate}")
         report = next(self.reports)
         if not isinstance(report, StepReport) or report.target_tokens != batch.target_tokens:
-            raise ValueError(f"batch {number} is another: {report}, expected {batch.target_tokens} target tokens")
+            raise ValueError(f"batch {number}: expected {batch.target_tokens} target tokens, got {report}")
         self.updates += 1
         return report.loss
 
     def translate_texts(self, texts: Sequence[str], beam_size: int, batch_size: int) -> list[str]:
-        """Translate as `glassformer translate` does, or one text at a time; it cuts batches itself."""
+        """Translate as `glassformer translate` does with its own batches, or one text at a time."""
         parcels = [texts] if batch_size > 1 else [[text] for text in texts]
         translate = self.translator.translate
         return [one.text for some in parcels for one in translate(some, beam_size=beam_size, log_probs=False)]
@@ -75,7 +75,7 @@ def make(folder: Path, precision: str, *, workers: int = 1, engine: EngineName =
 
 
 def model_config(task: Task) -> ModelConfig:
-    """Return the reference model; positions in halves, so that its weights fit the peers that have these."""
+    """Return the reference model, with positions in halves, because some peers support only these."""
     return ModelConfig(
         vocab_size=task.vocabulary,
         d_model=task.d_model,
@@ -89,7 +89,7 @@ def model_config(task: Task) -> ModelConfig:
 
 
 def training_config(task: Task, precision: Any, workers: int = 1) -> TrainingConfig:
-    """Return how the reference work is trained."""
+    """Return the training settings of the reference work."""
     return TrainingConfig(
         batch_tokens=task.batch_tokens,
         learning_rate=task.learning_rate,

@@ -1,4 +1,4 @@
-"""The work that all are given, as it lies on the disk. Read by every peer, so it needs numpy alone.
+"""Read and write the work of all peers. Every peer imports this module, so it needs numpy only.
 
 B: pairs of a batch · S: source positions · T: target positions.
 """
@@ -26,7 +26,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The sizes of the model, and how it is trained."""
+    """Sizes and training settings of the reference model."""
 
     vocabulary: int = 8000
     d_model: int = 256
@@ -35,7 +35,7 @@ class Task:
     encoder_layers: int = 3
     decoder_layers: int = 3
     max_length: int = 1100
-    """Positions for which a peer that needs a table has to make one."""
+    """Number of positions in a peer's table, where the peer needs a table."""
     dropout: float = 0.1
     smoothing: float = 0.1
     learning_rate: float = 3e-4
@@ -56,17 +56,17 @@ class Batch(NamedTuple):
 
     @property
     def target_tokens(self) -> int:
-        """The target ids that are no padding."""
+        """Number of target ids without padding."""
         return int(np.count_nonzero(self.target_output != PAD))
 
 
 def read_task(folder: Path) -> Task:
-    """Return the task that lies in this folder."""
+    """Return the task in this folder."""
     return Task(**json.loads((folder / TASK).read_text()))
 
 
 def write_task(task: Task, folder: Path) -> None:
-    """Put the task into a folder."""
+    """Write the task into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TASK).write_text(json.dumps(asdict(task), indent=2))
 
@@ -78,7 +78,7 @@ def read_batches(path: Path) -> list[Batch]:
 
 
 def write_batches(batches: Sequence[Batch], path: Path) -> None:
-    """Write a list of batches, the same for whoever reads it."""
+    """Write the list of batches."""
     arrays = {
         f"{number}-{name}": ids
         for number, batch in enumerate(batches)
@@ -88,7 +88,7 @@ def write_batches(batches: Sequence[Batch], path: Path) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
-    """Return the weights of our model by name, which some peers take over."""
+    """Return the weights of our model by name."""
     with np.load(folder / WEIGHTS) as file:
         return dict(file)
 
@@ -107,7 +107,7 @@ def read_sentences(path: Path) -> tuple[list[Ids], list[Ids]]:
 
 
 def write_sentences(source: Sequence[Ids], target: Sequence[Ids], path: Path) -> None:
-    """Write sentence pairs, of which `steps` makes batches."""
+    """Write sentence pairs."""
     sides = {"source": source, "target": target}
     arrays = {name: np.concatenate(list(side)) for name, side in sides.items()}
     _save(path, arrays | {f"{name}-lengths": np.array(list(map(len, side))) for name, side in sides.items()})

@@ -1,4 +1,4 @@
-"""torch.nn.Transformer with what it leaves to its user: embeddings, positions, masks, tied projection, loss, Adam."""
+"""torch.nn.Transformer, completed by embeddings, positions, masks, a tied projection, a loss and Adam."""
 
 import math
 from pathlib import Path
@@ -64,9 +64,9 @@ def make(folder: Path, precision: str) -> TorchPeer:
 
 
 def greedy(model: nn.Module, source: Tensor, beam_size: int) -> list[list[int]]:
-    """Decode with a model of source and target input that has neither a cache nor a search."""
+    """Decode greedily with a model that has neither a cache nor a search."""
     if beam_size > 1:
-        raise NotImplementedError("it has no beam search")
+        raise NotImplementedError("torch.nn.Transformer has no beam search")
     ids = torch.full((len(source), 1), BOS)
     for _ in range(longest_output(source)):
         ids = torch.cat([ids, model(source, ids)[:, -1:].argmax(-1)], dim=1)

@@ -1,4 +1,4 @@
-"""What the peers that are written in PyTorch share: an update, and decoding batch by batch."""
+"""The common part of all PyTorch peers: an update, and decoding by batches."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from benchmarks.peers.task import PAD, Batch, Task, read_task
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """The mean loss of source (B, S), target input (B, T), and target output (B, T)."""
 Decode = Callable[[Tensor, int], list[list[int]]]
-"""The ids that are found for source (B, S) by a beam of this size, special ones cut off."""
+"""The output ids for source (B, S) and a beam size, without special ids."""
 
 
 class TorchPeer:
-    """A model, its optimiser, its loss, and how it decodes."""
+    """A model with its optimiser, loss and search."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class TorchPeer:
         self.bf16, self.packages = precision == "bf16", packages
 
     def update(self, batch: Batch, number: int, rate: float | None) -> float:  # noqa: ARG002
-        """Change the weights once, as any training loop of PyTorch does; in bf16 under its autocast."""
+        """Update the weights as in any PyTorch training loop; in bf16 with autocast."""
         self.model.train()
         if rate is not None:
             for group in self.optimiser.param_groups:
@@ -46,7 +46,7 @@ class TorchPeer:
         return float(loss.detach())
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
-        """Decode the longest sentences first, as many at a time as a batch has."""
+        """Decode in batches, longest sentences first."""
         self.model.eval()
         found: list[list[int]] = [[] for _ in sources]
         places = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
@@ -60,31 +60,31 @@ class TorchPeer:
         return found
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Python, PyTorch and the peer itself."""
+        """Return the versions of Python, PyTorch and the peer."""
         packages = {name: version(name) for name in ("torch", *self.packages)}
         return {"python": sys.version.split()[0], **packages}
 
 
 def begin(folder: Path) -> Task:
-    """Return the task, with the random numbers set to its seed."""
+    """Seed the random numbers from the task; return the task."""
     task = read_task(folder)
     torch.manual_seed(task.seed)
     return task
 
 
 def adam(model: torch.nn.Module, task: Task) -> torch.optim.Adam:
-    """Return the paper's Adam as PyTorch makes it unless told otherwise."""
+    """Return Adam with the paper's settings and PyTorch's default implementation."""
     return torch.optim.Adam(model.parameters(), lr=task.learning_rate, betas=(0.9, 0.98), eps=1e-9)
 
 
 def cross_entropy(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return PyTorch's own loss of logits (B, T, V) and target output (B, T)."""
+    """Return PyTorch's loss for logits (B, T, V) and target output (B, T)."""
     loss = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=task.smoothing)
     return lambda logits, output: loss(logits.flatten(0, 1), output.flatten())
 
 
 def padded(sentences: Sequence[Sequence[int]]) -> Tensor:
-    """Return (B, S) ids with padding at the end of the shorter ones."""
+    """Return the ids as (B, S), padded at the end."""
     rows = [torch.tensor(ids) for ids in sentences]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
 
@@ -102,5 +102,5 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def longest_output(source: Any) -> int:
-    """Return how many tokens an output may have: 50 more than its source, as the paper has it (6.1)."""
+    """Return the maximum output length: 50 tokens more than the source, as in the paper (§6.1)."""
     return int(source.shape[1]) + 50

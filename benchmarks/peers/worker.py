@@ -1,14 +1,14 @@
 """The process of one peer: `python -m benchmarks.peers.worker PEER FOLDER`, run by the interpreter of its environment.
 
-It makes the peer for the task in FOLDER, says that it is ready, and then answers each line of JSON on its standard
-input by one on its standard output:
+The process makes the peer for the task in FOLDER and prints a line when it is ready. It then answers each line of JSON
+on its standard input by a line on its standard output:
 
-    {"do": "update", "batch": 3}                                one update of the weights on that batch of the list
-    {"do": "read", "file": "…"}                                 another list of batches from now on
+    {"do": "update", "batch": 3}                                one update of the weights on batch 3 of the list
+    {"do": "read", "file": "…"}                                 replace the list of batches
     {"do": "translate", "texts": […], "beam_size": 5, "batch_size": 64}
     {"do": "quit"}
 
-Whatever goes wrong is an answer too: {"error": "…"}. Times are those of the work alone.
+A failure is answered by {"error": "…"}. Times exclude reading and answering.
 """
 
 import argparse
@@ -26,26 +26,26 @@ from benchmarks.peers.task import BATCHES, EOS, TOKENIZER, UNK, read_batches
 
 
 class Peer(Protocol):
-    """What an adapter's `make(folder, precision, **options)` returns; a peer that only decodes has no `update`."""
+    """The result of an adapter's `make(folder, precision, **options)`; a peer that only decodes has no `update`."""
 
     def update(self, batch: Any, number: int, rate: float | None) -> float:
-        """Change the weights once by this batch, which has this number in its list; return the loss per token.
+        """Update the weights on a batch, given with its number in the list; return the loss per token.
 
-        `rate` is the learning rate, the task's own unless given.
+        `rate` is the learning rate; None stands for the task's.
         """
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
-        """Return the ids of each translation, special ones left out, of sources that end with `<eos>`.
+        """Return the ids of the translations, without special ids, for sources that end with `<eos>`.
 
-        At most `batch_size` sentences are decoded side by side.
+        A batch has at most `batch_size` sentences.
         """
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each package that decides the speed."""
+        """Return the versions of the packages that determine the speed."""
 
 
 class Desk:
-    """Answers what is asked of a peer."""
+    """Answers the questions to a peer."""
 
     def __init__(self, peer: Any, folder: Path) -> None:
         self.peer, self.folder = peer, folder
@@ -53,7 +53,7 @@ class Desk:
         self.tokenizer: Any = None
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a question; what goes wrong is one too."""
+        """Return the answer to a question, or {"error": …}."""
         handlers: dict[str, Callable[..., dict[str, Any]]] = {
             "update": self.update,
             "read": self.read,
@@ -76,7 +76,7 @@ class Desk:
 
     def translate(self, texts: list[str], beam_size: int, batch_size: int) -> dict[str, Any]:
         begun = time.perf_counter()
-        if hasattr(self.peer, "translate_texts"):  # ours, which has its tokenizer with it
+        if hasattr(self.peer, "translate_texts"):  # ours, which brings its tokenizer
             found = self.peer.translate_texts(texts, beam_size, batch_size)
         else:
             sources = [[*ids, EOS] for ids in self.pieces.encode(texts)]
@@ -86,7 +86,7 @@ class Desk:
 
     @property
     def pieces(self) -> Any:
-        """The tokenizer that all share."""
+        """The tokenizer of all peers."""
         if self.tokenizer is None:
             from sentencepiece import SentencePieceProcessor
 
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--options", type=json.loads, default={}, help="further arguments of the adapter, as JSON")
     given = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a peer prints shall not come between the answers
+    os.dup2(2, 1)  # output of a peer must not mix with the answers
 
     def say(answer: dict[str, Any]) -> None:
         answers.write(json.dumps(answer) + "\n")

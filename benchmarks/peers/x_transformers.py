@@ -1,4 +1,4 @@
-"""x-transformers: its encoder–decoder wrapper, with its own learned positions and its own loss (without smoothing)."""
+"""x-transformers: its encoder–decoder wrapper with its learned positions and its loss without smoothing."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def make(folder: Path, precision: str, *, flash: bool = False) -> TorchPeer:
 
     def decode(source: Tensor, beam_size: int) -> list[list[int]]:
         if beam_size > 1:
-            raise NotImplementedError("its wrapper has no beam search")
+            raise NotImplementedError("x-transformers has no beam search")
         start = source.new_full((len(source), 1), BOS)
         found = model.generate(
             source, start, longest_output(source), mask=source != PAD, eos_token=EOS, temperature=0.0
