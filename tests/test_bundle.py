@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import glassformer as gf
 from glassformer.bundle import Bundle, load_weights, save_weights
-from glassformer.errors import CheckpointError, CheckpointVersionError
+from glassformer.errors import CheckpointError, CheckpointVersionError, VocabularyError
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.system.files import write_safely
 from glassformer.text.tokenizer import train_tokenizers
@@ -218,7 +218,7 @@ def test_a_vocabulary_with_tokens_that_break_lines_is_refused(run, tokens):
     values = json.loads((run / "tokenizer" / "joint.json").read_text())
     values["tokens"][-1:] = tokens
     (run / "tokenizer" / "joint.json").write_text(json.dumps(values))
-    with pytest.raises(CheckpointError, match=r"joint\.json: a token holds"):
+    with pytest.raises(VocabularyError, match=r"joint\.json: a token holds"):
         Bundle.load(run)
 
 

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from glassformer.errors import CheckpointError, CheckpointVersionError, VocabularyError
 from glassformer.text.vocabulary import SPECIALS, UNK_ID, Vocabulary
 
-sentences = st.lists(st.lists(st.text(min_size=1, max_size=3)))
+tokens = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3).filter(
+    lambda text: text.split() == [text]
+)
+sentences = st.lists(st.lists(tokens))
 
 
 def test_the_special_tokens_come_first() -> None:
@@ -65,6 +68,12 @@ def test_a_token_that_comes_twice_is_named() -> None:
 def test_a_vocabulary_without_special_tokens_is_refused() -> None:
     with pytest.raises(VocabularyError, match="begins with"):
         Vocabulary(("a", "b", "c", "d", "e"))
+
+
+@pytest.mark.parametrize(("token", "reason"), [("a b", "white space"), ("\u3000", "white space"), ("\ud800", "half a")])
+def test_a_token_that_no_tokenizer_makes_is_refused(token: str, reason: str) -> None:
+    with pytest.raises(VocabularyError, match=reason):
+        Vocabulary.build([[token]])
 
 
 @pytest.mark.slow

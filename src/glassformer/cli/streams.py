@@ -13,7 +13,7 @@ __all__ = ["INTERRUPTED", "arriving_lines", "end_at_once", "flush_output", "is_t
 
 CHUNK = 1 << 16
 """Bytes of standard input that are read at a time."""
-PATIENCE = 0.02
+MOMENT = 0.02
 """Seconds without input after which no more is there for now: `cat` needs a moment to refill an emptied pipe."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
@@ -67,7 +67,7 @@ def _arriving(descriptor: int) -> Iterator[bytes | None]:
     parts: list[bytes] = []
     waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
     while True:
-        if waits and not select.select([descriptor], [], [], PATIENCE)[0]:
+        if waits and not select.select([descriptor], [], [], MOMENT)[0]:
             yield None
         chunk = os.read(descriptor, CHUNK)
         head, *lines = chunk.split(b"\n")

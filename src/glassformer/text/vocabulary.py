@@ -19,7 +19,8 @@ class Vocabulary:
     """Tokens and their ids: the id of a token is its place in `tokens`.
 
     Raises:
-        VocabularyError: `tokens` does not begin with `SPECIALS`, or holds a token twice.
+        VocabularyError: `tokens` does not begin with `SPECIALS`, holds a token twice, or one that no tokenizer makes:
+            with white space or half a surrogate pair in it.
     """
 
     tokens: tuple[str, ...]
@@ -37,6 +38,7 @@ class Vocabulary:
             raise VocabularyError(
                 f"a vocabulary holds each token once, got {twice!r} more than once: remove the repetition"
             )
+        _check_text("".join(self.tokens))
         object.__setattr__(self, "_ids", ids)
 
     @classmethod
@@ -84,23 +86,25 @@ class Vocabulary:
 
         Raises:
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
-            VocabularyError: its tokens are not a vocabulary.
+            VocabularyError: its tokens are not a vocabulary; the message names the file.
         """
         tokens = read_json(path).get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
-        _check_text("".join(tokens), path)
-        return cls(tuple(tokens))
+        try:
+            return cls(tuple(tokens))
+        except VocabularyError as error:
+            raise VocabularyError(f"{path}: {error}") from error
 
 
-def _check_text(tokens: str, path: Path) -> None:
-    """Refuse tokens that no tokenizer makes: half a character cannot be printed, white space would break lines."""
+def _check_text(tokens: str) -> None:
+    """Raise VocabularyError for half a character, which cannot be printed, and white space, which would break lines."""
     try:
         tokens.encode()
     except UnicodeEncodeError as error:
-        raise CheckpointError(f"{path}: a token holds half a surrogate pair; copy the file again") from error
-    if tokens and tokens.split() != [tokens]:
-        raise CheckpointError(f"{path}: a token holds white space; copy the file again")
+        raise VocabularyError("a token holds half a surrogate pair: decode its text as UTF-8") from error
+    if tokens.split() != [tokens]:
+        raise VocabularyError("a token holds white space: split the text into tokens first")
 
 
 def check_ids(ids: Iterable[int], size: int) -> None:
