@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ class TorchEngine:
 
     def __init__(self, *models: Transformer, workers: int = 1) -> None:
         self.models, self.workers = models, workers
-        self._team = Team(TorchEngine(*models)._decode, workers) if workers > 1 else None
+        self._team = Team(partial(_decode, models), workers)
 
     @property
     def longest(self) -> int:
@@ -52,8 +53,7 @@ class TorchEngine:
         if not jobs:
             return
         places = sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True)
-        decode = self._team.decode if self._team else self._decode
-        found = dict(zip(places, decode([jobs[place] for place in places], search), strict=True))
+        found = dict(zip(places, self._team.decode([jobs[place] for place in places], search), strict=True))
         yield from (found[place] for place in range(len(jobs)))
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
@@ -63,31 +63,12 @@ class TorchEngine:
             scores.update(zip(places, self._score([pairs[place] for place in places]), strict=True))
         return [scores[place] for place in range(len(pairs))]
 
-    def step(self, jobs: Sequence[Job]) -> JoinableStep[Any]:
-        """Return the step that has read the sources of these jobs."""
-        sources = zip(*(job.sources for job in jobs), strict=True)
-        steps = [
-            TransformerStep(model, padded(model, several)) for model, several in zip(self.models, sources, strict=True)
-        ]
-        return steps[0] if len(steps) == 1 else EnsembleStep(steps)
-
-    def _decode(self, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of jobs in descending order of size."""
-        sizes, budget = [job.size for job in jobs], DECODED_POSITIONS // search.rows
-        step = QueuedStep(lambda places: self.step([jobs[place] for place in places]), sizes, budget)
-        lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
-        common: dict[str, Any] = {"max_lengths": lengths, "prefixes": prefixes, **asdict(search.settings)}
-        if search.sample:
-            drawn = sample(step, seeds=[job.seed for job in jobs], **common)
-            return [[hypothesis] for hypothesis in drawn]
-        if search.beam_size == 1 and search.n_best == 1:
-            return [[one] for one in greedy(step, **common)]
-        return beam_search(step, n_best=search.n_best, **common)
-
     def search_tree(self, job: Job, search: Search) -> tuple[list[Hypothesis], SearchTree]:
         """Return all finished hypotheses of a job's beam search, and the tree of all its candidates."""
         settings, size = asdict(search.settings), search.beam_size
-        return search_tree(self.step([job]), n_best=size, max_length=job.max_length, prefix=job.prefix, **settings)
+        return search_tree(
+            _step(self.models, [job]), n_best=size, max_length=job.max_length, prefix=job.prefix, **settings
+        )
 
     def _score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         sources, targets = zip(*pairs, strict=True)
@@ -97,3 +78,24 @@ class TorchEngine:
             each.append(target_log_probs(model, *(padded(model, rows) for rows in (several, inputs, targets))))
         rows = mean_probability(torch.stack(each)).tolist()
         return [tuple(row[: len(target)]) for row, target in zip(rows, targets, strict=True)]
+
+
+def _decode(models: Sequence[Transformer], jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
+    """Return the hypotheses of jobs in descending order of size."""
+    sizes, budget = [job.size for job in jobs], DECODED_POSITIONS // search.rows
+    step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget)
+    lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
+    common: dict[str, Any] = {"max_lengths": lengths, "prefixes": prefixes, **asdict(search.settings)}
+    if search.sample:
+        drawn = sample(step, seeds=[job.seed for job in jobs], **common)
+        return [[hypothesis] for hypothesis in drawn]
+    if search.beam_size == 1 and search.n_best == 1:
+        return [[one] for one in greedy(step, **common)]
+    return beam_search(step, n_best=search.n_best, **common)
+
+
+def _step(models: Sequence[Transformer], jobs: Sequence[Job]) -> JoinableStep[Any]:
+    """Return the step that has read the sources of these jobs."""
+    sources = zip(*(job.sources for job in jobs), strict=True)
+    steps = [TransformerStep(model, padded(model, several)) for model, several in zip(models, sources, strict=True)]
+    return steps[0] if len(steps) == 1 else EnsembleStep(steps)
