@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from glassformer.cli.measure.bench import _bar
+from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.machine import cores
 
 
@@ -63,7 +64,8 @@ def test_lines_that_cannot_be_translated_are_an_error(glassformer, trained, tmp_
     (tmp_path / "in.txt").write_text("\n\n")
     result = glassformer("bench", "translate", trained, tmp_path / "in.txt", "--seconds", 0.1)
     assert result.status == 1
-    assert "none of the lines can be translated" in result.err
+    longest = DecodingConfig().max_source
+    assert f"none of the lines can be translated: all are blank or longer than {longest:,} tokens" in result.err
 
 
 def test_a_run_without_test_files_needs_a_file(glassformer, trained):

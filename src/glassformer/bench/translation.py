@@ -160,8 +160,10 @@ class _Measured:
         spent, results = _timed(translator, calls(used), beam_size)
         tokens = sum(len(result.tokens) for result in results)
         if not tokens:
+            longest = min(translator.bundle.configuration.decoding.max_source, translator.engine.longest)
             raise DataError(
-                "none of the lines can be translated: all are blank or longer than 1,024 tokens; give a different FILE"
+                f"none of the lines can be translated: all are blank or longer than {longest:,} tokens; give a "
+                "different FILE"
             )
         if not self.translations:
             self.translations = [pair for pair in zip(used, results, strict=True) if pair[1].tokens]
