@@ -163,12 +163,27 @@ sorted(path.name for path in folder.iterdir())
 # %% [markdown]
 # ### Read
 #
-# `glassformer train` reads files with `read_parallel`
-# ([corpus/readers.py](../src/glassformer/corpus/readers.py#read_parallel)). It is strict where guessing would be
-# dangerous. First we give it a wrong name, then the file as it is:
+# `glassformer train` reads a corpus with `PairReader`
+# ([corpus/readers.py](../src/glassformer/corpus/readers.py#PairReader)), in blocks of line pairs, because a corpus may
+# be larger than the memory. `examine`
+# ([corpus/doctor/examine.py](../src/glassformer/corpus/doctor/examine.py#examine)) looks at each block before any pair
+# is used. Both are strict where guessing would be dangerous. First we give them a wrong name, then the files as they
+# are:
 
 # %%
-from glassformer.corpus.readers import read_parallel
+from glassformer.corpus.cleaning import CleaningConfig
+from glassformer.corpus.doctor.examine import examine
+from glassformer.corpus.readers import Corpus, PairReader
+
+
+def corpus(source, target):
+    """Return the corpus of two files of our folder."""
+    return Corpus.of(str(folder / source), str(folder / target))
+
+
+def check(source, target):
+    """Read and examine two files, as a training does."""
+    return examine(corpus(source, target), CleaningConfig())
 
 
 def refusal(call, *arguments, **options):
@@ -182,52 +197,49 @@ def refusal(call, *arguments, **options):
     raise AssertionError("this should have been refused")
 
 
-assert "did you mean 'train.en'" in refusal(read_parallel, folder / "tran.en", folder / "train.fr")
-message = refusal(read_parallel, folder / "train.en", folder / "train.fr")
+assert "did you mean 'train.en'" in refusal(check, "tran.en", "train.fr")
+message = refusal(check, "train.en", "train.fr")
 assert f"line {bad + 1}" in message
 
 # %% [markdown]
-# The message names the line and the byte. `0xe9` is "é" in Latin-1, the most common encoding before UTF-8. So we
-# repair that line and no other: read it as bytes, decode it, and write it back.
+# The message names the line and the place of the byte. The byte is `0xe9`, "é" in Latin-1, the most common encoding
+# before UTF-8. So we repair that line and no other: read it as bytes, decode it, and write it back.
 
 # %%
 raw = (folder / "train.fr").read_bytes().split(b"\n")
 print(raw[bad], "→", raw[bad].decode("latin-1"))
 raw[bad] = raw[bad].decode("latin-1").encode()
 (folder / "train.fr").write_bytes(b"\n".join(raw))
-corpus = read_parallel(folder / "train.en", folder / "train.fr")
-print(len(corpus), "pairs read; left out:", corpus.dropped)
-assert len(corpus.dropped["blank"]) == planted["blank"]
+pairs = []
+for block in PairReader(corpus("train.en", "train.fr")):
+    english, french = (side.decode().split("\n")[:-1] for side in (block.source, block.target))
+    pairs += zip(english, french)
+
+print(len(pairs), "pairs read")
 # Windows line ends are read as line ends
-assert not any(line.endswith("\r") for line in corpus.source)
+assert not any(english.endswith("\r") for english, _ in pairs)
 
 # %% [markdown]
 # Files of unequal length are refused as well: a line is missing somewhere, and every pair after it would be wrong.
 
 # %%
 (folder / "shorter.fr").write_bytes(b"\n".join(raw[:-2]) + b"\n")
-message = refusal(read_parallel, folder / "train.en", folder / "shorter.fr")
+message = refusal(check, "train.en", "shorter.fr")
 assert "4000" in message
 assert "3999" in message
 
 # %% [markdown]
 # ### Ask the corpus doctor
 #
-# `glassformer prepare --check --source train.en --target train.fr` examines files of any size and reports what it
-# finds in them; `glassformer train` begins with the same examination. In Python it is one call
-# ([corpus/doctor/examine.py](../src/glassformer/corpus/doctor/examine.py#examine)). We give it the test set too.
+# The same examination reports what it finds in the files; `glassformer prepare --check --source train.en --target
+# train.fr` prints the report without training. We give it the test set too.
 
 # %%
-from glassformer.corpus.cleaning import CleaningConfig
-from glassformer.corpus.doctor.examine import examine
-from glassformer.corpus.readers import Corpus
-
 for name, side in zip(("test.en", "test.fr"), zip(*test)):
     (folder / name).write_text("".join(f"{line}\n" for line in side))
 
-files = Corpus.of(str(folder / "train.en"), str(folder / "train.fr"))
-held_out_files = {"test": Corpus.of(str(folder / "test.en"), str(folder / "test.fr"))}
-report = examine(files, CleaningConfig(), held_out_files).report
+held_out_files = {"test": corpus("test.en", "test.fr")}
+report = examine(corpus("train.en", "train.fr"), CleaningConfig(), held_out_files).report
 print(f"{report.pairs} pairs, {report.kept} kept")
 for reason, finding in report.dropped.items():
     print(f"{reason:<20}{finding.count:>4}   first lines: {', '.join(map(str, finding.lines[:5]))}")
@@ -266,6 +278,8 @@ def clean_text(text):
 
 def fault(english, french, seen, held_out):
     """Return what is wrong with a pair, or None."""
+    if not english or not french:
+        return "blank"
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn") for letter in english + french):
         # control, invisible (some scripts need a few of these), private, unassigned
         return "strange character"
@@ -283,10 +297,10 @@ def fault(english, french, seen, held_out):
     return None
 
 
-def clean(source, target, held_out):
+def clean(pairs, held_out):
     """Return the pairs without fault, and the faulty ones by kind."""
     good, faulty, seen = [], {}, set()
-    for english, french in zip(map(clean_text, source), map(clean_text, target)):
+    for english, french in ((clean_text(english), clean_text(french)) for english, french in pairs):
         kind = fault(english, french, seen, held_out)
         seen.add((english, french))
         if kind is None:
@@ -296,16 +310,16 @@ def clean(source, target, held_out):
     return good, faulty
 
 
-good, faulty = clean(corpus.source, corpus.target, {clean_text(english) for english, _ in test})
+good, faulty = clean(pairs, {clean_text(english) for english, _ in test})
 found = {kind: len(several) for kind, several in faulty.items()}
 for kind, count in sorted(found.items()):
     print(f"{kind:20} {count:3} found, {planted[kind]:3} planted; such as {faulty[kind][0][0][:36]!r}")
 
-recomposed = sum(clean_text(line) != " ".join(line.split()) for line in corpus.target)
+recomposed = sum(clean_text(line) != " ".join(line.split()) for _, line in pairs)
 print(f"and {recomposed} lines with decomposed letters, which are repaired, not left out")
 assert recomposed == len(decomposed)
-assert found == {kind: count for kind, count in planted.items() if kind != "blank"}
-assert len(good) == len(corpus) - sum(found.values())
+assert found == planted
+assert len(good) == len(pairs) - sum(found.values())
 
 # %% [markdown]
 # We found everything we planted, of each kind. In a real corpus nobody tells you the numbers, so look at samples of
@@ -778,7 +792,7 @@ print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 
 # %%
 held_out = {english for english, _ in test}
-leaked = sum(line in held_out for line in corpus.source)
+leaked = sum(english in held_out for english, _ in pairs)
 print(leaked, "of 150 test sentences are in the training file")
 disguised = sources[:30]
 disguised[::3] = [line.replace(" ", "  ", 1) for line in disguised[::3]]

@@ -18,7 +18,7 @@ from glassformer.corpus.readers import (
     iterate_lines,
     kept_pairs,
     read_lines,
-    read_parallel,
+    read_parallel_lines,
 )
 from glassformer.errors import ConfigError, DataError
 from profiles import scaled
@@ -133,52 +133,26 @@ def test_a_folder_is_an_error(tmp_path: Path) -> None:
         read_lines(tmp_path)
 
 
-def test_a_blank_line_on_one_side_drops_the_pair_and_shifts_nothing(tmp_path: Path) -> None:
-    source = write(tmp_path / "source", "one\n\nthree\n \t\u00a0\nfive\n".encode())
-    target = write(tmp_path / "target", b"un\ndeux\ntrois\nquatre\n\n")
-    corpus = read_parallel(source, target)
-    assert (corpus.source, corpus.target) == (["one", "three"], ["un", "trois"])
-    assert corpus.dropped == {"blank": [2, 4, 5]}
-    assert len(corpus) == 2
-
-
-@given(pairs=st.lists(st.tuples(line, line), min_size=1))
-def test_pairs_stay_pairs_and_every_line_is_kept_or_counted(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
-    folder = tmp_path_factory.mktemp("corpus")
-    pairs = [("\ufefffirst", "\ufefffirst"), *pairs]
-    for side, name in enumerate(["source", "target"]):
-        write(folder / name, "".join(pair[side] + "\n" for pair in pairs).encode())
-    corpus = read_parallel(folder / "source", folder / "target")
-    expected = [pair for pair in [("first", "first"), *pairs[1:]] if pair[0].strip() and pair[1].strip()]
-    assert list(zip(corpus.source, corpus.target, strict=True)) == expected
-    assert len(corpus) + len(corpus.dropped.get("blank", [])) == len(pairs)
-
-
-def test_lines_are_kept_as_they_are(tmp_path: Path) -> None:
-    source = write(tmp_path / "source", b"two  spaces \n")
-    target = write(tmp_path / "target", "deux\u00a0espaces\u2028\n".encode())
-    corpus = read_parallel(source, target)
-    assert (corpus.source, corpus.target, corpus.dropped) == (["two  spaces "], ["deux\u00a0espaces\u2028"], {})
-
-
-def test_files_of_unequal_length_are_an_error_that_names_both_counts(tmp_path: Path) -> None:
-    source, target = write(tmp_path / "a.en", b"one\ntwo\nthree\n"), write(tmp_path / "a.de", b"eins\nzwei\n")
-    with pytest.raises(DataError, match=r"a\.en has 3 lines, .*a\.de has 2: "):
-        read_parallel(source, target)
-
-
-def test_a_corpus_without_any_pair_is_an_error(tmp_path: Path) -> None:
-    source, target = write(tmp_path / "a.en", b"one\n\n"), write(tmp_path / "a.de", b"\nzwei\n")
-    with pytest.raises(DataError, match="expected pairs with text on both sides, got none"):
-        read_parallel(source, target)
-
-
 def pairs_of(*arguments: Any, **options: Any) -> list[tuple[str, str]]:
     """Return all pairs of a corpus."""
     corpus = Corpus.of(*arguments, **options)
     count = sum(block.lines for block in PairReader(corpus))
     every = np.packbits(np.ones(count, bool))
     return [pair for block in kept_pairs(corpus, every) for pair in zip(*block, strict=True)]
+
+
+@given(pairs=st.lists(st.tuples(line, line), min_size=1))
+def test_pairs_stay_pairs_and_lines_are_kept_as_they_are(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
+    folder = tmp_path_factory.mktemp("corpus")
+    for side, name in enumerate(["source", "target"]):
+        write(folder / name, "".join(pair[side] + "\n" for pair in [("\ufefffirst", "\ufefffirst"), *pairs]).encode())
+    assert pairs_of("source", "target", str(folder)) == [("first", "first"), *pairs]
+
+
+def test_files_of_unequal_length_are_an_error_that_names_both_counts(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.en", b"one\ntwo\nthree\n"), write(tmp_path / "a.de", b"eins\nzwei\n")
+    with pytest.raises(DataError, match=r"a\.en has 3 lines, .*a\.de has 2: "):
+        read_parallel_lines(source, target)
 
 
 def test_columns_are_separated_by_tabs_only(tmp_path: Path) -> None:

@@ -24,44 +24,17 @@ __all__ = [
     "Block",
     "Corpus",
     "PairReader",
-    "ParallelCorpus",
     "TextPairs",
     "invalid_bytes",
     "iterate_lines",
     "kept_pairs",
     "pairs_at",
     "read_lines",
-    "read_parallel",
     "read_parallel_lines",
 ]
 
 TextPairs = Sequence[tuple[str, str]]
 """Source and target of each pair."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelCorpus:
-    """Sentence pairs: `target[i]` is the translation of `source[i]`."""
-
-    source: list[str]
-    """The source sentences."""
-    target: list[str]
-    """The target sentences, in the same number."""
-    dropped: dict[str, list[int]]
-    """The line numbers of pairs left out, by reason: "blank" when a side holds only white space."""
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-
-def read_parallel(source_path: str | Path, target_path: str | Path) -> ParallelCorpus:
-    """Return the pairs of two files: line n of the first and line n of the second.
-
-    Raises:
-        DataError: a file is missing, empty, damaged or not UTF-8, the files have unequal numbers of lines, or no pair
-            has text on both sides.
-    """
-    return _without_blanks(*read_parallel_lines(source_path, target_path), f"{source_path} and {target_path}")
 
 
 def read_parallel_lines(source_path: str | Path, target_path: str | Path) -> tuple[list[str], list[str]]:
@@ -77,21 +50,6 @@ def read_parallel_lines(source_path: str | Path, target_path: str | Path) -> tup
             "of one file must be the translation of line n of the other"
         )
     return source, target
-
-
-def _without_blanks(source: Sequence[str], target: Sequence[str], files: str) -> ParallelCorpus:
-    sides = list(zip(source, target, strict=True))
-    pairs = [pair for pair in sides if all(side.strip() for side in pair)]
-    if not pairs:
-        raise DataError(
-            f"{files}: expected pairs with text on both sides, got none among {len(sides)} lines; choose another file"
-        )
-    blank = [number for number, pair in enumerate(sides, start=1) if not all(side.strip() for side in pair)]
-    return ParallelCorpus(
-        source=[source for source, _ in pairs],
-        target=[target for _, target in pairs],
-        dropped={"blank": blank} if blank else {},
-    )
 
 
 def read_lines(path: str | Path) -> list[str]:
