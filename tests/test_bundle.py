@@ -226,7 +226,7 @@ def test_a_vocabulary_with_tokens_that_break_lines_is_refused(run, tokens):
 def test_weights_that_are_not_numbers_of_a_model_are_refused(run, kind):
     path = run / "model.safetensors"
     save_file({name: weight.to(kind) for name, weight in load_file(path).items()}, path)
-    with pytest.raises(CheckpointError, match=r"has the type .*: expected F64, F32, F16, BF16"):
+    with pytest.raises(CheckpointError, match=r"expected numbers of type F64, F32, F16, BF16 in .*, got"):
         Bundle.load(run).model()
 
 
@@ -235,9 +235,7 @@ def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
     name = setting.partition(" ")[0]
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(re.sub(rf"(?m)^{name} = .*", setting, text))
-    with pytest.raises(
-        CheckpointError, match=r"belongs to a model of another configuration|but the configuration says"
-    ):
+    with pytest.raises(CheckpointError, match="belongs to a model of another configuration"):
         Bundle.load(run).model()
 
 
@@ -249,8 +247,8 @@ def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
             r"has an unknown weight 'encoder\.layers\.1\..*: it belongs to a model of another config",
         ),
         ({"tie_output": False}, "has an unknown weight 'output.weight'"),
-        ({"d_ff": 17}, r"expand\.weight has shape \(17, 11\), but the configuration says \(13, 11\)"),
-        ({"d_v": 5}, r"has shape .* but the configuration says"),
+        ({"d_ff": 17}, r"expected shape \(13, 11\) for .*expand\.weight, got \(17, 11\)"),
+        ({"d_v": 5}, "expected shape .*, got"),
     ],
 )
 def test_weights_of_another_configuration_are_refused(make_bundle, run, settings, message):
@@ -293,16 +291,16 @@ def test_a_run_of_a_newer_version_says_so(run):
 
 
 def test_a_missing_folder_names_the_nearest(run):
-    with pytest.raises(CheckpointError, match=r"no run in '.*rum': there is no such folder \(did you mean '.*run'\?\)"):
+    with pytest.raises(CheckpointError, match=r"rum' does not exist \(did you mean 'run'\?\); give the folder of"):
         Bundle.load(run.with_name("rum"))
-    with pytest.raises(CheckpointError, match=r"there is no such folder$"):
+    with pytest.raises(CheckpointError, match="' does not exist; give the folder of a run"):
         Bundle.load("no/such/place")
 
 
 @pytest.mark.parametrize("name", ["config.toml", "tokenizer"])
 def test_a_folder_that_is_no_run_says_what_it_lacks(run, name):
     (run / name).rename(run / "other")
-    with pytest.raises(CheckpointError, match=rf"is no run: it has no {name}; `glassformer train` makes one"):
+    with pytest.raises(CheckpointError, match=rf"is not a run: {name} is missing; `glassformer train` makes a run"):
         Bundle.load(run)
 
 

@@ -373,7 +373,7 @@ def test_more_checkpoints_than_there_are_have_no_mean(make_configuration, corpus
     train(make_configuration())
     with pytest.raises(ConfigError, match=rf"expected a number from 1 to 4 .*, got {last};"):
         average(corpus / "run", last)
-    with pytest.raises(CheckpointError, match="there is no such folder"):
+    with pytest.raises(CheckpointError, match="does not exist; give the folder of a run"):
         average(corpus / "elsewhere", 2)
 
 

@@ -1,8 +1,8 @@
-"""A model in a folder: configuration, tokenizers and weights, saved and loaded. Only the weights need torch.
+"""Save and load a model's folder: configuration, tokenizers and weights. Only the weights need torch.
 
 config.toml          the complete configuration
 tokenizer/           source and target tokenizer
-model.safetensors    the weights: plain numbers, so that loading a model somebody sent you runs no code
+model.safetensors    the weights: plain numbers, so that loading a model from a stranger runs no code
 """
 
 import os
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.errors import CheckpointError, ConfigError, nearest
+from glassformer.errors import CheckpointError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
@@ -41,12 +41,12 @@ __all__ = [
 CONFIG, TOKENIZER, WEIGHTS = "config.toml", "tokenizer", "model.safetensors"
 
 _NUMBERS = ("F64", "F32", "F16", "BF16")
-"""What weights may be, by safetensors' names."""
+"""The number formats allowed for weights, by safetensors' names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """What a model needs to read and write text; `model()` builds the model itself."""
+    """A model's configuration and tokenizers, and its folder; `model()` loads the model itself."""
 
     folder: Path
     configuration: Configuration
@@ -56,7 +56,7 @@ class Bundle:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Bundle":
-        """Return what a run directory or an exported folder holds, without its weights.
+        """Return the bundle in a run directory or an exported folder; the weights are not read.
 
         Raises:
             CheckpointError: the folder, its configuration or its tokenizers are missing or damaged.
@@ -65,13 +65,13 @@ class Bundle:
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
-            read_bytes(folder / CONFIG)  # refuses what is not a file, or too large
+            read_bytes(folder / CONFIG)  # refuses a special or very large file
             configuration = load(folder / CONFIG)
             config = model_config(configuration, len(source), len(target))
         except CheckpointError:
             raise
         except (ConfigError, OSError) as error:
-            raise CheckpointError(f"{folder / CONFIG} is damaged: {error}") from error
+            raise CheckpointError(f"{folder / CONFIG} is damaged: {error}; copy the file again") from error
         return cls(
             folder=folder,
             configuration=configuration,
@@ -81,10 +81,10 @@ class Bundle:
         )
 
     def save(self, model: "nn.Module | None" = None) -> None:
-        """Write tokenizers and configuration into the folder, and the model's weights if it is given.
+        """Write the tokenizers, the configuration and, if a model is given, its weights into the folder.
 
         Raises:
-            CheckpointError: something could not be written.
+            CheckpointError: a file could not be written.
         """
         try:
             save_tokenizers(self.folder / TOKENIZER, self.source_tokenizer, self.target_tokenizer)
@@ -95,10 +95,10 @@ class Bundle:
             save_weights(model, self.folder / WEIGHTS)
 
     def save_configuration(self) -> None:
-        """Write the configuration only: what makes a folder with tokenizers a run.
+        """Write the configuration only; it makes a folder with tokenizers a run.
 
         Raises:
-            CheckpointError: it could not be written.
+            CheckpointError: the file could not be written.
         """
         text = to_toml(self.configuration, self.model_config)
         write_safely(self.folder / CONFIG, lambda path: path.write_text(text, encoding="utf-8"))
@@ -107,7 +107,7 @@ class Bundle:
         """Return the model with the folder's weights, ready to translate (in evaluation mode).
 
         Raises:
-            CheckpointError: the weights are missing, damaged, or of another model.
+            CheckpointError: the weights are missing, damaged, or of a different model.
         """
         check_weights(self.folder / WEIGHTS, self.model_config)
         model = _without_weights(self.model_config)
@@ -116,7 +116,7 @@ class Bundle:
 
 
 def _without_weights(config: ModelConfig) -> "Transformer":
-    """Return a model whose weights may be anything: to draw them takes longer than to read a file's."""
+    """Return a model with uninitialised weights: initialising them takes longer than reading them from a file."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -128,25 +128,25 @@ def _without_weights(config: ModelConfig) -> "Transformer":
                 return args[0]
             return function(*args, **(kwargs or {}))
 
-    with Undrawn():  # the device "meta" would do, but imports of PyTorch what takes two seconds
+    with Undrawn():  # the device "meta" would do, but makes PyTorch import modules for two seconds
         return Transformer(config)
 
 
 def save_weights(model: "nn.Module", path: Path) -> None:
-    """Write a model's weights as safetensors; a matrix that several parts share is written once.
+    """Write a model's weights as safetensors; a matrix shared by several parts is written once.
 
     Raises:
-        CheckpointError: they could not be written; what was there before still is.
+        CheckpointError: the file could not be written; an earlier file is unchanged.
     """
     weights = {name: weight.detach().contiguous() for name, weight in model.named_parameters()}
     write_safely(path, lambda temporary: write_tensors(weights, temporary))
 
 
 def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
-    """Write tensors as safetensors, all the way to the disk.
+    """Write tensors as safetensors; return when the file is on the disk.
 
     Raises:
-        OSError: they could not be written.
+        OSError: the file could not be written.
     """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
@@ -159,12 +159,12 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
 
 
 def check_weights(path: Path, config: ModelConfig) -> None:
-    """Refuse a file whose weights are not those of this configuration, before anything of that size is built.
+    """Refuse a file whose weights do not fit this configuration, before a model of its size is built.
 
     Only the file's header is read.
 
     Raises:
-        CheckpointError: the file is missing or damaged, or a weight's name, shape or type is not the model's.
+        CheckpointError: the file is missing or damaged, or a weight's name, shape or type differs from the model's.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -178,7 +178,10 @@ def check_weights(path: Path, config: ModelConfig) -> None:
         raise _unreadable(path, error) from error
     for name, kind in types.items():
         if kind not in _NUMBERS:
-            raise CheckpointError(f"{path}: {name} has the type {kind}: expected {', '.join(_NUMBERS)}")
+            raise CheckpointError(
+                f"{path}: expected numbers of type {', '.join(_NUMBERS)} in {shortened(name)}, got {kind}; copy the "
+                "file again"
+            )
     _check_shapes(str(path), shapes, weight_shapes(config))
 
 
@@ -199,63 +202,68 @@ def read_weights(path: Path) -> "dict[str, Tensor]":
 
 
 def load_weights(model: "nn.Module", path: Path) -> None:
-    """Put the weights of a file into a model.
+    """Load a file's weights into a model.
 
     Raises:
-        CheckpointError: the file is missing or damaged, or its names or shapes are not this model's.
+        CheckpointError: the file is missing or damaged, or its names or shapes differ from the model's.
     """
     put_weights(model, read_weights(path), str(path))
 
 
 def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str) -> None:
-    """Put these weights into a model; `origin` says in an error where they come from.
+    """Copy these weights into a model; error messages begin with `origin`.
 
     Raises:
-        CheckpointError: their names or shapes are not this model's.
+        CheckpointError: the weights' names or shapes differ from the model's.
     """
     parameters = dict(model.named_parameters())
     shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
     _check_shapes(origin, shapes, ((name, tuple(parameter.shape)) for name, parameter in parameters.items()))
     for name, weight in weights.items():
         if not weight.is_floating_point():
-            raise CheckpointError(f"{origin}: {name} has the type {weight.dtype}: expected floating-point numbers")
+            raise CheckpointError(f"{origin}: expected floating-point numbers in {name}, got {weight.dtype}")
     for name, parameter in parameters.items():
         parameter.data.copy_(weights[name])
 
 
 def _check_shapes(origin: str, found: Mapping[str, Shape], expected: Iterable[tuple[str, Shape]]) -> None:
-    """Refuse weights with a missing or unknown name or a wrong shape; `expected` is read up to the first of them."""
+    """Refuse weights with a missing or unknown name or a wrong shape; `expected` is read up to the first mistake."""
     unknown = dict(found)
     for name, shape in expected:
         if name not in unknown:
             raise CheckpointError(f"{origin} has no weight {name!r}: it belongs to a model of another configuration")
         if (got := unknown.pop(name)) != shape:
-            raise CheckpointError(f"{origin}: {name} has shape {got}, but the configuration says {shape}")
+            raise CheckpointError(
+                f"{origin}: expected shape {shape} for {name}, got {shortened(str(got))}: it belongs to a model of "
+                "another configuration"
+            )
     if unknown:
         raise CheckpointError(
-            f"{origin} has an unknown weight {min(unknown)[:100]!r}: it belongs to a model of another configuration"
+            f"{origin} has an unknown weight {quoted(min(unknown))}: it belongs to a model of another configuration"
         )
 
 
 def _unreadable(path: Path, error: Exception) -> CheckpointError:
     if isinstance(error, FileNotFoundError):
-        return CheckpointError(f"{path} does not exist: train the run to its first validation, or copy the file")
-    reason = str(error).partition("\n")[0][:200]
-    return CheckpointError(f"{path} is damaged or cut short ({reason}): copy it again, or use a checkpoint of the run")
+        return CheckpointError(f"{path} does not exist; train the run to its first validation, or copy the file")
+    reason = shortened(str(error).partition("\n")[0])
+    return CheckpointError(f"{path} is damaged or cut short: {reason}; copy it again, or use a checkpoint of the run")
 
 
 def _os_error(error: Exception) -> OSError:
-    """Return the system's error that safetensors has put into words."""
+    """Return the system's error that a safetensors error reports by its number."""
     number = re.search(r"os error (\d+)", str(error))
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error))
 
 
 def _check_folder(folder: Path) -> None:
     if folder.is_file():
-        raise CheckpointError(f"'{folder}' is a file: give the folder of a run, such as runs/demo")
+        raise CheckpointError(f"'{folder}' is a file; give the folder of a run, such as runs/demo")
     if not folder.is_dir():
-        siblings = [str(path) for path in folder.parent.glob("*")] if folder.parent.is_dir() else []
-        raise CheckpointError(f"no run in '{folder}': there is no such folder{nearest(str(folder), siblings)}")
+        siblings = [path.name for path in folder.parent.glob("*")] if folder.parent.is_dir() else []
+        raise CheckpointError(
+            f"'{folder}' does not exist{nearest(folder.name, siblings)}; give the folder of a run, such as runs/demo"
+        )
     for name in (CONFIG, TOKENIZER):
         if not (folder / name).exists():
-            raise CheckpointError(f"'{folder}' is no run: it has no {name}; `glassformer train` makes one")
+            raise CheckpointError(f"'{folder}' is not a run: {name} is missing; `glassformer train` makes a run")

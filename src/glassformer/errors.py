@@ -1,17 +1,17 @@
 """Every error that glassformer raises on purpose.
 
-Each class stands for one thing that a caller could do about it, and is a builtin besides, so that code that knows
-nothing of glassformer can catch it too::
+Each class stands for one thing that a caller could do about it. Each also inherits a builtin exception, so that code
+without knowledge of glassformer can catch it::
 
     GlassformerError(Exception)
     ├── ConfigError(ValueError)              a setting is unknown, impossible or contradicts another
     ├── ShapeError(ValueError)               a tensor or a sequence has the wrong shape or length
     ├── VocabularyError(ValueError)          a token or an id that the vocabulary does not have
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
-    ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of another model
-    │   └── CheckpointVersionError           it was written by a newer glassformer
-    ├── DivergenceError(ArithmeticError)     a training went wrong: the loss is no number, or climbs back
-    ├── DecodingError(RuntimeError)          a search was asked for what it cannot do
+    ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of a different model
+    │   └── CheckpointVersionError           the run was written by a newer glassformer
+    ├── DivergenceError(ArithmeticError)     a training diverged: the loss is not a number, or climbs back
+    ├── DecodingError(RuntimeError)          a search cannot do what was asked
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
 
@@ -29,25 +29,26 @@ __all__ = [
     "MissingDependencyError",
     "ShapeError",
     "VocabularyError",
+    "install_command",
     "nearest",
     "quoted",
     "shortened",
 ]
 
 QUOTED = 100
-"""Characters of a user's text that a message quotes at most."""
+"""Maximum number of characters that a message quotes from a user's text."""
 
 
 class GlassformerError(Exception):
-    """The root of all of them: the command line turns it into one line and exit status 1."""
+    """The root of all glassformer errors: the command line prints one line and exits with status 1."""
 
 
 class ConfigError(GlassformerError, ValueError):
-    """A setting is unknown, impossible or contradicts another: names the field, the value and what is allowed."""
+    """A setting is unknown, impossible or contradicts another: names the field, its value and the allowed values."""
 
 
 class ShapeError(GlassformerError, ValueError):
-    """A tensor or a sequence has the wrong shape or length: names the argument, what was expected and what came."""
+    """A tensor or a sequence has the wrong shape or length: names the argument, the expected shape and its own."""
 
 
 class VocabularyError(GlassformerError, ValueError):
@@ -59,7 +60,7 @@ class DataError(GlassformerError, ValueError):
 
 
 class CheckpointError(GlassformerError, ValueError):
-    """A run directory or a weights file is missing, damaged, or belongs to another model."""
+    """A run directory or a weights file is missing, damaged, or belongs to a different model."""
 
 
 class CheckpointVersionError(CheckpointError):
@@ -67,30 +68,35 @@ class CheckpointVersionError(CheckpointError):
 
 
 class DivergenceError(GlassformerError, ArithmeticError):
-    """A training went wrong, and going on would only spoil the weights: says since when, and what to change."""
+    """A training diverged, and continuing would spoil the weights: names the step, and the settings to change."""
 
 
 class DecodingError(GlassformerError, RuntimeError):
-    """A search was asked for what it cannot do."""
+    """A search cannot do what was asked."""
 
 
 class MissingDependencyError(GlassformerError, ImportError):
     """An optional package is needed: names the extra to install."""
 
 
+def install_command(extra: str) -> str:
+    """Return what to run for an optional dependency, as a message says it."""
+    return f"run `pip install '.[{extra}]'` in the checkout of glassformer"
+
+
 def nearest(word: str, allowed: Iterable[str]) -> str:
-    """Return " (did you mean 'x'?)" for the allowed word nearest to `word`, or "" when none is near."""
+    """Return " (did you mean 'x'?)" for the allowed word nearest to `word`, or "" if none is similar."""
     matches = get_close_matches(word, list(allowed), n=1, cutoff=0.5) if len(word) <= QUOTED else []
     return f" (did you mean '{matches[0]}'?)" if matches else ""
 
 
 def quoted(value: object) -> str:
-    """Return a value as a message shows it: the way Python writes it, of at most 100 characters."""
+    """Return a value as a message shows it: its `repr`, shortened to 100 characters."""
     return shortened(repr(value[:QUOTED] if isinstance(value, str | bytes) else value))
 
 
 def shortened(text: str) -> str:
-    """Return a text, or its beginning and its last character when it has more than 100.
+    """Return a text of up to 100 characters as it is; of a longer one, the beginning, "…" and the last character.
 
     >>> shortened("'" + "a" * 200 + "'") == "'" + "a" * 97 + "…'"
     True

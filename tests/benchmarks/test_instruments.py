@@ -260,7 +260,7 @@ def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatc
     [
         (("engines", "--data", "{here}"), r"error: .*test_2016_flickr\.de\.gz does not exist"),
         (("pareto", "nobodys", "--data", "{here}"), r"nobodys is neither a file nor one of \['cmudict', 'multi30k'\]"),
-        (("startup", "--run", "{here}/none"), r"no run in '.*/none': there is no such folder"),
+        (("startup", "--run", "{here}/none"), "/none' does not exist"),
     ],
     ids=["engines", "pareto", "startup"],
 )
@@ -277,7 +277,7 @@ def test_a_mistake_is_told_in_a_sentence(words, message, tmp_path):
 
 
 def test_a_run_that_is_not_there_is_not_trained(tmp_path):
-    with pytest.raises(CheckpointError, match="there is no such folder"):
+    with pytest.raises(CheckpointError, match="does not exist; give the folder of a run"):
         decoding.trained(argparse.Namespace(run=tmp_path / "run"))
 
 

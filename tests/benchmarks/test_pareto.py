@@ -136,7 +136,7 @@ def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_pat
 def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     wanted = read_list(listed)
-    with pytest.raises(SystemExit, match=r"greedy: .*no run in"):
+    with pytest.raises(SystemExit, match=r"greedy: .*' does not exist"):
         pareto._in_a_process(wanted, {**wanted["runs"][0], "run": str(tmp_path / "nothing")})
     assert [one.source for one in peers(wanted)] == ["its page"]
 

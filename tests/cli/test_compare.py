@@ -110,7 +110,7 @@ def test_without_files_runs_are_compared_on_their_own_test_set(glassformer, trai
         (["good", "short", "words.tsv", "--hypotheses"], "expected 30 lines as in the test set, got 1"),
         (["good", "bad", "words.tsv", "--hypotheses", "--beam-size", 2], "have no effect"),
         (["good", "bad", "words.tsv", "--hypotheses", "--metric", "blue"], "did you mean 'bleu'"),
-        (["nowhere", "bad", "words.tsv"], "there is no such folder"),
+        (["nowhere", "bad", "words.tsv"], "does not exist; give the folder of a run"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line_and_status_1(glassformer, outputs, arguments, message):

@@ -39,5 +39,5 @@ def test_settings_of_a_student_need_one(glassformer, trained, tmp_path):
 def test_a_folder_that_is_no_run_is_an_error(glassformer, tmp_path):
     result = glassformer("distil", tmp_path / "nothing", "--output", tmp_path / "d")
     assert result.status == 1
-    assert "no run in" in result.err
+    assert "does not exist; give the folder of a run" in result.err
     assert not (tmp_path / "d").exists()

@@ -52,7 +52,7 @@ def test_nonsense_is_refused_and_writes_nothing(glassformer, trained, tmp_path, 
 
 
 def test_a_folder_that_is_no_run_is_refused(glassformer, tmp_path):
-    assert "no run in" in glassformer("explore", tmp_path / "none").err
+    assert "does not exist; give the folder of a run" in glassformer("explore", tmp_path / "none").err
 
 
 @pytest.mark.slow

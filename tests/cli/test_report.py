@@ -24,7 +24,7 @@ def test_it_stands_in_the_run_unless_told_otherwise(glassformer, trained, tmp_pa
 def test_what_is_no_run_is_refused_in_one_line(glassformer, tmp_path):
     result = glassformer("report", tmp_path)
     assert result.status == 1
-    assert "is no run" in result.err
+    assert "is not a run" in result.err
     assert result.err.count("\n") == 1
 
 

@@ -149,13 +149,13 @@ def test_a_missing_file_is_named_with_its_neighbour(glassformer, trained, tmp_pa
 def test_a_missing_run_is_named(glassformer, tmp_path):
     result = glassformer("translate", tmp_path / "nowhere")
     assert result.status == 1
-    assert "there is no such folder" in result.err
+    assert "does not exist; give the folder of a run" in result.err
     assert result.err.count("\n") == 1
 
 
 def test_a_file_in_the_place_of_a_run_is_named(glassformer, tmp_path):
     (tmp_path / "run").write_text("")
-    assert "is a file: give the folder of a run" in glassformer("translate", tmp_path / "run").err
+    assert "is a file; give the folder of a run" in glassformer("translate", tmp_path / "run").err
 
 
 @pytest.mark.parametrize("damage", ["truncated", "corrupted", "empty", "missing"])
@@ -271,13 +271,14 @@ def test_the_engine_is_chosen_by_what_it_can_do(glassformer, trained):
         return glassformer("translate", trained, "--verbose", *options, stdin=b"the cat\n").err
 
     assert "engine ctranslate2 (float32)" in engine()
-    assert "engine torch: CTranslate2 cannot draw tokens" in engine("--sample")
+    assert "engine torch: CTranslate2 cannot sample" in engine("--sample")
     assert "engine torch: CTranslate2 does not show" in engine("--explain")
-    assert "engine torch: CTranslate2 finds a hypothesis that ends right behind a prefix" in engine("--prefix", "le")
-    assert "engine torch: length_penalty = 3: while it searches" in engine("--set", "decoding.length_penalty=3")
-    asked = engine("--set", "decoding.length_penalty=3", "--engine", "ctranslate2")
+    assert "engine torch: CTranslate2 finds a hypothesis that ends right after a prefix" in engine("--prefix", "le")
+    steeper = ("--set", "decoding.length_penalty=3")
+    assert "engine torch: length_penalty = 3: CTranslate2 searches with at most 2" in engine(*steeper)
+    asked = engine(*steeper, "--engine", "ctranslate2")
     assert "engine ctranslate2 (float32)" in asked
-    assert "outputs can differ from those of the engine torch: length_penalty = 3" in asked
+    assert "outputs can differ from the engine torch: length_penalty = 3" in asked
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])

@@ -131,14 +131,14 @@ def test_snapshots_are_offered_where_python_can_send_them(make_translator):
 @pytest.mark.usefixtures("without_anywidget")
 def test_without_anywidget_the_page_is_shown(make_translator):
     assert isinstance(gf.explore(make_translator()), StaticExplorer)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'glassformer\[notebook\]'"):
+    with pytest.raises(MissingDependencyError, match=r"run `pip install '\.\[notebook\]'`"):
         gf.explore(make_translator(), live=True)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_anywidget")
 def test_without_anywidget_a_large_model_says_what_is_missing(make_translator):
-    with pytest.warns(UserWarning, match=r"too large for a page.*glassformer\[notebook\]"):
+    with pytest.warns(UserWarning, match=r"too large for a page.*'\.\[notebook\]'"):
         gf.explore(make_translator(d_model=256, d_ff=1024))
 
 

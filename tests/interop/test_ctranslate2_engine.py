@@ -202,11 +202,11 @@ def test_what_may_not_be_written_is_not_written(make_run):
 
 def test_what_it_cannot_do_is_said(translators, run):
     ours, theirs = translators
-    with pytest.raises(ConfigError, match="CTranslate2 cannot draw"):
+    with pytest.raises(ConfigError, match="CTranslate2 cannot sample"):
         theirs.translate(["cat"], sample=True)
     with pytest.raises(ConfigError, match="the engine ctranslate2 does not show what it computes"):
         theirs.explain("cat")
-    with pytest.raises(ConfigError, match="CTranslate2 has no ensembles"):
+    with pytest.raises(ConfigError, match="CTranslate2 does not support ensembles"):
         Translator.load(run.folder, run.folder, engine="ctranslate2")
     with pytest.raises(ConfigError, match="an ensemble needs models on the engine torch"):
         Translator(ours.bundle, ours.engine, theirs)

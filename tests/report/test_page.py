@@ -164,5 +164,5 @@ def test_a_place_where_no_file_can_be_is_refused(run, tmp_path, output, message)
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(gf.CheckpointError, match="is no run"):
+    with pytest.raises(gf.CheckpointError, match="is not a run"):
         write_report(tmp_path)

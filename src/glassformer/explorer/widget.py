@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.errors import MissingDependencyError
+from glassformer.errors import MissingDependencyError, install_command
 from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
 from glassformer.translator import Translator
@@ -64,7 +64,9 @@ def explore(
         translator = Translator.load(translator)
     installed = find_spec("anywidget") is not None
     if live and not installed:
-        raise MissingDependencyError("the live explorer needs anywidget: pip install 'glassformer[notebook]'")
+        raise MissingDependencyError(
+            f"live=True needs anywidget, which is not installed; {install_command('notebook')}"
+        )
     shown = payload(translator, text, checkpoints=MOST_CHECKPOINTS, host="cell") | {"host": None}
     static = StaticExplorer(shown | {"checkpoints": []}, translation(translator, shown))
     if live or (live is None and installed and somebody_watches()):
@@ -73,8 +75,8 @@ def explore(
         return LiveExplorer(translator, shown, static)
     if live is None and not installed and shown["weights"] is None:
         warnings.warn(
-            f"{shown['name']} is too large for a page: without anywidget (pip install 'glassformer[notebook]') the "
-            "explorer shows a recording, which cannot be changed",
+            f"{shown['name']} is too large for a page: without anywidget, the explorer shows a recording, which cannot "
+            f"be changed; {install_command('notebook')}",
             stacklevel=2,
         )
     return static

@@ -1,1 +1,1 @@
-"""Other programs' formats: every foreign convention ends here."""
+"""CTranslate2: converting models to its format, verifying them, and decoding with its engine."""

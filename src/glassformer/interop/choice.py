@@ -1,4 +1,4 @@
-"""The choice of an engine: the one given, or the fastest that can do what is needed and gives the run's outputs."""
+"""The choice of an engine: as asked, or the fastest engine that supports the request and gives the run's outputs."""
 
 import logging
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.decoding.engine import Engine, EngineName, Need, Quantization
-from glassformer.errors import CheckpointError, ConfigError, GlassformerError
+from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2
 from glassformer.interop.export import check_export, converted, is_export, read_export
@@ -25,15 +25,14 @@ def load_engine(
     workers: int = 0,
     needs: Collection[Need] = (),
 ) -> Engine:
-    """Return the engine of a run, or of an export; with 0 workers, it has as many as need no further process.
+    """Return the engine for a run or an export; `workers` = 0 means one per core (CTranslate2), or one (torch).
 
-    "auto" chooses by what an engine can do: CTranslate2 where it can do all that is needed and gives the outputs that
-    the run's own search would give.
+    "auto" chooses CTranslate2 if it supports all needs and gives the outputs of the run's own search, torch otherwise.
 
     Raises:
-        CheckpointError: the folder is damaged, or its model cannot be verified.
-        ConfigError: the engine cannot translate with this model, or not what is needed.
-        MissingDependencyError: CTranslate2 is asked for and not installed.
+        CheckpointError: the folder is damaged, or the converted model gives different answers.
+        ConfigError: the engine does not support this model or one of the needs.
+        MissingDependencyError: CTranslate2 was asked for and is not installed.
     """
     exported = is_export(bundle.folder)
     if exported or engine == "ctranslate2":
@@ -46,28 +45,28 @@ def load_engine(
         try:
             return _converted(bundle, quantization, workers, needs)
         except GlassformerError as error:
-            _log.warning("engine torch, because CTranslate2 cannot take its place: %s", error)
+            _log.warning("engine torch, because CTranslate2 cannot be used: %s", error)
     return _torch(bundle, quantization, workers)
 
 
 def _check_needs(bundle: Bundle, engine: EngineName, needs: Collection[Need], exported: bool) -> None:
-    """Refuse what CTranslate2 cannot do."""
+    """Refuse an export for the engine torch, and needs that CTranslate2 does not support."""
     if exported and engine == "torch":
         raise ConfigError(
-            f"{bundle.folder} is an export for CTranslate2 and has no weights for the engine torch: give the run that "
-            "it comes from, or leave --engine out"
+            f"{bundle.folder} is an export for CTranslate2, without weights for the engine torch; give the exported "
+            "run itself, or leave out --engine"
         )
     for need in needs:
         if reason := CTranslate2Engine.cannot.get(need):
-            remedy = f"{bundle.folder} is an export: give the run that it comes from" if exported else "choose torch"
-            raise ConfigError(f"engine ctranslate2: {reason}; {remedy}, or leave out what needs it ({need})")
+            remedy = f"{bundle.folder} is an export: give the run itself" if exported else "choose the engine torch"
+            raise ConfigError(f"engine ctranslate2: {reason}; {remedy}, or leave out {need}")
 
 
 def _exported(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
     export = read_export(bundle.folder)
     if quantization not in (None, export.quantization):
         raise ConfigError(
-            f"{bundle.folder} was exported with {export.quantization}, not {quantization}: leave --quantization out, "
+            f"{bundle.folder} was exported with {export.quantization}, not {quantization}; leave out --quantization, "
             "or export the run again"
         )
     check_export(bundle)
@@ -78,7 +77,7 @@ def _converted(bundle: Bundle, quantization: Quantization | None, workers: int, 
     folder = converted(bundle, quantization or "float32")
     try:
         return _engine(bundle, folder, workers, needs)
-    except CheckpointError as error:  # cut short since: it is but a copy of the run's weights
+    except CheckpointError as error:  # a damaged conversion is only a copy of the run's weights: convert them again
         _log.warning("%s", error)
         remove(folder)
         return _engine(bundle, converted(bundle, quantization or "float32"), workers, needs)
@@ -88,9 +87,9 @@ def _engine(bundle: Bundle, folder: Path, workers: int, needs: Collection[Need])
     engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions, workers=workers)
     _log.info("engine ctranslate2 (%s), %d workers", engine.quantization, engine.workers)
     if bundle.configuration.decoding.beam_size > 1:
-        _log.info("its beam ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)")
+        _log.info("CTranslate2's beam ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)")
     for difference in CTranslate2Engine.differences(bundle.configuration.decoding, needs):
-        _log.info("outputs can differ from those of the engine torch: %s", difference)
+        _log.info("outputs can differ from the engine torch: %s", difference)
     return engine
 
 
@@ -102,16 +101,16 @@ def _torch(bundle: Bundle, quantization: Quantization | None, workers: int) -> E
 
 
 def _why_not(bundle: Bundle, quantization: Quantization | None, needs: Collection[Need]) -> str:
-    """Return why CTranslate2 cannot give this run's own outputs; "" if it can."""
+    """Return why CTranslate2 cannot be used for this run's own outputs; "" if it can."""
     lacking = [CTranslate2Engine.cannot[need] for need in needs if need in CTranslate2Engine.cannot]
     for reason in (*lacking, *CTranslate2Engine.differences(bundle.configuration.decoding, needs)):
         return reason
     if not find_spec("ctranslate2"):
-        return "CTranslate2 is not installed (pip install 'glassformer[ctranslate2]')"
+        return f"CTranslate2 is not installed; {install_command('ctranslate2')}"
     try:
         check_convertible(bundle.model_config)
     except ConfigError as error:
         return str(error)
     if quantization not in (None, *import_ctranslate2().get_supported_compute_types("cpu")):
-        return f"CTranslate2 has no {quantization} on this processor"
+        return f"CTranslate2 does not support {quantization} on this processor"
     return "" if (bundle.folder / WEIGHTS).is_file() else "the run has no weights yet"

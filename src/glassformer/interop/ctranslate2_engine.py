@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine: its own arithmetic on CPUs, one worker for each core; our searches, lengths and scores.
+"""The engine CTranslate2: its arithmetic and search on CPUs, one worker per core; our length limits and scores.
 
 docs/decisions/engines.md says where its beam search differs from ours.
 """
@@ -31,19 +31,19 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 __all__ = ["CTranslate2Engine"]
 
 BATCH_SENTENCES = 48
+"""Maximum number of texts in a worker's batch; larger batches do not fit into the processor's caches."""
 BATCH_ROWS = 80
-"""Texts, and their hypotheses, that a worker decodes side by side at most: what more of them need leaves its caches."""
+"""Maximum number of hypotheses in a worker's batch, for the same reason."""
 WORKER_SCORED_TOKENS = 100
-"""Target positions, padding included, that a worker scores side by side: their logits, a vocabulary each, stay in its
-caches."""
+"""Maximum number of target positions, padding included, that a worker scores at once: their logits fit into caches."""
 NEARLY_NONE = 1e-9
-"""An exponent of its length penalty that changes no score; with 0 itself CTranslate2 ends a search early."""
+"""Exponent of the length penalty that leaves every score unchanged; with 0, CTranslate2 ends a search early."""
 LARGEST_EXPONENT = 2.0
-"""A larger exponent of its length penalty would let it keep long outputs alone."""
+"""Largest exponent of the length penalty: with a larger one, CTranslate2 would keep only long outputs."""
 
 
 class CTranslate2Engine:
-    """The model of an exported folder.
+    """The model in an exported folder, decoded by CTranslate2.
 
     Raises:
         CheckpointError: the folder is damaged.
@@ -53,20 +53,20 @@ class CTranslate2Engine:
     name = "ctranslate2"
     reads_ahead = True
     cannot: ClassVar[dict[Need, str]] = {
-        "sampling": "CTranslate2 cannot draw tokens by a seed for each text",
+        "sampling": "CTranslate2 cannot sample with a seed per text",
         "explanation": "CTranslate2 does not show what it computes",
-        "ensemble": "CTranslate2 has no ensembles",
+        "ensemble": "CTranslate2 does not support ensembles",
     }
-    """What this engine cannot do, and why."""
+    """The needs that this engine does not support, each with the reason."""
 
     @staticmethod
     def differences(settings: DecodingConfig, needs: Collection[Need]) -> Iterator[str]:
-        """Yield in what this engine's outputs can differ from those of our own beam, beyond when the beam ends."""
+        """Yield reasons why this engine's outputs can differ from our own beam, apart from when a beam ends."""
         if settings.beam_size > 1 and "prefix" in needs:
-            yield "CTranslate2 finds a hypothesis that ends right behind a prefix only if it is the best"
+            yield "CTranslate2 finds a hypothesis that ends right after a prefix only if it is the best"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
             alpha, most = settings.length_penalty, LARGEST_EXPONENT
-            yield f"length_penalty = {alpha:g}: while it searches, CTranslate2 has no exponent above {most:g}"
+            yield f"length_penalty = {alpha:g}: CTranslate2 searches with at most {most:g}"
 
     def __init__(self, folder: Path, bundle: Bundle, *, positions: int, workers: int = 0) -> None:
         self.longest = positions
@@ -74,7 +74,7 @@ class CTranslate2Engine:
             tokenizer.tokens(range(len(tokenizer))) for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer)
         )
         self._ids = {token: id for id, token in enumerate(self._target_tokens)}
-        # One thread for each sentence: several would cost more than they give with matrices as small as these.
+        # One thread per batch: the matrices are so small that more threads would cost more than they save.
         module, threads = import_ctranslate2(), {"inter_threads": workers or cores(), "intra_threads": 1}
         try:
             self._translator = module.Translator(str(folder), device="cpu", max_queued_batches=-1, **threads)
@@ -83,20 +83,20 @@ class CTranslate2Engine:
 
     @property
     def workers(self) -> int:
-        """How many batches are decoded side by side."""
+        """Number of batches decoded in parallel."""
         return int(self._translator.num_translators)
 
     @property
     def quantization(self) -> str:
-        """How the matrices are held: as exported, or as this processor can do it."""
+        """Number format of the matrices: as exported, or the nearest that this processor supports."""
         return str(self._translator.compute_type)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Return the hypotheses of each job, in order, best first; the workers begin at once.
+        """Return the hypotheses of each job, in order, best first; the workers start before the first is read.
 
         Raises:
-            ConfigError: tokens are to be drawn.
-            DecodingError: `n_best` is out of its range, or a prefix does not fit.
+            ConfigError: the search samples.
+            DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
         _check(jobs, search)
         most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
@@ -108,18 +108,18 @@ class CTranslate2Engine:
         return self._finish(jobs, waiting, search)
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
-        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, `<eos>` included."""
+        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
         return [tuple(one.result().log_probs) for one in self._start_scoring(pairs)]
 
     def _source(self, sources: Sources) -> list[str]:
-        """Return the source's tokens; CTranslate2 adds `<eos>`."""
+        """Return the source's tokens without `<eos>`, which CTranslate2 adds."""
         return [self._source_tokens[id] for id in sources[0][:-1]]
 
     def _target(self, ids: Sequence[int]) -> list[str]:
         return [self._target_tokens[id] for id in ids]
 
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
-        """Return what will hold the hypotheses of each job once a worker has found them."""
+        """Start decoding a batch; return a future of the hypotheses of each job."""
         results: list[Any] = self._translator.translate_batch(
             [self._source(job.sources) for job in batch],
             [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
@@ -128,7 +128,7 @@ class CTranslate2Engine:
             num_hypotheses=search.beam_size,
             length_penalty=_exponent(search),
             max_input_length=0,
-            # The last token is <eos>, whatever the model says: `_ended` writes it.
+            # `_ended` writes the last token, which is <eos> whatever the model predicts.
             max_decoding_length=max(1, *(job.max_length - 1 for job in batch)),
             min_decoding_length=0,
             return_end_token=True,
@@ -138,7 +138,7 @@ class CTranslate2Engine:
         return results
 
     def _start_scoring(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
-        """Return what will hold the log probabilities of each target once a worker has found them."""
+        """Start scoring targets; return a future of the log probabilities of each."""
         results: dict[int, Any] = {}
         for places in batched_by_size(range(len(pairs)), lambda place: longest(*pairs[place]), WORKER_SCORED_TOKENS):
             sources = [self._source(pairs[place][0]) for place in places]
@@ -161,10 +161,10 @@ class CTranslate2Engine:
             yield sorted(scored, key=lambda hypothesis: hypothesis.score, reverse=True)
 
     def _outputs(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> list[dict[Ids, float]]:
-        """Return the different outputs of each job; those of a beam with their log probabilities."""
+        """Return the distinct outputs of each job; a beam's outputs have log probabilities."""
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
-        # In the order in which they were begun: the first are looked at while the workers are busy with the others.
+        # In the order in which they were started: the first results are read while the workers compute the rest.
         while waiting:
             place = next(iter(waiting))
             job, result = jobs[place], waiting.pop(place).result()
@@ -172,7 +172,7 @@ class CTranslate2Engine:
             if place not in again and _is_to_be_alone(job, written, search):
                 again.add(place)
                 never = [self._target([PAD_ID]), self._target([BOS_ID])]
-                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # behind all others
+                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # last in the queue
                 continue
             found[place] = _log_probs(job, written, result.scores, search)
             if search.beam_size > 1:
@@ -188,14 +188,14 @@ class CTranslate2Engine:
 
 
 def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
-    """Say whether a job's outputs depend on its batch, or hold what may not be written."""
-    # Others of its batch may be longer than this output can be. A beam would have ended otherwise, alone.
+    """Return whether to decode a job again, alone: its outputs depend on its batch, or contain `<pad>` or `<bos>`."""
+    # The batch's length limit is the maximum over its jobs: a beam beyond its own job's limit would end earlier alone.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length > 1
     return beyond or any(PAD_ID in ids or BOS_ID in ids for ids in written)
 
 
 def _log_probs(job: Job, written: Sequence[Ids], scores: Sequence[float], search: Search) -> dict[Ids, float]:
-    """Return the different outputs of a job, each with its log probability where the search has found it out."""
+    """Return the distinct outputs of a job, each with its log probability, or NaN where the search does not give it."""
     exponent = _exponent(search)
     sums = [
         math.nan if job.prefix or ids[-1:] != (EOS_ID,) else score * len(ids) ** exponent
@@ -215,18 +215,18 @@ def _best(outputs: dict[Ids, float], search: Search) -> list[Ids]:
 
 def _check(jobs: Sequence[Job], search: Search) -> None:
     if search.sample:
-        raise ConfigError(f"{CTranslate2Engine.cannot['sampling']}: leave sampling out, or choose the engine torch")
+        raise ConfigError(f"{CTranslate2Engine.cannot['sampling']}; leave out sampling, or choose the engine torch")
     check_n_best(search.n_best, search.beam_size)
     for sentence, job in enumerate(jobs):
         check_room(sentence, job.max_length, len(job.prefix))
 
 
 def _exponent(search: Search) -> float:
-    """Return the exponent of CTranslate2's own length penalty, by which it keeps the best when more have ended."""
+    """Return the exponent of CTranslate2's length penalty, by which it ranks the hypotheses that have ended."""
     return min(max(search.settings.length_penalty, NEARLY_NONE), LARGEST_EXPONENT)
 
 
 def _ended(ids: Ids, max_length: int) -> Ids:
-    """Return an output that ends with `<eos>`, within its maximal length."""
+    """Return an output that ends with `<eos>`, within its maximum length."""
     ended = len(ids) <= max_length and ids[-1:] == (EOS_ID,)
     return ids if ended else (*ids[: max_length - 1], EOS_ID)

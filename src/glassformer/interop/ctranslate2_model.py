@@ -1,4 +1,4 @@
-"""A model as CTranslate2 has it: the same matrices under its names. Conversion needs no PyTorch of ours.
+"""A model as CTranslate2 stores it: the same matrices under different names. Conversion does not load PyTorch.
 
 Axes: L positions · D d_model.
 """
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Quantization
-from glassformer.errors import ConfigError, MissingDependencyError
+from glassformer.errors import ConfigError, MissingDependencyError, install_command
 from glassformer.model.config import ModelConfig
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, SPECIALS, UNK_ID
@@ -21,25 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["check_convertible", "import_ctranslate2", "position_table", "positions_of", "specification"]
 
 POSITIONS = 2048
-"""Positions that are written of patterns that have no end: more than the longest source by default and its output."""
+"""Number of positions written for sinusoids, which have no last one: room for the longest default source and output."""
 EPSILON = 1e-5
-"""Of the layer norms."""
+"""The layer norms' ε."""
 
 Weights = Mapping[str, "NDArray[np.float32]"]
 
 
 def import_ctranslate2() -> Any:
-    """Return the module `ctranslate2`, which an extra installs.
+    """Return the module `ctranslate2`, an optional dependency.
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: CTranslate2 is not installed.
     """
     try:
         import ctranslate2
     except ImportError as error:
-        raise MissingDependencyError(
-            "this needs CTranslate2, which is not installed: pip install 'glassformer[ctranslate2]'"
-        ) from error
+        raise MissingDependencyError(f"CTranslate2 is not installed; {install_command('ctranslate2')}") from error
     return ctranslate2
 
 
@@ -47,21 +45,24 @@ def check_convertible(config: ModelConfig) -> None:
     """Refuse a model that CTranslate2 cannot express.
 
     Raises:
-        ConfigError: heads do not divide the width evenly, or the special tokens have ids of their own.
+        ConfigError: d_k or d_v is not d_model / heads, or the special tokens have ids other than 0, 1 and 2.
     """
     width = config.d_model / config.heads
     if config.d_k != width or config.d_v != width:
         raise ConfigError(
-            f"model.d_k = {config.d_k}, d_v = {config.d_v}: CTranslate2 has heads of width d_model / heads only, which "
-            f"is {width:g} here: use the engine torch"
+            f"model.d_k, model.d_v: expected d_model / heads = {width:g}, the only width that CTranslate2 supports, "
+            f"got {config.d_k} and {config.d_v}; use the engine torch"
         )
     ids = (config.pad_id, config.bos_id, config.eos_id)
     if ids != (0, BOS_ID, EOS_ID):
-        raise ConfigError(f"model.pad_id, bos_id, eos_id = {ids}: only 0, 1, 2 can be converted")
+        raise ConfigError(
+            f"model.pad_id, bos_id, eos_id: expected 0, {BOS_ID}, {EOS_ID}, the only ids that can be converted, "
+            f"got {ids}; use the engine torch"
+        )
 
 
 def positions_of(config: ModelConfig) -> int:
-    """Return how many positions are written: those of a learned table, or `POSITIONS`."""
+    """Return the number of positions to write: all rows of a learned table, or `POSITIONS`."""
     return config.max_length if config.positions == "learned" else POSITIONS
 
 
@@ -102,11 +103,11 @@ _SPECIAL_TOKENS: Mapping[str, str | bool] = {
     "add_source_bos": False,
     "add_source_eos": True,
 }
-"""What CTranslate2 adds by itself, so that its user gives the tokens of the text alone."""
+"""The special tokens that CTranslate2 adds itself: a caller gives the text's tokens only."""
 
 
 def position_table(kind: Literal["interleaved", "halves", "none"], length: int, d_model: int) -> "NDArray[np.float32]":
-    """Return the patterns (L, D) of the first positions, as `glassformer.model.positions` computes them."""
+    """Return the position vectors (L, D), as `glassformer.model.positions` computes them."""
     import numpy as np
 
     if kind == "none":
@@ -144,7 +145,7 @@ def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
 
 
 def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:
-    # A matrix that is tied lies in the file once, under the name that comes first in the model.
+    # The file holds a tied matrix once, under the first of its names in the model.
     embedding.weight = _first(weights, f"{side}.tokens.weight", "source.tokens.weight")
     spec.scale_embeddings = True
     spec.position_encodings.encodings = (
@@ -156,7 +157,7 @@ def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig,
 
 def _self_attention(spec: Any, weights: Weights, name: str) -> None:
     _norm(spec.layer_norm, weights, f"{name}_residual.norm")
-    _linear(spec.linear[0], weights, f"{name}.input_projection")  # queries, keys and values, as we have them
+    _linear(spec.linear[0], weights, f"{name}.input_projection")  # query, key and value side by side, as in our model
     _linear(spec.linear[1], weights, f"{name}.output_projection")
 
 

@@ -1,10 +1,10 @@
-"""A run in CTranslate2's format: a folder that CTranslate2 opens, and `Translator.load` too, without PyTorch.
+"""A run in CTranslate2's format: a folder that CTranslate2 opens, and `Translator.load` opens without PyTorch.
 
 config.toml, tokenizer/    as in a run
-`model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own
+`model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own files
 export.json                what was converted and how, with a hash of each file
 
-The hashes bind a conversion to its files, its weights and its model: what does not fit together is not used.
+The hashes show whether an export is unchanged, and whether a conversion still matches its run's weights and model.
 """
 
 import logging
@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from glassformer.bundle import CONFIG, TOKENIZER, WEIGHTS, Bundle, check_weights
 from glassformer.decoding.engine import Quantization
-from glassformer.errors import CheckpointError, ConfigError
+from glassformer.errors import CheckpointError, ConfigError, shortened
 from glassformer.interop.ctranslate2_model import positions_of, specification
 from glassformer.interop.verification import Verification, verify
 from glassformer.model.config import ModelConfig
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 EXPORT = "export.json"
 CACHE = "ctranslate2"
-"""Folder of a run that holds what was converted for translating with it."""
+"""A run's folder for the conversions that translating with CTranslate2 makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +39,15 @@ class Export:
 
     quantization: Quantization
     positions: int
-    """How many positions a source or an output may have."""
+    """Maximum number of positions of a source or an output."""
     weights: str
-    """The hash of the weights that were converted."""
+    """The hash of the converted weights."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """The model's configuration when it was converted."""
+    """The model's configuration at the conversion."""
     run: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """The weights and tokenizers that were converted, by their names in the run's folder."""
+    """The converted weights and tokenizers, by their names in the run's folder."""
     files: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """The folder's own files, but for config.toml and export.json."""
+    """The folder's own files, except config.toml and export.json."""
 
 
 def is_export(folder: Path) -> bool:
@@ -56,10 +56,10 @@ def is_export(folder: Path) -> bool:
 
 
 def read_export(folder: Path) -> Export:
-    """Return what is said of the exported model in a folder.
+    """Return the content of a folder's `export.json`.
 
     Raises:
-        CheckpointError: it cannot be read.
+        CheckpointError: the file cannot be read.
     """
     values = read_json(folder / EXPORT)
     try:
@@ -79,12 +79,12 @@ def read_export(folder: Path) -> Export:
 
 
 def check_export(bundle: Bundle) -> None:
-    """Refuse an export whose files or configuration are not those that were exported.
+    """Refuse an export whose files or configuration have changed since the export.
 
-    A file is hashed only where it was touched since it was last hashed: after a copy, once.
+    A file is hashed again only if its size or time has changed: once after a copy.
 
     Raises:
-        CheckpointError: a file is missing or differs, or the configuration describes another model.
+        CheckpointError: a file is missing or has changed, or the configuration describes a different model.
     """
     export = read_export(bundle.folder)
     if not export.files:
@@ -97,15 +97,15 @@ def check_export(bundle: Bundle) -> None:
 def export_ctranslate2(
     bundle: Bundle, folder: Path, quantization: Quantization = "int8", probes: Sequence[str] | None = None
 ) -> Verification:
-    """Write a run's model for CTranslate2 into a folder, and return how closely it keeps to the run's own answers.
+    """Write a run's model for CTranslate2 into a folder; return how closely the export reproduces the run's answers.
 
-    The folder appears when it is whole and verified; an earlier export in it is replaced.
+    The folder appears once the export is complete and verified; it replaces an earlier export.
 
     Args:
-        bundle: of the run.
-        folder: where to.
-        quantization: how the matrices are held.
-        probes: texts to verify it with; random tokens unless given.
+        bundle: the run.
+        folder: the folder to write.
+        quantization: number format of the matrices.
+        probes: texts to verify the export with; None means random tokens.
 
     Raises:
         CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
@@ -113,11 +113,11 @@ def export_ctranslate2(
         MissingDependencyError: CTranslate2 is not installed.
     """
     if not (bundle.folder / WEIGHTS).exists():
-        raise CheckpointError(f"{bundle.folder / WEIGHTS} does not exist: export a run that has been trained")
+        raise CheckpointError(f"{bundle.folder / WEIGHTS} does not exist; export a run that has been trained")
     if folder.is_file():
-        raise ConfigError(f"{folder} is a file: give a folder, which need not be there yet")
+        raise ConfigError(f"{folder} is a file; give a folder, which need not exist yet")
     if folder.exists() and not is_export(folder) and any(folder.iterdir()):
-        raise ConfigError(f"{folder} exists and is not an export: choose another folder, or remove it")
+        raise ConfigError(f"{folder} exists and is not an export; choose another folder, or remove this one")
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -133,25 +133,23 @@ def export_ctranslate2(
 
 
 def converted(bundle: Bundle, quantization: Quantization) -> Path:
-    """Return the folder within a run that holds its model for CTranslate2, converted and verified if it is not yet.
+    """Return the run's folder with its model for CTranslate2; convert and verify the model first if necessary.
 
-    The model is converted again where the weights, the tokenizers, the model's configuration or a file of the
-    conversion differ from what `export.json` says of them.
+    The model is converted again if the weights, the tokenizers, the model's configuration or a converted file have
+    changed since `export.json` was written.
 
     Raises:
         the errors of `export_ctranslate2`.
     """
     folder = bundle.folder / CACHE / quantization
     if reason := _why_convert(bundle, folder):
-        _log.warning(
-            "converting %s for CTranslate2 and verifying it, once: this takes a moment (%s)", bundle.folder, reason
-        )
+        _log.warning("converting %s for CTranslate2 and verifying the result, once (%s)", bundle.folder, reason)
         export_ctranslate2(bundle, folder, quantization)
     return folder
 
 
 def _why_convert(bundle: Bundle, folder: Path) -> str:
-    """Return why a run has to be converted, or "" if its conversion can be used."""
+    """Return why a run must be converted, or "" if its conversion can be used."""
     if not is_export(folder):
         return "not converted yet"
     try:
@@ -164,18 +162,18 @@ def _why_convert(bundle: Bundle, folder: Path) -> str:
 
 
 def _other_model(export: Export, config: ModelConfig) -> str:
-    """Return in what a model differs from the one that was exported, or "" if they are the same."""
+    """Return the first difference between a model and the exported one, or "" if they are equal."""
     for name, value in config.to_dict().items():
         if name in export.model and export.model[name] != value:
-            return f"model.{name} is {value!r} and was {export.model[name]!r}"
+            return f"model.{name} is {value!r}, but was {export.model[name]!r}"
     return ""
 
 
 def _touched(folder: Path, export: Export, run: Path | None) -> str:
-    """Return which file of an export, or of the run that it comes from, has changed since; "" if none has.
+    """Return which file of an export, or of the exported run, has changed since the export; "" if none has.
 
     Raises:
-        CheckpointError: a file is not a regular one.
+        CheckpointError: a file is not a regular file.
     """
     try:
         files = refreshed(folder, export.files)
@@ -187,7 +185,7 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
     if more := {path.name for path in folder.glob("*vocabulary*")} - files.keys():
         return f"{min(more)} was added"
     now = replace(export, files=files, run=of_run)
-    if now != export:  # untouched in content: a copy, whose files need not be hashed a second time
+    if now != export:  # a copy with the same content: store its times, so that its files are not hashed again
         with suppress(OSError):
             _write_export(now, folder)
     return ""
@@ -213,14 +211,16 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
 
 
 def _weights(path: Path) -> dict[str, Any]:
-    """Return the weights of a run as arrays that may be changed in place, which quantization does."""
+    """Return the weights of a run as writable arrays: quantization changes them in place."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
         return {name: weight.copy() for name, weight in load_file(path).items()}
     except (SafetensorError, OSError, TypeError) as error:
-        raise CheckpointError(f"{path} is damaged or cut short ({error}): copy it again") from error
+        raise CheckpointError(
+            f"{path} is damaged or cut short: {shortened(str(error))}; copy the file again"
+        ) from error
 
 
 def _tokenizer_files(folder: Path) -> list[str]:
@@ -228,7 +228,7 @@ def _tokenizer_files(folder: Path) -> list[str]:
 
 
 def _write_export(export: Export, folder: Path) -> None:
-    """Write export.json, whole or not at all: another process may be reading it."""
+    """Write export.json completely or not at all: another process may be reading it."""
     temporary = folder / f".{EXPORT}.{os.getpid()}.tmp"
     try:
         write_json(temporary, asdict(export))

@@ -1,4 +1,4 @@
-"""Whether a converted model gives the answers of the run it comes from: both score what the run itself says."""
+"""Verify that a converted model gives its run's answers: both score the outputs that the run writes."""
 
 import random
 from collections.abc import Sequence
@@ -17,40 +17,41 @@ from glassformer.text.vocabulary import UNK_ID
 __all__ = ["Verification", "verify"]
 
 PROBE_SOURCES = 32
+"""Number of random sources."""
 LONGEST_PROBE = 100
-"""Random tokens: so many sources, so long at most."""
+"""Maximum number of tokens in a random source."""
 EXACT = 1e-3
-"""Largest difference of a token's log probability that float32 may have: a hundred times what rounding makes of the
-same sums in another order, and a hundredth of what any wrong matrix makes."""
+"""Largest difference of a token's log probability allowed in float32: a hundred times the effect of summing in a
+different order, and a hundredth of the effect of a wrong matrix."""
 NARROW = 0.1
-"""Mean difference of a token's log probability that fewer bits may have: the perplexity of a target changes by less
-than a tenth."""
+"""Mean difference of a token's log probability allowed with fewer bits: a target's perplexity changes by about a tenth
+at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """How closely a converted model keeps to the run's own answers."""
+    """How closely a converted model reproduces its run's answers."""
 
     outputs: int
-    """How many outputs were compared: what the run itself writes, greedily."""
+    """Number of outputs compared: the run's own, by greedy search."""
     tokens: int
-    """How many tokens these have."""
+    """Number of tokens in these outputs."""
     largest: float
     """Largest difference of a token's log probability (natural logarithm)."""
     mean: float
-    """Mean difference."""
+    """Mean difference of a token's log probability."""
     equal: int
-    """How many outputs the converted model writes just so."""
+    """Number of outputs that the converted model writes identically."""
 
 
 def verify(
     bundle: Bundle, folder: Path, quantization: Quantization, probes: Sequence[str] | None = None
 ) -> Verification:
-    """Return how closely the export in a folder keeps to a run's answers to some texts, or else to random tokens.
+    """Return how closely the export in a folder reproduces a run's answers to the probes, or to random tokens.
 
     Raises:
-        CheckpointError: they differ by more than the narrower numbers can be made answerable for.
-        ConfigError: there are no texts.
+        CheckpointError: the answers differ by more than quantization explains.
+        ConfigError: no probe has a valid length.
     """
     from glassformer.decoding.torch_engine import TorchEngine
 
@@ -80,9 +81,9 @@ def _check(found: Verification, quantization: Quantization) -> None:
     what, got, limit = ("largest", found.largest, EXACT) if quantization == "float32" else ("mean", found.mean, NARROW)
     if not got <= limit:
         raise CheckpointError(
-            f"the converted model ({quantization}) does not give the run's answers: the {what} difference of a token's "
-            f"log probability is {got:.2g}, expected at most {limit:g}, and {found.equal} of {found.outputs} outputs "
-            "are equal: export with --quantization float32, or use the engine torch"
+            f"the converted model ({quantization}) does not give the run's answers: expected a {what} difference of a "
+            f"token's log probability of at most {limit:g}, got {got:.2g} ({found.equal} of {found.outputs} outputs "
+            "are equal); export with --quantization float32, or use the engine torch"
         )
 
 
@@ -90,7 +91,10 @@ def _jobs(bundle: Bundle, sources: Sequence[Sequence[int]]) -> list[Job]:
     config = bundle.model_config
     fitting = [(*ids, config.eos_id) for ids in sources if ids and len(ids) < positions_of(config)]
     if not fitting:
-        raise ConfigError("there is no text to verify the export with: give a file with some, or leave --probe out")
+        raise ConfigError(
+            f"--probe: expected a text of 1 to {positions_of(config) - 1} tokens, got none; choose another file, or "
+            "leave out --probe"
+        )
     return [Job((ids,), (), max_length(config, len(ids))) for ids in fitting]
 
 

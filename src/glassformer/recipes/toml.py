@@ -31,7 +31,7 @@ __all__ = [
 CONFIG_VERSION = 2
 
 _CLEANING_OF_FORMAT_1 = {"max_characters": 0, "max_ratio": 0.0, "duplicates": "keep", "control_characters": "keep"}
-"""Format 1 knew no cleaning: only pairs with a blank side were left out."""
+"""The cleaning of format 1, which only left out pairs with a blank side."""
 
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
@@ -39,12 +39,12 @@ _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0
 def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Path | None = None) -> Configuration:
     """Return the configuration of a built-in recipe (by name) or of a TOML file (by path), checked.
 
-    Each override is "section.field=value", with the value as in TOML (text may go without quotes); `data` is the
-    folder in which the corpus lies.
+    Each override is "section.field=value", with the value as in TOML (quotes around text are optional); `data` is the
+    corpus's folder.
 
     Raises:
-        ConfigError: there is no such file or recipe, it is not TOML, or a setting is unknown or impossible; the message
-            names the field, its value, and the nearest right name.
+        ConfigError: the file or recipe does not exist, the file is not TOML, or a setting is unknown or impossible;
+            the message names the field, its value, and the nearest right name.
     """
     values = _parse(name_or_path)
     if data is not None:
@@ -60,7 +60,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
 
     Raises:
         ConfigError: a setting is unknown or impossible.
-        CheckpointVersionError: it was written by a newer glassformer.
+        CheckpointVersionError: the configuration was written by a newer glassformer.
     """
     values = dict(values)
     version = values.pop("format_version", CONFIG_VERSION)
@@ -87,7 +87,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
     """Return the [model] section as a ModelConfig, for tokenizers of these sizes.
 
-    What it does not say is the paper's base model; so is all of it while it is left to a corpus that is not counted.
+    Missing fields, and the preset "auto" before a corpus decides it, stand for the paper's base model.
 
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
@@ -125,10 +125,10 @@ def to_toml(configuration: Configuration, model: ModelConfig) -> str:
 
 
 def set_values(values: dict[str, Any], override: str) -> None:
-    """Put "section.field=value" into nested sections.
+    """Set a field of nested sections from an override, "section.field=value".
 
     Raises:
-        ConfigError: it does not have that form.
+        ConfigError: the override has a different form.
     """
     name, equals, text = override.partition("=")
     section, dot, field = name.strip().partition(".")
@@ -142,7 +142,7 @@ def set_values(values: dict[str, Any], override: str) -> None:
 
 
 def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
-    """Return decoding settings in which those that are named have new values, checked.
+    """Return decoding settings with these changes, checked.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -158,7 +158,7 @@ def decoding_changes(overrides: Iterable[str], *, sampling: bool = False) -> dic
     """Return the settings in overrides of the form "decoding.NAME=VALUE", by name.
 
     Raises:
-        ConfigError: an override has another form or section, or a setting of sampling would have no effect.
+        ConfigError: an override has a different form or section, or sets a field that only sampling reads.
     """
     values: dict[str, Any] = {}
     for override in overrides:
@@ -174,7 +174,7 @@ def decoding_changes(overrides: Iterable[str], *, sampling: bool = False) -> dic
 
 
 def recipes() -> dict[str, Path]:
-    """Return the built-in recipes: name and file, alphabetically."""
+    """Return the file of each built-in recipe, by name, in alphabetical order."""
     folder = Path(str(files("glassformer.recipes")))
     return dict(sorted((path.stem, path) for path in folder.glob("*.toml")))
 
@@ -195,14 +195,14 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; correct the path") from error
     except RecursionError as error:
         raise ConfigError(f"{path} cannot be read: its values are nested too deeply; correct the file") from error
-    except ValueError as error:  # beside TOML's own: not UTF-8, or a number of thousands of digits
+    except ValueError as error:  # TOML's own error; or the file is not UTF-8, or has a number of thousands of digits
         raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
 
 
 def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     """Return the dataclass with these values, converted to the types of its fields; unknown names are ignored.
 
-    "60" is a number, and `true` is not.
+    As a number, "60" is accepted and `true` is refused.
     """
     from pydantic import ValidationError
 
@@ -221,7 +221,7 @@ def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
 
 @cache
 def _adapter(kind: Any) -> "TypeAdapter[Any]":
-    """Return pydantic's adapter of a dataclass, made once: making it takes longer than using it."""
+    """Return pydantic's adapter of a dataclass, cached: making it takes longer than using it."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -248,7 +248,7 @@ def _check_version(version: object) -> None:
 
 
 def _check_model(configuration: Configuration) -> None:
-    """Refuse a [model] section that no vocabulary could make right, before any data is read."""
+    """Refuse a [model] section that would be invalid with any vocabulary, before data is read."""
     sizes = {name: value for name, value in configuration.model.items() if name.endswith("vocab_size")}
     size = sizes.get("vocab_size", 8)
     model_config(configuration, sizes.get("source_vocab_size", size), sizes.get("target_vocab_size", size))
@@ -263,7 +263,7 @@ def _check_positions(model: ModelConfig, longest: int) -> None:
 
 
 def _check_names(values: Mapping[str, Any]) -> None:
-    """Refuse unknown sections and fields, naming the nearest that exist."""
+    """Refuse unknown sections and fields; the message names the nearest known name."""
     sections = _sections()
     for section, content in values.items():
         if section not in sections:
@@ -288,5 +288,5 @@ def _sections() -> dict[str, Any]:
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are set: TOML has no null."""
+    """Return the values without None, which TOML cannot express."""
     return {name: value for name, value in values.items() if value is not None}

@@ -55,7 +55,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: expected a JSON object with a format_version; copy the file again")
     if version > JSON_VERSION:
         raise CheckpointVersionError(
-            f"{path} has format version {version}, this glassformer reads up to {JSON_VERSION}: upgrade glassformer"
+            f"{path}: expected at most format version {JSON_VERSION}, got {version}; upgrade glassformer"
         )
     return dict(content)
 

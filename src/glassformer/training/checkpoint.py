@@ -1,9 +1,9 @@
-"""Checkpoints: all that a stopped training needs to go on exactly, and the mean of several.
+"""Checkpoints: everything that a stopped training needs to resume exactly, and the mean of several checkpoints.
 
     checkpoints/step-00000400/    model.safetensors, optimiser.safetensors, average.safetensors, state.json
 
-A folder gets its name only when it is whole and on the disk, so that whatever has a name can be read. They are written
-in the background, from a copy, while training goes on.
+A folder gets its name only once it is complete and on the disk, so that every named checkpoint can be read. Checkpoints
+are written in the background, from a copy, while training continues.
 """
 
 import json
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from glassformer.bundle import WEIGHTS, load_weights, read_weights, write_tensors
-from glassformer.errors import CheckpointError, CheckpointVersionError
+from glassformer.errors import CheckpointError, CheckpointVersionError, quoted, shortened
 from glassformer.system.files import clear_temporaries, parse_json, read_bytes, remove, sync, write_safely
 from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
@@ -31,62 +31,63 @@ from glassformer.training.optimiser import moment_names
 __all__ = ["CHECKPOINTS", "Checkpoints", "TrainingState", "average_weights", "step_of", "use_weights"]
 
 CHECKPOINTS = "checkpoints"
-"""Their folder in a run."""
+"""The folder of the checkpoints in a run."""
 
 CHECKPOINT_VERSION = 2
-"""1 had neither the window of the data, nor the step of the best validation, nor what the watch has seen."""
+"""Version 1 had no window, no step of the best validation, and no history of losses."""
 
 _log = logging.getLogger(__name__)
 _OPTIMISER, _AVERAGE, _STATE = "optimiser.safetensors", "average.safetensors", "state.json"
 _RANDOM, _RANDOM_CUDA = "random_state", "random_state_cuda_"
 
 _TYPES: Mapping[Any, Any] = {float: float | int, float | None: float | int | None}
-"""What JSON may have for a field of this type."""
+"""The types that JSON may have for a field of this type, where they differ."""
 
 T = TypeVar("T", "TrainingState", LossWatch)
 
 
 @dataclass(slots=True, kw_only=True)
 class TrainingState:
-    """How far a training has come: changed in place by the loop."""
+    """The progress of a training; the loop changes it in place."""
 
     step: int = 0
-    """Updates done."""
+    """Number of updates done."""
     epoch: int = 0
-    """Passes over the data that are complete."""
+    """Number of complete passes over the data."""
     window: int = 0
-    """Windows of this epoch that are done."""
+    """Number of complete windows of this epoch."""
     batch: int = 0
-    """Batches of this window that are done."""
+    """Number of complete batches of this window."""
     seconds: float = 0.0
-    """Time spent so far, over all starts."""
+    """Training time so far, over all starts."""
     best: float | None = None
     """The best validation so far; lower is better."""
     best_step: int = 0
-    """The step of that validation; 0 = there was none."""
+    """The step of the best validation; 0 before the first validation."""
     since_best: int = 0
-    """Validations since then."""
+    """Number of validations since the best one."""
     validated: int = 0
     """The step of the last validation."""
     loss_scale: float = 2.0**16
-    """In fp16: what the loss is multiplied by, so that no gradient gets too small; halved when one gets too large."""
+    """Factor of the loss in fp16, which keeps gradients from underflowing; halved when a gradient overflows."""
     unscaled: int = 0
-    """Updates since it was last changed."""
+    """Number of updates since the factor last changed."""
     watch: LossWatch = field(default_factory=LossWatch)
-    """What is remembered of the losses, to notice that they climb back."""
+    """The history of the losses, by which a divergence is detected."""
 
 
 @dataclass(slots=True)
 class Checkpoints:
-    """The checkpoints of a run. The latest `keep` stay, and the last one that is not later than the best validation.
+    """The checkpoints of a run. It keeps the latest `keep`, and the last checkpoint up to the best validation.
 
-    One is written at a time: `begin` returns once all is copied, and `finished` and `wait` tell what is on the disk.
+    One checkpoint is written at a time: `begin` returns once everything is copied; `finished` and `wait` return the
+    checkpoints that are on the disk.
     """
 
     folder: Path
     keep: int
     before: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
-    """Called when one is about to get its name: what has to be on the disk before it is. May raise an OSError."""
+    """Called right before a checkpoint gets its name, to write what must be on the disk first. May raise an OSError."""
     _writer: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)
     _writing: "Future[Path] | None" = field(default=None, init=False, repr=False, compare=False)
     _finished: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -100,13 +101,13 @@ class Checkpoints:
         *,
         passing: bool = False,
     ) -> None:
-        """Copy all that a checkpoint holds, and write it in the background; one that is being written is waited for.
+        """Wait for the previous checkpoint, copy the state, and write the new checkpoint in the background.
 
-        A `passing` one is written only because training stops here: once there is a later one, it is dropped, so that
-        the same checkpoints are kept, and averaged, as without the stop.
+        A `passing` checkpoint is written only because training stops here. A later checkpoint replaces it, so that the
+        same checkpoints are kept, and averaged, as without the stop.
 
         Raises:
-            CheckpointError: the one before could not be written.
+            CheckpointError: the previous checkpoint could not be written.
         """
         self._collect()
         copies = {
@@ -120,10 +121,10 @@ class Checkpoints:
         self._writing = self._writer.submit(self._write, f"step-{state.step:08d}", copies, values)
 
     def finished(self) -> list[Path]:
-        """Return the folders of the checkpoints that have come to the disk since this was asked last.
+        """Return the folders of the checkpoints that have been completed since the last call.
 
         Raises:
-            CheckpointError: one could not be written; the earlier ones are still there.
+            CheckpointError: a checkpoint could not be written; the earlier checkpoints are unchanged.
         """
         if self._writing is not None and self._writing.done():
             self._collect()
@@ -131,12 +132,12 @@ class Checkpoints:
         return finished
 
     def wait(self) -> list[Path]:
-        """Wait for the one that is being written; return and raise what `finished` does."""
+        """Wait until the current checkpoint is on the disk; return and raise the same as `finished`."""
         self._collect()
         return self.finished()
 
     def close(self) -> None:
-        """Wait for the one that is being written; if it fails, say so in the log: training has ended anyway."""
+        """Wait until the current checkpoint is on the disk; only log an error, because training has ended."""
         try:
             self._collect()
         except CheckpointError as error:
@@ -148,7 +149,7 @@ class Checkpoints:
         """Write a checkpoint and wait until it is on the disk; return its folder.
 
         Raises:
-            CheckpointError: it could not be written; the earlier ones are still there.
+            CheckpointError: it could not be written; the earlier checkpoints are unchanged.
         """
         self.begin(model, optimiser, state, average)
         return self.wait()[-1]
@@ -160,15 +161,15 @@ class Checkpoints:
     def restore(
         self, model: nn.Module, optimiser: Optimizer, average: MovingAverage | None = None
     ) -> TrainingState | None:
-        """Load the latest checkpoint that can be read, with the random state; None when there is none.
+        """Load the latest readable checkpoint, including the random state; return None if there are no checkpoints.
 
-        Later ones, which cannot be read, are set aside: they get "damaged-" before their names. What a killed process
-        left behind is cleared away. A moving average that the checkpoint does not have starts from its weights, and the
-        state of an optimiser that is not the checkpoint's starts anew, with a warning in the log.
+        Later checkpoints, which cannot be read, are renamed to begin with "damaged-". The leftovers of a killed process
+        are removed. A moving average that the checkpoint lacks starts from the checkpoint's weights. The state of a
+        different optimiser starts anew, with a warning in the log.
 
         Raises:
             CheckpointError: there are checkpoints, but none of them can be read.
-            CheckpointVersionError: a newer glassformer wrote the latest.
+            CheckpointVersionError: the latest checkpoint was written by a newer glassformer.
         """
         self._clear()
         problems: dict[Path, CheckpointError] = {}
@@ -190,7 +191,7 @@ class Checkpoints:
         return None
 
     def _collect(self) -> None:
-        """Wait for the one that is being written, and note it as finished."""
+        """Wait until the current checkpoint is on the disk, and note it as finished."""
         if self._writing is not None:
             writing, self._writing = self._writing, None
             self._finished.append(writing.result())
@@ -212,26 +213,26 @@ class Checkpoints:
         except OSError as error:
             remove(temporary)
             raise CheckpointError(
-                f"cannot write {path}: {error.strerror or error}; the checkpoints before it are kept: once there is "
-                "room, the same command goes on from there"
+                f"cannot write {path}: {error.strerror or error}; the earlier checkpoints are kept: free some space, "
+                "and run the same command to resume"
             ) from error
         self._drop_old(state["best_step"])
         return path
 
     def _put(self, temporary: Path, path: Path) -> None:
-        """Give a checkpoint that is whole its name; one of the same step is there until the new one is, too."""
+        """Give a complete checkpoint its name; an old checkpoint of the same step stays until the new one is there."""
         if path.exists():
-            again = path.with_name(f"{path.name}-again")  # sorted behind the old one: it is the one that is restored
+            again = path.with_name(f"{path.name}-again")  # sorts after the old one, so `restore` chooses it
             temporary.rename(again)
             self._drop(path)
             temporary = again
         temporary.rename(path)
 
     def _clear(self) -> None:
-        """Clear away what a process that was killed has left behind."""
+        """Remove the leftovers of a killed process."""
         clear_temporaries(self.folder)
         for again in self.folder.glob("step-*-again"):
-            with suppress(OSError):  # it can be read as it is
+            with suppress(OSError):  # the checkpoint can also be read under this name
                 self._put(again, again.with_name(again.name.removesuffix("-again")))
 
     def _drop_old(self, best_step: int) -> None:
@@ -239,11 +240,11 @@ class Checkpoints:
         lasting = [*(path for path in earlier if not _is_passing(path)), latest]
         best = [path for path in lasting if step_of(path) <= best_step]
         for path in {*earlier} - {*lasting[-self.keep :], *best[-1:]}:
-            with suppress(OSError):  # it is in nobody's way, and goes another time
+            with suppress(OSError):  # it does no harm, and the next checkpoint tries again
                 self._drop(path)
 
     def _drop(self, path: Path) -> None:
-        """Take a checkpoint's name away before its files, so that it is never half there."""
+        """Rename a checkpoint before deleting its files, so that no named checkpoint is ever incomplete."""
         temporary = path.with_name(f".{path.name}.old.tmp")
         remove(temporary)
         path.rename(temporary)
@@ -256,17 +257,17 @@ def step_of(path: Path) -> int:
 
 
 def use_weights(checkpoint: Path, place: Path) -> None:
-    """Make a checkpoint's weights, or their moving average if it has one, those of a run.
+    """Write a checkpoint's weights, or their moving average if there is one, as a run's weights.
 
     Raises:
-        CheckpointError: they could not be written; what was there before still is.
+        CheckpointError: the file could not be written; an earlier file is unchanged.
     """
     source = next(path for path in (checkpoint / _AVERAGE, checkpoint / WEIGHTS) if path.exists())
 
     def write(temporary: Path) -> None:
         temporary.unlink(missing_ok=True)
         try:
-            os.link(source, temporary)  # weights are never changed in place, so that two names may share them
+            os.link(source, temporary)  # weights are never changed in place, so two names may share the file
         except OSError:
             shutil.copyfile(source, temporary)
 
@@ -277,15 +278,15 @@ def average_weights(paths: list[Path]) -> dict[str, Tensor]:
     """Return the mean of each weight over several checkpoints. Paper: §6.1 (the last 5 for base, 20 for big).
 
     Raises:
-        CheckpointError: there is none, or one cannot be read or is of another model.
+        CheckpointError: the list is empty, or a checkpoint cannot be read or belongs to a different model.
     """
     if not paths:
-        raise CheckpointError("no checkpoints to average: train with training.checkpoint_every first")
+        raise CheckpointError("no checkpoints to average; train with training.checkpoint_every first")
     mean = {name: weight.double() for name, weight in read_weights(paths[0] / WEIGHTS).items()}
     for count, path in enumerate(paths[1:], start=2):
         weights = read_weights(path / WEIGHTS)
         if _shapes(weights) != _shapes(mean):
-            raise CheckpointError(f"{path} is of another model than {paths[0]}")
+            raise CheckpointError(f"{path} and {paths[0]} belong to different models; average checkpoints of one run")
         for name, weight in weights.items():
             mean[name] += (weight.double() - mean[name]) / count
     return {name: weight.float() for name, weight in mean.items()}
@@ -296,13 +297,16 @@ def _load(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAve
     moments = read_weights(path / _OPTIMISER)
     random_states = {name: moments.pop(name) for name in list(moments) if name.startswith(_RANDOM)}
     if _RANDOM not in random_states:
-        raise CheckpointError(f"{path / _OPTIMISER} has no random state: it is damaged")
+        raise CheckpointError(f"{path / _OPTIMISER} is damaged: the random state is missing")
     places = {name: place for place, name in enumerate(_names(model, optimiser))}
     entries: dict[int, dict[str, Tensor]] = {}
     for name, moment in moments.items():
         parameter, _, key = name.rpartition(".")
         if parameter not in places:
-            raise CheckpointError(f"{path / _OPTIMISER} has a {key} of {parameter!r}, which this training leaves alone")
+            raise CheckpointError(
+                f"{path / _OPTIMISER} has a {shortened(key)} of {quoted(parameter)}, which this training does not "
+                "change: it belongs to a different configuration"
+            )
         entries.setdefault(places[parameter], {})[key] = moment
     averaged = read_weights(path / _AVERAGE) if average is not None and (path / _AVERAGE).exists() else None
     load_weights(model, path / WEIGHTS)
@@ -313,7 +317,7 @@ def _load(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAve
     kept = {place: entry for place, entry in entries.items() if entry.keys() == expected[place]}
     if len(kept) < len(entries):
         _log.warning(
-            "%s is of a different training.optimiser: the optimiser's state of %d of %d weights starts anew",
+            "%s was written with a different training.optimiser: the optimiser's state of %d of %d weights starts anew",
             path,
             len(entries) - len(kept),
             len(entries),
@@ -322,16 +326,16 @@ def _load(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAve
     try:
         _set_random_states(random_states)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path / _OPTIMISER}: the random state is damaged") from error
+        raise CheckpointError(f"{path / _OPTIMISER} is damaged: the random state is invalid") from error
     return state
 
 
 def _check_moments(model: nn.Module, moments: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse moments that are not of their weight's shape, and not a count of steps."""
+    """Refuse a moment that has neither its weight's shape nor, as a count of steps, no dimensions."""
     shapes = {name: weight.shape for name, weight in model.named_parameters()}
     for name, moment in moments.items():
         if moment.shape not in ((), shapes[name.rpartition(".")[0]]) or not moment.is_floating_point():
-            raise CheckpointError(f"{path}: {name} has a wrong shape or type: it is damaged")
+            raise CheckpointError(f"{path} is damaged: {name} has a wrong shape or type")
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -354,7 +358,7 @@ def _set_random_states(states: Mapping[str, Tensor]) -> None:
 
 
 def _moments(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
-    """Return what the optimiser remembers of each weight, by the weight's name."""
+    """Return the optimiser's state of each weight, by the weight's name."""
     names = _names(model, optimiser)
     entries: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
     return {f"{names[place]}.{key}": moment for place, entry in entries.items() for key, moment in entry.items()}
@@ -371,18 +375,18 @@ def _read_state(path: Path) -> TrainingState:
         values = _read_json(path)
         if values.get("format_version", 1) > CHECKPOINT_VERSION:
             raise CheckpointVersionError(
-                f"{path} has format version {values['format_version']}, this glassformer reads up to "
-                f"{CHECKPOINT_VERSION}: upgrade glassformer"
+                f"{path}: expected at most format version {CHECKPOINT_VERSION}, got {values['format_version']}; "
+                "upgrade glassformer"
             )
         if "format_version" not in values:
             values = {"window": 0, "best_step": 0, "validated": values["step"], "watch": {}, **values}
-        values = {"loss_scale": TrainingState().loss_scale, "unscaled": 0, **values}  # not in those before fp16
+        values = {"loss_scale": TrainingState().loss_scale, "unscaled": 0, **values}  # older files lack these fields
         values["watch"] = _checked(LossWatch(**values["watch"]))
         return _checked(TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)}))
     except CheckpointError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is missing or damaged: {error}") from error
+        raise CheckpointError(f"{path} is missing or damaged: {shortened(str(error))}") from error
 
 
 def _is_passing(path: Path) -> bool:
@@ -400,16 +404,16 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _checked(state: T) -> T:
-    """Return a state whose fields have their types; counts are not negative.
+    """Return the state if its fields have their types and its counts are not negative.
 
     Raises:
-        ValueError: a field has another type, or is negative.
+        ValueError: a field has a different type, or a count is negative.
     """
     for one in fields(state):
         value = getattr(state, one.name)
         fits = isinstance(value, _TYPES.get(one.type, one.type)) and not isinstance(value, bool)
         if not fits or (isinstance(value, int) and value < 0):
-            raise ValueError(f"{one.name}: expected {one.type}, got {str(value)[:100]!r}")
+            raise ValueError(f"{one.name}: expected {one.type}, got {quoted(value)}")
     return state
 
 
@@ -420,7 +424,9 @@ def _set_aside(paths: Iterable[Path]) -> None:
         try:
             path.rename(aside)
         except OSError as error:
-            raise CheckpointError(f"{path} is damaged and in the way: remove it ({error.strerror or error})") from error
+            raise CheckpointError(
+                f"{path} is damaged and cannot be renamed: {error.strerror or error}; remove it"
+            ) from error
 
 
 def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
