@@ -5,7 +5,7 @@ Each text has exactly one result, in order; a text that cannot be translated has
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -181,7 +181,7 @@ class Translator:
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
-        return self._begin(texts, prefixes, self._search(settings, n_best, sample, log_probs))()
+        return list(self._begin(texts, prefixes, self._search(settings, n_best, sample, log_probs)))
 
     def stream(
         self,
@@ -201,7 +201,7 @@ class Translator:
         """
         search = self._search(settings, n_best, sample, log_probs)
         window = search.settings.window
-        waiting: deque[Callable[[], list[Translation]]] = deque()
+        waiting: deque[Iterator[Translation]] = deque()
         ahead = 1 if self.engine.reads_ahead and window > 1 else 0
         first = 0
         for held in _windows(texts, window):
@@ -209,7 +209,7 @@ class Translator:
                 waiting.append(self._begin(held, [prefix] * len(held), search, first))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
-                yield from waiting.popleft()()
+                yield from waiting.popleft()
 
     def explain(self, text: str, *, prefix: str = "", **settings: Any) -> Explanation:
         """Return the translation of a text, its cross-attention to the text, and the tree of the search.
@@ -283,8 +283,8 @@ class Translator:
 
     def _begin(
         self, texts: Sequence[str], prefixes: Sequence[str], search: Search, first: int = 0
-    ) -> Callable[[], list[Translation]]:
-        """Start translating some texts; return a function that waits for the translations and returns them.
+    ) -> Iterator[Translation]:
+        """Start translating some texts; return an iterator that waits for the translations.
 
         `first` is the index of the first text in the whole input.
         """
@@ -293,18 +293,20 @@ class Translator:
         for place, source in sources.items():
             seed = search.settings.seed * 1_000_003 + first + place if search.sample else 0
             jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
-        different = list(jobs)
-        found = self.engine.decode(different, search)
+        return self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search)
 
-        def finish() -> list[Translation]:
-            results = [Translation(text="", status=status) for status in statuses]
-            translations = self._translations(list(found), different, search)
-            for one, places in zip(translations, jobs.values(), strict=True):
-                for place in places:
-                    results[place] = one
-            return results
-
-        return finish
+    def _finish(
+        self,
+        statuses: Sequence[Status],
+        jobs: Mapping[Job, Sequence[int]],
+        found: Iterable[list[Hypothesis]],
+        search: Search,
+    ) -> Iterator[Translation]:
+        """Yield one translation per text, once the hypotheses of all jobs are found."""
+        translations = self._translations(list(found), list(jobs), search)
+        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
+        for place, status in enumerate(statuses):
+            yield results[place] if place in results else Translation(text="", status=status)
 
     def _read(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
         """Return each text's status and, by the index of each translatable text, the ids that the models read."""
