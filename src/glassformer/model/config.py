@@ -15,7 +15,10 @@ Activation = Literal["relu", "gelu", "silu"]
 Norm = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
-_DERIVED: Any = None  # the default of a field that __post_init__ fills in, never None afterwards
+# The default of a field that __post_init__ fills in. A caller gives a value or leaves the field out; a reader always
+# finds a value, so the field's type is without None. With `int | None`, each reader would have to rule out None; the
+# slots would replace a descriptor that has a type for the caller and another for the reader.
+_DERIVED: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
