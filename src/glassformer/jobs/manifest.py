@@ -32,6 +32,8 @@ class CorpusFile:
     def of(cls, name: str, known: "Mapping[str, CorpusFile]") -> "CorpusFile":
         """Return a file's entry; a `known` entry of equal name, size and time saves reading the file.
 
+        Inode and ctime, which a `Fingerprint` compares too, do not count: both change when a corpus is copied.
+
         Raises:
             DataError: the file cannot be read.
         """

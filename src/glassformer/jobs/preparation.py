@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from glassformer.bundle import TOKENIZER
@@ -38,7 +37,7 @@ from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
 from glassformer.recipes.configuration import Configuration, DataConfig
 from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
-from glassformer.system.files import clear_temporaries, hash_of_file, write_safely
+from glassformer.system.files import clear_temporaries, hash_of_file, hash_of_folder, write_safely
 from glassformer.system.locks import locked
 from glassformer.system.machine import cores
 from glassformer.system.processes import Worker
@@ -316,7 +315,7 @@ class _Preparation:
     def _tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
         """Return the folder's tokenizers; if it has none, the run's tokenizers, or newly trained ones."""
         folder, of_run = self.folder / TOKENIZER, Path(configuration.run.directory) / TOKENIZER
-        if not self.manifest.tokenizer or self.manifest.tokenizer != _hash_of_folder(folder):
+        if not self.manifest.tokenizer or self.manifest.tokenizer != hash_of_folder(folder):
             if configuration.run.directory and of_run.is_dir():
                 tokenizers = load_tokenizers(of_run)
             else:
@@ -340,7 +339,7 @@ class _Preparation:
             save_tokenizers(folder, *tokenizers)
         except OSError as error:
             raise CheckpointError(f"cannot write {folder}: {error.strerror or error}") from error
-        hash = _hash_of_folder(folder)
+        hash = hash_of_folder(folder)
         self._save(tokenizer=hash, shards=self.manifest.shards if hash == self.manifest.tokenizer else ())
 
     def _tokenizer_pairs(self) -> TextPairs:
@@ -483,13 +482,6 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
 def _write_pairs(path: Path, pairs: TextPairs) -> None:
     text = "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
     write_safely(path, lambda temporary: temporary.write_bytes(text.encode()))
-
-
-def _hash_of_folder(folder: Path) -> str:
-    digest = xxhash.xxh3_128()
-    for path in sorted(folder.glob("*")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 def _locked(folder: Path, on_progress: OnProgress) -> AbstractContextManager[None]:

@@ -4,8 +4,9 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "check_regular",
     "clear_temporaries",
     "hash_of_file",
+    "hash_of_folder",
     "parse_json",
     "read_bytes",
     "read_json",
@@ -161,8 +163,23 @@ def clear_temporaries(folder: Path) -> None:
 
 def hash_of_file(path: Path) -> str:
     """Return the xxh3 hash (128 bits) of a file, as hexadecimal digits."""
+    return _hash(_blocks(path))
+
+
+def hash_of_folder(folder: Path) -> str:
+    """Return the xxh3 hash (128 bits) of the names and contents of a folder's files, as hexadecimal digits."""
+    paths = sorted(folder.glob("*"))
+    return _hash(block for path in paths for block in chain([path.name.encode() + b"\0"], _blocks(path)))
+
+
+def _hash(blocks: Iterable[bytes]) -> str:
     digest = xxhash.xxh3_128()
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while block := file.read(_BUFFER):
-            digest.update(block)
-    return digest.hexdigest()
+            yield block
