@@ -7,14 +7,8 @@ import pytest
 
 from glassformer.bench.measurement import Measurement
 from glassformer.bench.sample import read_sample
-from glassformer.bench.training import (
-    MOST_OUTPUT,
-    Trial,
-    advice_of_trials,
-    concluded_speed,
-    output_share,
-    training_speed,
-)
+from glassformer.bench.speed import Trial, advice_of_trials
+from glassformer.bench.training import MOST_OUTPUT, concluded_speed, output_share, training_speed
 from glassformer.bench.work import OVERHEAD, WAITING, WORK_KINDS
 from glassformer.corpus.batching import Examples
 from glassformer.recipes.toml import load, model_config

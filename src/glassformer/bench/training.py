@@ -1,6 +1,6 @@
 """Measure the speed of a training on this machine, profile an update, and find settings that make it faster."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -11,7 +11,8 @@ import torch
 from glassformer.bench.estimate import BUSY, check_memory, count_parameters, training_flops
 from glassformer.bench.measurement import Measurement, Workload, measured
 from glassformer.bench.sample import Sample, read_sample
-from glassformer.bench.work import WAITING, Work, table
+from glassformer.bench.speed import Speed, Trial, advice_of_trials
+from glassformer.bench.work import WAITING, table
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration, Precision, TrainingConfig
 from glassformer.recipes.toml import model_config
@@ -19,10 +20,8 @@ from glassformer.system.machine import cores, device_of
 from glassformer.training.gradients import processes
 from glassformer.training.precision import decided
 
-__all__ = ["TrainingSpeed", "Trial", "advice_of_trials", "concluded_speed", "output_share", "training_speed"]
+__all__ = ["TrainingSpeed", "concluded_speed", "output_share", "training_speed"]
 
-GAIN = 1.1
-"""Smallest measured speed-up that is advised: a smaller one may be chance."""
 MUCH = 0.1
 """Smallest share of the time, or of a batch's positions, that is worth a remark."""
 MOST_OUTPUT = 0.4
@@ -30,47 +29,20 @@ MOST_OUTPUT = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """A changed setting, as measured."""
+class TrainingSpeed(Speed):
+    """The speed of a training on this machine.
 
-    change: str
-    """The change, as the setting would be written: 'training.precision = "bf16"'."""
-    per_second: float
-    """Target tokens (or sentences) per second with the change."""
-    gain: float
-    """Speed-up over the unchanged settings, as a factor."""
-    remark: str = ""
-    """Further effects of the change, in words."""
+    With several processes, `work` is the time of one of them; its waiting for slower processes counts as overhead.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSpeed:
-    """The speed of a training on this machine."""
-
-    origin: str
-    """The source of the sentence lengths, in words."""
     precision: Precision
-    threads: int
-    """Number of threads per process."""
     processes: int
     """Number of processes that share an update."""
     tokens_per_second: float
     """Real target tokens per second, without validation."""
     seconds_per_update: float
-    flops_per_second: float
-    """Floating-point operations per second of the model's matrix products, without padding."""
-    matrix_flops_per_second: float
-    """Speed of one large matrix product in this precision, with the same number of threads."""
-    matrix_share: float
-    """Share of that speed that the training reaches."""
     padding: float
     """Share of padding in the batches."""
-    work: tuple[Work, ...]
-    """Time of an update by kind of work, largest first; the shares add up to 1. With several processes it is the time
-    of one of them; its waiting for slower processes counts as overhead."""
-    trials: tuple[Trial, ...]
-    advice: tuple[str, ...]
-    """Advice on what to change, with the measurement behind it, one sentence each."""
 
 
 def training_speed(
@@ -102,7 +74,10 @@ def training_speed(
         tried[change] = measured(job(other))
     on_progress("training as configured")
     best = max(before, measured(job(training)), key=_tokens_per_second)
-    trials = tuple(_trial(change, one, best) for change, one in tried.items())
+    trials = tuple(
+        Trial.over(_tokens_per_second(best), change, _tokens_per_second(one), _ALSO.get(change.partition(" ")[0], ""))
+        for change, one in tried.items()
+    )
     return concluded_speed(config, sample, before, best, trials, busy)
 
 
@@ -149,16 +124,6 @@ _ALSO: Mapping[str, str] = {
 """Further effects of a change."""
 
 
-def _trial(change: str, measurement: Measurement, best: Measurement) -> Trial:
-    speed = _tokens_per_second(measurement)
-    return Trial(
-        change=change,
-        per_second=speed,
-        gain=speed / _tokens_per_second(best),
-        remark=_ALSO.get(change.partition(" ")[0], ""),
-    )
-
-
 def concluded_speed(
     config: ModelConfig,
     sample: Sample,
@@ -198,14 +163,6 @@ def concluded_speed(
     )
     advice = [*advice_of_trials(trials), *_of_table(speed, config, sample, profiled, busy)]
     return replace(speed, advice=tuple(advice))
-
-
-def advice_of_trials(trials: Sequence[Trial]) -> Iterator[str]:
-    """Yield advice from the changes that were faster by more than chance, fastest first."""
-    for trial in sorted(trials, key=lambda one: -one.gain):
-        if trial.gain >= GAIN:
-            also = f"; {trial.remark}" if trial.remark else ""
-            yield f"{trial.change}: {trial.gain:.2f} times as fast, measured here{also}"
 
 
 def _of_table(

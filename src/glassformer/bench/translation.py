@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from glassformer.bench.estimate import forward_flops
-from glassformer.bench.training import Trial, advice_of_trials
-from glassformer.bench.work import Work, profiled, shares, table
+from glassformer.bench.speed import Speed, Trial, advice_of_trials
+from glassformer.bench.work import profiled, shares, table
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
 from glassformer.decoding.engine import EngineName, Quantization
@@ -54,25 +54,11 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TranslationSpeed:
-    """The speed of translating with a run on this machine."""
+class TranslationSpeed(Speed):
+    """The speed of translating with a run on this machine; what `Speed` holds is of the first pace, in float32."""
 
-    origin: str
-    """The translated lines, in words."""
-    threads: int
     paces: tuple[Pace, ...]
     """The paces: with the configured beam together (first), then line by line, then both again with greedy search."""
-    flops_per_second: float
-    """Floating-point operations per second of the first pace, counting the lines' and hypotheses' matrix products."""
-    matrix_flops_per_second: float
-    """Speed of one large matrix product in float32, with the same number of threads."""
-    matrix_share: float
-    """Share of that speed that translating reaches."""
-    work: tuple[Work, ...]
-    """Time of a sentence by kind of work, at the first pace; the shares add up to 1."""
-    trials: tuple[Trial, ...]
-    advice: tuple[str, ...]
-    """Advice on what to change, with the measurement behind it, one sentence each."""
 
 
 def translation_speed(
@@ -213,7 +199,7 @@ def _greedy(first: Pace, paces: Sequence[Pace]) -> Trial | None:
         return None
     greedy = next(pace for pace in paces if pace.beam_size == 1 and pace.together)
     remark = "its translations are a little worse: `glassformer evaluate --beam-size 1` measures by how much"
-    return _trial("--beam-size 1", greedy, first, remark)
+    return Trial.over(first.lines_per_second, "--beam-size 1", greedy.lines_per_second, remark)
 
 
 def _trials(bundle: Bundle, measured: _Measured, first: Pace, on_progress: Callable[[str], object]) -> list[Trial]:
@@ -249,12 +235,7 @@ def _other(change: str, translator: Translator, measured: _Measured, first: Pace
     remark = f"{differing} of {len(lines)} translations differ"
     # Timed second: the untimed translations above have started the processes.
     pace = measured.pace(first.beam_size, together=True, lines=first.lines, translator=translator)
-    return _trial(change, pace, first, remark)
-
-
-def _trial(change: str, pace: Pace, first: Pace, remark: str) -> Trial:
-    speed = pace.lines_per_second
-    return Trial(change=change, per_second=speed, gain=speed / first.lines_per_second, remark=remark)
+    return Trial.over(first.lines_per_second, change, pace.lines_per_second, remark)
 
 
 def _together(paces: Sequence[Pace]) -> list[str]:

@@ -14,7 +14,8 @@ from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
 
 if TYPE_CHECKING:
-    from glassformer.bench.training import TrainingSpeed, Trial
+    from glassformer.bench.speed import Speed
+    from glassformer.bench.training import TrainingSpeed
     from glassformer.bench.translation import TranslationSpeed
     from glassformer.bench.work import Work
 
@@ -65,7 +66,7 @@ def bench_train_command(
     if as_json:
         typer.echo(json.dumps(asdict(speed), ensure_ascii=False))
     else:
-        _print(list(_training_rows(speed)), speed.work, "an update", speed.trials, "tokens/s", speed.advice)
+        _print(list(_training_rows(speed)), speed, "an update", "tokens/s")
 
 
 @bench_command.command("translate")
@@ -94,7 +95,7 @@ def bench_translate_command(
     if as_json:
         typer.echo(json.dumps(_with_rates(speed), ensure_ascii=False))
     else:
-        _print(list(_translation_rows(speed)), speed.work, "a sentence", speed.trials, "sentences/s", speed.advice)
+        _print(list(_translation_rows(speed)), speed, "a sentence", "sentences/s")
 
 
 def _silence_the_profiler() -> None:
@@ -115,7 +116,7 @@ def _training_rows(speed: "TrainingSpeed") -> Iterator[tuple[str, str]]:
     several = f"{speed.processes} processes of one thread" if speed.processes > 1 else f"{speed.threads} threads"
     yield "settings", f"{speed.precision}, {several if speed.processes > 1 or speed.threads > 1 else 'one thread'}"
     yield "speed", f"{speed.tokens_per_second:,.0f} target tokens/s; an update takes {clock(speed.seconds_per_update)}"
-    yield "share of peak", _share(speed.matrix_share, speed.flops_per_second, speed.matrix_flops_per_second)
+    yield "share of peak", _share_of_peak(speed)
     yield "padding", f"{speed.padding:.0%} of the positions in batches"
 
 
@@ -125,35 +126,29 @@ def _translation_rows(speed: "TranslationSpeed") -> Iterator[tuple[str, str]]:
         how = "greedy" if pace.beam_size == 1 else f"beam {pace.beam_size}"
         rates = f"{pace.lines_per_second:,.1f} sentences/s, {pace.tokens_per_second:,.0f} tokens/s"
         yield f"{how}, {'together' if pace.together else 'line by line'}", f"{rates} ({pace.lines:,} lines)"
-    yield "share of peak", _share(speed.matrix_share, speed.flops_per_second, speed.matrix_flops_per_second)
+    yield "share of peak", _share_of_peak(speed)
 
 
-def _share(share: float, flops: float, ceiling: float) -> str:
-    return f"{share:.0%}: {flops / 1e9:,.1f} of {ceiling / 1e9:,.0f} GFLOP/s, measured in a large matrix product"
+def _share_of_peak(speed: "Speed") -> str:
+    reached, peak = speed.flops_per_second / 1e9, speed.matrix_flops_per_second / 1e9
+    return f"{speed.matrix_share:.0%}: {reached:,.1f} of {peak:,.0f} GFLOP/s, measured in a large matrix product"
 
 
-def _print(
-    rows: Sequence[tuple[str, str]],
-    work: "Sequence[Work]",
-    of: str,
-    trials: "Sequence[Trial]",
-    unit: str,
-    advice: Sequence[str],
-) -> None:
+def _print(rows: Sequence[tuple[str, str]], speed: "Speed", of: str, unit: str) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(_grid(rows))
     console.print(f"\nwhere the time of {of} goes")
     console.print(
-        _grid([(one.kind, f"{one.share:.1%}", f"{1e3 * one.seconds:,.1f} ms", _bar(one.share)) for one in work])
+        _grid([(one.kind, f"{one.share:.1%}", f"{1e3 * one.seconds:,.1f} ms", _bar(one.share)) for one in speed.work])
     )
     console.print("\ntried")
-    for one in trials:  # the remark goes below: beside the others it would get a narrow column
+    for one in speed.trials:  # the remark goes below: beside the others it would get a narrow column
         console.print(f"× {one.gain:<5.2f} {one.change}: {one.per_second:,.1f} {unit}", soft_wrap=True)
         console.print(f"        {one.remark}", soft_wrap=True, style="dim")
-    console.print("\nwhat to change" if advice else "\nno setting tried is faster by more than chance")
-    for sentence in advice:
+    console.print("\nwhat to change" if speed.advice else "\nno setting tried is faster by more than chance")
+    for sentence in speed.advice:
         console.print(f"- {sentence}", soft_wrap=True)
 
 
