@@ -115,12 +115,12 @@ def _lines(bundle: Bundle, file: str | Path | None) -> tuple[list[str], str]:
     if file is not None:
         lines, name = read_lines(file), str(file)
     else:
-        name, items = next(iter(_held_out(bundle)))
+        name, items = next(iter(_line_sets(bundle)))
         lines, name = list(items), f"the run's {name} set"
     return lines[:MOST_LINES], f"{min(len(lines), MOST_LINES):,} lines of {name}"
 
 
-def _held_out(bundle: Bundle) -> list[tuple[str, tuple[str, ...]]]:
+def _line_sets(bundle: Bundle) -> list[tuple[str, tuple[str, ...]]]:
     try:
         sets = held_out(bundle.configuration)
     except (ConfigError, DataError) as error:

@@ -12,13 +12,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from glassformer.cli.streams import INTERRUPTED
 from glassformer.jobs.run_reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
 __all__ = ["TrainingProgress", "stop_on_signal"]
 
-_INTERRUPTED = 130
-"""The status of a command that was ended by Ctrl-C, as shells have it."""
 _SECONDS_BETWEEN_LINES = 10.0
 _PARTS = 1000
 
@@ -146,7 +145,7 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     except KeyboardInterrupt:
         show.console.print("Stopped; progress is saved. Run the same command to resume.")
         before = dict.fromkeys(before, signal.SIG_DFL)  # Python says much when it is interrupted at its end
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

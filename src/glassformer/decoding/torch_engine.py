@@ -60,7 +60,7 @@ class TorchEngine:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
         scores: dict[int, tuple[float, ...]] = {}
         for places in batched_by_size(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
-            scores.update(zip(places, self._score([pairs[place] for place in places]), strict=True))
+            scores.update(zip(places, self._score_batch([pairs[place] for place in places]), strict=True))
         return [scores[place] for place in range(len(pairs))]
 
     def search_tree(self, job: Job, search: Search) -> tuple[list[Hypothesis], SearchTree]:
@@ -70,7 +70,7 @@ class TorchEngine:
             _step(self.models, [job]), n_best=size, max_length=job.max_length, prefix=job.prefix, **settings
         )
 
-    def _score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
+    def _score_batch(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         sources, targets = zip(*pairs, strict=True)
         each = []
         for model, several in zip(self.models, zip(*sources, strict=True), strict=True):

@@ -130,7 +130,7 @@ def payload(
     chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
     room = _room(limits.page, page, count) if chosen and travels else 0
     carried = chosen if host else _spread(chosen, room, page["step"])
-    data = {step: None if host else _base64(snapshot_halves(snapshots[step], model)) for step in carried}
+    data = {step: None if host else _as_base64(snapshot_halves(snapshots[step], model)) for step in carried}
     return page | {
         "checkpoints": [{"step": step, "data": halves} for step, halves in data.items()],
         "left_out": [step for step in chosen if step not in carried],
@@ -154,7 +154,7 @@ def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
         layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
         offset += tensor.numel()
     arrays = (tensor.detach().cpu().numpy().astype(dtype) for tensor in tensors.values())
-    return {"dtype": dtype, "tensors": layout, "data": _base64(arrays)}
+    return {"dtype": dtype, "tensors": layout, "data": _as_base64(arrays)}
 
 
 def _frequent_words(tokenizer: Tokenizer) -> str:
@@ -164,7 +164,7 @@ def _frequent_words(tokenizer: Tokenizer) -> str:
     return tokenizer.decode(list(islice(frequent, EXAMPLES)))
 
 
-def _base64(arrays: Iterable[NDArray[Any]]) -> str:
+def _as_base64(arrays: Iterable[NDArray[Any]]) -> str:
     return base64.b64encode(b"".join(map(number_bytes, arrays))).decode("ascii")
 
 

@@ -154,7 +154,7 @@ class Remote:
     def _trace(self, asked: _TraceQuestion) -> Trace:
         key = json.dumps([asked.source_ids, asked.target_ids, asked.changes], sort_keys=True)
         if key not in self._traces:
-            model, changes = self._changed(asked.changes)
+            model, changes = self._model_and_changes(asked.changes)
             source, target = (_batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
             with changed(model, changes), record(model) as trace:
                 model(source, target)
@@ -165,7 +165,7 @@ class Remote:
         if asked.beam_size > LARGEST_BEAM:
             raise ConfigError(f"beam_size: expected 1 to {LARGEST_BEAM}, got {asked.beam_size}")
         _check_ids(asked.prefix_ids)
-        model, changes = self._changed(asked.changes)
+        model, changes = self._model_and_changes(asked.changes)
         own = asdict(self._bundle.configuration.decoding)
         with decoding(model, _batch(model, asked.source_ids), changes) as step:
             hypotheses, tree = search_tree(
@@ -177,7 +177,7 @@ class Remote:
             )
         return search_data(self._bundle.target_tokenizer, hypotheses, tree)
 
-    def _changed(self, values: Mapping[str, Any]) -> tuple[Transformer, Changes]:
+    def _model_and_changes(self, values: Mapping[str, Any]) -> tuple[Transformer, Changes]:
         """Return the model of the checkpoint that the changes name, and the changes to apply to it."""
         rest = {name: value for name, value in values.items() if name != "checkpoint"}
         step = values.get("checkpoint")

@@ -37,13 +37,13 @@ def load_engine(
     exported = is_export(bundle.folder)
     if exported or engine == "ctranslate2":
         _check_needs(bundle, engine, needs, exported)
-        how = _exported if exported else _converted
+        how = _from_export if exported else _from_run
         return how(bundle, quantization, workers, needs)
     if engine == "auto" and (reason := _why_not(bundle, quantization, needs)):
         _log.info("engine torch: %s", reason)
     elif engine == "auto":
         try:
-            return _converted(bundle, quantization, workers, needs)
+            return _from_run(bundle, quantization, workers, needs)
         except GlassformerError as error:
             _log.warning("engine torch, because CTranslate2 cannot be used: %s", error)
     return _torch(bundle, quantization, workers)
@@ -62,7 +62,7 @@ def _check_needs(bundle: Bundle, engine: EngineName, needs: Collection[Need], ex
             raise ConfigError(f"engine ctranslate2: {reason}; {remedy}, or leave out {need}")
 
 
-def _exported(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
+def _from_export(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
     export = read_export(bundle.folder)
     if quantization not in (None, export.quantization):
         raise ConfigError(
@@ -73,7 +73,7 @@ def _exported(bundle: Bundle, quantization: Quantization | None, workers: int, n
     return _engine(bundle, bundle.folder, workers, needs)
 
 
-def _converted(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
+def _from_run(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
     folder = converted(bundle, quantization or "float32")
     try:
         return _engine(bundle, folder, workers, needs)

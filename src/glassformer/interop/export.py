@@ -70,8 +70,8 @@ def read_export(folder: Path) -> Export:
                     positions=positions,
                     weights=weights,
                     model=dict(values.get("model", {})),
-                    run=_fingerprints(values.get("run", {})),
-                    files=_fingerprints(values.get("files", {})),
+                    run=_parsed_fingerprints(values.get("run", {})),
+                    files=_parsed_fingerprints(values.get("files", {})),
                 )
     except (TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{folder / EXPORT} is damaged ({error}); export the run again") from error
@@ -237,5 +237,5 @@ def _write_export(export: Export, folder: Path) -> None:
         remove(temporary)
 
 
-def _fingerprints(values: Mapping[str, Any]) -> dict[str, Fingerprint]:
+def _parsed_fingerprints(values: Mapping[str, Any]) -> dict[str, Fingerprint]:
     return {name: Fingerprint(**value) for name, value in values.items()}

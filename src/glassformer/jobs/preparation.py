@@ -112,7 +112,7 @@ def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: No
     if not configuration.run.directory and not configuration.data.prepared:
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
     folder = Path(configuration.data.prepared or Path(configuration.run.directory) / PREPARED)
-    with _locked(folder, on_progress):
+    with _lock_of(folder, on_progress):
         clear_temporaries(folder)
         return _Preparation(configuration, folder, on_progress).run()
 
@@ -125,7 +125,7 @@ def read_texts(configuration: Configuration, folder: Path, on_progress: OnProgre
         DataError: the corpus cannot be read.
         CheckpointError: a file cannot be written.
     """
-    with _locked(folder, on_progress):
+    with _lock_of(folder, on_progress):
         clear_temporaries(folder)
         return _Preparation(configuration, folder, on_progress).corpus_texts()
 
@@ -484,7 +484,7 @@ def _write_pairs(path: Path, pairs: TextPairs) -> None:
     write_safely(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
-def _locked(folder: Path, on_progress: OnProgress) -> AbstractContextManager[None]:
+def _lock_of(folder: Path, on_progress: OnProgress) -> AbstractContextManager[None]:
     """Return a context that holds the folder's lock; `on_progress` reports when another process holds it."""
     stage = f"waiting for another process that is preparing {folder}"
     return locked(folder, lambda: on_progress(ProgressReport(stage=stage, done=0, total=0, unit="")))

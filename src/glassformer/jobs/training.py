@@ -102,10 +102,10 @@ def training_run(
     with locked(folder):
         for place in (folder, folder / SNAPSHOTS):
             clear_temporaries(place)
-        yield from _training_run(prepare(configuration, on_progress), folder, stop, change)
+        yield from _reports(prepare(configuration, on_progress), folder, stop, change)
 
 
-def _training_run(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
+def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
     device = device_of(prepared.configuration.training.device)
     bundle = _bundle(prepared, folder, device)
     configuration, settings = bundle.configuration, bundle.configuration.training

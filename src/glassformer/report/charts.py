@@ -50,7 +50,7 @@ def training_curves(history: History) -> Iterator[Chart]:
     )
     for title, label, series, caption in single:
         if series[0]:
-            yield Chart(title, _curves({label: series}, _told(title, series), label, from_zero=True), caption)
+            yield Chart(title, _step_curves({label: series}, _told(title, series), label, from_zero=True), caption)
 
 
 def _loss(history: History) -> Chart:
@@ -62,7 +62,7 @@ def _loss(history: History) -> Chart:
     if best:
         told += f"; the kept weights have {best['loss']:.3f}, at step {best['step']:,}"
     caption = "Training: with label smoothing and dropout, a moving average. Validation: without."
-    return Chart("Loss per target token", _curves(series, told, "loss, nats", mark=mark), caption)
+    return Chart("Loss per target token", _step_curves(series, told, "loss, nats", mark=mark), caption)
 
 
 def _metric(history: History) -> Chart:
@@ -70,7 +70,7 @@ def _metric(history: History) -> Chart:
     measured = best and best.get("metric")
     mark = (float(best["step"]), float(measured[1]), f"kept: {measured[1]:.1f}") if best and measured else None
     caption = "Greedy translations of validation sentences."
-    return Chart(name, _curves({name: series}, _told(f"validation {name}", series), name, mark=mark), caption)
+    return Chart(name, _step_curves({name: series}, _told(f"validation {name}", series), name, mark=mark), caption)
 
 
 def _told(name: str, series: Series) -> str:
@@ -83,7 +83,7 @@ def _told(name: str, series: Series) -> str:
     )
 
 
-def _curves(series: dict[str, Series], told: str, label: str, **more: Any) -> Picture:
+def _step_curves(series: dict[str, Series], told: str, label: str, **more: Any) -> Picture:
     drawn = {name: _thinned(one) for name, one in series.items()}
     return curves(drawn, alt=told, x_label="step", y_label=label, width=WIDTH, height=HEIGHT, **more)
 

@@ -42,7 +42,7 @@ def explore_command(
     Serve the explorer until Ctrl-C, or write it to one page that needs no network.
     """
     if file is None:
-        _serve(_load(run, text), text or "", port, browser=browser)
+        _serve_page(_load(run, text), text or "", port, browser=browser)
         return
     from glassformer.explorer.page import check_path, write_page
 
@@ -75,7 +75,7 @@ def _load(run: Path, text: str | None) -> "Translator":
     return translator
 
 
-def _serve(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
+def _serve_page(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
     from glassformer.explorer.server import DEFAULT_PORT, serve
 
     with serve(translator, text, port) as server:

@@ -61,13 +61,13 @@ def prepare_command(
         )
     from glassformer.recipes.toml import load
 
-    _prepare(load(config, overrides or (), data), as_json)
+    _prepare_and_print(load(config, overrides or (), data), as_json)
     if not as_json:
         options = [*(["--data", str(data)] if data else []), *(f"--set {shlex.quote(one)}" for one in overrides or ())]
         typer.echo(f"train on it:  {' '.join(['glassformer train', shlex.quote(config), *options])}")
 
 
-def _prepare(configuration: "Configuration", as_json: bool) -> None:
+def _prepare_and_print(configuration: "Configuration", as_json: bool) -> None:
     """Prepare a corpus with its progress on stderr, then print what the corpus doctor found, and what there is now."""
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs.preparation import prepare

@@ -28,7 +28,7 @@ def train_command(
     Ctrl-C stops the training with a checkpoint. Run the same command to resume.
     """
     if verify:
-        _verify_resume(config, overrides or [], data)
+        _print_verdict(config, overrides or [], data)
         return
     from glassformer.recipes.toml import load
 
@@ -60,7 +60,7 @@ def train_with_progress(configuration: "Configuration") -> "Summary":
         return train(configuration, on_report=show, stop=stop.is_set)
 
 
-def _verify_resume(config: str, overrides: list[str], data: Path | None) -> None:
+def _print_verdict(config: str, overrides: list[str], data: Path | None) -> None:
     """Print whether a killed training resumes bit for bit; exit with status 1 if not."""
     from glassformer.jobs.verify_resume import verify_resume
 

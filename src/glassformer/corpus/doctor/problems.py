@@ -81,7 +81,7 @@ class Problem(ABC):
             yield CorpusWarning(text, self.setting or self.id, _data(finding))
 
 
-class _Shift(Problem):
+class _ShiftedLines(Problem):
     id, drops = "shift", False
 
     def find(self, pairs: Pairs) -> None:
@@ -305,7 +305,7 @@ class _LineSeparators(Problem):
 
 
 PROBLEMS: tuple[type[Problem], ...] = (
-    _Shift,
+    _ShiftedLines,
     _InvalidUtf8,
     _Blank,
     _ControlCharacters,

@@ -115,13 +115,13 @@ _HABITATS = {
     for verb in ACTIVITIES + STOPS
     for kind, home in _HOMES.items()
 }
-ACTIVITIES_OF, _FEELINGS, _STOPS = map(able, (ACTIVITIES, FEELINGS, STOPS))
-_MOVEMENTS, _PASSAGES = map(able, (MOVEMENTS, PASSAGES))
+ACTIVITIES_OF, _FEELINGS_OF, _STOPS_OF = map(able, (ACTIVITIES, FEELINGS, STOPS))
+_MOVEMENTS_OF, _PASSAGES_OF = map(able, (MOVEMENTS, PASSAGES))
 ACTIONS_OF = able(ACTIONS)
 _DELIBERATE = Table(
     (able([verb for verb in ACTIONS if verb.base not in ("lose", "forget", "break", "hear")]), 6),
     (able([verb for verb in MOVEMENTS if verb.base not in ("fall", "arrive")]), 3),
-    (_PASSAGES, 3),
+    (_PASSAGES_OF, 3),
 )
 CROSSINGS_OF = {
     noun: tuple(crossing for crossing in CROSSINGS if noun in nouns(crossing.verb.subjects))
@@ -180,7 +180,7 @@ def activity(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 def feeling(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
     """Return "loved the princess" → "aimait la princesse"."""
-    verb = draw.choose(_FEELINGS[who.noun])
+    verb = draw.choose(_FEELINGS_OF[who.noun])
     manner = "plain" if manner == "often" else manner
     return join(verb_group(verb, who.features, manner), noun_phrase(draw, OBJECTS[verb], indefinite="no").fragment)
 
@@ -211,24 +211,24 @@ def described(who: Phrase, adjective: Adjective) -> Fragment:
 
 def degree(draw: Draw, adjective: Adjective, chance: float = 0.5) -> tuple[Fragment, ...]:
     """Return "very" → "très", or nothing."""
-    return (linked(*draw.pick(_DEGREES)),) if adjective.gradable and draw.chance(chance) else ()
+    return (linked(*draw.pick(_DEGREE_TABLE)),) if adjective.gradable and draw.chance(chance) else ()
 
 
-_DEGREES = Table(*zip(DEGREES.items(), (5, 1, 2, 2), strict=True))
-_WAYS = tuple(WAYS.items())
+_DEGREE_TABLE = Table(*zip(DEGREES.items(), (5, 1, 2, 2), strict=True))
+_WAY_PAIRS = tuple(WAYS.items())
 
 # Predicates that say what happened: the passé composé.
 
 
 def movement(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
     """Return "went to the market" → "est allé au marché"."""
-    verb = draw.choose(_MOVEMENTS[who.noun])
+    verb = draw.choose(_MOVEMENTS_OF[who.noun])
     return join(verb_group(verb, who.features, manner), preposition(verb.preposition), _target(draw, who, verb))
 
 
 def stop(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
     """Return "fell asleep on the couch" → "s'est endormi sur le canapé"."""
-    verb = draw.choose(_STOPS[who.noun])
+    verb = draw.choose(_STOPS_OF[who.noun])
     where, place = location(draw, _HABITATS[verb, who.noun.kind])
     draw.note(who.name, verb.base, place.english)
     return join(verb_group(verb, who.features, manner), where)
@@ -236,7 +236,7 @@ def stop(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 def passage(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
     """Return "didn't explore the cave" → "n'a pas exploré la grotte"."""
-    verb = draw.choose(_PASSAGES[who.noun])
+    verb = draw.choose(_PASSAGES_OF[who.noun])
     return join(verb_group(verb, who.features, manner), _target(draw, who, verb))
 
 
@@ -318,7 +318,7 @@ EVENTS: Table[Predicate] = Table(
 )
 _SPOKEN: Table[Predicate] = Table((across, 3), (errand, 4), (action, 6), (gift, 2), (wish, 3), (inability, 1))
 _MANNERS: Table[Manner] = Table(("plain", 66), ("negated", 20), ("never", 7), ("often", 7))
-_TIMES = tuple(idiom(english, french) for english, french in TIMES.items())
+_TIME_PHRASES = tuple(idiom(english, french) for english, french in TIMES.items())
 _COMMA = linked(",", ",")
 
 
@@ -328,7 +328,7 @@ def tell(draw: Draw, who: Phrase, predicate: Predicate) -> Fragment:
     lasting = manner in ("never", "often") or predicate is feeling
     before, after = moment(draw, 0 if lasting else 0.16)
     told = predicate(draw, who, manner)
-    way = linked(*draw.choose(_WAYS)) if predicate in (passage, across) and draw.chance(0.25) else EMPTY
+    way = linked(*draw.choose(_WAY_PAIRS)) if predicate in (passage, across) and draw.chance(0.25) else EMPTY
     return join(before, who.fragment, told, way, after)
 
 
@@ -336,7 +336,7 @@ def moment(draw: Draw, chance: float) -> tuple[Fragment, Fragment]:
     """Return what says when, to be put before and after a clause: "yesterday," or "yesterday" or nothing."""
     if not draw.chance(chance):
         return EMPTY, EMPTY
-    time = draw.choose(_TIMES)
+    time = draw.choose(_TIME_PHRASES)
     return (join(time, _COMMA), EMPTY) if draw.chance(0.5) else (EMPTY, time)
 
 

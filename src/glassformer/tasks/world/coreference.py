@@ -42,7 +42,7 @@ def _natures(verb: Verb, place: Noun) -> tuple[Adjective, ...]:
     return tuple(a for a in ADJECTIVES_OF[place] if a in GROUNDS and a in allowed)
 
 
-_WAYS = {
+_WAYS_TO = {
     place: ways
     for place in nouns("place building waters")
     if (
@@ -53,11 +53,11 @@ _WAYS = {
         )
     )
 }
-PAIRS = tuple((animal, place) for animal in ANIMALS for place in _WAYS)
+PAIRS = tuple((animal, place) for animal in ANIMALS for place in _WAYS_TO)
 """Every animal with every place that can be a reason."""
 
 _FRAMES = Table(("negated", 5), ("unable", 2), ("refused", 1.5), ("unwilling", 1.5))
-_DEGREES = Table(*zip(DEGREES.items(), (2, 12, 2, 1), strict=True))
+_DEGREE_TABLE = Table(*zip(DEGREES.items(), (2, 12, 2, 1), strict=True))
 
 
 def coreference(draw: Draw) -> Fragment:
@@ -66,7 +66,7 @@ def coreference(draw: Draw) -> Fragment:
     who, where, main, natures = _main_clause(draw, animal, place)
     referent, adjective = (who, draw.choose(_STATES)) if draw.chance(0.5) else (where, draw.choose(natures))
     draw.note(adjective.english, referent.name)
-    degree = draw.pick(_DEGREES) if adjective.gradable else None
+    degree = draw.pick(_DEGREE_TABLE) if adjective.gradable else None
     return join(main, reason(adjective, referent, degree))
 
 
@@ -76,7 +76,7 @@ def minimal_pair(draw: Draw, animal: Noun, place: Noun) -> tuple[Fragment, Fragm
     state, nature = draw.choose(_STATES), draw.choose(natures)
     draw.note(state.english, who.name)
     draw.note(nature.english, where.name)
-    degree = draw.pick(_DEGREES) if state.gradable and nature.gradable else None
+    degree = draw.pick(_DEGREE_TABLE) if state.gradable and nature.gradable else None
     return join(main, reason(state, who, degree)), join(main, reason(nature, where, degree))
 
 
@@ -84,7 +84,7 @@ def _main_clause(draw: Draw, animal: Noun, place: Noun) -> tuple[Phrase, Phrase,
     """Return the animal, the place, "the animal didn't cross the street", and the qualities that may be the reason."""
     who = noun_phrase(draw, (animal,), adjective=0.25, plural=0, indefinite="no", describing=look)
     where = noun_phrase(draw, (place,), adjective=0.1, indefinite="no", describing=look)
-    verb, natures = draw.choose(_WAYS[place])
+    verb, natures = draw.choose(_WAYS_TO[place])
     draw.note(who.name, verb.base, where.name)
     return who, where, join(who.fragment, _attitude(draw, who.features, verb), where.fragment), natures
 

@@ -162,7 +162,7 @@ def presence(draw: Draw) -> Fragment:
     noun = draw.choose(what)
     draw.nouns.append(noun)
     negated, many = draw.chance(0.15), draw.chance(0.35)
-    determiner = (NOT_A if negated else A) if not many else draw.pick(_SOME)
+    determiner = (NOT_A if negated else A) if not many else draw.pick(_SOME_TABLE)
     thing = build(noun, determiner, describe(draw, noun, 0.4), many)
     was = "were" if many else "was"
     if negated and not many:
@@ -172,7 +172,7 @@ def presence(draw: Draw) -> Fragment:
     return join(be, thing.fragment, location(draw, where)[0])
 
 
-_SOME = Table((SOME, 3), (TWO, 2), (THREE, 1), (FOUR, 1), (MANY, 2), (SEVERAL, 2))
+_SOME_TABLE = Table((SOME, 3), (TWO, 2), (THREE, 1), (FOUR, 1), (MANY, 2), (SEVERAL, 2))
 _SMALL = nouns("book umbrella lamp cup plate bottle flower bag suitcase guitar candle letter newspaper knife clothes")
 _SHELVES = nouns("chair table bed bench desk shelf box basket kitchen house")
 _PRESENT = Table(

@@ -94,7 +94,7 @@ class Word:
 _FORMS: Table[Manner | Literal["wish", "unable"]] = Table(
     ("plain", 50), ("negated", 18), ("never", 5), ("wish", 14), ("unable", 13)
 )
-_INTENTIONS = tuple(verb for verb in INTENTIONS if verb.base != "forget")
+_INTENDING = tuple(verb for verb in INTENTIONS if verb.base != "forget")
 _ARTICLES = Table((THE, 60), (THIS, 10), (OTHER, 5), (MY, 8), (OUR, 6), (HIS, 5), (HER, 5))
 _ARTICLES_PLURAL = Table((THE, 60), (OTHER, 5), (MY, 12), (OUR, 8), (HIS, 8), (HER, 8))
 
@@ -107,7 +107,7 @@ def _whoever(draw: Draw, speaking: bool = True) -> Phrase:
 
 def _how(draw: Draw, who: Phrase) -> Callable[[Verb], Fragment]:
     """Return how something is done, the same way whatever it is: "didn't …", "tried to …", "couldn't …"."""
-    form, intended = draw.pick(_FORMS), draw.choose(_INTENTIONS)
+    form, intended = draw.pick(_FORMS), draw.choose(_INTENDING)
 
     def group(verb: Verb) -> Fragment:
         if form == "wish":
@@ -176,10 +176,10 @@ def said(draw: Draw, word: Word) -> tuple[Fragment, ...]:
 
 def there(draw: Draw, word: Word) -> tuple[Fragment, ...]:
     """Return "the princess danced at the ball", for each meaning that is a place."""
-    return tuple(_there(draw, meaning) for meaning in word.meanings if meaning.there)
+    return tuple(_at_place(draw, meaning) for meaning in word.meanings if meaning.there)
 
 
-def _there(draw: Draw, meaning: Meaning) -> Fragment:
+def _at_place(draw: Draw, meaning: Meaning) -> Fragment:
     who = noun_phrase(draw, meaning.visitors)
     manner: Manner = draw.choose(("plain", "progressive", "negated"))
     group = verb_group(draw.choose(meaning.there), who.features, manner)

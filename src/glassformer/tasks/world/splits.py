@@ -96,7 +96,7 @@ def _take(size: int, examples: Iterator[Example], taken: set[str]) -> list[Examp
     return split
 
 
-_RULES = Table(*((rule, rule.share) for rule in RULES))
+_RULE_TABLE = Table(*((rule, rule.share) for rule in RULES))
 _SINGLE = Table(*((rule, rule.share) for rule in RULES if rule.name != "sense"))
 """A rule for ambiguous words draws all the meanings: what is new may be in the sentence that is not taken."""
 _CHAIN = Table(*((rule, rule.share) for rule in RULES if rule.name == "chain"))
@@ -115,7 +115,7 @@ def _drawn(seed: int, name: str, rules: Table[Rule]) -> Iterator[tuple[Fragment,
 
 def _trained(seed: int) -> Iterator[Example]:
     """Yield sentences of ordinary length without anything that is held back."""
-    for fragment, rule, new in _drawn(seed, "trained", _RULES):
+    for fragment, rule, new in _drawn(seed, "trained", _RULE_TABLE):
         if not new and (example := _sized(fragment, rule)):
             yield example
 
