@@ -213,6 +213,23 @@ def test_a_pipe_that_is_not_part_of_a_corpus_is_read_as_it_comes(tmp_path: Path)
     writer.join()
 
 
+def test_a_folder_instead_of_a_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "corpus").mkdir()
+    monkeypatch.chdir(tmp_path)
+    sentence = "expected a file, got a folder; name a file in the folder"
+    for path in ("corpus", f"file://{tmp_path}/corpus"):
+        [found] = expand(path)
+        with pytest.raises(DataError, match=f"^{path}: {sentence}$"):
+            read_lines(found)
+        with pytest.raises(DataError, match=f"^{path}: {sentence}$"):
+            list(blocks(found))
+
+
+def test_an_error_of_the_system_is_told_in_its_words():
+    with pytest.raises(DataError, match=r"^cannot read a+: File name too long; make sure that it can be read$"):
+        read_lines("a" * 300)
+
+
 def test_a_loop_of_symbolic_links_is_not_a_missing_file(tmp_path: Path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)

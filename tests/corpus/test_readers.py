@@ -128,11 +128,6 @@ def test_damaged_compressed_files_are_an_error(tmp_path: Path, content: bytes) -
         read_lines(tmp_path / "lines.gz")
 
 
-def test_a_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"cannot read .*directory"):
-        read_lines(tmp_path)
-
-
 def pairs_of(*arguments: Any, **options: Any) -> list[tuple[str, str]]:
     """Return all pairs of a corpus."""
     corpus = Corpus.of(*arguments, **options)

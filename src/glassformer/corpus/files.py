@@ -187,13 +187,17 @@ def reading(path: str) -> Iterator[None]:
     """Raise errors in reading a file as DataError, within a `with` block.
 
     Raises:
-        DataError: the file is missing or damaged, or the URL's protocol is unknown.
+        DataError: the file is missing, damaged or a folder, or the URL's protocol is unknown.
     """
     try:
         yield
     except FileNotFoundError as error:
         raise _missing(path) from error
+    except IsADirectoryError as error:
+        raise DataError(f"{path}: expected a file, got a folder; name a file in the folder") from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise DataError(f"cannot read {path}: {error.strerror}; make sure that it can be read") from error
         raise DataError(
             f"cannot read {path}: {error}; make sure that the file is complete, and that its name ends in "
             f"{', '.join(COMPRESSED)} if and only if it is compressed so"
