@@ -430,11 +430,11 @@ def _check_targets(first: Bundle, other: Bundle) -> None:
     remedy = "train both from one prepared corpus (data.prepared), or with the same data.valid_source"
     if (ours.kind, len(ours)) != (theirs.kind, len(theirs)):
         sizes = f"{len(ours):,} {ours.kind} and {len(theirs):,} {theirs.kind}"
-        raise ConfigError(f"{problem} have {sizes} tokens: {remedy}")
+        raise ConfigError(f"{problem} have {sizes} tokens; {remedy}")
     pairs = zip(ours.tokens(range(len(ours))), theirs.tokens(range(len(theirs))), strict=True)
     for id, (one, another) in enumerate(pairs):
         if one != another:
-            raise ConfigError(f"{problem} differ first in id {id}, {one!r} and {another!r}: {remedy}")
+            raise ConfigError(f"{problem} differ first in id {id}, {quoted(one)} and {quoted(another)}; {remedy}")
 
 
 def _one_line(text: str) -> str:

@@ -40,7 +40,7 @@ def test_an_export_is_verified_by_the_texts_that_are_given(glassformer, trained,
 def test_an_unknown_format_is_a_clear_error(glassformer, trained, tmp_path):
     result = glassformer("export", trained, tmp_path / "out", "--to", "onnx")
     assert (result.status, result.out) == (1, "")
-    assert "--to onnx: unknown format; choose ctranslate2" in result.err
+    assert "--to: expected ctranslate2, got 'onnx'" in result.err
 
 
 def test_a_probe_that_is_not_there_is_a_clear_error(glassformer, trained, tmp_path):

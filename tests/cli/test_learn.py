@@ -34,9 +34,9 @@ def test_the_chapters_are_listed_in_their_order(glassformer, site):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["atention"], "no chapter is called 'atention' (did you mean 'attention'?)"),
-        (["experiments/beam", "--zh"], "'experiments/beam' is there in English only"),
-        (["../secret"], "no chapter is called '../secret'"),
+        (["atention"], "got 'atention' (did you mean 'attention'?)"),
+        (["experiments/beam", "--zh"], "'experiments/beam' has no Chinese edition"),
+        (["../secret"], "got '../secret'"),
     ],
 )
 def test_a_chapter_that_is_not_there_is_named(glassformer, site, arguments, message):

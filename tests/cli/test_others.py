@@ -109,9 +109,9 @@ def test_trace_goes_the_way_of_the_book_step_by_step(glassformer, trained):
 
 def test_trace_says_in_words_what_each_mask_allows(glassformer, trained):
     masks = [line for line in glassformer("trace", trained, "the cat").out.splitlines() if "  mask " in line]
-    assert ["all (there is no padding)" in mask for mask in masks] == [True, True, False, False, False, False]
-    assert ["itself and those before" in mask for mask in masks] == [False, False, True, False, True, False]
-    assert ["all of the source" in mask for mask in masks] == [False, False, False, True, False, True]
+    assert ["sees all positions (no padding)" in mask for mask in masks] == [True, True, False, False, False, False]
+    assert ["itself and earlier ones" in mask for mask in masks] == [False, False, True, False, True, False]
+    assert ["the whole source" in mask for mask in masks] == [False, False, False, True, False, True]
 
 
 @pytest.mark.slow
@@ -206,3 +206,17 @@ def test_threads_that_wait_sleep_soon_unless_the_user_says_otherwise(glassformer
         monkeypatch.setenv(name, value)
     glassformer("recipes")
     assert os.environ.get("GOMP_SPINCOUNT") == spins
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("recipes", []), ("trace", ["the cat", "--point"]), ("export", ["folder", "--to"])],
+    ids=["recipes", "trace", "export"],
+)
+def test_a_message_quotes_at_most_100_characters(glassformer, trained, command, options):
+    word = "x" * 1000
+    run = [] if command == "recipes" else [trained]
+    result = glassformer(command, *run, *options, word)
+    assert result.status == 1
+    assert f"got '{'x' * 97}…'" in result.err
+    assert "x" * 98 not in result.err

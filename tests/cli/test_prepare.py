@@ -140,7 +140,7 @@ def test_files_of_unequal_length_are_an_error_in_one_line(glassformer, files):
         (["--check"], "give a CONFIG, or --source and --target"),
         (["--check", "files.toml", "--source", "x"], "give either CONFIG, or --source and --target"),
         (["--source", "train_source"], "--source and --target are for --check"),
-        (["--check", "demo"], "has no files to check"),
+        (["--check", "demo"], "got the built-in task 'english-french'"),
         (["--check", "--source", "train_sourc", "--target", "x"], "did you mean 'train_source'?"),
         (["--check", "--source", "train_source"], "data.target: expected the translation of"),
     ],

@@ -34,4 +34,4 @@ def test_what_is_printed_is_a_configuration_to_begin_with(glassformer, corpus):
 def test_an_unknown_recipe_is_named_with_the_nearest(glassformer):
     result = glassformer("recipes", "cmudct")
     assert result.status == 1
-    assert result.err == "error: no recipe named 'cmudct' (did you mean 'cmudict'?); `glassformer recipes` lists them\n"
+    assert "NAME: expected the name of a recipe, got 'cmudct' (did you mean 'cmudict'?)" in result.err

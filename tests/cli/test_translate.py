@@ -125,7 +125,7 @@ def test_samples_depend_on_the_seed_alone(glassformer, trained):
         (["--sample", "--set", "decoding.top_p=1.5"], "decoding.top_p: expected"),
         (["--sample", "--n-best", 2], "sampling"),
         (["--sample", "--set", "decoding.beam_size=2"], "sampling"),
-        (["--sample", "--engine", "ctranslate2"], "cannot draw tokens by a seed for each text"),
+        (["--sample", "--engine", "ctranslate2"], "cannot sample with a seed per text"),
         (["--explain", "--engine", "ctranslate2"], "does not show what it computes"),
         (["--set", "training.steps=9"], "--set: expected decoding.NAME=VALUE"),
         (["--set", "decoding.temprature=2"], "did you mean 'temperature'"),

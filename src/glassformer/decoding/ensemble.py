@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.decoding.step import Step
-from glassformer.errors import DecodingError
+from glassformer.errors import DecodingError, quoted
 
 __all__ = ["EnsembleStep", "mean_probability"]
 
@@ -35,7 +35,7 @@ class EnsembleStep:
         for name in ("vocab_size", "pad_id", "bos_id", "eos_id"):
             values = [getattr(step, name) for step in self._steps]
             if len(set(values)) > 1:
-                raise DecodingError(f"ensemble: expected models with the same {name}, got {values}")
+                raise DecodingError(f"ensemble: expected models with the same {name}, got {quoted(values)}")
         self.vocab_size, self.device = first.vocab_size, first.device
         self.bos_id, self.eos_id, self.pad_id = first.bos_id, first.eos_id, first.pad_id
 

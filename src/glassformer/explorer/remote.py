@@ -21,7 +21,7 @@ from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.decoding.transformer_step import padded
-from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted
+from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted, shortened
 from glassformer.inspection.changes import Changes, changed
 from glassformer.inspection.forced import decoding
 from glassformer.jobs import SNAPSHOTS
@@ -217,7 +217,7 @@ def _question(message: Mapping[str, Any]) -> _Question:
         question: _Question = TypeAdapter(_QUESTIONS[kind]).validate_json(json.dumps(values))
     except ValidationError as error:
         problem = error.errors()[0]
-        raise ConfigError(f"{kind}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+        raise ConfigError(f"{kind}: {shortened('.'.join(map(str, problem['loc'])))}: {problem['msg']}") from error
     return question
 
 

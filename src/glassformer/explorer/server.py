@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from glassformer.errors import ConfigError, GlassformerError
+from glassformer.errors import ConfigError, GlassformerError, shortened
 from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
 from glassformer.explorer.remote import Remote, number_bytes
@@ -128,9 +128,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Refuse requests for a different host, and questions from a foreign page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port, because a tunnel may change it
-            raise _RequestError(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}, not {host}")
+            raise _RequestError(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}, not {shortened(host)}")
         if origin not in (None, f"http://{host}"):
-            raise _RequestError(HTTPStatus.FORBIDDEN, f"questions from {origin} are refused")
+            raise _RequestError(HTTPStatus.FORBIDDEN, f"questions from {shortened(str(origin))} are refused")
         if self.path.partition("?")[0] != path:
             raise _RequestError(HTTPStatus.NOT_FOUND, f"the only page is {self.server.url}")
 

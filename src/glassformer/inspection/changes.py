@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding.transformer_step import padded
-from glassformer.errors import ConfigError, nearest, quoted
+from glassformer.errors import ConfigError, nearest, quoted, shortened
 from glassformer.inspection.edits import (
     Cell,
     Row,
@@ -235,7 +235,7 @@ def _described(problems: Sequence[Any]) -> str:
     """Return pydantic's first error in our form; unknown keys come before other errors."""
     unknown = [problem for problem in problems if problem["type"] == "unexpected_keyword_argument"]
     problem = (*unknown, *problems)[0]
-    where = ".".join(["changes", *map(str, problem["loc"])])
+    where = shortened(".".join(["changes", *map(str, problem["loc"])]))
     if unknown:
         known = [one.name for one in fields(Patch if "patches" in problem["loc"] else Changes) if one.name != "trace"]
         return f"{where}: unknown key{nearest(str(problem['loc'][-1]), known)}; the keys are {', '.join(known)}"

@@ -434,8 +434,8 @@ def _check_tokenizer(given: dict[str, Any], teachers: dict[str, Any]) -> None:
     for name, value in teachers.items():
         if name != "sampling" and given[name] != value:
             raise ConfigError(
-                f"tokenizer.{name}: expected {value!r} as in the teacher's tokenizer, which the student uses, got "
-                f"{quoted(given[name])}; leave the setting out, or ask for a new tokenizer"
+                f"tokenizer.{name}: expected {quoted(value)} as in the teacher's tokenizer, which the student "
+                f"uses, got {quoted(given[name])}; leave the setting out, or ask for a new tokenizer"
             )
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.errors import ConfigError, ShapeError
+from glassformer.errors import ConfigError, ShapeError, quoted
 from glassformer.model.config import PositionKind
 
 __all__ = ["Positions", "sinusoids"]
@@ -39,7 +39,7 @@ def sinusoids(
     tensor([0.8415, 0.5403, 0.0100, 0.9999])
     """
     if layout not in ("interleaved", "halves"):
-        raise ConfigError(f"layout: expected 'interleaved' or 'halves', got {layout!r}")
+        raise ConfigError(f"layout: expected 'interleaved' or 'halves', got {quoted(layout)}")
     exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # 2i/d_model
     angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.pow(10000.0, -exponent)
     if layout == "interleaved":

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from glassformer.errors import CheckpointError, DataError, VocabularyError
+from glassformer.errors import CheckpointError, DataError, VocabularyError, quoted
 from glassformer.system.files import read_bytes
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
@@ -237,7 +237,7 @@ def _checked(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{text[:60]!r} holds half a surrogate pair at {error.start}: decode it as UTF-8") from error
+        raise DataError(f"{quoted(text)} holds half a surrogate pair at {error.start}; decode it as UTF-8") from error
     return normalise(text)
 
 

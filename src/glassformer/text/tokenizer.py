@@ -189,7 +189,7 @@ class TokenizerConfig:
         for name in ("source_kind", "target_kind"):
             if self.joint and (value := getattr(self, name)) is not None:
                 raise ConfigError(
-                    f"tokenizer.{name}: expected nothing beside a joint vocabulary, got {value!r}; set "
+                    f"tokenizer.{name}: expected nothing beside a joint vocabulary, got {quoted(value)}; set "
                     "tokenizer.joint = false, or leave it out"
                 )
 
@@ -206,7 +206,7 @@ def _either(words: Sequence[str]) -> str:
 
 def _expected_kind(got: str) -> str:
     kinds = [*TOKENIZER_KINDS]
-    return f"expected {_either(kinds)}, got {got!r}{nearest(got, kinds)}"
+    return f"expected {_either(kinds)}, got {quoted(got)}{nearest(got, kinds)}"
 
 
 def train_tokenizers(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.errors import CheckpointError, VocabularyError
+from glassformer.errors import CheckpointError, VocabularyError, quoted
 from glassformer.system.files import read_json, write_json
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
@@ -30,13 +30,13 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if self.tokens[:4] != SPECIALS:
             raise VocabularyError(
-                f"a vocabulary begins with {SPECIALS}, got {self.tokens[:4]}: put the special tokens first"
+                f"a vocabulary begins with {SPECIALS}, got {quoted(self.tokens[:4])}; put the special tokens first"
             )
         ids = {token: id for id, token in enumerate(self.tokens)}
         if len(ids) < len(self.tokens):
             twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
             raise VocabularyError(
-                f"a vocabulary holds each token once, got {twice!r} more than once: remove the repetition"
+                f"a vocabulary holds each token once, got {quoted(twice)} more than once; remove the repetition"
             )
         _check_text("".join(self.tokens))
         object.__setattr__(self, "_ids", ids)

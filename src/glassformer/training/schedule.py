@@ -6,7 +6,7 @@ to 0 at the end of training ("cosine"), or stays ("constant").
 
 import math
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, quoted
 
 __all__ = ["learning_rate", "paper_peak"]
 
@@ -37,4 +37,4 @@ def learning_rate(schedule: str, step: int, *, peak: float, warmup: int, progres
         return peak * min(rise, 1.0)
     if schedule == "cosine":
         return peak * min(rise, 1.0) * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
-    raise ConfigError(f"training.schedule: expected 'paper', 'cosine' or 'constant', got {schedule!r}")
+    raise ConfigError(f"training.schedule: expected 'paper', 'cosine' or 'constant', got {quoted(schedule)}")

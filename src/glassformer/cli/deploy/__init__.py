@@ -1,1 +1,1 @@
-"""`Deploy`: commands that hand a model to other programs: each in the file of its name."""
+"""The commands of the group `Deploy`, which write a model in a foreign format."""

@@ -9,7 +9,7 @@ import typer
 
 from glassformer.cli.arguments import Json, RunFolder
 from glassformer.decoding.engine import Quantization
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
     from glassformer.interop.verification import Verification
@@ -52,7 +52,7 @@ def export_command(
     from glassformer.interop.export import export_ctranslate2
 
     if to != "ctranslate2":
-        raise ConfigError(f"--to {to}: unknown format; choose ctranslate2")
+        raise ConfigError(f"--to: expected ctranslate2, got {quoted(to)}")
     bundle = Bundle.load(run)
     folder = folder or bundle.folder.with_name(f"{bundle.folder.name}-{to}-{quantization}")
     found = export_ctranslate2(bundle, folder, quantization, _probes(run, probe))

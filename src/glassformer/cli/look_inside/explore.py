@@ -7,7 +7,7 @@ import typer
 
 from glassformer.cli.arguments import RunFolder
 from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
     from glassformer.explorer.page import Page
@@ -71,7 +71,7 @@ def _load(run: Path, text: str | None) -> "Translator":
         raise DataError("the text is not valid Unicode: give it in UTF-8")
     translator = Translator.load(run)
     if unknown := translator.unknown(text):
-        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(repr, unknown))}", err=True)
+        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(quoted, unknown))}", err=True)
     return translator
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import Json, RunFolder
-from glassformer.errors import ConfigError, DataError, nearest
+from glassformer.errors import ConfigError, DataError, nearest, quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["trace_command"]
 
 MASKS = {
-    "encoder": "each may look at all (there is no padding)",
-    "self_attention": "each may look at itself and those before; else −∞",
-    "cross_attention": "each may look at all of the source",
+    "encoder": "each position sees all positions (no padding)",
+    "self_attention": "each position sees itself and earlier ones; else −∞",
+    "cross_attention": "each position sees the whole source",
 }
 LABEL_WIDTH, NUMBER_WIDTH = 12, 7
 
@@ -249,4 +249,6 @@ def _as_json(traced: _Traced, chosen: Sequence[str]) -> dict[str, object]:
 def _check_points(patterns: Sequence[str], names: Sequence[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise ConfigError(f"--point {pattern!r} matches no point{nearest(pattern, names)}")
+            raise ConfigError(
+                f"--point: expected a pattern that matches a point, got {quoted(pattern)}{nearest(pattern, names)}"
+            )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import Data, Json, Overrides
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,7 +142,10 @@ def _check(configuration: "Configuration", as_json: bool) -> None:
     from glassformer.recipes.corpora import corpora_of
 
     if configuration.data.task:
-        raise ConfigError(f"data.task = {configuration.data.task!r} has no files to check")
+        raise ConfigError(
+            f"--check: expected a corpus in files, got the built-in task {quoted(configuration.data.task)}, whose "
+            "examples are generated; leave out --check"
+        )
     held_out = corpora_of(configuration.data)
     corpus, cleaning = held_out.pop("train"), configuration.cleaning
     with _progress() as on_progress:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.errors import ConfigError, nearest
+from glassformer.errors import ConfigError, nearest, quoted
 
 __all__ = ["recipes_command"]
 
@@ -27,7 +27,10 @@ def recipes_command(
     elif name in known:
         typer.echo(known[name].read_text(encoding="utf-8"), nl=False)
     else:
-        raise ConfigError(f"no recipe named '{name}'{nearest(name, known)}; `glassformer recipes` lists them")
+        raise ConfigError(
+            f"NAME: expected the name of a recipe, got {quoted(name)}{nearest(name, known)}; `glassformer recipes` "
+            "lists the names"
+        )
 
 
 def _print_list(known: dict[str, Path]) -> None:

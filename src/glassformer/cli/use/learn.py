@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
-from glassformer.errors import ConfigError, MissingDependencyError, nearest
+from glassformer.errors import ConfigError, MissingDependencyError, install_command, nearest, quoted
 from glassformer.system.machine import LOOPBACK
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _build() -> None:
     if not BUILDER.exists():
         raise ConfigError("this installation has no documentation: run `make docs` in a checkout of glassformer")
     if any(find_spec(name) is None for name in ("sphinx", "myst_nb", "jupytext", "furo", "math_core")):
-        raise MissingDependencyError("the documentation is not built: run `make docs`, or pip install -e '.[docs]'")
+        raise MissingDependencyError(f"the documentation is not built; run `make docs`, or {install_command('docs')}")
     if not (BUILDER.parents[2] / "runs" / "demo" / "model.safetensors").exists():
         raise ConfigError(
             "the documentation is not built, and its book needs the demo's model: run `make docs`, which makes both"
@@ -89,18 +89,20 @@ def _page(chapter: str, names: list[str], site: Path) -> str:
     """Return the address of a chapter within the site.
 
     Raises:
-        ConfigError: there is no such chapter, or not in Chinese.
+        ConfigError: the chapter does not exist, or has no Chinese edition.
     """
     if chapter not in names:
-        raise ConfigError(f"no chapter is called {chapter!r}{nearest(chapter, names)}; there are {', '.join(names)}")
+        raise ConfigError(
+            f"CHAPTER: expected one of {', '.join(names)}, got {quoted(chapter)}{nearest(chapter, names)}"
+        )
     path = site / f"{chapter}.html"
     if not path.exists():
-        raise ConfigError(f"the chapter {chapter!r} is there in English only: leave --zh out")
+        raise ConfigError(f"the chapter {quoted(chapter)} has no Chinese edition; leave out --zh")
     return path.relative_to(SITE).as_posix()
 
 
 def _server(port: int | None) -> "ThreadingHTTPServer":
-    """Return a server of the site that listens already, to this machine alone.
+    """Return a server of the site that already listens, on this machine only.
 
     Raises:
         ConfigError: the port is not free.
@@ -110,7 +112,7 @@ def _server(port: int | None) -> "ThreadingHTTPServer":
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: the terminal is the user's."""
+            """Log nothing: the terminal belongs to the user."""
 
     handler = partial(Quiet, directory=str(SITE))
     try:

@@ -155,4 +155,4 @@ def _summarise(counts: Counter[str]) -> None:
         typer.echo(f"no translation of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
     if counts["max_length"]:
         cut = "1 translation was" if counts["max_length"] == 1 else f"{counts['max_length']} translations were"
-        typer.echo(f"{cut} cut at the maximal length (decoding.extra_length)", err=True)
+        typer.echo(f"{cut} cut at the maximum length (decoding.extra_length)", err=True)
