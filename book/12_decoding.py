@@ -253,8 +253,7 @@ for hypothesis in (by_greedy, by_beam):
 # A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best hypotheses, where
 # $N$ is the `beam_size`. At each step every hypothesis is continued with every token; the results are the candidates.
 # A candidate that ends in `<eos>` is finished if it is among the best $N$. The best $N$ of the others live on. The
-# search ends when even the best living hypothesis, scored as if it ended now, is no better than the finished one of
-# rank $N$.
+# search ends when $N$ finished hypotheses score at least as well as the best living one would if it ended now.
 
 
 # %%

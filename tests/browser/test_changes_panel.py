@@ -333,7 +333,7 @@ def test_several_mistakes_may_be_on(make_translator, explore):
 def test_a_mistake_that_cannot_show_here_is_disabled_with_its_reason(make_translator, explore):
     page = shown(explore(make_translator(heads=1, positions="learned"), SENTENCE), "Classic mistakes")
     for name in (
-        "√d_model in the place of √d_k",
+        "√d_model instead of √d_k",
         "Exponent of the positions doubled",
         "Heads split without the transpose",
     ):

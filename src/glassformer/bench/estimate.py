@@ -335,7 +335,7 @@ def estimate_warnings(made: Estimate, too_long: float, busy: float) -> list[str]
     Args:
         made: The estimate.
         too_long: The share of the pairs that are too long to be trained on.
-        busy: The share of the processors that other programs used.
+        busy: The share of the machine's cores that other processes used.
     """
     training = made.configuration.training
     found = []

@@ -140,7 +140,7 @@ def concluded_speed(
         profiled: The measurement under the profiler, which says where the time goes.
         best: The fastest measurement without the profiler.
         trials: Other settings, with what they gained.
-        busy: The share of the processors that other programs used.
+        busy: The share of the machine's cores that other processes used.
     """
     training = sample.configuration.training
     tokens = sum(map(len, sample.examples.target))

@@ -155,29 +155,29 @@ def _noticed(check: str) -> list[str]:
     return [mistake.title for mistake in MISTAKES.values() if check in mistake.fails]
 
 
-_NO_PADDING_MASK = "padding attended: no padding mask, or one upside down"
+_NO_PADDING_MASK = "attention to padding: no padding mask, or an inverted one"
 LIKELY = {
     "finite weights": ("training diverged: too high a learning rate, half precision that overflowed, or a NaN loss",),
     "determinism": ("dropout left on in evaluation, such as F.dropout without training=self.training",),
-    "recording": ("the fused attention has another scale or another mask than the one that is written out",),
+    "recording": ("the fused attention and the step-by-step attention have different scales or masks",),
     "causality": tuple(_noticed("causality")),
     "padding": (_NO_PADDING_MASK, *_noticed("padding")),
     "batch": (_NO_PADDING_MASK, *_noticed("batch"), "a state or a norm that sentences share"),
     "cache": (
-        "the cache does not follow the beam: its rows stay when hypotheses change places",
-        "stale keys and values of the memory: they stay when a sentence has left",
-        "positions counted anew at each step",
+        "the cache does not follow the beam: its rows are not reordered with the hypotheses",
+        "stale keys and values of the memory: a finished sentence's rows are not removed",
+        "positions that start from 0 at each step",
         *_noticed("cache"),
     ),
-    "attention": (*_noticed("attention"), _NO_PADDING_MASK, "NaN of a row with nothing but −∞"),
+    "attention": (*_noticed("attention"), _NO_PADDING_MASK, "NaN from a row whose scores are all −∞"),
     "save and load": (
-        "a part that is not registered (a plain list of modules), or a tensor that is no parameter",
-        "weights of another configuration",
+        "an unregistered part (in a plain list of modules), or a tensor that is not a parameter",
+        "weights of a different configuration",
     ),
     "source": (
         *_noticed("source"),
-        "the memory is not handed on, or zeroed",
-        "trained too little, or on pairs whose sides do not belong together",
+        "the decoder does not get the memory, or gets zeros",
+        "too little training, or training pairs whose sides do not translate each other",
     ),
     "<eos>": ("<eos> missing at the end of the training targets", "an output bias or a mask that forbids <eos>"),
 }
@@ -192,7 +192,7 @@ def _checked(name: str, passed: bool, measured: float, unit: str, note: str = ""
         status="passed" if passed else "failed",
         measured=measured if finite else None,
         unit=unit,
-        note=note or ("" if finite else "NaN, or another shape"),
+        note=note or ("" if finite else "NaN, or a different shape"),
         likely=() if passed else LIKELY[name],
     )
 

@@ -1,4 +1,4 @@
-"""Where a model leaves the paper: its first point that differs from the reference, and whose numbers it has instead."""
+"""Find where a model differs from the paper: the first point that differs, and the mistake with the same numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,29 +17,30 @@ from glassformer.model.transformer import Transformer
 __all__ = ["Divergence", "divergence"]
 
 RELATIVE_TOLERANCE = 1e-9
-"""Of a number in float64, relative to the largest one of its point."""
+"""Tolerance of a number in float64, relative to the largest number of its point."""
 ALIKE = 1e-7
-"""Beyond this, a model's numbers are not those of a suspect."""
+"""Largest relative difference between a model and the reference with its mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """How a model differs from the paper."""
+    """The first difference between a model and the paper."""
 
     point: str
     """The first point that differs."""
     size: float
-    """The largest difference there."""
+    """The largest difference at that point."""
     mistakes: tuple[str, ...]
-    """What is likely wrong, in words."""
+    """The likely mistakes, in words."""
     exact: bool
-    """Whether all numbers are those of a model with exactly this mistake."""
+    """Whether exactly this mistake explains all numbers."""
 
 
 def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Divergence | None:
-    """Return how the model, in float64, first differs from the reference on these (source, target input); None if not.
+    """Return the first difference between a model in float64 and the reference, or None if there is none.
 
-    Give pairs of one length, unpadded and padded, and pairs of different lengths: some mistakes show only there.
+    Each pair is a source and a target input. Give pairs of one length, unpadded and padded, and pairs of different
+    lengths, because some mistakes show only on some of these pairs.
     """
     weights = {name: weight.detach().double().cpu().numpy() for name, weight in model.named_parameters()}
     for source, target in pairs:
@@ -58,7 +59,7 @@ def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence
 def _observed(model: Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Array]:
     with record(model) as trace:
         model(padded(model, [source]), padded(model, [target]))
-    positions = ("source.positions", "target.positions")  # the only points without the axis of the batch
+    positions = ("source.positions", "target.positions")  # the only points without a batch axis
     return {name: (value if name in positions else value[0]).cpu().numpy() for name, value in trace.items()}
 
 
@@ -83,7 +84,7 @@ def _named(
 
 
 def _first(observed: Mapping[str, Array], right: Mapping[str, Array]) -> str | None:
-    """Return the first point of the reference that differs; points that were not heard are passed over."""
+    """Return the first recorded point that differs from the reference, or None."""
     names = [name for name in right if name in observed]
     return next((name for name in names if not _error(observed[name], right[name]) <= RELATIVE_TOLERANCE), None)
 
@@ -93,11 +94,11 @@ def _errors(observed: Mapping[str, Array], points: Mapping[str, Array]) -> Itera
 
 
 def _error(one: Array, other: Array) -> float:
-    """Return the largest difference, relative to the largest number; infinite for another shape or NaN."""
+    """Return the largest difference, relative to the largest number; infinite for different shapes or NaN."""
     if one.shape != other.shape:
         return np.inf
     with np.errstate(all="ignore"):
-        different = np.where(one == other, 0.0, np.abs(one - other))  # also −∞ is equal to itself
+        different = np.where(one == other, 0.0, np.abs(one - other))  # −∞ − −∞ would be NaN
         return float(np.nan_to_num(different.max() / (1 + np.abs(other).max()), nan=np.inf))
 
 

@@ -1,7 +1,7 @@
-"""The classic mistakes of Transformer implementations, each of which can be planted in a working model for a while.
+"""The classic mistakes of Transformer implementations, which can be planted in a working model for a while.
 
-All of them run without an error and give the right shapes. `MISTAKES` is the table of mistakes.toml: what each gets
-wrong, and which point of the forward pass differs first. `plant` makes a model commit some of them: for each, one
+Code with such a mistake runs without an error and gives the right shapes. `MISTAKES`, read from mistakes.toml, says for
+each mistake what is wrong and which point of the forward pass differs first. `plant` plants mistakes: for each, one
 function replaces a step of the model, or intervenes at a named point.
 
 Axes: B batch · T query positions · S key positions · H heads · K width of a head · D d_model.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.errors import ConfigError, nearest
+from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.model.attention import MultiHeadAttention, attention_weights, join_heads
 from glassformer.model.cache import KeyValues
 from glassformer.model.config import ModelConfig
@@ -38,38 +38,38 @@ Module = TypeVar("Module", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One mistake: what it is, how it shows, and what it does to a forward pass."""
+    """A classic mistake: what is wrong, its symptom, and its effect on a forward pass."""
 
     id: str
     title: str
-    """What it is, in a few words."""
+    """The mistake in a few words."""
     wrong: str
-    """What goes wrong, in one sentence."""
+    """The mistake in one sentence."""
     symptom: str
-    """How it is likely to show in training or translation."""
+    """The likely symptom in training or translation."""
     rules: Sequence[Mapping[str, Any]]
-    """Points by settings: the first rule whose settings are the configuration's has the first point that differs."""
+    """Rules for the first point that differs: the first rule whose settings match the configuration applies."""
     at: Sequence[str]
-    """Patterns of the points that it computes differently."""
+    """Patterns of the points whose formula changes."""
     zh: Mapping[str, str]
-    """The title, and what goes wrong, in Chinese."""
+    """`title`, `wrong` and `unseen` in Chinese."""
     unseen: str = ""
-    """Why nothing differs, where that depends on the configuration."""
+    """Why nothing differs in some configurations."""
     causal: bool = True
-    """Whether positions depend on earlier ones only, so that decoding may use a cache."""
+    """Whether positions depend on earlier positions only, so that decoding may use a cache."""
     one_length: bool = False
-    """Whether source and target have to be padded to one length."""
+    """Whether source and target must be padded to one length."""
     fails: Sequence[str] = ()
-    """The checks of `glassformer.check` that notice it, besides the comparison with the reference."""
+    """The checks of `glassformer.check` that this mistake fails, besides the comparison with the reference."""
 
     def first(self, config: ModelConfig) -> str | None:
-        """Return the first point that differs, in the order of the unchanged model, or None where nothing can."""
+        """Return the first point that differs, in the order of the unchanged model, or None if none can differ."""
         point: str | None = next(rule.get("point") for rule in self.rules if _applies(rule, config))
         return point
 
 
 def _applies(rule: Mapping[str, Any], config: ModelConfig) -> bool:
-    """Return whether a configuration has a rule's settings: a value, one of a list, or that of the setting named."""
+    """Return whether a configuration has a rule's settings: a value, one of a list, or the value of a named setting."""
     for setting, expected in rule.items():
         allowed = expected if isinstance(expected, list) else [expected]
         if setting != "point" and getattr(config, setting) not in [getattr(config, str(one), one) for one in allowed]:
@@ -83,18 +83,18 @@ def _table() -> dict[str, Mistake]:
 
 
 MISTAKES = _table()
-"""The classic mistakes by id, in the order in which they are planted."""
+"""The classic mistakes by id, in the order of planting."""
 
 
 @contextmanager
 def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
-    """Make a model commit these mistakes while the context lasts; its weights stay as they are.
+    """Plant these mistakes in a model within a `with` block; the weights are unchanged.
 
-    Some replace methods of the model's parts, which every thread sees: let one thread at a time use such a model.
-    Without √d_k at all, √d_model cannot take its place: `no_scale` beside `scale_d_model` is `no_scale` alone.
+    Some mistakes replace methods of the model's parts, which affects all threads: use such a model in one thread only.
+    Of `no_scale` and `scale_d_model` together, only `no_scale` acts.
 
     Raises:
-        ConfigError: there is no such mistake.
+        ConfigError: a mistake is unknown.
 
     >>> import torch, glassformer as gf
     >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -105,9 +105,8 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
     """
     for mistake in mistakes:
         if mistake not in MISTAKES:
-            raise ConfigError(
-                f"no classic mistake is called {mistake!r}{nearest(mistake, MISTAKES)}; there are {', '.join(MISTAKES)}"
-            )
+            known = ", ".join(MISTAKES)
+            raise ConfigError(f"mistake: expected one of {known}, got {quoted(mistake)}{nearest(mistake, MISTAKES)}")
     planters = {one: _PLANTERS[one] for one in MISTAKES if one in mistakes}
     for both, planter in _TOGETHER.items():
         if set(both) <= set(planters):
@@ -120,7 +119,7 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
 
 @contextmanager
 def replaced(part: nn.Module, name: str, value: Any) -> Planted:
-    """Put a method, an attribute or a part in the place of that of one module, while the context lasts."""
+    """Replace a method, an attribute or a part of one module within a `with` block."""
     stays, before = name in vars(part) or name in part._modules, getattr(part, name)
     setattr(part, name, value)
     try:
@@ -145,7 +144,7 @@ def _parts(model: nn.Module, kind: type[Module]) -> list[Module]:
 
 @contextmanager
 def _all_replaced(parts: Sequence[Module], name: str, make: Callable[[Module], Any]) -> Planted:
-    """Replace a method of each of these parts by what `make` makes for it."""
+    """Replace the method `name` of each of these parts by `make(part)`, within a `with` block."""
     with ExitStack() as stack:
         for part in parts:
             stack.enter_context(replaced(part, name, make(part)))
@@ -157,7 +156,7 @@ def _all_replaced(parts: Sequence[Module], name: str, make: Callable[[Module], A
 
 @contextmanager
 def _norm_order(model: Transformer) -> Planted:
-    """The other placement of the norms. To pre: one more norm ends each stack; to post: none does."""
+    """Swap pre-norm and post-norm; only pre-norm ends each stack with one more norm."""
     pre, stacks = model.config.norm == "pre", (model.encoder, model.decoder)
     with ExitStack() as stack:
         stack.enter_context(_all_replaced(_parts(model, Residual), "pre", lambda _: not pre))
@@ -171,7 +170,7 @@ def _norm_order(model: Transformer) -> Planted:
 
 
 def _residual_normed(model: Transformer) -> AbstractContextManager[None]:
-    """What is added back is LayerNorm(x) in the place of x."""
+    """Add LayerNorm(x) instead of x to the sub-layer's output."""
 
     def make(residual: Residual) -> Callable[[Tensor, Tensor], Tensor]:
         right = residual.add
@@ -181,7 +180,7 @@ def _residual_normed(model: Transformer) -> AbstractContextManager[None]:
 
 
 def _unbiased_norm(model: Transformer) -> AbstractContextManager[None]:
-    """(x − mean) / (deviation with n − 1, + eps), as in some well-read tutorials."""
+    """Compute (x − mean) / (s + eps) with s, the standard deviation with n − 1, as in some popular tutorials."""
 
     def make(norm: nn.LayerNorm) -> Callable[[Tensor], Tensor]:
         def forward(x: Tensor) -> Tensor:
@@ -202,7 +201,7 @@ def _no_embedding_scale(model: Transformer) -> AbstractContextManager[None]:
 
 
 def _doubled_exponent(model: Transformer) -> AbstractContextManager[None]:
-    """2i/d_model with an i that counts dimensions instead of pairs."""
+    """Use the exponent 2i/d_model with an i that counts dimensions instead of pairs."""
 
     def make(positions: Positions) -> Callable[[int, Tensor], Tensor]:
         def patterns(end: int, like: Tensor) -> Tensor:
@@ -232,7 +231,7 @@ def _scale_d_model(model: Transformer) -> AbstractContextManager[None]:
 
 
 def _no_transpose(model: Transformer) -> AbstractContextManager[None]:
-    """Heads by view(H, T, K) alone: the same shape, but each head gets a stretch of the text."""
+    """Make heads by view(H, T, K) alone: the shape is right, but each head gets a section of the text."""
 
     def scrambled(x: Tensor) -> Tensor:
         return join_heads(x).reshape(x.shape)  # (B, H, T, K) -> (B, T, H·K) -> (B, H, T, K)
@@ -247,7 +246,7 @@ WeightRule = Callable[[Tensor, Tensor], Tensor]
 
 
 def _weights_by(rule: WeightRule) -> Planter:
-    """Return what plants another rule of making weights, in every attention."""
+    """Return the planter of a rule for the weights, in every attention."""
 
     @contextmanager
     def planted(model: Transformer) -> Planted:
@@ -255,7 +254,7 @@ def _weights_by(rule: WeightRule) -> Planter:
             return rule(scores, scores.new_ones((), dtype=torch.bool) if mask is None else mask)
 
         right = [part for part in _parts(model, MultiHeadAttention) if "weights" not in vars(part)]
-        step_by_step = intervene(model, {"*.weights": lambda weights: weights})  # not by the fused kernel
+        step_by_step = intervene(model, {"*.weights": lambda weights: weights})  # switches off the fused kernel
         with step_by_step, _all_replaced(right, "weights", lambda _: weights):
             yield
 
@@ -263,7 +262,7 @@ def _weights_by(rule: WeightRule) -> Planter:
 
 
 def _over_queries(scores: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax of each column over the queries that may look at its key; without any, zeros."""
+    """Return the softmax of each column over the queries that may attend to its key; zeros if there are none."""
     return attention_weights(scores.mT, mask.expand(scores.shape).mT).mT
 
 
@@ -281,7 +280,7 @@ def _both_masks(scores: Tensor, mask: Tensor) -> Tensor:
 
 @contextmanager
 def _target_padding_mask(model: Transformer) -> Planted:
-    """Source and target have to be of one length for this mask to fit, so both are padded to it."""
+    """Mask the cross-attention by the target's padding; both sides are padded to one length, so that the mask fits."""
     forward, hidden, pad_id = model.forward, model.hidden, model.config.pad_id
 
     def padded(source: Tensor, target_input: Tensor) -> Tensor:
@@ -305,7 +304,7 @@ def _no_causal_mask(model: Transformer) -> AbstractContextManager[None]:
 
 @contextmanager
 def _decoder_keys(model: Transformer) -> Planted:
-    """Every query sees all of the decoder's own positions, the memory is not looked at."""
+    """Let the cross-attention take keys and values from the decoder's own positions instead of the memory."""
     right, padding = model.decoder.forward, _Padding()
 
     def decode(x: Tensor, mask: Tensor | None, caches: Any, memory_mask: Tensor | None) -> Tensor:
@@ -330,13 +329,13 @@ def _decoder_keys(model: Transformer) -> Planted:
 
 @dataclass(slots=True)
 class _Padding:
-    """What the cross-attention of a planted decoder has to know of the target."""
+    """The target's padding mask, for the cross-attention of a changed decoder."""
 
     mask: Tensor | None = None
 
 
 def _padding_alone(mask: Tensor) -> Tensor:
-    """Return which positions of the target are no padding, of a mask whose last row sees no future."""
+    """Return the padding mask in a causal mask with padding: its last row, which hides padding only."""
     return mask[:, :, -1:]
 
 
@@ -361,10 +360,10 @@ _PLANTERS: Mapping[str, Planter] = {
     "no_transpose": _no_transpose,
     "unbiased_norm": _unbiased_norm,
 }
-"""What makes a model commit each mistake."""
+"""The planter of each mistake, by id."""
 
 _TOGETHER: Mapping[tuple[str, str], Planter] = {
     ("no_scale", "scale_d_model"): _no_scale,
     ("mask_zero", "mask_after_softmax"): _weights_by(_both_masks),
 }
-"""What two mistakes make of the same line."""
+"""The planter of two mistakes in the same step."""

@@ -67,8 +67,8 @@ def keep_memory() -> bool:
     again. By default each block comes fresh from the kernel, which must clear it page by page.
 
     This also limits the caches of oneDNN and of torch's interface to it to 16 matrix shapes each. By default each cache
-    keeps 1 024 entries of up to megabytes, and nearly each batch brings new shapes. With 64 entries training is no
-    faster than with 16, and takes 200 MB more; with none it is 3 % slower. The limits are read once, before the first
+    keeps 1 024 entries of up to megabytes, and nearly each batch brings new shapes. With 64 entries training is as
+    fast as with 16, and takes 200 MB more; with none it is 3 % slower. The limits are read once, before the first
     product; limits set by the user stay.
 
     Both changes apply to the whole process.
