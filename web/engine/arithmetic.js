@@ -1,12 +1,13 @@
 // How any number of the forward pass was made: its formula, its terms, and the cells that these come from.
 //
 // All of it is taken from the trace on the page and from the model's weights, under the changes that made the
-// trace. Each kind of point has a maker, which returns what `arithmetic` describes.
+// trace: what a classic mistake replaces says itself how it is written (the steps of forward.js and mistakes.js).
+// Each kind of point has a maker, which returns what `arithmetic` describes.
 import { numberText } from "./number_text.js";
-import { STEPS } from "./forward.js";
+import { attentionMask } from "./forward.js";
 import { stepsUnder } from "./mistakes.js";
 import { pointNames, pointText } from "./model.js";
-import { ACTIVATIONS, softmax } from "./tensor.js";
+import { ACTIVATIONS, tensor } from "./tensor.js";
 
 /** @import { Cell, Code, Explained, Explanation, Part, Step, Tensor } from "./types.js" */
 /** @typedef {NonNullable<Explained["result"]>} Result */
@@ -23,7 +24,6 @@ import { ACTIVATIONS, softmax } from "./tensor.js";
  * @property {string} symbol
  */
 
-const EPSILON = 1e-5;
 const LIKELIEST_WORDS = 12;
 
 /** What an explanation needs and this page does not have. */
@@ -69,10 +69,9 @@ async function openCell(app, name, index) {
     const wanted = `one of points(), such as "${trace.names[0]}"`;
     throw new Error(`there is no point ${JSON.stringify(name)}: expected ${wanted}`);
   }
-  const tensor = await trace.get(name);
-  checkIndex(name, index, tensor.shape);
-  /** @param {string} mistake */
-  const makes = (mistake) => changes.mistakes.includes(mistake);
+  const { shape, data } = await trace.get(name);
+  checkIndex(name, index, shape);
+  const steps = stepsUnder(changes);
   const [t, c] = index.slice(-2);
   return {
     app,
@@ -85,15 +84,15 @@ async function openCell(app, name, index) {
     changes,
     sourceIds,
     targetIds,
-    makes,
+    steps,
     config: app.config,
     stack: /^(source|encoder)/.test(name) ? "encoder" : "decoder",
     part: name.slice(0, Math.max(name.lastIndexOf("."), 0)),
     kind: kindOf(name),
-    shape: tensor.shape,
-    result: tensor.data[placeOf(tensor.shape, index)],
+    shape,
+    result: data[placeOf(shape, index)],
     weights: app.engine.model ? await app.engine.model(changes.checkpoint) : null,
-    preNorm: (app.config.norm === "pre") !== makes("norm_order"),
+    preNorm: steps.preNorm(app.config),
   };
 }
 
@@ -122,8 +121,9 @@ function kindOf(name) {
 }
 
 /** @param {OpenCell} cell */
-function mistakesAt({ app, name, makes }) {
-  const acting = app.config.mistakes.filter(({ id, at }) => makes(id) && at.some((one) => fits(name, one)));
+function mistakesAt({ app, name, changes }) {
+  const made = app.config.mistakes.filter(({ id }) => changes.mistakes.includes(id));
+  const acting = made.filter(({ at }) => at.some((one) => fits(name, one)));
   return acting.map(({ id }) => app.t("numbers.changed", app.t(`mistake.${id}`)));
 }
 
@@ -351,15 +351,16 @@ function matrixOf(cell, from, name, symbol) {
 
 /** @param {OpenCell} cell */
 function embedded(cell) {
-  const { c, t, makes, part, config } = cell;
+  const { c, t, part, config } = cell;
+  const { embeddingScale: scale } = cell.steps;
   const id = (part === "source" ? cell.sourceIds : cell.targetIds)[t] ?? config.pad_id;
   const entry = weightRow(cell, `${part}.tokens.weight`, id)[c];
-  if (makes("no_embedding_scale")) return given(`E[${id}, ${c}]`, entry);
-  const scale = Math.sqrt(config.d_model);
+  if (!scale.symbol) return given(`E[${id}, ${c}]`, entry);
+  const square = scale.square(config);
   return {
-    ...given(`E[${id}, ${c}] · √d_model`, entry * scale),
-    numbers: `${shown(entry)} · √${config.d_model}`,
-    code: { inputs: { entry }, lines: [`result = entry * ${config.d_model} ** 0.5`] },
+    ...given(`E[${id}, ${c}] · ${scale.symbol}`, entry * Math.sqrt(square)),
+    numbers: `${shown(entry)} · √${square}`,
+    code: { inputs: { entry }, lines: [`result = entry * ${square} ** 0.5`] },
   };
 }
 
@@ -370,21 +371,20 @@ function positioned(cell) {
     c,
     config: { positions, d_model: width },
     changes,
-    makes,
     app,
   } = cell;
+  const { exponent } = cell.steps;
   if (positions === "none" || !changes.positions) return given("0", 0, app.t("numbers.positionsOff"));
   if (positions === "learned") {
     return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
   }
   const half = Math.ceil(width / 2);
   const [i, odd] = positions === "interleaved" ? [c >> 1, c & 1] : [c % half, Number(c >= half)];
-  const count = makes("doubled_exponent") ? 2 * (2 * i + odd) : 2 * i;
+  const count = exponent.count(i, odd);
   const angle = t * 10000 ** (-count / width);
   const wave = odd ? "cos" : "sin";
-  const exponent = !makes("doubled_exponent") ? "2i" : odd ? "2(2i + 1)" : "2 · 2i";
   return {
-    ...given(`${wave}(pos / 10000^(${exponent} / d_model))`, Math[wave](angle)),
+    ...given(`${wave}(pos / 10000^(${exponent.symbol(odd)} / d_model))`, Math[wave](angle)),
     numbers: `${wave}(${t} / 10000^(${count} / ${width})) = ${wave}(${shown(angle)})`,
     code: { inputs: {}, lines: [`result = math.${wave}(${t} / 10000 ** (${count} / ${width}))`] },
   };
@@ -419,50 +419,38 @@ function projected(cell) {
     h,
     t,
     c,
-    shape: [, length, width],
-    makes,
+    shape: [heads, length, width],
+    steps,
     config,
   } = cell;
-  const ofMemory = part.endsWith("cross_attention") && kind !== "query" && !makes("decoder_keys");
-  const begin = ["query", "key", "value"].indexOf(kind) * config.heads * config.d_k;
-  const flat = (h * length + t) * width + c; // without the transpose, heads are cut from the flat numbers
-  const joined = config.heads * width;
-  const cut = makes("no_transpose");
-  const [from, column] = cut ? [Math.floor(flat / joined), flat % joined] : [t, h * width + c];
+  const crossed = part.endsWith("cross_attention") && kind !== "query";
+  const ofMemory = crossed && steps.crossKeyValue.side === "source";
+  const begin = ["query", "key", "value"].indexOf(kind) * heads * config.d_k;
+  const place = steps.headRow(t, h, length, heads) * width + c;
   return product(cell, {
     from: ofMemory ? "encoder.output" : readBy(cell),
-    t: from,
-    row: begin + column,
+    t: Math.floor(place / (heads * width)),
+    row: begin + (place % (heads * width)),
     matrix: `${part}.input_projection`,
     symbol: `W_${kind[0].toUpperCase()}`,
   });
 }
 
-/**
- * Returns [d, its name] where scores are divided by √d, or null.
- * @param {OpenCell} cell
- * @returns {[square: number, symbol: string] | null}
- */
-function scaling({ makes, changes, config }) {
-  if (makes("no_scale") || !changes.scale) return null;
-  return makes("scale_d_model") ? [config.d_model, "√d_model"] : [config.d_k, "√d_k"];
-}
-
 /** @param {OpenCell} cell */
 async function scored(cell) {
-  const { app, part, h, t, c: key, changes } = cell;
+  const { app, part, h, t, c: key, changes, steps, config } = cell;
   const [q, k] = [await numbersOf(cell, `${part}.query`, h, t), await numbersOf(cell, `${part}.key`, h, key)];
   const parts = productParts(q, k, (i) => ({
     label: String(i),
     from: [cellAt(`${part}.query`, h, t, i), cellAt(`${part}.key`, h, key, i)],
   }));
   const [columns, inputs] = [["i", "q", "k", "q · k"], { query: q, key: k }];
-  const scale = scaling(cell);
-  if (!scale) {
+  const { symbol } = steps.scoreScale;
+  if (!symbol) {
     const plain = summed("Σᵢ qᵢ · kᵢ", parts, columns, inputs, "result = query @ key");
     return { ...plain, notes: changes.scale ? [] : [app.t("numbers.scaleOff")] };
   }
-  const [square, symbol] = scale;
+  const square = steps.scoreScale.square(config);
   const line = `result = query @ key / ${square} ** 0.5`;
   const made = summed(`Σᵢ qᵢ · kᵢ / ${symbol}`, parts, columns, inputs, line);
   const sum = sumOf(made.terms);
@@ -475,20 +463,6 @@ async function scored(cell) {
 }
 
 /**
- * Returns whether a cell's query may look at a key.
- * @param {OpenCell} cell
- * @param {number} key
- */
-function mayLook({ part, t, changes, makes, config, sourceIds, targetIds }, key) {
-  const edit = changes.masks[part]?.findLast((cell) => cell[0] === t && cell[1] === key);
-  if (edit) return edit[2];
-  const [cross, decoder] = [part.endsWith("cross_attention"), part.startsWith("decoder")];
-  const ofTarget = cross ? makes("target_padding_mask") || makes("decoder_keys") : decoder;
-  const id = (ofTarget ? targetIds : sourceIds)[key] ?? config.pad_id;
-  return id !== config.pad_id && (cross || !decoder || makes("no_causal_mask") || key <= t);
-}
-
-/**
  * Returns the tokens of an attention's keys.
  * @param {OpenCell} cell
  */
@@ -496,52 +470,66 @@ function keysOf({ app, part }) {
   return /** @type {string[]} */ (app.labels(`${part}.weights`).columns);
 }
 
+/**
+ * Returns the cells over which the softmax of a weight runs, with their tokens, and which of them is its own.
+ * @param {OpenCell} cell
+ */
+function softmaxCells({ app, part, t, c, steps, shape: [, rows, columns] }) {
+  const { rows: queries, columns: keys } = app.labels(`${part}.weights`);
+  /** @type {(length: number) => number[]} */
+  const upTo = (length) => [...Array(length).keys()];
+  return steps.softmax.over === "key"
+    ? { places: upTo(columns).map((key) => [t, key]), tokens: keys ?? [], own: c }
+    : { places: upTo(rows).map((query) => [query, c]), tokens: queries, own: t };
+}
+
 /** @param {OpenCell} cell */
 async function weighted(cell) {
-  const { app, part, h, t, c: key, makes, changes } = cell;
+  const { app, part, h, t, c, changes } = cell;
   const written = changes.overrides[part]?.findLast(([head, query]) => head === h && query === t);
-  if (written) return given(app.t("numbers.given"), written[2][key] ?? 0, app.t("numbers.byHand"));
-  if (stepsUnder(changes).softmax !== STEPS.softmax) return given("softmax(score)", cell.result);
+  if (written) return given(app.t("numbers.given"), written[2][c] ?? 0, app.t("numbers.byHand"));
+  const { softmax, hidden, lateMask, scoreScale } = cell.steps;
   const formula = "exp(score − max) / Σⱼ exp(scoreⱼ − max)";
-  const scores = await numbersOf(cell, `${part}.scores`, h, t);
-  const [zero, late] = [makes("mask_zero"), makes("mask_after_softmax")];
-  const filled = scores.map((score, at) => (mayLook(cell, at) ? score : zero ? 0 : late ? score : -Infinity));
+  const { shape, data } = await tensorOf(cell, `${part}.scores`);
+  const mask = attentionMask(cell, part, cell);
+  const { places, tokens, own } = softmaxCells(cell);
+  const scores = places.map((place) => data[placeOf(shape, [h, ...place])]);
+  const allowed = places.map((place) => mask.data[placeOf(shape.slice(1), place)] === 1);
+  const filled = scores.map((score, at) => (allowed[at] ? score : hidden.of(score)));
   const peak = largestOf(filled);
-  if (peak === -Infinity) return given(formula, 0, app.t("numbers.noKey"));
+  if (peak === -Infinity) return given(formula, 0, app.t(`numbers.${softmax.over}.none`));
   const shares = filled.map((score) => Math.exp(score - peak));
-  const [sum, allowed, tokens] = [sumOf(shares), mayLook(cell, key), keysOf(cell)];
-  const kept = late && !allowed ? 0 : 1;
-  const weight = (shares[key] / sum) * kept;
-  const scale = scaling(cell);
-  const last = late ? ` · ${kept}` : "";
-  /** @param {number} at */
-  const cellOf = (at) => cellAt(`${part}.scores`, h, t, at);
-  const mask = allowed ? "allowed" : zero ? "blockedZero" : late ? "blockedLate" : "blocked";
+  const sum = sumOf(shares);
+  const kept = lateMask.masks && !allowed[own] ? 0 : 1;
+  const weight = (shares[own] / sum) * kept;
+  const last = lateMask.masks ? ` · ${kept}` : "";
+  const divided = scoreScale.symbol ? ` / ${scoreScale.symbol}` : "";
+  const cells = places.map((place) => cellAt(`${part}.scores`, h, ...place));
   return {
-    formula: late ? `${formula} · ${app.t("numbers.mask")}` : formula,
-    numbers: `exp(${shown(filled[key])} − ${factor(peak)}) / ${shown(sum)}${last}`,
+    formula: lateMask.masks ? `${formula} · ${app.t("numbers.mask")}` : formula,
+    numbers: `exp(${shown(filled[own])} − ${factor(peak)}) / ${shown(sum)}${last}`,
     terms: [weight],
     parts: shares.map((value, at) => ({
       label: tokens[at],
       left: filled[at],
       value,
-      from: [cellOf(at)],
-      own: at === key,
+      from: [cells[at]],
+      own: at === own,
     })),
-    columns: [app.t("numbers.key"), app.t("word.score"), "", "exp(score − max)"],
+    columns: [app.t(`numbers.${softmax.over}`), app.t("word.score"), "", "exp(score − max)"],
     total: { label: "Σ exp", value: sum },
     steps: [
-      step(app.t("word.score"), `Q · K${scale ? ` / ${scale[1]}` : ""}`, scores[key], cellOf(key)),
-      step(app.t("numbers.mask"), app.t(`numbers.${mask}`), filled[key]),
+      step(app.t("word.score"), `Q · K${divided}`, scores[own], cells[own]),
+      step(app.t("numbers.mask"), app.t(allowed[own] ? "numbers.allowed" : hidden.text), filled[own]),
       step("max", "", peak),
-      step("exp(score − max)", `exp(${shown(filled[key] - peak)})`, shares[key]),
-      step("÷ Σ exp", `${shown(shares[key])} / ${shown(sum)}${last}`, weight),
+      step("exp(score − max)", `exp(${shown(filled[own] - peak)})`, shares[own]),
+      step("÷ Σ exp", `${shown(shares[own])} / ${shown(sum)}${last}`, weight),
     ],
     code: {
       inputs: { scores: filled },
       lines: [
         "shares = xp.exp(scores - xp.max(scores))",
-        `result = shares[${key}] / xp.sum(shares)${kept ? "" : " * 0  # masked too late"}`,
+        `result = shares[${own}] / xp.sum(shares)${kept ? "" : " * 0  # masked too late"}`,
       ],
     },
   };
@@ -602,20 +590,19 @@ async function activated(cell) {
  * @returns {Promise<Made>}
  */
 async function normalised(cell, from, norm) {
-  const { app, t, c, makes } = cell;
+  const { app, t, c } = cell;
+  const { deviation } = cell.steps;
   const x = await numbersOf(cell, from, t);
-  const unbiased = makes("unbiased_norm");
-  const [width, mean, count] = [x.length, sumOf(x) / x.length, x.length - Number(unbiased)];
+  const [mean, count] = [sumOf(x) / x.length, deviation.count(x.length)];
   const variance = sumOf(x.map((value) => (value - mean) ** 2)) / count;
-  const divisor = unbiased ? Math.sqrt(variance) + EPSILON : Math.sqrt(variance + EPSILON);
-  const root = unbiased ? "(√variance + ε)" : "√(variance + ε)";
-  const formula = `(x − mean) / ${root} · γ + β`;
+  const divisor = deviation.of(variance);
+  const formula = `(x − mean) / ${deviation.symbol} · γ + β`;
   const scaled = (x[c] - mean) / divisor;
   const steps = [
     step("x", "", x[c], cellAt(from, t, c)),
-    step(app.t("numbers.mean"), `Σ x / ${width}`, mean),
+    step(app.t("numbers.mean"), `Σ x / ${x.length}`, mean),
     step(app.t("numbers.variance"), `Σ (x − mean)² / ${count}`, variance),
-    step(root, "ε = 1e-5", divisor),
+    step(deviation.symbol, "ε = 1e-5", divisor),
     step("x̂", `(${shown(x[c])} − ${factor(mean)}) / ${shown(divisor)}`, scaled),
   ];
   if (norm && !cell.weights) return { formula, steps, notes: [app.t("numbers.noWeights")] };
@@ -629,7 +616,7 @@ async function normalised(cell, from, norm) {
     ["", "x̂", "γ", ""],
     { x, gamma, beta },
     `variance = xp.sum((x - x.mean()) ** 2) / ${count}`,
-    `deviation = ${unbiased ? "variance ** 0.5 + 1e-5" : "(variance + 1e-5) ** 0.5"}`,
+    `deviation = ${deviation.python}`,
     `result = (x[${c}] - x.mean()) / deviation * gamma + beta`,
   );
   return { ...made, steps, stepsFirst: true };
@@ -639,22 +626,15 @@ const ownNorm = (/** @type {OpenCell} */ { part }) => `${part}_residual.norm`;
 
 /** @param {OpenCell} cell */
 async function addedUp(cell) {
-  const { part, makes, preNorm, t, c } = cell;
+  const { part, preNorm, t, c } = cell;
   const [input, output] = [`${part}.input`, `${part}.output`];
   const sublayer = preNorm ? "Sublayer(LayerNorm(x))" : "Sublayer(x)";
-  if (!makes("residual_normed")) return pairOf(cell, `x + ${sublayer}`, input, output);
+  if (!cell.steps.shortcut.normed) return pairOf(cell, `x + ${sublayer}`, input, output);
   if (preNorm) return pairOf(cell, `LayerNorm(x) + ${sublayer}`, `${part}.normed`, output);
   const { steps, terms } = await normalised(cell, input, ownNorm(cell));
   const y = (await numbersOf(cell, output, t))[c];
   const a = terms ? sumOf(terms) : cell.result - y;
-  const parts = cellParts(
-    [
-      [input, a],
-      [output, y],
-    ],
-    [t, c],
-  );
-  parts[0].label = "LayerNorm(x)";
+  const parts = [{ label: "LayerNorm(x)", value: a }, ...cellParts([[output, y]], [t, c])];
   const made = summed(`LayerNorm(x) + ${sublayer}`, parts, [], { a, y }, "result = a + y");
   return { ...made, steps, stepsFirst: true };
 }
@@ -673,11 +653,10 @@ function stackEnd(cell) {
 
 /** @param {OpenCell} cell */
 async function logProbability(cell) {
-  const { app, t, c, makes } = cell;
+  const { app, t, c } = cell;
+  const { of, symbol, python } = cell.steps.wordScores;
   const logits = await numbersOf(cell, "logits", t);
-  const double = makes("double_softmax");
-  const once = () => Array.from(softmax({ shape: [logits.length], data: Float32Array.from(logits) }).data);
-  const values = double ? once() : logits;
+  const values = Array.from(of(tensor([logits.length], Float32Array.from(logits))).data);
   const peak = largestOf(values);
   const logSum = peak + Math.log(sumOf(values.map((value) => Math.exp(value - peak))));
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
@@ -685,8 +664,6 @@ async function logProbability(cell) {
   const tokens = app.engine.tokens("target", words);
   /** @param {number} word */
   const probability = (word) => Math.exp(values[word] - logSum);
-  const symbol = double ? "softmax(logit)" : "logit";
-  const twice = ["logits = xp.exp(logits - xp.max(logits))", "logits = logits / xp.sum(logits)  # too early"];
   /**
    * @param {number} word
    * @param {number} place
@@ -706,7 +683,7 @@ async function logProbability(cell) {
     columns: [app.t("numbers.word"), "logit", "", app.t("numbers.probability")],
     steps: [
       step("logit", "", logits[c], cellAt("logits", t, c)),
-      ...(double ? [step(symbol, "", values[c])] : []),
+      ...(python.length > 0 ? [step(symbol, "", values[c])] : []),
       step("log Σ exp", app.t("numbers.words", logits.length), logSum),
       step("log p", `${shown(values[c])} − ${factor(logSum)}`, values[c] - logSum),
       step(app.t("numbers.probability"), "exp(log p)", probability(c)),
@@ -714,7 +691,7 @@ async function logProbability(cell) {
     code: {
       inputs: { logits },
       lines: [
-        ...(double ? twice : []),
+        ...python,
         "peak = xp.max(logits)",
         `result = logits[${c}] - peak - xp.log(xp.sum(xp.exp(logits - peak)))`,
       ],

@@ -2,12 +2,13 @@
 //
 // Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key ·
 // W width of a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps
-// it. The steps at the end, `run.steps`, are those that a classic mistake replaces (mistakes.js).
+// it. The steps at the end, `run.steps`, are those that a classic mistake replaces (mistakes.js); beside what
+// a step computes stands what the arithmetic of a number writes of it (arithmetic.js).
 
 import {
   ACTIVATIONS,
+  DEVIATION,
   add,
-  deviation,
   dot,
   layerNorm,
   linear,
@@ -18,7 +19,7 @@ import {
 import { layerNames } from "./model.js";
 
 /** @import { Run } from "./run.js" */
-/** @import { KeyValue, Mask, Side, Stack, Steps, Tensor } from "./types.js" */
+/** @import { Changes, KeyValue, Mask, Sentence, Side, Stack, Steps, Tensor } from "./types.js" */
 
 /**
  * Returns all points, by name, of the model reading a source (with eos) and a target (with bos).
@@ -113,7 +114,7 @@ export async function decode(run, targetIds, memories, sourceIds, past = null) {
   }
   const output = run.tap("decoder.output", run.steps.finalNorm(run, "decoder", x));
   const logits = run.tap("logits", linear(output, run.weight("output.weight")));
-  const logProbs = run.tap("log_probs", run.steps.logProbs(logits));
+  const logProbs = run.tap("log_probs", logSoftmax(run.steps.wordScores.of(logits)));
   return { logProbs, cache };
 }
 
@@ -128,7 +129,7 @@ export async function decode(run, targetIds, memories, sourceIds, past = null) {
 function embed(run, side, ids, start = 0) {
   const width = run.config.d_model;
   const table = run.weight(`${side}.tokens.weight`);
-  const scale = run.steps.embeddingScale(width);
+  const scale = Math.sqrt(run.steps.embeddingScale.square(run.config));
   const embedding = tensor([ids.length, width]);
   ids.forEach((id, t) => {
     if (!(id >= 0 && id < table.shape[0])) throw new Error(`the ${side} vocabulary has no id ${id}`);
@@ -164,15 +165,15 @@ function positionsOf(run, side, start, length) {
  * @param {number} length
  * @param {number} width
  * @param {"interleaved" | "halves"} layout
- * @param {Steps["exponent"]} exponentOf
+ * @param {Steps["exponent"]} exponent
  */
-export function sinusoids(start, length, width, layout, exponentOf = exponent) {
+export function sinusoids(start, length, width, layout, exponent = STEPS.exponent) {
   const out = tensor([length, width]);
   for (let t = 0; t < length; t++) {
     for (let d = 0; d < width; d++) {
       const half = Math.ceil(width / 2);
       const [pair, isCosine] = layout === "interleaved" ? [d >> 1, d & 1] : [d % half, Number(d >= half)];
-      const angle = (start + t) * Math.pow(10000, -exponentOf(pair, isCosine, width));
+      const angle = (start + t) * Math.pow(10000, -exponent.count(pair, isCosine) / width);
       out.data[t * width + d] = isCosine ? Math.cos(angle) : Math.sin(angle);
     }
   }
@@ -211,13 +212,29 @@ function targetMask(ids, rows, padId, start) {
 }
 
 /**
+ * Returns the mask of an attention for all queries, with the cells that are changed by hand.
+ * @param {Pick<Run, "config" | "changes" | "steps">} run
+ * @param {string} name
+ * @param {Sentence} sentence
+ */
+export function attentionMask({ config: { pad_id: padId }, changes, steps }, name, sentence) {
+  const { sourceIds, targetIds } = steps.readIds(sentence.sourceIds, sentence.targetIds, padId);
+  const plain = () => {
+    if (name.startsWith("encoder")) return paddingMask(sourceIds, sourceIds.length, padId);
+    if (name.endsWith("self_attention")) return steps.targetMask(targetIds, targetIds.length, padId, 0);
+    return steps.memoryMask(sourceIds, targetIds, targetIds.length, padId, 0);
+  };
+  return editedMask(changes, name, plain());
+}
+
+/**
  * Returns the mask with the cells that are changed by hand.
- * @param {Run} run
+ * @param {Changes} changes
  * @param {string} name
  * @param {Mask} mask
  */
-function editedMask(run, name, mask) {
-  const cells = run.changes.masks[name] ?? [];
+function editedMask(changes, name, mask) {
+  const cells = changes.masks[name] ?? [];
   if (cells.length === 0) return mask;
   const data = mask.data.slice();
   for (const [query, key, allowed] of cells) {
@@ -241,9 +258,9 @@ function residual(run, name, input, sublayer) {
   const x = run.tap(`${name}.input`, input);
   if (run.preNorm) {
     const normed = run.tap(`${name}.normed`, norm(run, `${name}_residual.norm`, x));
-    return run.tap(`${name}.added`, add(run.steps.shortcut(run, name, x), sublayer(normed)));
+    return run.tap(`${name}.added`, add(run.steps.shortcut.of(run, name, x), sublayer(normed)));
   }
-  const added = run.tap(`${name}.added`, add(run.steps.shortcut(run, name, x), sublayer(x)));
+  const added = run.tap(`${name}.added`, add(run.steps.shortcut.of(run, name, x), sublayer(x)));
   return run.tap(`${name}.normed`, norm(run, `${name}_residual.norm`, added));
 }
 
@@ -309,7 +326,7 @@ function selfAttention(run, name, x, mask, cache = null) {
  */
 function crossAttention(run, name, x, mask, memory) {
   const query = project(run, name, "query", x);
-  const { key, value } = run.steps.crossKeyValue(run, name, x, memory);
+  const { key, value } = run.steps.crossKeyValue.of(run, name, x, memory);
   return attend(run, name, query, key, value, mask);
 }
 
@@ -336,7 +353,7 @@ function project(run, name, part, x) {
   const begin = { query: 0, key: heads * keyWidth, value: 2 * heads * keyWidth }[part];
   const end = begin + heads * (part === "value" ? valueWidth : keyWidth);
   const projected = affine(run, `${name}.input_projection`, x, begin, end);
-  return run.tap(`${name}.${part}`, run.steps.splitHeads(projected, heads));
+  return run.tap(`${name}.${part}`, splitHeads(projected, heads, run.steps.headRow));
 }
 
 /**
@@ -349,9 +366,10 @@ function project(run, name, part, x) {
  * @param {Mask} plainMask
  */
 function attend(run, name, query, key, value, plainMask) {
-  const mask = editedMask(run, name, plainMask);
-  const scores = run.tap(`${name}.scores`, attentionScores(query, key, run.steps.divisor(run.config)));
-  const computed = run.steps.weights(run, scores, mask);
+  const mask = editedMask(run.changes, name, plainMask);
+  const divisor = Math.sqrt(run.steps.scoreScale.square(run.config));
+  const scores = run.tap(`${name}.scores`, attentionScores(query, key, divisor));
+  const computed = attentionWeights(run, scores, mask);
   const weights = run.tap(`${name}.weights`, overridden(run, name, computed, mask.start));
   const heads = run.tap(`${name}.heads`, ablated(run, name, weightedValues(weights, value)));
   const joined = run.tap(`${name}.joined`, joinHeads(heads));
@@ -385,11 +403,10 @@ function attentionScores(query, key, divisor) {
  * @param {Tensor} scores
  * @param {Mask} mask
  */
-export function attentionWeights(run, scores, mask) {
+function attentionWeights({ steps }, scores, mask) {
   const size = mask.data.length;
-  const { hidden } = run.steps;
-  const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : hidden(score)));
-  return run.steps.softmax(tensor(scores.shape, filled));
+  const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : steps.hidden.of(score)));
+  return steps.lateMask.of(steps.softmax.of(tensor(scores.shape, filled)), mask);
 }
 
 /**
@@ -420,14 +437,15 @@ function weightedValues(weights, value) {
  * Returns the heads' shares of a projection, [T, H·K] → [H, T, K].
  * @param {Tensor} x
  * @param {number} heads
+ * @param {Steps["headRow"]} headRow
  */
-function splitHeads(x, heads) {
+function splitHeads(x, heads, headRow) {
   const [length, joined] = x.shape;
   const width = joined / heads;
   const out = tensor([heads, length, width]);
   for (let t = 0; t < length; t++) {
     for (let h = 0; h < heads; h++) {
-      const from = t * joined + h * width;
+      const from = headRow(t, h, length, heads) * width;
       out.data.set(x.data.subarray(from, from + width), (h * length + t) * width);
     }
   }
@@ -505,32 +523,22 @@ function ablated(run, name, values) {
  */
 export const STEPS = {
   readIds: (sourceIds, targetIds) => ({ sourceIds, targetIds }),
-  embeddingScale: Math.sqrt,
-  exponent,
+  embeddingScale: { square: (config) => config.d_model, symbol: "√d_model" },
+  exponent: { count: (pair) => 2 * pair, symbol: () => "2i" }, // §3.5
   preNorm: (config) => config.norm === "pre",
-  shortcut: (run, name, x) => x,
-  deviation,
+  shortcut: { of: (run, name, x) => x, normed: false },
+  deviation: DEVIATION,
   finalNorm,
-  splitHeads,
-  divisor: (config) => Math.sqrt(config.d_k),
+  headRow: (position, head, length, heads) => position * heads + head,
+  scoreScale: { square: (config) => config.d_k, symbol: "√d_k" },
   targetMask,
   memoryMask: (sourceIds, targetIds, ...rest) => paddingMask(sourceIds, ...rest),
-  crossKeyValue: (run, name, x, memory) => memory,
-  hidden: () => -Infinity,
-  softmax,
-  weights: attentionWeights,
-  logProbs: logSoftmax,
+  crossKeyValue: { of: (run, name, x, memory) => memory, side: "source" },
+  hidden: { of: () => -Infinity, text: "numbers.blocked" },
+  softmax: { of: softmax, over: "key" },
+  lateMask: { of: (weights) => weights, masks: false },
+  wordScores: { of: (logits) => logits, symbol: "logit", python: [] },
 };
-
-/**
- * Returns 2i / d_model, the exponent of pair i. Paper: §3.5.
- * @param {number} pair
- * @param {number} isCosine
- * @param {number} width
- */
-function exponent(pair, isCosine, width) {
-  return (2 * pair) / width;
-}
 
 /**
  * Returns what leaves a stack: in pre-norm, normalised once more.

@@ -1,10 +1,13 @@
 // The classic mistakes of Transformer implementations: the steps of the forward pass that each replaces.
 
-import { STEPS, attentionWeights, keyValue, norm, paddingMask } from "./forward.js";
-import { layerNorm, logSoftmax, softmax, tensor } from "./tensor.js";
+import { STEPS, keyValue, norm, paddingMask } from "./forward.js";
+import { layerNorm, softmax, tensor } from "./tensor.js";
 
 /** @import { Run } from "./run.js" */
-/** @import { Changes, Mask, Stack, Steps, Tensor } from "./types.js" */
+/** @import { Changes, Mask, Scale, Stack, Steps, Tensor } from "./types.js" */
+
+/** @type {Scale} */
+const UNSCALED = { square: () => 1, symbol: "" };
 
 /**
  * The steps that each classic mistake replaces, by its id. Where two replace one step, the earlier one does.
@@ -12,20 +15,47 @@ import { layerNorm, logSoftmax, softmax, tensor } from "./tensor.js";
  */
 export const MISTAKES = {
   norm_order: { preNorm: (config) => config.norm !== "pre", finalNorm: otherFinalNorm },
-  residual_normed: { shortcut: (run, name, x) => norm(run, `${name}_residual.norm`, x) },
-  no_scale: { divisor: () => 1 },
-  scale_d_model: { divisor: (config) => Math.sqrt(config.d_model) },
-  no_embedding_scale: { embeddingScale: () => 1 },
-  doubled_exponent: { exponent: (pair, isCosine, width) => (2 * (2 * pair + isCosine)) / width },
-  softmax_over_queries: { hidden: STEPS.hidden, softmax: softmaxOfColumns, weights: attentionWeights },
-  mask_zero: { hidden: () => 0 },
-  mask_after_softmax: { hidden: (score) => score, weights: maskedLate },
+  residual_normed: {
+    shortcut: { of: (run, name, x) => norm(run, `${name}_residual.norm`, x), normed: true },
+  },
+  no_scale: { scoreScale: UNSCALED },
+  scale_d_model: { scoreScale: { square: (config) => config.d_model, symbol: "√d_model" } },
+  no_embedding_scale: { embeddingScale: UNSCALED },
+  doubled_exponent: {
+    exponent: {
+      count: (pair, isCosine) => 2 * (2 * pair + isCosine),
+      symbol: (isCosine) => (isCosine ? "2(2i + 1)" : "2 · 2i"),
+    },
+  },
+  softmax_over_queries: {
+    softmax: { of: softmaxOfColumns, over: "query" },
+    hidden: STEPS.hidden,
+    lateMask: STEPS.lateMask,
+  },
+  mask_zero: { hidden: { of: () => 0, text: "numbers.blockedZero" } },
+  mask_after_softmax: {
+    hidden: { of: (score) => score, text: "numbers.blockedLate" },
+    lateMask: { of: masked, masks: true },
+  },
   target_padding_mask: { readIds: toOneLength, memoryMask: targetsPadding },
   no_causal_mask: { targetMask: paddingMask },
-  decoder_keys: { crossKeyValue: (run, name, x) => keyValue(run, name, x), memoryMask: targetsPadding },
-  double_softmax: { logProbs: (logits) => logSoftmax(softmax(logits)) },
-  no_transpose: { splitHeads: (x, heads) => tensor([heads, x.shape[0], x.shape[1] / heads], x.data) },
-  unbiased_norm: { deviation: (squares, width) => Math.sqrt(squares / (width - 1)) + 1e-5 },
+  decoder_keys: { crossKeyValue: { of: keyValue, side: "target" }, memoryMask: targetsPadding },
+  double_softmax: {
+    wordScores: {
+      of: softmax,
+      symbol: "softmax(logit)",
+      python: ["logits = xp.exp(logits - xp.max(logits))", "logits = logits / xp.sum(logits)  # too early"],
+    },
+  },
+  no_transpose: { headRow: (position, head, length) => head * length + position },
+  unbiased_norm: {
+    deviation: {
+      of: (variance) => Math.sqrt(variance) + 1e-5,
+      count: (width) => width - 1,
+      symbol: "(√variance + ε)",
+      python: "variance ** 0.5 + 1e-5",
+    },
+  },
 };
 
 /**
@@ -72,13 +102,11 @@ function softmaxOfColumns(scores) {
 }
 
 /**
- * Returns the weights, masked behind the softmax.
- * @param {Run} run
- * @param {Tensor} scores
+ * Returns the weights, 0 where the mask hides a key.
+ * @param {Tensor} weights
  * @param {Mask} mask
  */
-function maskedLate(run, scores, mask) {
-  const { shape, data } = attentionWeights(run, scores, mask);
+function masked({ shape, data }, mask) {
   return tensor(
     shape,
     data.map((weight, i) => weight * mask.data[i % mask.data.length]),

@@ -3,7 +3,7 @@
 // Sums are made in double precision and stored in single, so that results agree with PyTorch's float32 to
 // its last digits.
 
-/** @import { Activation, Bytes, Tensor } from "./types.js" */
+/** @import { Activation, Bytes, Deviation, Tensor } from "./types.js" */
 
 /**
  * Returns a tensor of this shape, of zeros unless data is given.
@@ -155,27 +155,29 @@ export function add(a, b) {
 }
 
 /**
- * Returns √(variance + 1e-5), with the biased variance of `width` numbers.
- * @param {number} squares the sum of their squared distances from their mean
- * @param {number} width
+ * What a layer norm divides by: √(variance + 1e-5), with the biased variance.
+ * @type {Deviation}
  */
-export function deviation(squares, width) {
-  return Math.sqrt(squares / width + 1e-5);
-}
+export const DEVIATION = {
+  of: (variance) => Math.sqrt(variance + 1e-5),
+  count: (width) => width,
+  symbol: "√(variance + ε)",
+  python: "(variance + 1e-5) ** 0.5",
+};
 
 /**
  * Returns (x − mean) / deviation · γ + β for each row of x.
  * @param {Tensor} x
  * @param {Tensor} gamma
  * @param {Tensor} beta
- * @param {(squares: number, width: number) => number} deviationOf
+ * @param {Deviation} deviation
  */
-export function layerNorm(x, gamma, beta, deviationOf = deviation) {
+export function layerNorm(x, gamma, beta, deviation = DEVIATION) {
   const width = x.shape[1];
   const out = tensor(x.shape);
   for (let start = 0; start < x.data.length; start += width) {
     const { mean, squares } = momentsOf(x.data, start, width);
-    const divisor = deviationOf(squares, width);
+    const divisor = deviation.of(squares / deviation.count(width));
     for (let d = 0; d < width; d++) {
       out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
     }

@@ -95,24 +95,48 @@ export interface KeyValue {
   value: Tensor;
 }
 
-/** The steps of a forward pass that a classic mistake replaces; forward.js has them as the paper does. */
+/** A factor √square, and how a formula writes it: "" where nothing is scaled. */
+export interface Scale {
+  square(config: ModelConfig): number;
+  symbol: string;
+}
+
+/** What a layer norm divides by: `of` a variance, the sum of squares divided by `count`. */
+export interface Deviation {
+  of(variance: number): number;
+  count(width: number): number;
+  symbol: string;
+  python: string;
+}
+
+/**
+ * The steps of a forward pass that a classic mistake replaces; forward.js has them as the paper does.
+ * Where a step is an object, `of` computes, and the rest says what it computes, so that a number can be explained.
+ */
 export interface Steps {
   readIds(sourceIds: number[], targetIds: number[], padId: number): Sentence;
-  embeddingScale(width: number): number;
-  exponent(pair: number, isCosine: number, width: number): number;
+  embeddingScale: Scale;
+  /** The exponent of a dimension is `count` / d_model. */
+  exponent: { count(pair: number, isCosine: number): number; symbol(isCosine: number): string };
   preNorm(config: ModelConfig): boolean;
-  shortcut(run: Run, name: string, x: Tensor): Tensor;
-  deviation(squares: number, width: number): number;
+  /** What a sub-layer's output is added to: the stream, or its layer norm. */
+  shortcut: { of(run: Run, name: string, x: Tensor): Tensor; normed: boolean };
+  deviation: Deviation;
   finalNorm(run: Run, stack: Stack, x: Tensor): Tensor;
-  splitHeads(x: Tensor, heads: number): Tensor;
-  divisor(config: ModelConfig): number;
+  /** Which of a projection's length · heads stretches of numbers becomes the row of a position in a head. */
+  headRow(position: number, head: number, length: number, heads: number): number;
+  scoreScale: Scale;
   targetMask(ids: number[], rows: number, padId: number, start: number): Mask;
   memoryMask(sourceIds: number[], targetIds: number[], rows: number, padId: number, start: number): Mask;
-  crossKeyValue(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue;
-  hidden(score: number): number;
-  softmax(scores: Tensor): Tensor;
-  weights(run: Run, scores: Tensor, mask: Mask): Tensor;
-  logProbs(logits: Tensor): Tensor;
+  /** `side`: whose positions the keys and values of cross-attention are. */
+  crossKeyValue: { of(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue; side: Side };
+  /** What becomes of a score that the mask hides; `text` is the key of a string that says so. */
+  hidden: { of(score: number): number; text: string };
+  /** `over`: what the weights sum to 1 over. */
+  softmax: { of(scores: Tensor): Tensor; over: "key" | "query" };
+  lateMask: { of(weights: Tensor, mask: Mask): Tensor; masks: boolean };
+  /** The scores of the words, whose log-softmax gives the log probabilities; `python` makes them of `logits`. */
+  wordScores: { of(logits: Tensor): Tensor; symbol: string; python: string[] };
 }
 
 /** Token ids as the model reads them: the source with eos, the target with bos. */

@@ -6,26 +6,14 @@ import { createEngine, firstDifference } from "../engine/engine.js";
 import { slices } from "../engine/model.js";
 import { bytesOf, floatsOf } from "../engine/tensor.js";
 import { assertSamePoints } from "./points.js";
-import { traces } from "./traces.js";
+import { asked, traces } from "./traces.js";
 
-/** @import { Changes, ChangesWith, MaskCell, Patch, Tensor, WireChanges } from "../engine/types.js" */
+/** @import { Changes, ChangesWith, MaskCell, Patch, Tensor } from "../engine/types.js" */
 
 const made = await traces("changes");
 const { payload } = made.post;
 const SENTENCE = { sourceIds: payload.trace.source_ids, targetIds: payload.trace.target_ids };
 const [DECODER, CROSS] = ["decoder.layers.0.self_attention", "decoder.layers.1.cross_attention"];
-
-/**
- * Returns changes as the engine takes them.
- * @param {Partial<WireChanges>} changes
- * @returns {Partial<Changes>}
- */
-function asked({ patches = [], ...changes }) {
-  const renamed = patches.map(({ source_ids: sourceIds, target_ids: targetIds, ...patch }) => {
-    return { ...patch, sourceIds, targetIds };
-  });
-  return { ...changes, patches: renamed };
-}
 
 /**
  * Returns the trace of the post-norm model under changes.

@@ -1,6 +1,8 @@
 // What PyTorch computed, as tests/traces.py of the repository wrote it; `make test-web` runs that first.
 import { readFile } from "node:fs/promises";
 
+/** @import { Changes, WireChanges } from "../engine/types.js" */
+
 /**
  * Returns the content of one of its files.
  * @param {string} name
@@ -8,4 +10,16 @@ import { readFile } from "node:fs/promises";
  */
 export async function traces(name) {
   return JSON.parse(await readFile(new URL(`data/${name}.json`, import.meta.url), "utf8"));
+}
+
+/**
+ * Returns changes that Python wrote as the engine takes them.
+ * @param {Partial<WireChanges>} changes
+ * @returns {Partial<Changes>}
+ */
+export function asked({ patches = [], ...changes }) {
+  const renamed = patches.map(({ source_ids: sourceIds, target_ids: targetIds, ...patch }) => {
+    return { ...patch, sourceIds, targetIds };
+  });
+  return { ...changes, patches: renamed };
 }

@@ -2,7 +2,7 @@
 // Panels listen to its events ("result", "ui", "hover", "busy") and change it; it draws nothing itself.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.js";
 import { createEngine, firstDifference, parity } from "../engine/engine.js";
-import { STEPS } from "../engine/forward.js";
+import { STEPS, attentionMask } from "../engine/forward.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { headStatistics } from "../engine/statistics.js";
 /**
@@ -20,7 +20,6 @@ export const FAMILIES = [
   { id: "cross", stack: "decoder", sublayer: "cross_attention", rows: "target", columns: "source" },
   { id: "decoder", stack: "decoder", sublayer: "self_attention", rows: "target", columns: "target" },
 ];
-const PADDING = "target_padding_mask";
 
 /**
  * Returns the name of a family's attention in a layer, such as "decoder.layers.0.cross_attention".
@@ -380,7 +379,8 @@ export class App {
   labels(name) {
     const { sourceTokens, targetTokens, changes } = this.result.current;
     const tokens = { source: sourceTokens, target: targetTokens };
-    const memory = name.includes("cross_attention") && !changes.mistakes.includes("decoder_keys");
+    const { crossKeyValue } = stepsUnder(changes);
+    const memory = name.includes("cross_attention") && crossKeyValue.side === "source";
     const ofSource = /^(source|encoder)/.test(name) || (memory && /\.(key|value)$/.test(name));
     const rowSide = ofSource ? "source" : "target";
     if (!/\.(scores|weights)$/.test(name)) return { rows: tokens[rowSide], columns: null, rowSide };
@@ -389,23 +389,13 @@ export class App {
   }
 
   /**
-   * Returns whether the query at `row` may look at the key at `column` in an attention, under the current changes.
+   * Returns the mask of an attention under the current changes.
    * @param {string} attention
-   * @param {number} row
-   * @param {number} column
    */
-  allowed(attention, row, column) {
-    const {
-      targetTokens,
-      changes: { masks, mistakes },
-    } = this.result.current;
-    const edit = (masks[attention] ?? []).findLast((cell) => cell[0] === row && cell[1] === column);
-    if (edit) return edit[2];
-    const cross = attention.includes("cross");
-    const keys =
-      cross && mistakes.includes(PADDING) ? targetTokens : this.labels(`${attention}.weights`).columns;
-    if (keys?.[column] === "<pad>") return false;
-    return cross || attention.startsWith("encoder") || mistakes.includes("no_causal_mask") || column <= row;
+  mask(attention) {
+    const { current } = this.result;
+    const { changes } = current;
+    return attentionMask({ config: this.config, changes, steps: stepsUnder(changes) }, attention, current);
   }
 
   /**

@@ -168,8 +168,9 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
   const signed = name.endsWith("scores");
   const offset = head * rows * columns;
   const { selected, shown } = app.ui;
+  const mask = app.mask(attention);
   const blocked = (/** @type {number} */ row, /** @type {number} */ column) =>
-    !app.allowed(attention, row, column);
+    mask.data[row * mask.columns + column] === 0;
   /** @type {Picture} */
   const picture = {
     values: data,

@@ -23,10 +23,11 @@ export function masksSection(panel) {
   const labels = (/** @type {string} */ name) => app.labels(`${name}.weights`);
   const { rows, columns: keys, columnSide } = labels(at.attention);
   const columns = keys ?? [];
-  const query = rows[at.query],
-    key = columns[at.key],
-    may = app.allowed(at.attention, at.query, at.key);
-  const left = columns.some((_, place) => app.allowed(at.attention, at.query, place));
+  const [query, key] = [rows[at.query], columns[at.key]];
+  const mask = app.mask(at.attention);
+  const mayLook = mask.data.subarray(at.query * mask.columns, (at.query + 1) * mask.columns);
+  const may = mayLook[at.key] === 1;
+  const left = mayLook.includes(1);
   const everywhere = attentionNames(app.config).filter((name) => labels(name).columnSide === columnSide);
   const set = (/** @type {Record<string, MaskCell[]>} */ masks) => tryChange(app, { masks });
   const said = (/** @type {string} */ text, /** @type {boolean} */ good) =>

@@ -1,0 +1,183 @@
+// How a number was made: its terms add up, whatever was changed, and each operand is the number that it leads to.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { arithmetic } from "../engine/arithmetic.js";
+import { stepsUnder } from "../engine/mistakes.js";
+import { explainedOf, numberAt } from "./explained.js";
+import { asked, traces } from "./traces.js";
+
+/** @import { Changes, Explanation, Part, Payload } from "../engine/types.js" */
+/** @typedef {Awaited<ReturnType<typeof explainedOf>>} App */
+
+const [plain, mistaken, changed] = [
+  await traces("forward"),
+  await traces("mistakes"),
+  await traces("changes"),
+];
+/** @type {Payload} */
+const paper = plain.paper;
+const [ENCODER, MASKED, CROSS] = [
+  "encoder.layers.0.self_attention",
+  "decoder.layers.0.self_attention",
+  "decoder.layers.1.cross_attention",
+];
+
+/** @param {{ source_ids: number[], target_ids: number[] }} recorded */
+const sentenceOf = ({ source_ids: sourceIds, target_ids: targetIds }) => ({ sourceIds, targetIds });
+const SENTENCE = sentenceOf(paper.trace);
+
+let state = 7;
+/** @param {number} below */
+const drawn = (below) => (state = (state * 48271) % 2147483647) % below;
+
+/**
+ * Checks the explanations of `count` numbers of every point.
+ * @param {App} app
+ * @param {string} what
+ * @param {number} count
+ */
+async function assertExplained(app, what, count) {
+  const { trace } = app.result.current;
+  for (const name of trace.names) {
+    const tensor = await trace.get(name);
+    for (let i = 0; i < count; i++) {
+      const index = tensor.shape.map(drawn);
+      const made = await arithmetic(app, name, index);
+      const sum = made.terms.reduce((a, b) => a + b, 0);
+      const where = `${what}: ${name}[${index}]`;
+      assert.equal(made.result, numberAt(tensor, index), where);
+      assert.equal(made.difference, sum - made.result, where);
+      const close = Math.abs(made.difference) <= 2e-6 * Math.max(1, Math.abs(made.result));
+      assert.ok(close, `${where} is ${made.result}, but the sum of its terms ${sum}`);
+      await assertOperands(app, made, where);
+    }
+  }
+}
+
+/**
+ * Checks that each operand is the number of the cell to which it leads, or what a hidden score became.
+ * @param {App} app
+ * @param {Explanation} made
+ * @param {string} where
+ */
+async function assertOperands(app, { parts, steps }, where) {
+  const { trace, changes } = app.result.current;
+  const { hidden } = stepsUnder(changes);
+  /** @type {Part[]} */
+  const rows = [...parts, ...steps];
+  for (const { left, right, value, from = [] } of rows) {
+    const said = left === undefined ? [value] : [left, right];
+    for (const [i, cell] of from.entries()) {
+      const number = numberAt(await trace.get(cell.name), cell.index);
+      const same = said[i] === number || said[i] === hidden.of(number);
+      assert.ok(same, `${where}: ${said[i]} leads to ${cell.name}[${cell.index}], which is ${number}`);
+    }
+  }
+}
+
+for (const [kind, payload] of Object.entries(plain)) {
+  test(`the terms of every point add up: ${kind}`, async () => {
+    await assertExplained(await explainedOf(payload, sentenceOf(payload.trace)), kind, 6);
+  });
+}
+
+for (const [kind, payload] of Object.entries(mistaken).filter(([, { cases }]) => cases.length > 0)) {
+  test(`the terms of every point add up under mistakes: ${kind}`, async () => {
+    for (const { mistakes, ...recorded } of payload.cases) {
+      await assertExplained(
+        await explainedOf(payload, sentenceOf(recorded), { mistakes }),
+        mistakes.join(),
+        1,
+      );
+    }
+  });
+}
+
+for (const [norm, { payload, cases }] of Object.entries(changed)) {
+  test(`the terms of every point add up under changes: ${norm}`, async () => {
+    for (const [name, { changes }] of Object.entries(cases)) {
+      await assertExplained(await explainedOf(payload, SENTENCE, asked(changes)), name, 2);
+    }
+  });
+}
+
+test("a checkpoint's weights are those that made the number", async () => {
+  const { checkpoint } = await traces("sentences");
+  await assertExplained(await explainedOf(checkpoint, SENTENCE, { checkpoint: 64 }), "checkpoint", 3);
+});
+
+test("without the weights of the model all numbers but products of matrices are explained", async () => {
+  const app = await explainedOf({ ...paper, weights: null }, SENTENCE);
+  assert.equal(app.engine.live, false);
+  await assertExplained(app, "recorded", 3);
+  const { notes, parts, columns } = await arithmetic(app, `${ENCODER}.query`, [0, 1, 2]);
+  assert.deepEqual([notes, columns, parts[0].right], [["numbers.noWeights"], ["i", "x"], undefined]);
+});
+
+test("where the softmax runs over the queries, the weights of one key are explained", async () => {
+  const app = await explainedOf(paper, SENTENCE, { mistakes: ["softmax_over_queries"] });
+  const { parts, columns, total } = await arithmetic(app, `${MASKED}.weights`, [1, 3, 2]);
+  const cells = parts.map(({ from = [] }) => from[0].index);
+  assert.deepEqual(
+    cells,
+    [0, 1, 2, 3, 4].map((query) => [1, query, 2]),
+  );
+  assert.deepEqual(
+    parts.map(({ left, own }) => [left === -Infinity, own]),
+    [
+      [true, false],
+      [true, false],
+      [false, false],
+      [false, true],
+      [false, false],
+    ],
+  );
+  assert.deepEqual([columns[0], total?.label], ["numbers.query", "Σ exp"]);
+});
+
+test("what made a number is said", async () => {
+  const patch = {
+    positions: /** @type {[number, number][]} */ ([
+      [1, 2],
+      [3, 40],
+    ]),
+    sourceIds: [4, 2],
+    targetIds: [1, 4, 5],
+  };
+  /** @type {Partial<Changes>} */
+  const changes = {
+    mistakes: ["no_scale"],
+    overrides: { [ENCODER]: [[1, 2, [0.5, 0, -0.25]]] },
+    masks: { [CROSS]: [0, 1, 2, 3, 4, 5].map((key) => [1, key, false]) },
+    patches: [
+      { ...patch, point: `${MASKED}.value`, heads: [1, 2] },
+      { ...patch, point: "logits", positions: [[0, 0]] },
+    ],
+  };
+  const app = await explainedOf(paper, SENTENCE, changes);
+  /** @type {(name: string, index: number[]) => Promise<string>} */
+  const said = async (name, index) => (await arithmetic(app, name, index)).notes.join();
+  assert.equal(await said(`${ENCODER}.scores`, [0, 0, 0]), "numbers.changed mistake.no_scale");
+  assert.equal(await said(`${ENCODER}.weights`, [1, 2, 0]), "numbers.byHand");
+  assert.equal(await said(`${CROSS}.weights`, [0, 1, 0]), "numbers.key.none");
+  assert.equal(await said("logits", [0, 5]), "numbers.patched another sentence 0");
+  assert.equal(await said("logits", [1, 5]), "");
+  assert.equal(await said(`${MASKED}.value`, [1, 1, 0]), "numbers.patched another sentence 2");
+  assert.equal(await said(`${MASKED}.value`, [0, 1, 0]), "", "of the other heads");
+  assert.equal(await said(`${MASKED}.value`, [1, 3, 0]), "", "the other sentence has no such position");
+});
+
+test("a bad name or index says what is expected", async () => {
+  const app = await explainedOf(paper, SENTENCE);
+  /** @type {(name: any, index: any, message: string) => Promise<void>} */
+  const assertRefused = (name, index, message) =>
+    assert.rejects(arithmetic(app, name, index), (/** @type {Error} */ error) =>
+      error.message.includes(message),
+    );
+  await assertRefused("encoder.layers.9.output", [0], "no point");
+  await assertRefused("x", [0], "source.embedding");
+  await assertRefused(null, null, "no point");
+  for (const index of [null, 3, [0, 0], [0, 0, 0, 0], [-1, 0, 0], [3, 0, 0], [0, 0.5, 0], ["0", 0, 0]]) {
+    await assertRefused(`${CROSS}.scores`, index, "3 whole numbers, from 0 and below 3, 5, 6");
+  }
+});

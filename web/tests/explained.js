@@ -1,0 +1,44 @@
+// A model with a sentence and changes, as the arithmetic of its numbers needs them: a view without a page.
+import { readFile } from "node:fs/promises";
+import { checkChanges } from "../engine/changes.js";
+import { createEngine } from "../engine/engine.js";
+
+/** @import { Changes, Explained, Payload, Sentence, Tensor } from "../engine/types.js" */
+
+const strings = JSON.parse(
+  await readFile(new URL("../../src/glassformer/explorer/strings.json", import.meta.url), "utf8"),
+);
+const PLACES = Array.from({ length: 200 }, (_, place) => `t${place}`);
+
+/**
+ * Returns what explains the numbers of a trace; its texts are their keys, each of which has to exist.
+ * @param {Payload} payload
+ * @param {Sentence} sentence
+ * @param {Partial<Changes>} changes
+ * @returns {Promise<Explained & { result: NonNullable<Explained["result"]> }>}
+ */
+export async function explainedOf(payload, sentence, changes = {}) {
+  const engine = await createEngine(payload);
+  const complete = checkChanges(changes, engine.config);
+  const trace = await engine.trace({ ...sentence, changes: complete });
+  return {
+    config: engine.config,
+    engine,
+    changes: { patches: complete.patches.map((patch) => ({ ...patch, sentence: "another sentence" })) },
+    result: { current: { ...sentence, trace, changes: complete } },
+    t(key, ...values) {
+      if (!(key in strings || key.startsWith("mistake."))) throw new Error(`no text is called ${key}`);
+      return [key, ...values].join(" ");
+    },
+    labels: () => ({ rows: PLACES, columns: PLACES, rowSide: "source" }),
+  };
+}
+
+/**
+ * Returns the number at an index.
+ * @param {Tensor} tensor
+ * @param {number[]} index
+ */
+export function numberAt({ shape, data }, index) {
+  return data[index.reduce((place, at, axis) => place * shape[axis] + at, 0)];
+}
