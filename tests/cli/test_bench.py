@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from glassformer.cli.measure.bench import _bar
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.machine import cores
 
@@ -80,8 +79,3 @@ def test_the_profiler_says_nothing_of_itself(trained, tmp_path):
     command = [sys.executable, "-m", "glassformer", "bench", "translate", str(trained), str(tmp_path / "in.txt")]
     done = subprocess.run([*command, "--seconds", "0.1"], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-
-
-def test_bars_are_as_long_as_shares():
-    assert [_bar(share) for share in (0.0, 0.1, 1.0)] == ["", "███", "█" * 30]
-    assert _bar(0.11) == "███▎"

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from glassformer.cli.bar import bar
 from glassformer.decoding.hypothesis import penalty_text
 from glassformer.translator import Explanation
 
@@ -26,7 +27,7 @@ STATUS = {
 CHOSEN = "→"
 MARKS = {"kept": "•", "finished": "✓", "pruned": "×"}
 NODE_STYLES = {"kept": "", "finished": "green", "pruned": "dim"}
-BAR_WIDTH, EIGHTHS = 8, "▏▎▍▌▋▊▉█"
+BAR_WIDTH = 8
 NUMBER_COLUMNS = 15
 """Columns before the words of a hypothesis: step, mark and log p."""
 SHOWN_WEIGHT = 0.1
@@ -65,7 +66,7 @@ def _tokens(explanation: Explanation) -> Iterator[RenderableType]:
     for token, log_prob, weights in rows:
         style, note = ("yellow", "   ← least sure") if log_prob == least else ("", "")
         p = exp(log_prob)
-        cells = (_printable(token), _probability(p), _bar(p), _looks_at(weights, source) + note)
+        cells = (_printable(token), _probability(p), bar(p, BAR_WIDTH), _looks_at(weights, source) + note)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     yield table
 
@@ -170,11 +171,6 @@ def _end(words: Sequence[str], width: int) -> str:
         whole = Text(" ".join(("…", *words[first:])))
     whole.truncate(width, overflow="ellipsis")
     return whole.plain
-
-
-def _bar(share: float) -> str:
-    eighths = round(share * BAR_WIDTH * 8)
-    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8 - 1] if eighths % 8 else "")
 
 
 def _probability(p: float) -> str:

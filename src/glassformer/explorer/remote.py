@@ -22,7 +22,7 @@ from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.decoding.transformer_step import padded
 from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted, shortened
-from glassformer.inspection.changes import Changes, changed
+from glassformer.inspection.changes import STRICT, Changes, changed
 from glassformer.inspection.forced import decoding
 from glassformer.jobs import SNAPSHOTS
 from glassformer.model.taps import Trace, record
@@ -44,14 +44,13 @@ MOST_IDS = 1 << 31
 """A bound above every vocabulary's ids."""
 KEPT_TRACES = 3
 """Traces kept for pages, which fetch a trace's points one by one."""
-_STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EncodeQuestion:
     """How is this text tokenised?"""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["encode"]
     side: Literal["source", "target"]
     text: str
@@ -61,7 +60,7 @@ class _EncodeQuestion:
 class _TraceQuestion:
     """What are the values at these points (by default: weights and log_probs) for these ids?"""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["trace"]
     source_ids: list[int]
     target_ids: list[int]
@@ -73,7 +72,7 @@ class _TraceQuestion:
 class _SearchQuestion:
     """What does beam search find?"""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["search"]
     source_ids: list[int]
     prefix_ids: list[int] = field(default_factory=list)
@@ -87,7 +86,7 @@ class _SearchQuestion:
 class _CheckpointQuestion:
     """What were the weights at this step?"""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["checkpoint"]
     step: int
 

@@ -35,16 +35,17 @@ from glassformer.model.points import named_points
 from glassformer.model.taps import intervene, record
 from glassformer.model.transformer import Transformer
 
-__all__ = ["Changes", "Patch", "changed"]
+__all__ = ["STRICT", "Changes", "Patch", "changed"]
 
-_STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+"""How pydantic reads data from a page: unknown keys, conversions, infinity and NaN are errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
     """Rows of a point taken from a different sentence, which runs through the unchanged model."""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = {**_STRICT, "arbitrary_types_allowed": True}
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {**STRICT, "arbitrary_types_allowed": True}
 
     point: str
     positions: Sequence[tuple[int, int]]
@@ -63,7 +64,7 @@ class Patch:
 class Changes:
     """All changes of a model for one sentence, as plain data. Attentions have the names of their points."""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = {**_STRICT, "arbitrary_types_allowed": True}
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {**STRICT, "arbitrary_types_allowed": True}
 
     ablated: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Heads whose weighted values are set to 0."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import BeamSize, Data, Json, Overrides, RunFolder
+from glassformer.cli.bar import bar
 from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from glassformer.bench.work import Work
 
 __all__ = ["bench_command", "bench_train_command", "bench_translate_command"]
-
-_BAR = 30
-_BLOCKS = " ▏▎▍▌▋▊▉█"
 
 Seconds = Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")]
 Svg = Annotated[
@@ -140,9 +138,7 @@ def _print(rows: Sequence[tuple[str, str]], speed: "Speed", of: str, unit: str) 
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(_grid(rows))
     console.print(f"\nwhere the time of {of} goes")
-    console.print(
-        _grid([(one.kind, f"{one.share:.1%}", f"{1e3 * one.seconds:,.1f} ms", _bar(one.share)) for one in speed.work])
-    )
+    console.print(_grid([_work_row(one) for one in speed.work]))
     console.print("\ntried")
     for one in speed.trials:  # the remark goes below: beside the others it would get a narrow column
         console.print(f"× {one.gain:<5.2f} {one.change}: {one.per_second:,.1f} {unit}", soft_wrap=True)
@@ -150,6 +146,10 @@ def _print(rows: Sequence[tuple[str, str]], speed: "Speed", of: str, unit: str) 
     console.print("\nwhat to change" if speed.advice else "\nno setting tried is faster by more than chance")
     for sentence in speed.advice:
         console.print(f"- {sentence}", soft_wrap=True)
+
+
+def _work_row(work: "Work") -> tuple[str, ...]:
+    return work.kind, f"{work.share:.1%}", f"{1e3 * work.seconds:,.1f} ms", bar(work.share, width=30)
 
 
 def _grid(rows: Sequence[Sequence[str]]) -> Any:
@@ -163,12 +163,6 @@ def _grid(rows: Sequence[Sequence[str]]) -> Any:
     for column in table.columns[1:-1]:
         column.justify = "right"
     return table
-
-
-def _bar(share: float) -> str:
-    """Return a bar, drawn in eighths of a character."""
-    eighths = round(8 * _BAR * share)
-    return "█" * (eighths // 8) + _BLOCKS[eighths % 8].strip()
 
 
 def _draw(path: Path | None, work: "Sequence[Work]", of: str) -> None:

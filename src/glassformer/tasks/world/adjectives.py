@@ -6,11 +6,9 @@
 ['blanc', 'vieux']
 """
 
-from glassformer.tasks.world.words import Adjective
+from glassformer.tasks.world.words import ALIVE, Adjective
 
 __all__ = ["ADJECTIVES", "COLOURS", "DEGREES", "GROUNDS", "OPPOSITES", "STATES", "adjectives"]
-
-_ALIVE = "person kin pet beast"
 
 # Rows are data: one line each, or two.
 # fmt: off
@@ -28,21 +26,21 @@ COLOURS = (
 )
 
 STATES = (
-    Adjective("tired", "fatigué", fits=_ALIVE, comparative="more"),
-    Adjective("hungry", "affamé", fits=_ALIVE),
-    Adjective("thirsty", "assoiffé", fits=_ALIVE),
-    Adjective("scared", "effrayé", fits=_ALIVE),
-    Adjective("sick", "malade", fits=_ALIVE),
-    Adjective("lazy", "paresseux", "paresseuse", fits=_ALIVE),
-    Adjective("nervous", "nerveux", "nerveuse", fits=_ALIVE, comparative="more"),
-    Adjective("shy", "timide", fits=_ALIVE),
-    Adjective("injured", "blessé", fits=_ALIVE, gradable=False),
-    Adjective("careful", "prudent", fits=_ALIVE, comparative="more"),
-    Adjective("curious", "curieux", "curieuse", fits=_ALIVE, comparative="more"),
-    Adjective("brave", "courageux", "courageuse", fits=_ALIVE),
-    Adjective("happy", "heureux", "heureuse", fits=_ALIVE, comparative="happier"),
-    Adjective("sad", "triste", fits=_ALIVE),
-    Adjective("angry", "furieux", "furieuse", fits=_ALIVE, gradable=False),
+    Adjective("tired", "fatigué", fits=ALIVE, comparative="more"),
+    Adjective("hungry", "affamé", fits=ALIVE),
+    Adjective("thirsty", "assoiffé", fits=ALIVE),
+    Adjective("scared", "effrayé", fits=ALIVE),
+    Adjective("sick", "malade", fits=ALIVE),
+    Adjective("lazy", "paresseux", "paresseuse", fits=ALIVE),
+    Adjective("nervous", "nerveux", "nerveuse", fits=ALIVE, comparative="more"),
+    Adjective("shy", "timide", fits=ALIVE),
+    Adjective("injured", "blessé", fits=ALIVE, gradable=False),
+    Adjective("careful", "prudent", fits=ALIVE, comparative="more"),
+    Adjective("curious", "curieux", "curieuse", fits=ALIVE, comparative="more"),
+    Adjective("brave", "courageux", "courageuse", fits=ALIVE),
+    Adjective("happy", "heureux", "heureuse", fits=ALIVE, comparative="happier"),
+    Adjective("sad", "triste", fits=ALIVE),
+    Adjective("angry", "furieux", "furieuse", fits=ALIVE, gradable=False),
     Adjective("jealous", "jaloux", "jalouse", fits="person kin", comparative="more"),
     Adjective("proud", "fier", "fière", fits="person kin"),
     Adjective("kind", "gentil", "gentille", fits="person kin"),

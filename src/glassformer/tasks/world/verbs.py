@@ -8,7 +8,7 @@
 ['manger', 'revenir']
 """
 
-from glassformer.tasks.world.words import Crossing, Verb
+from glassformer.tasks.world.words import ALIVE, Crossing, Verb
 
 __all__ = [
     "ACTIONS",
@@ -26,7 +26,6 @@ __all__ = [
     "verbs",
 ]
 
-_ALIVE = "person kin pet beast"
 _STILL = "furniture tree place building waters"
 _OPEN = "field garden park path desert village island forest street road square valley hill beach bridge"
 _GOALS = "market museum hotel castle station school church village beach park garden lake river tower bridge"
@@ -35,18 +34,18 @@ _GOALS = "market museum hotel castle station school church village beach park ga
 # fmt: off
 ACTIVITIES = (
     # States, in the imparfait: what one was doing, and where.
-    Verb("sleep", "slept", "dormir", imparfait="dorm", ing="sleeping", subjects=_ALIVE, objects=_STILL),
-    Verb("sit", "sat", "s'asseoir", posture="assis", ing="sitting", subjects=_ALIVE, objects=_STILL),
-    Verb("lie", "lay", "se coucher", posture="couché", ing="lying", subjects=_ALIVE, objects=_STILL),
-    Verb("stand", "stood", "se tenir", posture="debout", ing="standing", subjects=_ALIVE, objects=_STILL),
-    Verb("wait", "waited", "attendre", imparfait="attend", ing="waiting", subjects=_ALIVE, objects=_STILL),
-    Verb("hide", "hid", "se cacher", imparfait="cach", ing="hiding", reflexive=True, subjects=_ALIVE, objects=_STILL),
-    Verb("rest", "rested", "se reposer", imparfait="repos", ing="resting", reflexive=True, subjects=_ALIVE,
+    Verb("sleep", "slept", "dormir", imparfait="dorm", ing="sleeping", subjects=ALIVE, objects=_STILL),
+    Verb("sit", "sat", "s'asseoir", posture="assis", ing="sitting", subjects=ALIVE, objects=_STILL),
+    Verb("lie", "lay", "se coucher", posture="couché", ing="lying", subjects=ALIVE, objects=_STILL),
+    Verb("stand", "stood", "se tenir", posture="debout", ing="standing", subjects=ALIVE, objects=_STILL),
+    Verb("wait", "waited", "attendre", imparfait="attend", ing="waiting", subjects=ALIVE, objects=_STILL),
+    Verb("hide", "hid", "se cacher", imparfait="cach", ing="hiding", reflexive=True, subjects=ALIVE, objects=_STILL),
+    Verb("rest", "rested", "se reposer", imparfait="repos", ing="resting", reflexive=True, subjects=ALIVE,
          objects=_STILL),
     Verb("dream", "dreamed", "rêver", imparfait="rêv", ing="dreaming", objects=_STILL),
-    Verb("play", "played", "jouer", imparfait="jou", ing="playing", subjects=_ALIVE, objects=_OPEN),
-    Verb("run", "ran", "courir", imparfait="cour", ing="running", subjects=_ALIVE, objects=_OPEN),
-    Verb("walk", "walked", "marcher", imparfait="march", ing="walking", subjects=_ALIVE, objects=_OPEN),
+    Verb("play", "played", "jouer", imparfait="jou", ing="playing", subjects=ALIVE, objects=_OPEN),
+    Verb("run", "ran", "courir", imparfait="cour", ing="running", subjects=ALIVE, objects=_OPEN),
+    Verb("walk", "walked", "marcher", imparfait="march", ing="walking", subjects=ALIVE, objects=_OPEN),
     Verb("sing", "sang", "chanter", imparfait="chant", ing="singing", subjects="person kin bird",
          objects=f"{_OPEN} building"),
     Verb("dance", "danced", "danser", imparfait="dans", ing="dancing", objects=f"{_OPEN} building"),
@@ -57,9 +56,9 @@ ACTIVITIES = (
 
 FEELINGS = (
     # States too, with an object.
-    Verb("love", "loved", "aimer", imparfait="aim", subjects=_ALIVE,
+    Verb("love", "loved", "aimer", imparfait="aim", subjects=ALIVE,
          objects="person pet beast object food mass drink clothes"),
-    Verb("hate", "hated", "détester", imparfait="détest", subjects=_ALIVE,
+    Verb("hate", "hated", "détester", imparfait="détest", subjects=ALIVE,
          objects="person pet beast food mass drink"),
     Verb("know", "knew", "connaître", imparfait="connaiss", objects="person"),
     Verb("wear", "wore", "porter", imparfait="port", objects="clothes"),
@@ -67,19 +66,19 @@ FEELINGS = (
 
 MOVEMENTS = (
     # Events, in the passé composé: to, from, into a place.
-    Verb("go", "went", "aller", "allé", auxiliary="être", preposition="to à", subjects=_ALIVE, objects=_GOALS),
-    Verb("arrive", "arrived", "arriver", "arrivé", auxiliary="être", preposition="at à", subjects=_ALIVE,
+    Verb("go", "went", "aller", "allé", auxiliary="être", preposition="to à", subjects=ALIVE, objects=_GOALS),
+    Verb("arrive", "arrived", "arriver", "arrivé", auxiliary="être", preposition="at à", subjects=ALIVE,
          objects=_GOALS),
-    Verb("return", "returned", "retourner", "retourné", auxiliary="être", preposition="to à", subjects=_ALIVE,
+    Verb("return", "returned", "retourner", "retourné", auxiliary="être", preposition="to à", subjects=ALIVE,
          objects=_GOALS),
-    Verb("come back", "came back", "revenir", "revenu", auxiliary="être", preposition="from de", subjects=_ALIVE,
+    Verb("come back", "came back", "revenir", "revenu", auxiliary="être", preposition="from de", subjects=ALIVE,
          objects=f"{_GOALS} forest island mountain"),
-    Verb("enter", "entered", "entrer", "entré", auxiliary="être", preposition="- dans", subjects=_ALIVE,
+    Verb("enter", "entered", "entrer", "entré", auxiliary="être", preposition="- dans", subjects=ALIVE,
          objects="building cave tunnel forest garden park"),
-    Verb("walk", "walked", "marcher", "marché", preposition="to jusque à", subjects=_ALIVE,
+    Verb("walk", "walked", "marcher", "marché", preposition="to jusque à", subjects=ALIVE,
          objects="place building waters"),
-    Verb("run", "ran", "courir", "couru", preposition="to jusque à", subjects=_ALIVE, objects="place building waters"),
-    Verb("fall", "fell", "tomber", "tombé", auxiliary="être", preposition="into dans", subjects=_ALIVE,
+    Verb("run", "ran", "courir", "couru", preposition="to jusque à", subjects=ALIVE, objects="place building waters"),
+    Verb("fall", "fell", "tomber", "tombé", auxiliary="être", preposition="into dans", subjects=ALIVE,
          objects="waters ditch"),
     Verb("jump", "jumped", "sauter", "sauté", preposition="onto sur", subjects="person kin pet",
          objects="couch chair table bed bench desk"),
@@ -87,38 +86,38 @@ MOVEMENTS = (
 
 STOPS = (
     # Events that happen in a place.
-    Verb("stay", "stayed", "rester", "resté", auxiliary="être", subjects=_ALIVE, objects=_STILL),
-    Verb("stop", "stopped", "s'arrêter", "arrêté", auxiliary="être", reflexive=True, subjects=_ALIVE,
+    Verb("stay", "stayed", "rester", "resté", auxiliary="être", subjects=ALIVE, objects=_STILL),
+    Verb("stop", "stopped", "s'arrêter", "arrêté", auxiliary="être", reflexive=True, subjects=ALIVE,
          objects="place building waters"),
-    Verb("fall asleep", "fell asleep", "s'endormir", "endormi", auxiliary="être", reflexive=True, subjects=_ALIVE,
+    Verb("fall asleep", "fell asleep", "s'endormir", "endormi", auxiliary="être", reflexive=True, subjects=ALIVE,
          objects=_STILL),
 )
 
 PASSAGES = (
     # Events that happen to a place.
-    Verb("cross", "crossed", "traverser", "traversé", subjects=_ALIVE,
+    Verb("cross", "crossed", "traverser", "traversé", subjects=ALIVE,
          objects="street road waters ditch bridge field park desert square valley forest tunnel hedge market beach"),
-    Verb("leave", "left", "quitter", "quitté", subjects=_ALIVE,
+    Verb("leave", "left", "quitter", "quitté", subjects=ALIVE,
          objects="garden park forest street road path market station beach house kitchen hotel island village cave"),
-    Verb("reach", "reached", "atteindre", "atteint", subjects=_ALIVE,
+    Verb("reach", "reached", "atteindre", "atteint", subjects=ALIVE,
          objects="village castle island house beach hotel station"),
-    Verb("explore", "explored", "explorer", "exploré", subjects=_ALIVE,
+    Verb("explore", "explored", "explorer", "exploré", subjects=ALIVE,
          objects="garden cave tunnel desert island forest valley castle park"),
-    Verb("avoid", "avoided", "éviter", "évité", subjects=_ALIVE,
+    Verb("avoid", "avoided", "éviter", "évité", subjects=ALIVE,
          objects="street road bridge square market station path forest beach"),
-    Verb("climb", "climbed", "escalader", "escaladé", subjects=_ALIVE, objects="hill mountain wall tower"),
-    Verb("follow", "followed", "suivre", "suivi", subjects=_ALIVE, objects="path road stream river"),
+    Verb("climb", "climbed", "escalader", "escaladé", subjects=ALIVE, objects="hill mountain wall tower"),
+    Verb("follow", "followed", "suivre", "suivi", subjects=ALIVE, objects="path road stream river"),
     Verb("visit", "visited", "visiter", "visité", objects="museum castle church island village cave tower garden"),
 )
 
 ACTIONS = (
     # Events that happen to things, people and animals.
-    Verb("see", "saw", "voir", "vu", subjects=_ALIVE,
+    Verb("see", "saw", "voir", "vu", subjects=ALIVE,
          objects="person pet beast object thing furniture clothes tower castle island mountain"),
-    Verb("hear", "heard", "entendre", "entendu", subjects=_ALIVE,
+    Verb("hear", "heard", "entendre", "entendu", subjects=ALIVE,
          objects="person pet beast bell guitar piano accordion"),
-    Verb("watch", "watched", "regarder", "regardé", subjects=_ALIVE, objects="person pet beast boat"),
-    Verb("follow", "followed", "suivre", "suivi", subjects=_ALIVE, objects="person pet beast"),
+    Verb("watch", "watched", "regarder", "regardé", subjects=ALIVE, objects="person pet beast boat"),
+    Verb("follow", "followed", "suivre", "suivi", subjects=ALIVE, objects="person pet beast"),
     Verb("chase", "chased", "poursuivre", "poursuivi", subjects="pet beast", objects="pet beast"),
     Verb("help", "helped", "aider", "aidé", objects="person pet beast"),
     Verb("feed", "fed", "nourrir", "nourri", objects="pet beast"),
@@ -141,11 +140,11 @@ ACTIONS = (
     Verb("read", "read", "lire", "lu", objects="book letter newspaper"),
     Verb("write", "wrote", "écrire", "écrit", done="written", objects="letter book"),
     Verb("burn", "burned", "brûler", "brûlé", objects="letter newspaper book candle bread cake"),
-    Verb("eat", "ate", "manger", "mangé", done="eaten", subjects=_ALIVE, objects="food bread cheese"),
+    Verb("eat", "ate", "manger", "mangé", done="eaten", subjects=ALIVE, objects="food bread cheese"),
     Verb("taste", "tasted", "goûter", "goûté", objects="food mass drink"),
     Verb("cut", "cut", "couper", "coupé", objects="bread cake cheese apple pear orange carrot flower tree"),
     Verb("prepare", "prepared", "préparer", "préparé", objects="soup cake tea"),
-    Verb("drink", "drank", "boire", "bu", subjects=_ALIVE, objects="drink"),
+    Verb("drink", "drank", "boire", "bu", subjects=ALIVE, objects="drink"),
     Verb("catch", "caught", "attraper", "attrapé", objects="pet hat umbrella"),
     Verb("throw", "threw", "lancer", "lancé", objects="apple orange pillow hat bottle egg"),
     Verb("water", "watered", "arroser", "arrosé", objects="flower tree"),
@@ -194,8 +193,8 @@ def _across(base: str, past: str, way: str, places: str, subjects: str = "person
 CROSSINGS = (
     _across("swim", "swam", "à la nage", "waters", "person kin dog frog goose turtle horse otter elephant animal"),
     _across("row", "rowed", "en barque", "waters"),
-    _across("walk", "walked", "à pied", "street road square park bridge field desert valley forest", _ALIVE),
-    _across("run", "ran", "en courant", "street road square park bridge field", _ALIVE),
+    _across("walk", "walked", "à pied", "street road square park bridge field desert valley forest", ALIVE),
+    _across("run", "ran", "en courant", "street road square park bridge field", ALIVE),
     _across("drive", "drove", "en voiture", "street road square park bridge desert valley forest"),
     _across("cycle", "cycled", "à vélo", "street road square park bridge forest field valley"),
 )

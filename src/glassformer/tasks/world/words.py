@@ -7,9 +7,12 @@ identity: two words may look the same and mean different things.
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Adjective", "Crossing", "Gender", "Noun", "Verb"]
+__all__ = ["ALIVE", "Adjective", "Crossing", "Gender", "Noun", "Verb"]
 
 Gender = Literal["m", "f"]
+
+ALIVE = "person kin pet beast"
+"""The kinds of nouns of people and animals."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
