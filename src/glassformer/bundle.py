@@ -40,7 +40,7 @@ __all__ = [
 
 CONFIG, TOKENIZER, WEIGHTS = "config.toml", "tokenizer", "model.safetensors"
 
-_NUMBERS = ("F64", "F32", "F16", "BF16")
+_FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
 
 
@@ -177,9 +177,9 @@ def check_weights(path: Path, config: ModelConfig) -> None:
     except (SafetensorError, OSError) as error:
         raise _unreadable(path, error) from error
     for name, kind in types.items():
-        if kind not in _NUMBERS:
+        if kind not in _FLOATS:
             raise CheckpointError(
-                f"{path}: expected numbers of type {', '.join(_NUMBERS)} in {shortened(name)}, got {kind}; copy the "
+                f"{path}: expected numbers of type {', '.join(_FLOATS)} in {shortened(name)}, got {kind}; copy the "
                 "file again"
             )
     _check_shapes(str(path), shapes, weight_shapes(config))

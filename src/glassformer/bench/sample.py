@@ -80,9 +80,9 @@ def read_sample(configuration: Configuration) -> Sample:
         raise DataError(f"{corpus.names}: expected pairs with text on both sides, got none; choose another file")
     if valid := corpus_for(data, "valid"):
         lines = sum(block.lines for block in PairReader(valid))
-        return _cut(configuration, reading.pairs, reading.count, lines, reading.whole)
+        return _encoded(configuration, reading.pairs, reading.count, lines, reading.whole)
     held_out = min(data.valid_lines, reading.count // 10)
-    return _cut(configuration, reading.pairs, reading.count - held_out, held_out, reading.whole)
+    return _encoded(configuration, reading.pairs, reading.count - held_out, held_out, reading.whole)
 
 
 def _of_task(configuration: Configuration) -> Sample:
@@ -91,7 +91,7 @@ def _of_task(configuration: Configuration) -> Sample:
         raise ConfigError(f"data.task: expected one of {', '.join(TASKS)}, got {quoted(name)}")
     splits = TASKS[name](configuration.run.seed).splits
     pairs = [(one.source, one.target) for one in splits["train"]]
-    return _cut(configuration, pairs, len(pairs), len(splits["valid"]), whole=True)
+    return _encoded(configuration, pairs, len(pairs), len(splits["valid"]), whole=True)
 
 
 class _Reading:
@@ -123,7 +123,7 @@ def _texts(source: bytes, target: bytes) -> Iterator[tuple[str, str]]:
     return ((one, other) for one, other in zip(*sides, strict=True) if one.strip() and other.strip())
 
 
-def _cut(configuration: Configuration, pairs: TextPairs, count: int, valid_pairs: int, whole: bool) -> Sample:
+def _encoded(configuration: Configuration, pairs: TextPairs, count: int, valid_pairs: int, whole: bool) -> Sample:
     """Return the sample of these pairs, encoded by the run's tokenizers or by newly trained ones."""
     configuration = fit(configuration, count, pairs)
     chosen = random.Random(configuration.run.seed).sample(pairs, min(SAMPLED, len(pairs)))

@@ -19,7 +19,7 @@ from glassformer.training.loop import CheckpointReport, EndReport, Measured, Ste
 __all__ = ["TrainingProgress", "stop_on_signal"]
 
 _SECONDS_BETWEEN_LINES = 10.0
-_PARTS = 1000
+_BAR_UNITS = 1000
 
 
 class TrainingProgress:
@@ -40,7 +40,7 @@ class TrainingProgress:
     def __enter__(self) -> "TrainingProgress":
         """Start the live bar where there is a terminal."""
         if self.console.is_terminal:
-            self.task = self.bar.add_task("reading the corpus", total=_PARTS)
+            self.task = self.bar.add_task("reading the corpus", total=_BAR_UNITS)
             self.bar.start()
         return self
 
@@ -78,7 +78,7 @@ class TrainingProgress:
         share = report.done / report.total if report.total else 0.0
         left = f" · {_clock(report.seconds_left)} left" if report.seconds_left else ""
         if self.task is not None:
-            self.bar.update(self.task, completed=int(_PARTS * share), description=f"{report.stage}{left}")
+            self.bar.update(self.task, completed=int(_BAR_UNITS * share), description=f"{report.stage}{left}")
         elif report.stage != self.stage or time.monotonic() - self.last_line >= _SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             self._line(f"{report.stage}: {share:.0%}{left}" if report.done else report.stage)
@@ -112,7 +112,7 @@ class TrainingProgress:
             f"{_clock(report.seconds_left)} left"
         )
         if self.task is not None:
-            self.bar.update(self.task, completed=int(_PARTS * done), description=text)
+            self.bar.update(self.task, completed=int(_BAR_UNITS * done), description=text)
         elif time.monotonic() - self.last_line >= _SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             self._line(text)

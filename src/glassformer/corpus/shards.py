@@ -33,7 +33,7 @@ __all__ = [
 
 SHARD = 1 << 18
 """Kept line pairs per shard: few enough to be held in memory while they are encoded."""
-_PARTS = ("source", "target", "ends")
+_ARRAYS = ("source", "target", "ends")
 _READ_AT_ONCE = 1 << 12
 
 Ends = NDArray[np.int64]
@@ -216,4 +216,4 @@ def _has_size(path: Path, size: int) -> bool:
 
 
 def _paths(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.{part}.npy" for part in _PARTS]
+    return [folder / f"{name}.{part}.npy" for part in _ARRAYS]

@@ -15,8 +15,8 @@ from glassformer.training.loop import CheckpointReport, Ending, Measured, StepRe
 __all__ = ["METRICS_FILE", "Log", "best", "read_log"]
 
 METRICS_FILE = "metrics.jsonl"
-_NUMBERS = {"loss", "perplexity", "learning_rate", "gradient_norm", "epoch", "target_tokens", "tokens_per_second"}
-_NUMBERS |= {"waited", "padding", "seconds", "seconds_left", "checkpoints"}
+_NUMERIC = {"loss", "perplexity", "learning_rate", "gradient_norm", "epoch", "target_tokens", "tokens_per_second"}
+_NUMERIC |= {"waited", "padding", "seconds", "seconds_left", "checkpoints"}
 """Values that are numbers."""
 
 
@@ -102,7 +102,7 @@ def _fits(name: str, value: Any) -> bool:
             return False
         case "reason", _:
             return value in get_args(Ending)
-    return name not in _NUMBERS or isinstance(value, float | int)
+    return name not in _NUMERIC or isinstance(value, float | int)
 
 
 def best(path: Path) -> tuple[float | None, Measured | None]:

@@ -121,7 +121,7 @@ def _numbers(content: Content) -> list[_Number]:
     if history.epochs:
         found.append(_Number("epochs begun", f"{history.epochs:,}"))
     if history.seconds:
-        found.append(_Number("training time", _clock(history.seconds)))
+        found.append(_Number("training time", _duration(history.seconds)))
     if history.steps:
         speed = median(line["tokens_per_second"] for line in history.steps)
         found.append(_Number("target tokens per second", f"{speed:,.0f}"))
@@ -157,7 +157,7 @@ def _footer(content: Content) -> str:
     )
 
 
-def _clock(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -372,7 +372,7 @@ def _names(model: nn.Module, optimiser: Optimizer) -> list[str]:
 
 def _read_state(path: Path) -> TrainingState:
     try:
-        values = _read_json(path)
+        values = _read_object(path)
         if values.get("format_version", 1) > CHECKPOINT_VERSION:
             raise CheckpointVersionError(
                 f"{path}: expected at most format version {CHECKPOINT_VERSION}, got {values['format_version']}; "
@@ -391,12 +391,12 @@ def _read_state(path: Path) -> TrainingState:
 
 def _is_passing(path: Path) -> bool:
     try:
-        return bool(_read_json(path / _STATE).get("passing"))
+        return bool(_read_object(path / _STATE).get("passing"))
     except (OSError, ValueError):  # a CheckpointError is a ValueError
         return False
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     values = parse_json(read_bytes(path))
     if not isinstance(values, dict):
         raise ValueError("expected a JSON object")

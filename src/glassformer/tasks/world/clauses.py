@@ -128,7 +128,7 @@ CROSSINGS_OF = {
     for noun in PEOPLE + ANIMALS
 }
 CROSSED = {crossing: nouns(crossing.places) for crossing in CROSSINGS}
-_GOALS = OBJECTS[verbs("go")[0]]
+_PLACES_TO_GO = OBJECTS[verbs("go")[0]]
 GOING_TO = linked("to get to", "pour aller à")
 
 # Subjects.
@@ -265,7 +265,7 @@ def cross(way: Crossing, who: Phrase, manner: Manner, place: Phrase) -> Fragment
 
 def errand(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
     """Return "drove across the road to get to the station" → "… pour aller à la gare"."""
-    goal = noun_phrase(draw, _GOALS, adjective=0.2, indefinite="no")
+    goal = noun_phrase(draw, _PLACES_TO_GO, adjective=0.2, indefinite="no")
     return join(across(draw, who, manner), GOING_TO, goal.fragment)
 
 

@@ -158,7 +158,7 @@ _COMPARABLE = Table(
 
 def presence(draw: Draw) -> Fragment:
     """Return "there was a black cat on the rug" → "il y avait un chat noir sur le tapis"."""
-    what, where = draw.pick(_PRESENT)
+    what, where = draw.pick(_THINGS_AND_PLACES)
     noun = draw.choose(what)
     draw.nouns.append(noun)
     negated, many = draw.chance(0.15), draw.chance(0.35)
@@ -175,7 +175,7 @@ def presence(draw: Draw) -> Fragment:
 _SOME_TABLE = Table((SOME, 3), (TWO, 2), (THREE, 1), (FOUR, 1), (MANY, 2), (SEVERAL, 2))
 _SMALL = nouns("book umbrella lamp cup plate bottle flower bag suitcase guitar candle letter newspaper knife clothes")
 _SHELVES = nouns("chair table bed bench desk shelf box basket kitchen house")
-_PRESENT = Table(
+_THINGS_AND_PLACES = Table(
     ((PETS, nouns("furniture tree garden street road park house kitchen forest bridge beach river lake")), 4),
     ((BEASTS, nouns("field forest hill mountain valley road river lake island village desert tree")), 3),
     ((PERSONS, nouns("place building")), 2),

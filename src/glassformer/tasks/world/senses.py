@@ -95,8 +95,8 @@ _FORMS: Table[Manner | Literal["wish", "unable"]] = Table(
     ("plain", 50), ("negated", 18), ("never", 5), ("wish", 14), ("unable", 13)
 )
 _INTENDING = tuple(verb for verb in INTENTIONS if verb.base != "forget")
-_ARTICLES = Table((THE, 60), (THIS, 10), (OTHER, 5), (MY, 8), (OUR, 6), (HIS, 5), (HER, 5))
-_ARTICLES_PLURAL = Table((THE, 60), (OTHER, 5), (MY, 12), (OUR, 8), (HIS, 8), (HER, 8))
+_DETERMINERS = Table((THE, 60), (THIS, 10), (OTHER, 5), (MY, 8), (OUR, 6), (HIS, 5), (HER, 5))
+_DETERMINERS_PLURAL = Table((THE, 60), (OTHER, 5), (MY, 12), (OUR, 8), (HIS, 8), (HER, 8))
 
 
 def _whoever(draw: Draw, speaking: bool = True) -> Phrase:
@@ -124,7 +124,7 @@ def _meant(draw: Draw, word: Word) -> list[Phrase]:
     """Return the word in each of its meanings, with the same determiner and the same adjective."""
     if word.meanings[0].owners:
         return [_part(draw, word, meaning) for meaning in word.meanings]
-    determiner = draw.pick(_ARTICLES_PLURAL if word.plural else _ARTICLES)
+    determiner = draw.pick(_DETERMINERS_PLURAL if word.plural else _DETERMINERS)
     look = (draw.choose(word.looks),) if word.looks and draw.chance(0.25) else ()
     return [build(meaning.noun, determiner, look, word.plural) for meaning in word.meanings]
 

@@ -28,7 +28,7 @@ LONGER, TRAINED = range(23, 31), range(SHORTEST, 23)
 """How many words a sentence has in either language, full stop included: in "longer", and everywhere else."""
 
 _SHARES = {"adjective": 0.08, "place": 0.12, "meeting": 0.16}
-_ANIMALS, _PLACES = {"pet", "beast"}, {"place", "building", "waters"}
+_ANIMAL_KINDS, _PLACE_KINDS = {"pet", "beast"}, {"place", "building", "waters"}
 
 
 @cache
@@ -48,8 +48,8 @@ def novelty(seed: int, draw: Draw) -> set[str]:
         for words in draw.combinations
         if held_back(seed, kind := "adjective" if len(words) == 2 else "place", words)
     }
-    animals = [noun.english for noun in draw.nouns if noun.kind in _ANIMALS]
-    places = [noun.english for noun in draw.nouns if noun.kind in _PLACES] if animals else []
+    animals = [noun.english for noun in draw.nouns if noun.kind in _ANIMAL_KINDS]
+    places = [noun.english for noun in draw.nouns if noun.kind in _PLACE_KINDS] if animals else []
     if any(held_back(seed, "meeting", (animal, place)) for animal in animals for place in places):
         kinds.add("meeting")
     return kinds
