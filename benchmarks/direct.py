@@ -13,7 +13,6 @@ from typing import Any
 import ctranslate2
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.hypothesis import EXTRA_LENGTH
 from glassformer.system.machine import cores
 
 Way = Callable[[list[str]], list[str]]
@@ -45,7 +44,7 @@ def direct(folder: Path, beam_size: int, batch: int) -> Way:
 
     def translate(lines: list[str]) -> list[str]:
         tokens = cut(bundle.source_tokenizer, lines)
-        longest = max(map(len, tokens)) + EXTRA_LENGTH
+        longest = max(map(len, tokens)) + bundle.configuration.decoding.extra_length
         results = model.translate_batch(tokens, beam_size=beam_size, max_batch_size=batch, max_decoding_length=longest)
         return joined(bundle.target_tokenizer, [result.hypotheses[0] for result in results])
 

@@ -89,7 +89,7 @@ text = "The animal didn't cross the street because it was too wide."
 source = torch.tensor([[*read.encode(text), eos_id]])  # (1, S)
 memory = model.encode(source)  # (1, S, d_model): once
 longest = source.shape[1] + 50  # the most tokens an output may have (§6.1)
-assert longest == max_length(model.config, source.shape[1])
+assert longest == max_length(model.config, source.shape[1], extra_length=50)
 source.shape, memory.shape, longest
 
 # %% [markdown]

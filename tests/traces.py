@@ -130,7 +130,7 @@ def searched(model: gf.Transformer, source: list[int], prefix: list[int], beam_s
     """Return one search, with what it was asked and what Python finds, all it weighed included."""
     hypotheses, tree = search_tree(
         TransformerStep(model, torch.tensor([source])),
-        max_length=max_length(model.config, len(source)),
+        max_length=max_length(model.config, len(source), DecodingConfig().extra_length),
         n_best=beam_size,
         prefix=prefix,
         beam_size=beam_size,

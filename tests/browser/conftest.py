@@ -32,6 +32,7 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
         target: str = "le chat voit un grand chien noir et dort .",
         name: str = "run",
         seed: int = 31,
+        extra_length: int = 50,
         **model: Any,
     ) -> Translator:
         values = {
@@ -39,7 +40,8 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
             "tokenizer": {"kind": "words", "joint": False},
             "model": {**SMALL, **model},
         }
-        configuration = from_dict({**values, "decoding": {"beam_size": 3, "length_penalty": 0.6}})
+        decoding = {"beam_size": 3, "length_penalty": 0.6, "extra_length": extra_length}
+        configuration = from_dict({**values, "decoding": decoding})
         tokenizers = train_tokenizers([source], [target], configuration.tokenizer)
         config = model_config(configuration, *map(len, tokenizers))
         bundle = Bundle(

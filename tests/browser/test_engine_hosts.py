@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from browser.engine import PageEngine, assert_same
-from glassformer.explorer.payload import PageLimits, payload, rounded
+from glassformer.explorer.payload import LIMITS, PageLimits, payload, rounded
 from glassformer.explorer.remote import Remote, number_bytes
 from glassformer.translator import Translator
 from traces import python_trace
@@ -84,6 +84,22 @@ def test_python_behind_the_page_searches(page, make_translator):
     assert found["tree"][0].keys() == {
         *("id", "parent", "position", "token", "text", "tokenLogProb", "logProb", "state", "score")
     }
+
+
+def test_page_python_and_recording_end_an_endless_output_at_the_same_token(page, make_translator):
+    translator = make_translator(extra_length=7)
+    with torch.no_grad():
+        translator.model.output.weight[2] *= -1  # <eos> becomes improbable
+    shown, recorded = (payload(translator, SENTENCE, limits=limits) for limits in (LIMITS, TOO_SMALL))
+    asked = ids(translator)
+    by_page = PageEngine(page, shown).search(asked)
+    by_recording = PageEngine(page, recorded).search(asked)
+    by_python = remote_page(page, translator, recorded).search(asked)
+    found = [[one["ids"] for one in search["hypotheses"]] for search in (by_page, by_recording, by_python)]
+    assert found[1] == found[2]
+    assert [*map(len, found[0])] == [*map(len, found[1])]  # the page's weights are rounded, so tokens may differ
+    assert found[0][0] == [*shown["trace"]["target_ids"][1:], 2]
+    assert max(map(len, found[0])) == len(asked) + 7
 
 
 def test_a_checkpoint_may_be_fetched_from_python(page, make_translator):

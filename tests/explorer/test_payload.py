@@ -27,12 +27,17 @@ LINES = ["the cat sees the dog", "the dog sleeps"]
 def make(tmp_path) -> Callable[..., Translator]:
     """Return a function that makes a translator with a random model."""
 
-    def make_one(data: dict[str, Any] | None = None, tokenizer: dict[str, Any] | None = None, **model: Any) -> Any:
+    def make_one(
+        data: dict[str, Any] | None = None,
+        tokenizer: dict[str, Any] | None = None,
+        decoding: dict[str, Any] | None = None,
+        **model: Any,
+    ) -> Any:
         values = {
             "data": data or {"source": "a.tsv"},
             "tokenizer": {"kind": "words", "joint": False, **(tokenizer or {})},
             "model": {**SIZES, **model},
-            "decoding": {"beam_size": 2, "length_penalty": 0.8},
+            "decoding": {"beam_size": 2, "length_penalty": 0.8, **(decoding or {})},
         }
         configuration = from_dict(values)
         source, target = train_tokenizers(LINES, LINES, configuration.tokenizer)
@@ -115,6 +120,15 @@ def test_the_trace_is_of_the_rounded_model_and_its_own_translation(make):
     assert all(torch.equal(value, trace[name][0]) for name, value in points.items())
     kinds = {name.rpartition(".")[2] for name in points}
     assert kinds == {"embedding", "input", "weights", "output", "normed", "logits"}
+
+
+def test_the_embedded_translation_is_as_long_as_the_run_allows(make):
+    translator = make(decoding={"extra_length": 7})
+    got = payload(translator, "the cat sleeps")["trace"]
+    model = rounded(translator.model)
+    [found] = Translator(translator.bundle, model).translate(["the cat sleeps"])
+    assert found.status == "max_length"
+    assert len(got["target_ids"]) == len(found.tokens) == len(got["source_ids"]) + 7
 
 
 @pytest.mark.slow

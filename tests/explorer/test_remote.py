@@ -86,6 +86,19 @@ def test_a_search_finds_what_the_translator_finds(make_translator):
     assert sum(node["state"] == "finished" for node in found["tree"]) >= 2
 
 
+@pytest.mark.parametrize("extra_length", [7, 60])
+def test_ids_and_searches_are_as_long_as_the_run_allows(make_translator, extra_length):
+    translator = make_translator(extra_length=extra_length)
+    remote, longest = Remote(translator), 1024 + extra_length + 1
+    prefix = [9] * (len(SEARCH["source_ids"]) + extra_length - 1)
+    found, _ = remote.answer({**SEARCH, "prefix_ids": prefix})
+    assert [one["ids"] for one in found["hypotheses"]] == [[*prefix, 2]]
+    with pytest.raises(GlassformerError, match="prefix"):
+        remote.answer({**SEARCH, "prefix_ids": [*prefix, 9]})
+    with pytest.raises(GlassformerError, match=f"expected 1 to {longest}, got {longest + 1}"):
+        remote.answer({**IDS, "kind": "trace", "target_ids": [4] * (longest + 1)})
+
+
 def test_a_search_begins_with_its_prefix(make_translator):
     found, _ = Remote(make_translator()).answer({**SEARCH, "prefix_ids": [9, 4]})
     assert all(one["ids"][:2] == [9, 4] for one in found["hypotheses"])

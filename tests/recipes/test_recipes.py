@@ -120,7 +120,8 @@ def test_the_longest_translation_is_that_of_the_paper():
     from glassformer.decoding.hypothesis import max_length
 
     configuration = load("wmt14-base")
-    assert max_length(model_config(configuration, 37_000, 37_000), 17) - 17 == 50
+    config, extra = model_config(configuration, 37_000, 37_000), configuration.decoding.extra_length
+    assert max_length(config, 17, extra) - 17 == 50
 
 
 @pytest.mark.slow

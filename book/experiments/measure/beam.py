@@ -107,7 +107,8 @@ def search(
         places = order[begin : begin + together]
         batch = [sources[place] for place in places]
         step = Counting(translator.model, padded(translator.model, batch))
-        lengths = [max_length(translator.model.config, len(ids)) for ids in batch]
+        extra = translator.bundle.configuration.decoding.extra_length
+        lengths = [max_length(translator.model.config, len(ids), extra) for ids in batch]
         found = beam_search(step, beam_size=size, max_lengths=lengths, length_penalty=alpha)
         best |= {place: hypotheses[0] for place, hypotheses in zip(places, found, strict=True)}
         expanded += step.expanded

@@ -18,7 +18,6 @@ from glassformer.bench.measurement import (
 from glassformer.bench.sample import Sample, read_sample
 from glassformer.corpus.batching import Examples, plan_batches
 from glassformer.decoding.engine import DECODED_POSITIONS
-from glassformer.decoding.hypothesis import EXTRA_LENGTH
 from glassformer.errors import ConfigError
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import weight_shapes
@@ -311,7 +310,8 @@ def _decoding_bytes(config: ModelConfig, training: TrainingConfig, sample: Sampl
     length = sum(map(len, sample.examples.source)) / len(sample.examples)
     lines = REPORTED if training.metric == "none" else max(training.metric_lines, REPORTED)
     rows = min(DECODED_POSITIONS / length, lines)
-    positions = rows * (length + length + EXTRA_LENGTH)  # the source, and the longest translation
+    longest = length + sample.configuration.decoding.extra_length
+    positions = rows * (length + longest)  # of the source, and of its longest translation
     return round(2 * _BYTES * positions * config.decoder_layers * config.heads * (config.d_k + config.d_v))
 
 

@@ -21,7 +21,7 @@ __all__ = [
 T = TypeVar("T")
 
 EXTRA_LENGTH = DecodingConfig().extra_length
-"""Tokens by which an output may exceed its source, unless the run's settings say otherwise."""
+"""Tokens by which an output may exceed its source where no run's settings apply, as in a self-test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,6 @@ def score_of(log_prob: T, penalty: T) -> T:
     return score
 
 
-def max_length(config: ModelConfig, source_length: int, extra_length: int = EXTRA_LENGTH) -> int:
+def max_length(config: ModelConfig, source_length: int, extra_length: int) -> int:
     """Return the maximum number of tokens of an output for a source of this length, both with `<eos>`. Paper: §6.1."""
     return min(source_length + extra_length, config.longest)

@@ -228,7 +228,7 @@ def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tupl
     return search_tree(
         TransformerStep(model, padded(model, [source])),
         n_best=decoding.beam_size,
-        max_length=max_length(config, len(source)),
+        max_length=max_length(config, len(source), decoding.extra_length),
         **asdict(decoding),
     )
 

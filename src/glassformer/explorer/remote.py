@@ -19,7 +19,7 @@ from torch import Tensor
 from glassformer.bundle import put_weights, read_weights
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
-from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
+from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import padded
 from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted, shortened
 from glassformer.inspection.changes import STRICT, Changes, changed
@@ -27,7 +27,6 @@ from glassformer.inspection.forced import decoding
 from glassformer.jobs import SNAPSHOTS
 from glassformer.model.taps import Trace, record
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translator
@@ -37,8 +36,6 @@ __all__ = ["Answer", "Remote", "number_bytes", "search_data", "snapshot_halves",
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 """The JSON object, and its arrays of numbers."""
 
-MAX_IDS = DecodingConfig().max_source + EXTRA_LENGTH + 1
-"""Ids of a source or a target, including `<bos>`."""
 LARGEST_BEAM = 64
 MOST_IDS = 1 << 31
 """A bound above every vocabulary's ids."""
@@ -105,6 +102,7 @@ class Remote:
 
     def __init__(self, translator: Translator) -> None:
         self._bundle, self._model = translator.bundle, translator.model
+        self._decoding = translator.bundle.configuration.decoding
         self._lock = threading.Lock()
         self._traces: dict[str, Trace] = {}
         self._snapshot: tuple[int, Transformer] | None = None
@@ -154,7 +152,7 @@ class Remote:
         key = json.dumps([asked.source_ids, asked.target_ids, asked.changes], sort_keys=True)
         if key not in self._traces:
             model, changes = self._model_and_changes(asked.changes)
-            source, target = (_batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
+            source, target = (self._batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
             with changed(model, changes), record(model) as trace:
                 model(source, target)
             self._traces = dict(list(self._traces.items())[1 - KEPT_TRACES :]) | {key: trace}
@@ -165,16 +163,24 @@ class Remote:
             raise ConfigError(f"beam_size: expected 1 to {LARGEST_BEAM}, got {asked.beam_size}")
         _check_ids(asked.prefix_ids)
         model, changes = self._model_and_changes(asked.changes)
-        own = asdict(self._bundle.configuration.decoding)
-        with decoding(model, _batch(model, asked.source_ids), changes) as step:
+        longest = max_length(model.config, len(asked.source_ids), self._decoding.extra_length)
+        with decoding(model, self._batch(model, asked.source_ids), changes) as step:
             hypotheses, tree = search_tree(
                 step,
                 n_best=asked.n_best,
-                max_length=max_length(model.config, len(asked.source_ids)),
+                max_length=longest,
                 prefix=asked.prefix_ids,
-                **{**own, "beam_size": asked.beam_size, "length_penalty": asked.length_penalty},
+                **{**asdict(self._decoding), "beam_size": asked.beam_size, "length_penalty": asked.length_penalty},
             )
         return search_data(self._bundle.target_tokenizer, hypotheses, tree)
+
+    def _batch(self, model: Transformer, ids: Sequence[int]) -> Tensor:
+        """Return the ids of a source or a target that the run's settings allow, as a batch of one sentence."""
+        longest = self._decoding.max_source + self._decoding.extra_length + 1  # <bos>, and the longest output
+        if not 1 <= len(ids) <= longest:
+            raise ShapeError(f"ids: expected 1 to {longest}, got {len(ids)}")
+        _check_ids(ids)
+        return padded(model, [ids])
 
     def _model_and_changes(self, values: Mapping[str, Any]) -> tuple[Transformer, Changes]:
         """Return the model of the checkpoint that the changes name, and the changes to apply to it."""
@@ -236,13 +242,6 @@ def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: Se
         ],
         "tree": [{**asdict(node), "text": tokenizer.tokens([node.token])[0]} for node in tree.nodes],
     }
-
-
-def _batch(model: Transformer, ids: Sequence[int]) -> Tensor:
-    if not 1 <= len(ids) <= MAX_IDS:
-        raise ShapeError(f"ids: expected 1 to {MAX_IDS}, got {len(ids)}")
-    _check_ids(ids)
-    return padded(model, [ids])
 
 
 def _check_ids(ids: Sequence[int]) -> None:

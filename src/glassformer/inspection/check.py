@@ -16,7 +16,7 @@ import torch
 
 from glassformer.bundle import WEIGHTS, Bundle, load_weights, read_weights, save_weights
 from glassformer.decoding.greedy_search import greedy
-from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError
 from glassformer.inspection import probes
@@ -299,7 +299,7 @@ def _eos_is_possible(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _eos_ends(model: Transformer, batch: Sequence[Sentence]) -> Check:
-    ended = sum(len(output) < max_length(model.config, len(source)) for source, output in _written(model, batch))
+    ended = sum(len(output) < _longest(model, source) for source, output in _written(model, batch))
     return _checked("<eos>", ended > 0, ended, f"of {len(batch)} outputs ended")
 
 
@@ -308,6 +308,11 @@ def _written(model: Transformer, batch: Sequence[Sentence]) -> list[tuple[Sequen
     written: list[tuple[Sequence[int], Sequence[int]]] = []
     for source, _ in batch:
         step = TransformerStep(model, padded(model, [source]))
-        [found] = greedy(step, max_lengths=[max_length(model.config, len(source))])
+        [found] = greedy(step, max_lengths=[_longest(model, source)])
         written.append((source, found.tokens))
     return written
+
+
+def _longest(model: Transformer, source: Sequence[int]) -> int:
+    """Return the maximum number of tokens of the model's own output."""
+    return max_length(model.config, len(source), EXTRA_LENGTH)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Job, Quantization, Search
-from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import positions_of
@@ -95,7 +95,7 @@ def _jobs(bundle: Bundle, sources: Sequence[Sequence[int]]) -> list[Job]:
             f"--probe: expected a text of 1 to {positions_of(config) - 1} tokens, got none; choose another file, or "
             "leave out --probe"
         )
-    return [Job((ids,), (), max_length(config, len(ids))) for ids in fitting]
+    return [Job((ids,), (), max_length(config, len(ids), EXTRA_LENGTH)) for ids in fitting]
 
 
 def _ids(bundle: Bundle, texts: Sequence[str]) -> list[list[int]]:
