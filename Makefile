@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Run a script of web/. Without Node, the script is skipped, or fails if CI is set.
 WEB := web/node_modules/.package-lock.json
+TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
 	else echo "web/: skipped '$(1)'; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
 
@@ -30,9 +31,12 @@ test: .venv/developer .venv/browser test-web ## run the tests, also those in a b
 test-all: test ## run all tests, also whole trainings, many kills and every example of a property (about half an hour)
 	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis) and not docs"
 
-test-web: .venv/developer $(WEB) ## run the tests of the explorer's engine in Node
-	@$(BIN)/python tests/traces.py web/tests/data
+test-web: $(WEB) $(TRACES) ## run the tests of the explorer's engine in Node
 	$(call in-web,test)
+
+$(TRACES): tests/traces.py tests/models.py $(shell find src/glassformer -name '*.py' -o -name '*.toml') | .venv/developer
+	@$(BIN)/python tests/traces.py web/tests/data
+	@touch $@
 
 web: $(WEB) ## bundle web/ into the explorer's module
 	$(call in-web,build)
