@@ -17,8 +17,8 @@ in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" np
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
 
-# Three tiers: each runs what the one before it runs. `make test` checks the types and shapes of each call, which takes two
-# thirds of the time of a small model. The other two run without these checks.
+# Three tiers: each runs what the one before it runs. `make test` checks the types and shapes of each call in the quick
+# tests; in the others this would take most of the time.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not docs"
 

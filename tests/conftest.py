@@ -24,6 +24,15 @@ CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgr
 """Flags with which the browser asks nobody for anything."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check the types and shapes of each call in quick tests alone: in the others, this would take most of the time."""
+    import jaxtyping
+
+    slow = any(item.get_closest_marker(name) for name in ("slow", "long", "browser"))
+    jaxtyping.config.update("jaxtyping_disable", slow)
+
+
 @pytest.fixture
 def seed() -> Iterator[None]:
     """Start torch's generator from a fixed state, and put the old state back."""
@@ -46,13 +55,11 @@ def float64() -> Iterator[None]:
 
 
 @pytest.fixture
-def unchecked() -> Iterator[None]:
+def unchecked() -> None:
     """Switch the shape checks of the tests off, as they are for users: our own messages speak."""
     import jaxtyping
 
     jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

@@ -97,14 +97,14 @@ def test_the_commands_run_as_they_stand(folder):
     assert len((folder / "new.fr").read_text(encoding="utf-8").splitlines()) == 10
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("path", [one for one in (README, *GUIDE) if blocks(one, "python")], ids=lambda one: one.stem)
 def test_the_python_blocks_run_one_after_the_other(folder, path):
     (folder / "blocks.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
     run(folder, f"{sys.executable} -W error blocks.py")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_prints_what_the_readme_shows(folder):
     """The table has the same rows and classic sentences; its numbers come from a longer training."""
     printed = (folder / "demo.txt").read_text(encoding="utf-8")

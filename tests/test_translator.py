@@ -497,6 +497,7 @@ def test_an_ensemble_is_neither_of_its_models(run, other_run, ensemble):
     assert all(a != b for a, b in zip(ours, second, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 2}, {"prefix": "le chat"}], ids=str)
 def test_a_translation_of_an_ensemble_has_the_mean_probability_of_its_models(run, other_run, ensemble, options):
     members = Translator.load(run), Translator.load(other_run)

@@ -179,6 +179,7 @@ def test_a_folder_that_was_named_has_to_hold_the_corpus(tmp_path):
         read_sample(configuration)
 
 
+@pytest.mark.slow
 def test_a_runs_own_tokenizer_cuts_its_sample(tmp_path):
     run = tmp_path / "run"
     configuration = corpus(tmp_path, 100, run={"directory": str(run)}, training={"steps": 1, "batch_tokens": 50})

@@ -229,6 +229,7 @@ def test_a_model_that_never_wants_to_end_writes_as_much_as_it_may(tmp_path):
     assert len(tokenizer.encode(answer["texts"][0])) > 40
 
 
+@pytest.mark.slow
 def test_startup_times_each_in_turn_and_shows_what_is_added():
     timed = {
         "empty interpreter": ([sys.executable, "-c", "pass"], ""),

@@ -51,6 +51,7 @@ def test_a_peer_whose_speed_nobody_knows_is_in_the_table_and_never_on_the_front(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_the_picture_and_the_page_have_every_point(tmp_path, monkeypatch, higher_is_better):
     monkeypatch.setattr(results, "RESULTS", tmp_path)

@@ -146,6 +146,7 @@ def test_a_program_without_a_main_guard_can_use_workers(tmp_path: Path, folder: 
     assert (run.stdout, run.stderr) == ("9000\n", "")
 
 
+@pytest.mark.slow
 def test_workers_end_when_the_program_is_killed(tmp_path: Path, folder: Path) -> None:
     program = (
         "import itertools, sys\n"

@@ -89,6 +89,7 @@ def test_a_line_may_end_anywhere_in_what_is_read_at_once(tmp_path: Path, cut: in
     assert b"".join(blocks(str(tmp_path / "text"))) == text
 
 
+@pytest.mark.slow
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path):
     path = tmp_path / "zeros.zst"
     path.write_bytes(b"".join(PACK[".zst"](part) for part in [b"one\n", bytes(1 << 29)]))

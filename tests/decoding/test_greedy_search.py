@@ -124,7 +124,7 @@ print(used[1] - used[0])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("time", range(2))
 def test_long_outputs_leave_no_holes_in_memory(time):
     """Keys and values are 49 MB, twice while a step takes the one and makes the other; holes were up to 1.3 GB."""

@@ -45,6 +45,7 @@ def test_log_probabilities_are_those_of_scoring(translator, examples):
     assert values["log_prob"] == pytest.approx(sum(one.log_prob for one in scored) / len(scored), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_pair_is_decided_where_its_references_part(translator):
     pair = [
         Example(source="1 2", target="3 4 5", pair=0),

@@ -37,6 +37,7 @@ def test_the_torch_engine_holds_its_matrices_as_asked_for(run, quantization):
     assert ours.translate(["the cat"])[0].tokens
 
 
+@pytest.mark.slow
 def test_without_ctranslate2_pytorch_translates(run, absent, caplog):
     caplog.set_level(logging.INFO)
     assert load_engine(run, "auto").name == "torch"

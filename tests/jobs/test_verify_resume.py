@@ -74,6 +74,7 @@ def test_times_do_not_count(runs):
     assert difference_between_runs(*runs) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["checkpoints/step-00000002/model.safetensors", "model.safetensors"])
 def test_one_bit_of_a_weight_counts(runs, file):
     change_tensor(runs[1] / file, BIAS, flip_the_last_bit)

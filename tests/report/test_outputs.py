@@ -81,6 +81,7 @@ def test_no_more_than_300_sentences_are_translated(translator):
     assert len(found.texts) == len(found.values) == len(found.items.sources) == 300
 
 
+@pytest.mark.slow
 def test_a_slow_model_translates_fewer(translator, monkeypatch):
     monkeypatch.setattr(outputs, "MOST_SECONDS", 0.0)
     items = Items.of([("the cat", "le chat")] * 310, group=False)

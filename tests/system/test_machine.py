@@ -86,7 +86,7 @@ print(used[-1] - used[39])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_batches_of_ever_new_shapes_take_no_more_memory_in_bf16():
     """A hundred updates: with all of their kernels kept they take 100 MB more, so some 30."""
     answer = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True)
