@@ -34,7 +34,7 @@ from benchmarks.direct import Way, direct
 from benchmarks.results import described, machine, number, read, spread, table, write
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
-from glassformer.decoding.engine import EngineName, Quantization
+from glassformer.decoding.options import EngineName, Quantization
 from glassformer.interop.export import export_ctranslate2
 from glassformer.translator import Translator
 

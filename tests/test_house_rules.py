@@ -80,6 +80,12 @@ def test_the_command_line_starts_without_what_only_some_commands_need():
     assert not {"torch", "numpy", "matplotlib", "http.server", "webbrowser"} & loaded_after("import glassformer.cli")
 
 
+def test_the_command_line_starts_without_configurations():
+    """Reading them would be a quarter of what `--version` does."""
+    needless = {"glassformer.recipes.configuration", "glassformer.text.tokenizer"}
+    assert not needless & loaded_after("import glassformer.cli")
+
+
 def test_a_configuration_needs_no_torch():
     assert not {"torch", "numpy"} & loaded_after("import glassformer as gf; gf.ModelConfig(vocab_size=11).to_json()")
 

@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.peers.task import EXAMPLES, Batch, Task, read_sentences, read_task
 from glassformer.corpus.batching import Examples
-from glassformer.decoding.engine import EngineName, Quantization
+from glassformer.decoding.options import EngineName, Quantization
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig

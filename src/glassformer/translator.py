@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, EngineName, Ids, Job, Need, Quantization, Search, Sources
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources
 from glassformer.decoding.hypothesis import Hypothesis, max_length
+from glassformer.decoding.options import EngineName, Quantization
 from glassformer.decoding.search_trace import SearchTree
 from glassformer.errors import ConfigError, ShapeError, quoted
 from glassformer.recipes.configuration import DecodingConfig

@@ -70,7 +70,7 @@ def test_an_ensemble_is_translated_by_pytorch(run):
 @pytest.mark.slow
 def test_an_export_is_what_it_is(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "int8")
-    with pytest.raises(ConfigError, match="has no weights for the engine torch"):
+    with pytest.raises(ConfigError, match="without weights for the engine torch"):
         Translator.load(tmp_path / "out")
     with pytest.raises(ConfigError, match="was exported with int8, not float32"):
         Translator.load(tmp_path / "out", engine="auto", quantization="float32")

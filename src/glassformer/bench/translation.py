@@ -13,7 +13,7 @@ from glassformer.bench.speed import Speed, Trial, advice_of_trials
 from glassformer.bench.work import profiled, shares, table
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
-from glassformer.decoding.engine import EngineName, Quantization
+from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, DataError
 from glassformer.jobs.evaluation import held_out
 from glassformer.system.machine import cores

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.decoding.engine import EngineName, Quantization
+from glassformer.decoding.options import EngineName, Quantization
 
 __all__ = [
     "BeamSize",

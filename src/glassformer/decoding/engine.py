@@ -11,11 +11,9 @@ from glassformer.recipes.configuration import DecodingConfig
 __all__ = [
     "DECODED_POSITIONS",
     "Engine",
-    "EngineName",
     "Ids",
     "Job",
     "Need",
-    "Quantization",
     "Search",
     "Sources",
     "batched_by_size",
@@ -24,15 +22,8 @@ __all__ = [
     "longest",
 ]
 
-EngineName = Literal["auto", "torch", "ctranslate2"]
-"""Name of an engine; "auto" chooses the fastest engine that gives the same outputs."""
 Need = Literal["sampling", "prefix", "explanation", "ensemble"]
 """Abilities that a translation may need beyond a search for the best output."""
-Quantization = Literal[
-    "float32", "bfloat16", "float16", "int16", "int8", "int8_float32", "int8_bfloat16", "int8_float16"
-]
-"""Number format of the matrices, by CTranslate2's names: as trained, in fewer bits, or as integers; the other numbers
-then have the type after the underscore. The torch engine supports the first two, and int8."""
 
 DECODED_POSITIONS = 6000
 """Budget of source positions, including padding and beams, decoded in one batch; bounds memory."""

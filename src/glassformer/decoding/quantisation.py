@@ -10,7 +10,7 @@ from jaxtyping import Float, Int8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.decoding.engine import Quantization
+from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.model.linear import Linear
 from glassformer.model.transformer import Transformer

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from glassformer.bundle import WEIGHTS, Bundle
-from glassformer.decoding.engine import Engine, EngineName, Need, Quantization
+from glassformer.decoding.engine import Engine, Need
+from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Quantization
+from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, MissingDependencyError, install_command
 from glassformer.model.config import ModelConfig
 from glassformer.text.tokenizer import Tokenizer

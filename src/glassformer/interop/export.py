@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from glassformer.bundle import CONFIG, TOKENIZER, WEIGHTS, Bundle, check_weights
-from glassformer.decoding.engine import Quantization
+from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, shortened
 from glassformer.interop.ctranslate2_model import positions_of, specification
 from glassformer.interop.verification import Verification, verify

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Job, Quantization, Search
+from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
+from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import positions_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import Json, RunFolder
-from glassformer.decoding.engine import Quantization
+from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
