@@ -28,7 +28,7 @@ async function bundled() {
     target: "es2022",
     charset: "utf8",
     plugins: [cssAsText],
-    // As one expression, whose exports keep their names: a page calls `mount` behind it, in the same <script>.
+    // One expression whose exports keep their names: a page calls `mount` after it, in the same <script>.
     format: "iife",
     globalName: "explorer",
     banner: {

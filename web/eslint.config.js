@@ -1,7 +1,7 @@
 import js from "@eslint/js";
 import globals from "globals";
 
-/** The engine runs in Node as in a browser: what only one of them has is undefined there. */
+/** The engine runs in Node and in a browser: globals of only one of them are undefined there. */
 const PLACES = [
   { files: ["engine/**"], languageOptions: { globals: globals["shared-node-browser"] } },
   { files: ["ui/**"], languageOptions: { globals: globals.browser } },
@@ -21,7 +21,7 @@ export default [
       eqeqeq: "error",
       "no-restricted-properties": [
         "error",
-        // Text is only ever text: nothing on the page becomes markup or code at run time.
+        // Text stays text: nothing on the page becomes markup or code at run time.
         ...["innerHTML", "outerHTML", "insertAdjacentHTML"].map((property) => ({ property })),
         { object: "document", property: "write" },
       ],

@@ -143,7 +143,7 @@ def test_what_made_a_number_is_said(make_translator, explore):
 
     assert "No √d_k" in said(f"{SELF}.scores", [0, 0, 0])
     assert "by hand" in said(f"{SELF}.weights", [1, 2, 0])
-    assert "No key left" in said(f"{CROSS}.weights", [0, 1, 0])
+    assert "sees no key" in said(f"{CROSS}.weights", [0, 1, 0])
     assert OTHER in said("logits", [0, 5])
     assert said("logits", [1, 5]) == ""
     assert said(f"{SELF}.value", [0, 1, 0]) == ""  # of the other heads
@@ -302,7 +302,7 @@ def test_a_page_without_weights_says_so_and_explains_the_rest(make_translator, e
     assert page.evaluate("glassformer.app.engine.live") is False
     assert page.evaluate(CHECK, 3) == []
     select(page, f"{SELF}.query", [0, 1, 2])
-    assert "weight matrices are not in this page" in page.locator(".gf-numbers").inner_text()
+    assert "does not contain the weight matrices" in page.locator(".gf-numbers").inner_text()
     assert page.locator(".gf-terms thead th").all_inner_texts() == ["i", "x"]
     select(page, f"{SELF}.scores", [0, 1, 2])
     assert page.locator(".gf-terms tfoot").count() == 1

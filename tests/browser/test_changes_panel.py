@@ -217,7 +217,7 @@ def test_a_row_without_any_key_says_so(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Mask")
     page.evaluate(f"glassformer.set({{masks: {{'{CROSS}': [0, 1, 2, 3, 4, 5].map((key) => [1, key, false])}}}})")
     page.get_by_label("Who looks (query)").select_option("1")
-    page.get_by_text("No key left for").wait_for()
+    page.get_by_text("” sees no key:").wait_for()
     weights = f"async () => Array.from((await glassformer.value('{CROSS}.weights')).data.slice(6, 12))"
     assert page.evaluate(weights) == [0] * 6
 

@@ -132,7 +132,7 @@ def test_changes_leave_no_pages_to_go_back_to(make_translator, explore):
 def test_a_bad_link_is_reported_and_leaves_the_page_as_it_is(make_translator, explore, fragment):
     page = explore(make_translator(), SENTENCE, fragment="#" + quote(fragment[1:], safe="=%&"))
     alert = page.get_by_role("alert")
-    assert "is ignored" in alert.text_content()
+    assert "the link is ignored" in alert.text_content()
     assert alert.is_visible()
     seen = page.evaluate(SEEN)
     assert (seen["sentence"], seen["firstDifference"], seen["panel"], seen["stage"]) == (

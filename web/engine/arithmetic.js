@@ -1,8 +1,8 @@
-// How any number of the forward pass was made: its formula, its terms, and the cells that these come from.
+// Explains any number of the forward pass: its formula, its terms, and the cells from which the terms come.
 //
-// All of it is taken from the trace on the page and from the model's weights, under the changes that made the
-// trace: what a classic mistake replaces says itself how it is written (the steps of forward.js and mistakes.js).
-// Each kind of point has a maker, which returns what `arithmetic` describes.
+// The numbers come from the trace on the page and from the model's weights, under the changes that made the
+// trace. The steps that a classic mistake replaces contain their own formulas (forward.js and mistakes.js).
+// Each kind of point has a function that returns its explanation.
 import { numberText } from "./number_text.js";
 import { attentionMask } from "./forward.js";
 import { stepsUnder } from "./mistakes.js";
@@ -11,8 +11,8 @@ import { ACTIVATIONS, tensor } from "./tensor.js";
 
 /** @import { Cell, Code, Explained, Explanation, Part, Step, Tensor } from "./types.js" */
 /** @typedef {NonNullable<Explained["result"]>} Result */
-/** @typedef {Awaited<ReturnType<typeof openCell>>} OpenCell what there is to know of an explained number */
-/** @typedef {Partial<Explanation>} Made what a maker says of a number */
+/** @typedef {Awaited<ReturnType<typeof openCell>>} OpenCell the data of an explained number */
+/** @typedef {Partial<Explanation>} Made an explanation before its common fields are added */
 /** @typedef {Part & { value: number }} Term a row of a table whose values are summed */
 /**
  * @typedef {object} Product row t of the point `from` times a row of a matrix, and a bias
@@ -26,11 +26,11 @@ import { ACTIVATIONS, tensor } from "./tensor.js";
 
 const LIKELIEST_WORDS = 12;
 
-/** What an explanation needs and this page does not have. */
+/** Thrown when this page lacks the data of an explanation. */
 class NotHere extends Error {}
 
 /**
- * Returns how a number was made.
+ * Returns the explanation of a number.
  * @param {Explained} app
  * @param {string} name
  * @param {number[]} index
@@ -58,7 +58,7 @@ async function explained(cell) {
 }
 
 /**
- * Returns what there is to know of a cell: where it stands, its number, and what made the trace.
+ * Returns the data of a cell: its place, its number, and the trace with its changes.
  * @param {Explained} app
  * @param {string} name
  * @param {number[]} index
@@ -128,7 +128,7 @@ function mistakesAt({ app, name, changes }) {
 }
 
 /**
- * Returns whether a name is what a pattern describes, in which * stands for any text.
+ * Returns whether a name matches a pattern, in which * stands for any text.
  * @param {string} name
  * @param {string} pattern
  */
@@ -203,7 +203,7 @@ function numbersIn({ shape, data }, lead) {
 }
 
 /**
- * Returns a row of a weight of the model; pages of large models and recordings have none.
+ * Returns a row of a weight; pages of large models and recordings have no weights.
  * @param {OpenCell} cell
  * @param {string} name
  * @param {number[]} lead
@@ -229,7 +229,7 @@ const factor = (value) => (value < 0 ? `(${shown(value)})` : shown(value));
 const step = (label, text, value, from) => ({ label, text, value, from: from && [from] });
 
 /**
- * Returns the explanation of a number that is no sum.
+ * Returns the explanation of a number that is not a sum.
  * @param {string} formula
  * @param {number} value
  * @param {string | null} note
@@ -258,7 +258,7 @@ function summed(formula, parts, columns, inputs, ...lines) {
 }
 
 /**
- * Returns the parts of Σ left · right; `name(i)` gives the i-th its label and its cells.
+ * Returns the parts of Σ left · right; `name(i)` gives part i its label and its cells.
  * @param {number[]} lefts
  * @param {number[]} rights
  * @param {(i: number) => Pick<Part, "label" | "from">} name
@@ -269,7 +269,7 @@ function productParts(lefts, rights, name) {
 }
 
 /**
- * Returns the parts of a sum of cells that have one index: [point, number] pairs.
+ * Returns the parts of a sum of cells with the same index, from [point, number] pairs.
  * @param {[point: string, value: number][]} pairs
  * @param {number[]} index
  * @returns {Term[]}
@@ -283,7 +283,7 @@ function cellParts(pairs, index) {
 }
 
 /**
- * Returns the explanation of a number that stands elsewhere, too.
+ * Returns the explanation of a number that is a copy of another cell.
  * @param {OpenCell} cell
  * @param {string} name
  * @param {number[]} index
@@ -294,7 +294,7 @@ async function copyOf(cell, name, index, formula = name) {
 }
 
 /**
- * Returns the explanation of a + b, two points that have the cell's own index.
+ * Returns the explanation of a + b, the sum of two points at the cell's own index.
  * @param {OpenCell} cell
  * @param {string} formula
  * @param {string} first
@@ -347,7 +347,7 @@ function matrixOf(cell, from, name, symbol) {
   return product(cell, { from, matrix: `${cell.part}.${name}`, symbol });
 }
 
-// The makers: what enters
+// The explanations of each kind of point: inputs
 
 /** @param {OpenCell} cell */
 function embedded(cell) {
@@ -391,7 +391,7 @@ function positioned(cell) {
 }
 
 /**
- * Returns which point a sub-layer's input or a stack's output comes from.
+ * Returns the point from which a sub-layer's input or a stack's output comes.
  * @param {OpenCell} cell
  * @param {string} part
  */
@@ -409,7 +409,7 @@ function streamBefore({ stack, config, preNorm }, part) {
 const readBy = (/** @type {OpenCell} */ { part, preNorm }) => `${part}.${preNorm ? "normed" : "input"}`;
 
 /**
- * Returns the explanation of a query, key or value: its row in the one matrix [W_Q; W_K; W_V].
+ * Returns the explanation of a query, key or value, by its row of the matrix [W_Q; W_K; W_V].
  * @param {OpenCell} cell
  */
 function projected(cell) {
@@ -471,7 +471,7 @@ function keysOf({ app, part }) {
 }
 
 /**
- * Returns the cells over which the softmax of a weight runs, with their tokens, and which of them is its own.
+ * Returns the cells over which the softmax of a weight runs, with their tokens, and the index of its own cell.
  * @param {OpenCell} cell
  */
 function softmaxCells({ app, part, t, c, steps, shape: [, rows, columns] }) {
@@ -583,7 +583,7 @@ async function activated(cell) {
 }
 
 /**
- * Returns the explanation of the layer norm of row t of a point; `norm` null stands for γ = 1 and β = 0.
+ * Returns the explanation of the layer norm of row t of a point; `norm` null means γ = 1 and β = 0.
  * @param {OpenCell} cell
  * @param {string} from
  * @param {string | null} norm
@@ -640,7 +640,7 @@ async function addedUp(cell) {
 }
 
 /**
- * Returns the explanation of what leaves a stack: in pre-norm, normalised once more.
+ * Returns the explanation of a stack's output, which pre-norm normalises once more.
  * @param {OpenCell} cell
  */
 function stackEnd(cell) {

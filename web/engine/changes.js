@@ -1,4 +1,4 @@
-// What can be changed in a forward pass: the defaults, and a check of what is asked for.
+// The changes of a forward pass: the defaults, and checks of the reader's values.
 
 import { attentionNames, pointNames } from "./model.js";
 
@@ -6,7 +6,7 @@ import { attentionNames, pointNames } from "./model.js";
 /** @typedef {(entry: unknown) => boolean} Fits */
 
 /**
- * Nothing is changed.
+ * The defaults, which change nothing.
  * @type {Readonly<ChangesWith<never>>}
  */
 export const NO_CHANGES = Object.freeze({
@@ -67,7 +67,7 @@ function checkKeys(what, value, allowed) {
 }
 
 /**
- * Throws when a list holds something that `fits` rejects.
+ * Throws when `fits` rejects an entry of a list.
  * @param {string} what
  * @param {unknown} value
  * @param {Fits} fits
@@ -79,7 +79,7 @@ function checkList(what, value, fits, wanted) {
 }
 
 /**
- * Throws when the lists of an object, by attention, hold something that `fits` rejects.
+ * Throws when `fits` rejects an entry of an object's lists, one list per attention.
  * @param {string} what
  * @param {unknown} value
  * @param {ModelConfig} config
@@ -108,7 +108,7 @@ function checkPatch(patch, config) {
 }
 
 /**
- * Returns the check of a head's number, and what is expected.
+ * Returns the check of a head's number, and the expected range in words.
  * @param {ModelConfig} config
  * @returns {[fits: Fits, wanted: string]}
  */
@@ -117,7 +117,7 @@ function headsOf({ heads }) {
 }
 
 /**
- * Throws when the value of a change is impossible, by its name.
+ * The checks by the names of the changes; each throws for an impossible value.
  * @type {Record<string, (value: unknown, config: ModelConfig) => void>}
  */
 const CHECKS = {
@@ -158,7 +158,7 @@ function isOverride({ heads }) {
 }
 
 /**
- * Returns the changes with the defaults filled in; throws when one of them is unknown or impossible.
+ * Returns the changes with the defaults filled in; throws when a change is unknown or impossible.
  * @template AnyPatch
  * @param {Partial<ChangesWith<AnyPatch>>} changes
  * @param {ModelConfig} config
@@ -171,7 +171,7 @@ export function checkChanges(changes, config) {
 }
 
 /**
- * Returns whether these changes leave the model as it is; the sentence is no part of the model.
+ * Returns whether these changes leave the model as it is; a changed sentence does not count.
  * @param {Partial<ChangesWith<unknown>>} changes
  */
 export function isUnchanged(changes) {

@@ -1,5 +1,5 @@
-// Who computes: this page (LocalEngine), Python behind it (RemoteEngine), or nobody (RecordedEngine).
-// All three answer the same questions, asynchronously.
+// The engines: this page computes (LocalEngine), Python behind it (RemoteEngine), or nothing does (RecordedEngine).
+// All three have the same asynchronous interface.
 
 import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
 import { forward } from "./forward.js";
@@ -16,7 +16,7 @@ import { makeTokenizer } from "./tokenizers.js";
 const ASKED_TOGETHER = 20; // points
 
 /**
- * Returns the engine for what Python handed over; `host` asks Python behind the page, if it is there.
+ * Returns the engine for a page's data; `host`, if given, asks Python behind the page.
  * @param {Payload} payload
  * @param {Host | null} host
  * @returns {Promise<EngineOfPage>}
@@ -26,7 +26,7 @@ export async function createEngine(payload, host = null) {
   return host ? new RemoteEngine(payload, host) : new RecordedEngine(payload, null);
 }
 
-/** What all engines know: the model's sizes, and its words. */
+/** The part that all engines share: the model's sizes, and its tokenizers. */
 class Engine {
   /**
    * @param {Payload} payload
@@ -70,7 +70,7 @@ class Engine {
   }
 
   /**
-   * Returns the options of a search, with what was not said filled in.
+   * Returns the options of a search with the defaults filled in.
    * @param {SearchRequest} options
    */
   searchOptions({ sourceIds, prefixIds = [], changes = {}, signal = null, ...said }) {
@@ -89,7 +89,7 @@ class Engine {
   }
 }
 
-/** Everything is computed on this page, from the weights that travelled in it. */
+/** Computes everything on this page, from the weights in it. */
 class LocalEngine extends Engine {
   live = /** @type {const} */ (true);
   /** @type {Map<number | null, Promise<Model>>} */
@@ -98,7 +98,7 @@ class LocalEngine extends Engine {
   #donors = new Map();
 
   /**
-   * Returns the Model of a checkpoint, or the run's own for null.
+   * Returns the model of a checkpoint, or of the run for null.
    * @param {number | null} step
    */
   model(step = null) {
@@ -139,7 +139,7 @@ class LocalEngine extends Engine {
   }
 
   /**
-   * Returns the points of the sentences from which rows are patched in: run through the model as it is.
+   * Returns the points of the sentences from which rows are patched in, computed by the unchanged model.
    * @param {Changes} changes
    * @param {AbortSignal | null} signal
    */
@@ -160,7 +160,7 @@ class LocalEngine extends Engine {
   }
 
   /**
-   * Returns {hypotheses, tree}: the best outputs, best first, and all that the search weighed.
+   * Returns {hypotheses, tree}: the best outputs, best first, and the tree of all candidates.
    * @param {SearchRequest} options
    * @returns {Promise<SearchResult>}
    */
@@ -191,7 +191,7 @@ class LocalEngine extends Engine {
   }
 }
 
-/** Python computes; the page asks for what it shows. */
+/** Lets Python compute; fetches the points that the page shows. */
 class RemoteEngine extends Engine {
   live = /** @type {const} */ ("remote");
   #python;
@@ -206,7 +206,7 @@ class RemoteEngine extends Engine {
   }
 
   /**
-   * Returns the trace of these ids, under changes; its points are fetched when asked for, many at once.
+   * Returns the trace of these ids, under changes; its points are fetched in groups, on demand.
    * @param {TraceRequest} request
    */
   async trace({ sourceIds, targetIds, changes = {} }) {
@@ -225,7 +225,7 @@ class RemoteEngine extends Engine {
   }
 
   /**
-   * Returns {hypotheses, tree}, as Python finds them.
+   * Returns {hypotheses, tree}, computed by Python.
    * @param {SearchRequest} options
    * @returns {Promise<SearchResult>}
    */
@@ -244,14 +244,14 @@ class RemoteEngine extends Engine {
   }
 }
 
-/** Nobody computes: what Python recorded for one sentence can be looked at. */
+/** Computes nothing: shows what Python recorded for one sentence. */
 class RecordedEngine extends Engine {
   live = /** @type {const} */ (false);
   /** @type {Points | null} */
   #recorded = null;
 
   /**
-   * Returns the recorded trace; any other needs Python.
+   * Returns the recorded trace; throws for any other, which needs Python.
    * @param {TraceRequest} request
    */
   async trace({ sourceIds, targetIds, changes = {} }) {
@@ -262,7 +262,7 @@ class RecordedEngine extends Engine {
   }
 
   /**
-   * Returns the recorded search; any other needs Python.
+   * Returns the recorded search; throws for any other, which needs Python.
    * @param {SearchRequest} options
    * @returns {Promise<SearchResult>}
    */
@@ -287,7 +287,7 @@ class RecordedEngine extends Engine {
 }
 
 /**
- * Returns what fetches one point; points asked for at the same moment are fetched by one request.
+ * Returns a function that fetches one point; points asked for at the same moment share one request.
  * @param {(names: string[]) => Promise<unknown>} fetchPoints
  */
 function together(fetchPoints) {
@@ -308,7 +308,7 @@ function together(fetchPoints) {
 }
 
 /**
- * Returns the bytes of buffers, one behind the other.
+ * Returns the concatenated bytes of buffers.
  * @param {Bytes[]} buffers
  */
 function joinedBytes(buffers) {
@@ -323,7 +323,7 @@ function joinedBytes(buffers) {
 }
 
 /**
- * Returns a trace: the names of its points, and each point's {shape, data} when asked for.
+ * Returns a trace: the names of its points, and each point's {shape, data} on demand.
  * @param {string[]} names
  * @param {Points} points
  * @param {((name: string) => Promise<unknown>) | null} fetchPoint
@@ -364,7 +364,7 @@ export async function firstDifference(unchanged, changed) {
 }
 
 /**
- * Returns the largest difference of the PyTorch trace that travelled along to this engine or to its `own`.
+ * Returns the largest difference between the page's PyTorch trace and this engine's, or the given `own`.
  * @param {EngineOfPage} engine
  * @param {Payload} payload
  * @param {Trace | null} own
@@ -386,7 +386,7 @@ export async function parity(engine, payload, own = null) {
 }
 
 /**
- * Returns whether two rows of numbers are the same.
+ * Returns whether two rows of numbers are equal.
  * @param {ArrayLike<number>} a
  * @param {ArrayLike<number>} b
  */
@@ -397,7 +397,7 @@ function isSame(a, b) {
 }
 
 /**
- * Returns the bytes of a checkpoint's weights, which the host keeps.
+ * Returns the bytes of a checkpoint's weights, from the host.
  * @param {Host | null} host
  * @param {number} step
  */
@@ -408,7 +408,7 @@ async function checkpointBytes(host, step) {
 }
 
 /**
- * Returns changes as Python reads them.
+ * Returns changes in Python's format.
  * @param {Changes} changes
  * @returns {WireChanges}
  */
@@ -421,7 +421,7 @@ function wireChanges({ ablated, masks, overrides, patches, positions, scale, mis
 }
 
 /**
- * Returns a search that Python made.
+ * Returns a search from Python's format.
  * @param {RecordedSearch} search
  * @returns {SearchResult}
  */

@@ -1,9 +1,9 @@
-// The forward pass, as the paper has it: ids in, log probabilities out, every number on the way kept by name.
+// The forward pass of the paper: ids in, log probabilities out, every intermediate number kept by name.
 //
 // Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key ·
 // W width of a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps
-// it. The steps at the end, `run.steps`, are those that a classic mistake replaces (mistakes.js); beside what
-// a step computes stands what the arithmetic of a number writes of it (arithmetic.js).
+// it. A classic mistake replaces some of the steps at the end, `run.steps` (mistakes.js). A step also has the
+// text with which arithmetic.js explains it.
 
 import {
   ACTIVATIONS,
@@ -22,7 +22,7 @@ import { layerNames } from "./model.js";
 /** @import { Changes, KeyValue, Mask, Sentence, Side, Stack, Steps, Tensor } from "./types.js" */
 
 /**
- * Returns all points, by name, of the model reading a source (with eos) and a target (with bos).
+ * Returns all points by name, for a source (with eos) and a target (with bos).
  * @param {Run} run
  * @param {number[]} sourceIds
  * @param {number[]} targetIds
@@ -75,7 +75,7 @@ export class LayerCache {
   }
 
   /**
-   * Appends the newest positions' keys and values, and returns all.
+   * Appends the newest positions' keys and values, and returns those of all positions.
    * @param {KeyValue} newest
    */
   extend({ key, value }) {
@@ -141,7 +141,7 @@ function embed(run, side, ids, start = 0) {
 }
 
 /**
- * Returns what tells positions apart, [T, D]: sinusoids, a learned table, or zeros.
+ * Returns the position vectors, [T, D]: sinusoids, a learned table, or zeros.
  * @param {Run} run
  * @param {Side} side
  * @param {number} start
@@ -180,7 +180,7 @@ export function sinusoids(start, length, width, layout, exponent = STEPS.exponen
   return out;
 }
 
-// Masks: 1 = may look. They are {rows, columns, data}, a row for each query.
+// Masks are {rows, columns, data}, a row for each query; 1 = may attend.
 
 /**
  * Returns the mask that hides padding from each of `rows` queries.
@@ -196,7 +196,7 @@ export function paddingMask(ids, rows, padId, start = 0) {
 }
 
 /**
- * Returns the decoder's mask: neither padding nor the future may be looked at. Paper: §3.2.3.
+ * Returns the decoder's mask, which hides padding and the future. Paper: §3.2.3.
  * @param {number[]} ids
  * @param {number} rows
  * @param {number} padId
@@ -212,7 +212,7 @@ function targetMask(ids, rows, padId, start) {
 }
 
 /**
- * Returns the mask of an attention for all queries, with the cells that are changed by hand.
+ * Returns the mask of an attention for all queries, with the reader's changes.
  * @param {Pick<Run, "config" | "changes" | "steps">} run
  * @param {string} name
  * @param {Sentence} sentence
@@ -228,7 +228,7 @@ export function attentionMask({ config: { pad_id: padId }, changes, steps }, nam
 }
 
 /**
- * Returns the mask with the cells that are changed by hand.
+ * Returns the mask with the reader's changes.
  * @param {Changes} changes
  * @param {string} name
  * @param {Mask} mask
@@ -244,11 +244,11 @@ function editedMask(changes, name, mask) {
   return { ...mask, data };
 }
 
-// Sub-layers, and what stands around them
+// Sub-layers, with residual connections and layer norms
 
 /**
- * Returns the stream x after a sub-layer has added its share, [T, D]. Paper: §3.1.
- * The layer norm stands behind the sum (post-norm, the paper) or before the sub-layer (pre-norm).
+ * Returns the stream x after a sub-layer has added its output, [T, D]. Paper: §3.1.
+ * The layer norm comes after the sum (post-norm, the paper) or before the sub-layer (pre-norm).
  * @param {Run} run
  * @param {string} name
  * @param {Tensor} input
@@ -302,7 +302,7 @@ function affine(run, name, x, from, to) {
 // Attention. Paper: §3.2
 
 /**
- * Returns what each position gathers from the others, [T, D]; the decoder's cache holds earlier ones.
+ * Returns the output of self-attention, [T, D]; the decoder's cache holds earlier positions.
  * @param {Run} run
  * @param {string} name
  * @param {Tensor} x
@@ -317,7 +317,7 @@ function selfAttention(run, name, x, mask, cache = null) {
 }
 
 /**
- * Returns what each position of x gathers from the memory, [T, D].
+ * Returns the output of cross-attention from x to the memory, [T, D].
  * @param {Run} run
  * @param {string} name
  * @param {Tensor} x
@@ -342,7 +342,7 @@ export function keyValue(run, name, x) {
 }
 
 /**
- * Returns the heads' queries, keys or values of x: rows of one matrix project to all of them.
+ * Returns the heads' queries, keys or values of x; one matrix holds the rows of all three projections.
  * @param {Run} run
  * @param {string} name
  * @param {"query" | "key" | "value"} part
@@ -377,7 +377,7 @@ function attend(run, name, query, key, value, plainMask) {
 }
 
 /**
- * Returns how well each query fits each key, [H, T, S].
+ * Returns the scores q · k / divisor of each query and key, [H, T, S].
  * @param {Tensor} query
  * @param {Tensor} key
  * @param {number} divisor
@@ -398,7 +398,7 @@ function attentionScores(query, key, divisor) {
 }
 
 /**
- * Returns the softmax of each row over the keys that it may look at, [H, T, S]; without any, zeros.
+ * Returns the softmax of each row over its visible keys, [H, T, S]; zeros if there are none.
  * @param {Run} run
  * @param {Tensor} scores
  * @param {Mask} mask
@@ -410,7 +410,7 @@ function attentionWeights({ steps }, scores, mask) {
 }
 
 /**
- * Returns each head's average of the values, weighted, [H, T, W].
+ * Returns each head's weighted average of the values, [H, T, W].
  * @param {Tensor} weights
  * @param {Tensor} value
  */
@@ -434,7 +434,7 @@ function weightedValues(weights, value) {
 }
 
 /**
- * Returns the heads' shares of a projection, [T, H·K] → [H, T, K].
+ * Returns a projection split into heads, [T, H·K] → [H, T, K].
  * @param {Tensor} x
  * @param {number} heads
  * @param {Steps["headRow"]} headRow
@@ -487,7 +487,7 @@ function appended(past, newest) {
 // Changes by hand
 
 /**
- * Returns the weights with the rows that are written by hand; missing entries are 0.
+ * Returns the weights with the rows written by hand; missing entries are 0.
  * @param {Run} run
  * @param {string} name
  * @param {Tensor} weights
@@ -505,7 +505,7 @@ function overridden(run, name, weights, start) {
 }
 
 /**
- * Returns the heads' weighted values, those of ablated heads 0.
+ * Returns the heads' weighted values, 0 for ablated heads.
  * @param {Run} run
  * @param {string} name
  * @param {Tensor} values
@@ -517,8 +517,8 @@ function ablated(run, name, values) {
 }
 
 /**
- * The steps that a classic mistake replaces, as the paper has them.
- * Where the paper leaves nothing to compute, a step hands on what it was given.
+ * The paper's version of the steps that a classic mistake replaces.
+ * A step for which the paper computes nothing returns its input.
  * @type {Readonly<Steps>}
  */
 export const STEPS = {
@@ -541,7 +541,7 @@ export const STEPS = {
 };
 
 /**
- * Returns what leaves a stack: in pre-norm, normalised once more.
+ * Returns a stack's output, which pre-norm normalises once more.
  * @param {Run} run
  * @param {Stack} stack
  * @param {Tensor} x

@@ -10,7 +10,7 @@ import { layerNorm, softmax, tensor } from "./tensor.js";
 const UNSCALED = { square: () => 1, symbol: "" };
 
 /**
- * The steps that each classic mistake replaces, by its id. Where two replace one step, the earlier one does.
+ * The steps that each classic mistake replaces, by its id. If two mistakes replace one step, the earlier row acts.
  * @type {Record<string, Partial<Steps>>}
  */
 export const MISTAKES = {
@@ -70,7 +70,7 @@ export function stepsUnder({ mistakes, scale }) {
 }
 
 /**
- * Returns what leaves a stack in the other order of the norms; a post-norm model has no weights for one there.
+ * Returns a stack's output with pre-norm and post-norm swapped; a post-norm model has no weights for a norm here.
  * @param {Run} run
  * @param {Stack} stack
  * @param {Tensor} x

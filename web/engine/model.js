@@ -26,7 +26,7 @@ export class Model {
   }
 
   /**
-   * Returns under which name a shared matrix is stored.
+   * Returns the name under which a shared matrix is stored.
    * @param {string} name
    */
   sharedName(name) {
@@ -40,7 +40,7 @@ export class Model {
   }
 
   /**
-   * Returns whether there is a weight of this name.
+   * Returns whether a weight of this name exists.
    * @param {string} name
    */
   has(name) {
@@ -49,7 +49,7 @@ export class Model {
 }
 
 /**
- * Returns the model whose weights lie in `data` (halves or floats, base64 or bytes) as the layout says.
+ * Returns the model with the weights in `data` (halves or floats, base64 or bytes), arranged by the layout.
  * @param {ModelConfig} config
  * @param {Slice[]} layout
  * @param {Bytes} data
@@ -62,7 +62,7 @@ export function makeModel(config, layout, data) {
 }
 
 /**
- * Returns tensors by name, cut out of one array of floats; offsets count elements.
+ * Returns tensors by name, as parts of one array of floats; offsets count elements.
  * @param {Slice[]} layout
  * @param {Float32Array} floats
  * @returns {Points}
@@ -99,7 +99,7 @@ export function layerNames(stack, count) {
 }
 
 /**
- * Returns the names of all points of the forward pass, in the order in which Python's trace has them.
+ * Returns the names of all points of the forward pass, in the order of Python's trace.
  * @param {ModelConfig} config
  */
 export function pointNames({ points }) {

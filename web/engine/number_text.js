@@ -1,4 +1,4 @@
-// A number as the page writes it.
+// Numbers as text.
 
 /**
  * Returns a number with `decimals` decimals, a real minus sign, and a plus sign when `signed`.

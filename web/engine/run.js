@@ -1,4 +1,4 @@
-// One run of a model: what it is made of and what is changed, and every number that comes past, kept by name.
+// One run of a model under changes, which keeps every number by name.
 
 import { NO_CHANGES } from "./changes.js";
 import { stepsUnder } from "./mistakes.js";
@@ -9,7 +9,7 @@ import { tensor } from "./tensor.js";
 
 const PAUSE_AFTER = 12; // milliseconds
 
-/** One run of a model: its weights, what is changed, and every point that it came past. */
+/** One run of a model: its weights, the changes, and the points computed so far. */
 export class Run {
   /**
    * @param {Model} model
@@ -39,7 +39,7 @@ export class Run {
   }
 
   /**
-   * Keeps a value under its name and returns it, with the rows of another sentence where it is patched.
+   * Keeps a value under its name and returns it; a patch puts in rows of another sentence.
    * @param {string} name
    * @param {Tensor} value
    */
@@ -52,7 +52,7 @@ export class Run {
     return value;
   }
 
-  /** Lets the page draw now and then, and stops the run when its signal says so. */
+  /** Lets the page draw now and then; throws when the run's signal is aborted. */
   async pause() {
     this.signal?.throwIfAborted();
     if (performance.now() - this.paused < PAUSE_AFTER) return;
@@ -61,7 +61,7 @@ export class Run {
   }
 }
 
-/** Returns when the page had its turn; sooner than by setTimeout, and in hidden tabs too. */
+/** Resolves after the page has handled its events: sooner than setTimeout, and in hidden tabs too. */
 function nextTask() {
   const { port1, port2 } = new MessageChannel();
   const turn = new Promise((resume) => {

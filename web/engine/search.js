@@ -1,5 +1,5 @@
-// From a source to its best translations: greedy search (a beam of one) and beam search, with the tree of all
-// that was weighed. The algorithm is that of glassformer's decoding/beam.py. Paper: §6.1.
+// The search for the best translations: greedy search (a beam of one) and beam search, with the tree of all
+// candidates. The algorithm is the same as in glassformer's decoding/beam.py. Paper: §6.1.
 
 import { decode, encode, memoryKeys } from "./forward.js";
 import { isCausal } from "./changes.js";
@@ -16,7 +16,7 @@ import { Run } from "./run.js";
  * @property {number[]} prefixIds
  * @property {number} beamSize
  * @property {number} lengthPenalty
- * @property {number} extraLength how many tokens an output may be longer than its source
+ * @property {number} extraLength the number of tokens by which an output may exceed its source
  * @property {AbortSignal | null} signal
  */
 /** @typedef {{ path: Path, token: number, tokenLogProb: number, logProb: number, cache: LayerCache[] }} Candidate */
@@ -30,7 +30,7 @@ import { Run } from "./run.js";
  * @property {LayerCache[] | null} cache
  */
 
-/** A model that has read a source and writes, token by token: `next` says what may come after some tokens. */
+/** A model that has read a source; `next` returns the probabilities of the token after a target. */
 class Writer {
   /**
    * @param {Model} model
@@ -51,7 +51,7 @@ class Writer {
     this.run = this.newRun();
   }
 
-  /** Returns a run; `paused` is when the page last had its turn. */
+  /** Returns a run; `paused` is the time at which the page last handled its events. */
   newRun(paused = performance.now()) {
     const run = new Run(this.model, this.changes, this.donors, this.signal);
     run.paused = paused;
@@ -59,7 +59,7 @@ class Writer {
   }
 
   /**
-   * Returns {logProbs [V], cache} after these target ids with bos; `past` is the cache before the last.
+   * Returns {logProbs [V], cache} after these target ids with bos; `past` is the cache before the last id.
    * @param {number[]} targetIds
    * @param {LayerCache[] | null} past
    */
@@ -73,7 +73,7 @@ class Writer {
     const memories = await this.memoriesOf(sourceIds);
     const { logProbs, cache } = await decode(this.run, fed, memories, sourceIds, this.cached ? past : null);
     const [rows, width] = logProbs.shape;
-    const last = rows - 1 - (fed.length - targetIds.length); // behind it is padding
+    const last = rows - 1 - (fed.length - targetIds.length); // padding follows it
     return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
   }
 
@@ -92,7 +92,7 @@ class Writer {
 }
 
 /**
- * Returns ((5 + length) / 6)^alpha, by which a log probability is divided to give a score; eos counts.
+ * Returns ((5 + length) / 6)^alpha, the divisor between a log probability and its score; eos counts.
  * @param {number} length
  * @param {number} alpha
  */
@@ -101,7 +101,7 @@ export function lengthPenaltyOf(length, alpha) {
 }
 
 /**
- * Returns {finished, tree}: the best paths that ended, best first, and every node that was weighed.
+ * Returns {finished, tree}: the best finished paths, best first, and all candidates.
  * @param {Model} model
  * @param {Search} search
  */
@@ -140,7 +140,7 @@ export async function beamSearch(model, search) {
 }
 
 /**
- * Returns how many tokens an output may have, eos included.
+ * Returns the maximum number of tokens of an output, including eos.
  * @param {ModelConfig} config
  * @param {number[]} sourceIds
  * @param {number} extraLength
@@ -167,11 +167,12 @@ function checkSearch(config, { prefixIds, beamSize, lengthPenalty }, longest) {
   }
   const special = [config.pad_id, config.bos_id, config.eos_id];
   const wrong = prefixIds.find((id) => special.includes(id) || !(id >= 0 && id < config.target_vocab_size));
-  if (wrong !== undefined) throw new Error(`the prefix holds the id ${wrong}, no word of the target`);
+  if (wrong !== undefined)
+    throw new Error(`the prefix holds the id ${wrong}, which is not a word of the target`);
 }
 
 /**
- * Returns the `count` best ways to go on with the living paths, best first; impossible ones are left out.
+ * Returns the `count` best continuations of the living paths, best first, without impossible ones.
  * @param {Writer} writer
  * @param {Path[]} living
  * @param {number | null} forced
@@ -213,7 +214,7 @@ function bestTokens(logProbs, count, suppressed) {
 }
 
 /**
- * Returns what becomes of a candidate: the first N may end, the first N of those that do not live on.
+ * Returns the fate of a candidate: among the first N, eos finishes; the first N without eos live on.
  * @param {Candidate[]} candidates
  * @param {number} rank
  * @param {number} beamSize
@@ -227,7 +228,7 @@ function stateOf(candidates, rank, beamSize, eos) {
 }
 
 /**
- * Returns the path that is one token longer.
+ * Returns the candidate's path, one token longer.
  * @param {Candidate} candidate
  * @param {number} node
  * @param {number} penalty

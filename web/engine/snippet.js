@@ -1,4 +1,4 @@
-// A number's arithmetic as Python, with the numbers in it: it runs as it is pasted.
+// A number's arithmetic as complete Python code, with all its numbers.
 
 /** @import { Explanation } from "./types.js" */
 
@@ -13,7 +13,7 @@ const LIBRARIES = {
 };
 
 /**
- * Returns Python that makes an explained number anew and compares it.
+ * Returns Python code that computes an explained number and compares it with the page's.
  * @param {Explanation & Required<Pick<Explanation, "code">>} explained
  * @param {"numpy" | "torch"} library
  */
@@ -37,7 +37,7 @@ export function snippet({ name, index, result, code: { inputs, lines } }, librar
 }
 
 /**
- * Returns a float32 as Python writes it: nine digits tell all of them apart.
+ * Returns a float32 as Python writes it; nine digits distinguish all float32 numbers.
  * @param {number} value
  */
 function pythonNumber(value) {

@@ -1,4 +1,4 @@
-// One number for each head, by which heads can be sorted. All are means over the queries that may look at anything.
+// The statistics of a head, by which heads can be sorted: means over the queries that may attend to a key.
 
 const PUNCTUATION = /^[\p{P}\p{S}]+$/u;
 

@@ -1,4 +1,4 @@
-// Numbers: bytes to floats, and the few operations that a Transformer is made of.
+// Tensors: bytes to floats, and the few operations of a Transformer.
 //
 // Sums are made in double precision and stored in single, so that results agree with PyTorch's float32 to
 // its last digits.
@@ -32,7 +32,7 @@ export function bytesOf(data) {
 }
 
 /**
- * Returns the floats that these little-endian bytes hold; copied, because they may not be aligned.
+ * Returns the floats in little-endian bytes, as a copy, because the bytes may not be aligned.
  * @param {Uint8Array<ArrayBuffer>} bytes
  */
 export function floatsOf(bytes) {
@@ -69,7 +69,7 @@ export function floatsOfHalves(bytes) {
 }
 
 /**
- * Returns Σ a[i + n] · b[j + n] over n < length: four sums side by side, because that is faster.
+ * Returns Σ a[i + n] · b[j + n] over n < length, in four partial sums, which is faster.
  * @param {Float32Array} a
  * @param {number} i
  * @param {Float32Array} b
@@ -119,7 +119,7 @@ export function linear(x, weight, bias = null, from = 0, to = weight.shape[0]) {
 const fourProducts = new Float64Array(4);
 
 /**
- * Puts the products of four rows of x with one row of w into `fourProducts`: w is read only once.
+ * Puts the products of four rows of x with one row of w into `fourProducts`, so that w is read only once.
  * @param {Float32Array} x
  * @param {number} i
  * @param {Float32Array} w
@@ -200,7 +200,7 @@ function momentsOf(data, start, width) {
 }
 
 /**
- * Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of nothing but −∞ is all zeros.
+ * Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of only −∞ becomes zeros.
  * @param {Float32Array} scores
  * @param {Float32Array} out
  * @param {number} start
@@ -265,7 +265,7 @@ export function erf(x) {
 }
 
 /**
- * The non-linearities of the feed-forward network, by the name that the configuration gives them.
+ * The non-linearities of the feed-forward network, by their names in the configuration.
  * @type {Record<Activation, (x: number) => number>}
  */
 export const ACTIVATIONS = {

@@ -1,5 +1,5 @@
-// Texts ↔ ids, cut exactly as glassformer.text cuts them, for every text: words, characters, and
-// sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and what the row calls.
+// Texts ↔ ids, exactly as glassformer.text encodes every text: words, characters, and
+// sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and the functions in it.
 
 /** @import { PieceData, Tokenizer, TokenizerData } from "./types.js" */
 /** @typedef {Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] }} Cutter */
@@ -8,7 +8,7 @@
 /** @typedef {ReturnType<typeof pieceModel>} PieceModel */
 /** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
 
-const UNKNOWN_ID = 3; // the ids below it are those of <pad>, <bos>, <eos>
+const UNKNOWN_ID = 3; // ids 0, 1 and 2 are <pad>, <bos> and <eos>
 const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
 
 /**
@@ -61,7 +61,7 @@ const TOKENIZER_KINDS = {
 };
 
 /**
- * The ids as an Array; one without a token is an error.
+ * Returns the ids as an Array; throws for an id without a token.
  * @param {number[]} ids
  * @param {string[]} tokens
  */
@@ -71,14 +71,14 @@ function checkedIds(ids, tokens) {
   throw new RangeError(`token id ${wrong} is not in a vocabulary of ${tokens.length} tokens`);
 }
 
-// --- what every tokenizer does to a text first
+// --- normalisation, the first step of every tokenizer
 
-// What Python's str.split takes for white space (\s is another set), and the mark.
-// eslint-disable-next-line no-control-regex -- Python counts \x1c to \x1f among white space
+// The white space of Python's str.split (\s is a different set), and the mark.
+// eslint-disable-next-line no-control-regex -- \x1c to \x1f are white space in Python
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
 
 /**
- * The text with every run of white space as one space, and none at its ends.
+ * Returns the text with each run of white space as one space, and without white space at its ends.
  * @param {string} text
  */
 function normaliseText(text) {
@@ -91,7 +91,7 @@ function normaliseText(text) {
 // --- words and characters: cut by a rule, looked up in a vocabulary
 
 /**
- * {encode, join, split}; a token that the vocabulary lacks is looked up once more, respelled.
+ * Returns {encode, join, split}; a token that is not in the vocabulary is looked up again, respelled.
  * @param {TokenizerData} data
  * @param {(text: string) => string[]} split
  * @param {(tokens: string[]) => string} join
@@ -103,7 +103,7 @@ function lookupTokenizer({ tokens }, split, join, respelled) {
   /** @param {string} token */
   const idOf = (token) => ids.get(token) ?? ids.get(respelled(token)) ?? UNKNOWN_ID;
   return {
-    // A text that holds the letters "<eos>" must not end the sentence.
+    // The letters "<eos>" in a text must not end the sentence.
     encode: (text) => split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID)),
     join: (someIds) => join(someIds.map((id) => tokens[id])),
     split,
@@ -128,7 +128,7 @@ const LEAN_RIGHT = new Set([...OPENING, ...ELISIONS]);
 const LEAN_LEFT = new Set([...CLOSING, ...CONTRACTIONS]);
 
 /**
- * The words of a normalised text; a "▁" begins one that a space keeps from a neighbour it leans to.
+ * Returns the words of a normalised text; "▁" begins a word with a space where joining would not put one.
  * @param {string} text
  */
 function splitWords(text) {
@@ -143,7 +143,7 @@ function splitWords(text) {
 }
 
 /**
- * The text of these words, without a space where two lean together.
+ * Returns the text of these words, without a space where two words join.
  * @param {string[]} tokens
  */
 function joinWords(tokens) {
@@ -163,7 +163,7 @@ function leanTogether(left, right) {
   return LEAN_RIGHT.has(plainWord(bare)) || LEAN_LEFT.has(plainWord(right));
 }
 
-// Lower case only decides whether a word is in a list above: for such letters JavaScript and Python agree.
+// Lower case only decides whether a word is in a list above; for its letters JavaScript and Python agree.
 /** @param {string} token */
 function plainWord(token) {
   return straightened(token).toLowerCase();
@@ -175,7 +175,7 @@ function straightened(token) {
 }
 
 /**
- * The word's parts: what leans to the right in front, the rest, what leans to the left behind.
+ * Returns the word's parts: prefixes that join to the right, the rest, suffixes that join to the left.
  * @param {string} word
  */
 function cutWord(word) {
@@ -213,10 +213,10 @@ function wordTail(word) {
 const NORMAL_PIECE = 1; // the numbers of sentencepiece's ModelProto
 const BYTE_PIECE = 6;
 const UNKNOWN_PENALTY = 10;
-const SCORE_LIMIT = 100000; // beyond it sentencepiece counts anew, so that float32 stays exact enough
+const SCORE_LIMIT = 100000; // beyond it sentencepiece restarts its sum, so that float32 stays exact enough
 
 /**
- * {encode, join, split}; `cut` turns the characters of a text, spaces as "▁", into [{piece, id}].
+ * Returns {encode, join, split}; `cut` turns the characters of a text, spaces as "▁", into [{piece, id}].
  * @param {PieceData} data
  * @param {(model: PieceModel, characters: string[]) => Piece[]} cut
  * @returns {Cutter}
@@ -233,7 +233,7 @@ function pieceTokenizer(data, cut) {
 }
 
 /**
- * What the cutting needs: ids by piece, float32 scores by id, ids by byte (empty without byte fallback).
+ * Returns the tables of a model: ids by piece, float32 scores by id, ids by byte (empty without byte fallback).
  * @param {PieceData} data
  */
 function pieceModel({ tokens, scores, types }) {
@@ -251,7 +251,7 @@ function pieceModel({ tokens, scores, types }) {
 }
 
 /**
- * The byte that "<0x41>" stands for.
+ * Returns the byte of a piece such as "<0x41>".
  * @param {string} piece
  */
 function byteOfPiece(piece) {
@@ -259,16 +259,17 @@ function byteOfPiece(piece) {
 }
 
 /**
- * The code points of the text, after one "▁", spaces as "▁".
+ * Returns the code points of the text after a leading "▁", with spaces as "▁".
  * @param {string} text
  */
 function markedCharacters(text) {
-  if (/\p{Surrogate}/u.test(text)) throw new Error("the text holds half a surrogate pair: no character");
+  if (/\p{Surrogate}/u.test(text))
+    throw new Error("the text holds half a surrogate pair, which is not a character");
   return [...(SPACE_MARK + text.replaceAll(" ", SPACE_MARK))];
 }
 
 /**
- * Unigram: the pieces whose scores sum to the most (Viterbi), in sentencepiece's order and precision.
+ * Returns the pieces with the highest sum of scores (unigram, Viterbi), in sentencepiece's order and precision.
  * @param {PieceModel} model
  * @param {string[]} characters
  */
@@ -292,7 +293,7 @@ function likeliestPieces(model, characters) {
 }
 
 /**
- * Offers every piece that begins at `start`, shorter ones first; true when one is a single character.
+ * Offers every piece that begins at `start`, shorter ones first; returns whether one is a single character.
  * @param {PieceModel} model
  * @param {string[]} characters
  * @param {Ends} ends
@@ -312,7 +313,7 @@ function offerPieces(model, characters, ends, start) {
 }
 
 /**
- * Ends the best path to `end` with this piece when that is better; at a tie the earlier offer stays.
+ * Makes this piece the last of the best path to `end` if that is better; at a tie the earlier offer stays.
  * @param {Ends} ends
  * @param {number} start
  * @param {number} end
@@ -337,7 +338,7 @@ function countAnew({ best, starts }, from) {
 }
 
 /**
- * Byte-pair encoding: of all neighbours the pair with the highest score is merged, the leftmost first.
+ * Returns the pieces of byte-pair encoding: it merges the neighbours with the highest score, leftmost first.
  * @param {PieceModel} model
  * @param {string[]} characters
  */
@@ -363,7 +364,7 @@ function indexOfBest(scores) {
 }
 
 /**
- * The pieces with unknown characters as bytes; without byte fallback neighbouring ones are one <unk>.
+ * Returns the pieces with unknown characters as bytes; without byte fallback, neighbours become one <unk>.
  * @param {PieceModel} model
  * @param {Piece[]} pieces
  */
@@ -391,7 +392,7 @@ function bytePieces(byteIds, piece) {
 }
 
 /**
- * The text of pieces: bytes side by side are read as UTF-8, and spaces at the beginning fall away.
+ * Returns the text of pieces: adjacent bytes are read as UTF-8, and leading spaces are dropped.
  * @param {PieceData} data
  * @param {number[]} ids
  */
@@ -409,7 +410,7 @@ function joinPieces({ tokens, types }, ids) {
 }
 
 /**
- * The text of these bytes; one that begins no character reads "\ufffd", alone.
+ * Returns the text of these bytes; a byte that cannot begin a character becomes one "\ufffd".
  * @param {number[]} bytes
  */
 function textOfBytes(bytes) {

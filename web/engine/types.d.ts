@@ -1,5 +1,5 @@
-// What the modules of web/ hand to each other, and what Python hands to them: the types behind their JSDoc.
-// Names with underscores are Python's; what is read from a page's data keeps them.
+// The types that the modules of web/ exchange with each other and with Python; their JSDoc imports them.
+// Names with underscores are Python's names in a page's data.
 
 import type { Model } from "./model.js";
 import type { Run } from "./run.js";
@@ -39,7 +39,7 @@ export type PositionKind = "interleaved" | "halves" | "learned" | "none";
 /** A named point of the forward pass. */
 export interface Point {
   name: string;
-  /** What it is part of: the key of its sentence is `point.${part}.${last word of the name}`. */
+  /** Its part of the model: the key of its sentence is `point.${part}.${last word of the name}`. */
   part: string;
   /** Whether it has one matrix for each head. */
   heads: boolean;
@@ -81,7 +81,7 @@ export interface Trace {
   get(name: string): Promise<Tensor>;
 }
 
-/** What each query may look at: rows × columns cells, 1 = may look; the first row is the query at `start`. */
+/** A mask of rows × columns cells, 1 = may attend; the first row is the query at `start`. */
 export interface Mask {
   rows: number;
   columns: number;
@@ -95,13 +95,13 @@ export interface KeyValue {
   value: Tensor;
 }
 
-/** A factor √square, and how a formula writes it: "" where nothing is scaled. */
+/** A factor √square, and its symbol in a formula: "" if nothing is scaled. */
 export interface Scale {
   square(config: ModelConfig): number;
   symbol: string;
 }
 
-/** What a layer norm divides by: `of` a variance, the sum of squares divided by `count`. */
+/** The divisor of a layer norm: `of` a variance, the sum of squares divided by `count`. */
 export interface Deviation {
   of(variance: number): number;
   count(width: number): number;
@@ -110,8 +110,8 @@ export interface Deviation {
 }
 
 /**
- * The steps of a forward pass that a classic mistake replaces; forward.js has them as the paper does.
- * Where a step is an object, `of` computes, and the rest says what it computes, so that a number can be explained.
+ * The steps of a forward pass that a classic mistake replaces; forward.js has the paper's version.
+ * If a step is an object, `of` computes it, and its other fields explain it.
  */
 export interface Steps {
   readIds(sourceIds: number[], targetIds: number[], padId: number): Sentence;
@@ -119,23 +119,23 @@ export interface Steps {
   /** The exponent of a dimension is `count` / d_model. */
   exponent: { count(pair: number, isCosine: number): number; symbol(isCosine: number): string };
   preNorm(config: ModelConfig): boolean;
-  /** What a sub-layer's output is added to: the stream, or its layer norm. */
+  /** The residual, to which a sub-layer's output is added: the stream, or its layer norm. */
   shortcut: { of(run: Run, name: string, x: Tensor): Tensor; normed: boolean };
   deviation: Deviation;
   finalNorm(run: Run, stack: Stack, x: Tensor): Tensor;
-  /** Which of a projection's length · heads stretches of numbers becomes the row of a position in a head. */
+  /** The index, among length · heads rows of a projection, of a position's row in a head. */
   headRow(position: number, head: number, length: number, heads: number): number;
   scoreScale: Scale;
   targetMask(ids: number[], rows: number, padId: number, start: number): Mask;
   memoryMask(sourceIds: number[], targetIds: number[], rows: number, padId: number, start: number): Mask;
-  /** `side`: whose positions the keys and values of cross-attention are. */
+  /** `side`: the side of the keys and values of cross-attention. */
   crossKeyValue: { of(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue; side: Side };
-  /** What becomes of a score that the mask hides; `text` is the key of a string that says so. */
+  /** The replacement of a score that the mask hides; `text` is the key of its explanation. */
   hidden: { of(score: number): number; text: string };
-  /** `over`: what the weights sum to 1 over. */
+  /** `over`: the axis along which the weights sum to 1. */
   softmax: { of(scores: Tensor): Tensor; over: "key" | "query" };
   lateMask: { of(weights: Tensor, mask: Mask): Tensor; masks: boolean };
-  /** The scores of the words, whose log-softmax gives the log probabilities; `python` makes them of `logits`. */
+  /** The scores of the words, whose log-softmax gives the log probabilities; `python` computes them from `logits`. */
   wordScores: { of(logits: Tensor): Tensor; symbol: string; python: string[] };
 }
 
@@ -147,7 +147,7 @@ export interface Sentence {
 
 // Changes
 
-/** One cell of a mask: query, key, whether the query may look at the key. */
+/** One cell of a mask: query, key, whether the query may attend to the key. */
 export type MaskCell = [query: number, key: number, allowed: boolean];
 
 /** One row of attention weights written by hand; missing weights are 0. */
@@ -181,29 +181,29 @@ export interface ChangesWith<AnyPatch> {
 }
 export type Changes = ChangesWith<Patch>;
 
-/** Changes as the reader gives them: also of the sentence and of how its output begins. */
+/** Changes as the reader makes them, including the sentence and the forced beginning of its output. */
 export type TextChanges = ChangesWith<TextPatch> & { source?: string; prefix?: string };
 
 /** A classic mistake, as the table of Python's `inspection/mistakes.toml` has it. */
 export interface Mistake {
   id: string;
-  /** The first point that differs in this model, null where nothing does. */
+  /** The first point that differs in this model; null if none differs. */
   first: string | null;
-  /** Patterns of the points that it computes differently. */
+  /** Patterns of the points whose formula changes. */
   at: string[];
   /** Whether decoding may use a cache. */
   causal: boolean;
-  /** Whether source and target have to be padded to one length. */
+  /** Whether source and target must be padded to one length. */
   one_length: boolean;
 }
 
 // Searching
 
-/** The settings of a search that a run brings along. */
+/** A run's settings of a search. */
 export interface Decoding {
   beam_size: number;
   length_penalty: number;
-  /** How many tokens an output may be longer than its source. */
+  /** The number of tokens by which an output may exceed its source. */
   extra_length: number;
 }
 
@@ -219,12 +219,12 @@ export interface Hypothesis {
 
 export type NodeState = "kept" | "finished" | "pruned";
 
-/** A token that a search weighed, or the root. The root stands for <bos>: its parent is null, its position −1. */
+/** A candidate token of a search, or the root. The root stands for <bos>: its parent is null, its position −1. */
 export interface TreeNode extends WeighedNode {
   text: string;
 }
 export interface WeighedNode {
-  /** Its place in the tree. */
+  /** Its index in the tree. */
   id: number;
   parent: number | null;
   position: number;
@@ -232,11 +232,11 @@ export interface WeighedNode {
   tokenLogProb: number;
   logProb: number;
   state: NodeState;
-  /** Only of a finished output. */
+  /** Only for a finished output. */
   score: number | null;
 }
 
-/** The best outputs, best first, and all that the search weighed. */
+/** The best outputs, best first, and the tree of all candidates. */
 export interface SearchResult {
   hypotheses: Hypothesis[];
   tree: TreeNode[];
@@ -259,7 +259,7 @@ export interface SearchRequest {
   signal?: AbortSignal | null;
 }
 
-/** What all engines answer. */
+/** The interface of all engines. */
 interface AnyEngine {
   payload: Payload;
   host: Host | null;
@@ -273,13 +273,13 @@ interface AnyEngine {
   search(request: SearchRequest): Promise<SearchResult>;
 }
 
-/** An engine that computes on this page: it has the weights. */
+/** An engine that computes on this page, which has the weights. */
 interface LiveEngine extends AnyEngine {
   live: true;
   model(step?: number | null): Promise<Model>;
 }
 
-/** An engine that asks Python, or shows what was recorded. */
+/** An engine that asks Python or shows a recording. */
 interface DistantEngine extends AnyEngine {
   live: "remote" | false;
   model?: undefined;
@@ -294,7 +294,7 @@ export interface TokenizerData {
   tokens: string[];
 }
 
-/** One of sentencepiece's: scores and types by id, as its ModelProto has them. */
+/** A sentencepiece tokenizer: scores and types by id, as in its ModelProto. */
 export interface PieceData extends TokenizerData {
   scores: number[];
   types: number[];
@@ -303,7 +303,7 @@ export interface PieceData extends TokenizerData {
 /** Texts ↔ ids; `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
 export interface Tokenizer {
   kind: string;
-  /** Whether tokens may be suggested to somebody who types. */
+  /** Whether tokens are whole words, which the page may suggest while the reader types. */
   wholeWords: boolean;
   /** Whether "▁" is a token of its own, so that no token begins with a space. */
   spaces: boolean;
@@ -313,9 +313,9 @@ export interface Tokenizer {
   split(text: string): string[];
 }
 
-// What Python hands over
+// Data from Python
 
-/** PyTorch's own points of one sentence. */
+/** The points of one sentence as PyTorch computed them. */
 export interface RecordedTrace {
   source_ids: number[];
   target_ids: number[];
@@ -349,7 +349,7 @@ export interface RecordedSearch {
   tree: RecordedNode[];
 }
 
-/** A snapshot of the training; without data, the host has its weights. */
+/** A snapshot of the training; without data, its weights are fetched from the host. */
 export interface Checkpoint {
   step: number;
   data: Bytes | null;
@@ -358,7 +358,7 @@ export interface Checkpoint {
 /** The texts of the interface, by language and key. */
 export type Strings = Record<"en" | "zh", Record<string, string>>;
 
-/** All that a page gets of a model; written by glassformer/explorer/payload.py. */
+/** The data of a page, written by glassformer/explorer/payload.py. */
 export interface Payload {
   format_version: number;
   name: string;
@@ -372,11 +372,11 @@ export interface Payload {
   examples: string[];
   strings: Strings;
   source: TokenizerData;
-  /** null: the source's. */
+  /** null: the source's tokenizer is used. */
   target: TokenizerData | null;
-  /** null: the model is too large to travel. */
+  /** null: the model is too large for a page. */
   weights: Packed | null;
-  /** The step whose weights the run kept. */
+  /** The step of the run's best weights. */
   step: number | null;
   /** Pairs of a step and a loss. */
   curve: Record<"loss" | "validation", [step: number, loss: number][]>;
@@ -384,14 +384,14 @@ export interface Payload {
   search: RecordedSearch | null;
   host: { url: string } | null;
   checkpoints: Checkpoint[];
-  /** Steps of checkpoints for which the page had no room. */
+  /** Steps of checkpoints that did not fit into the page. */
   left_out: number[];
 }
 
 /** Changes as Python reads them. */
 export type WireChanges = ChangesWith<PatchedRows & { source_ids: number[]; target_ids: number[] }>;
 
-/** What Python behind the page is asked, and what its answer says, by kind. */
+/** The requests to Python behind the page and its answers, by kind. */
 interface Questions {
   payload: Record<never, never>;
   trace: { source_ids: number[]; target_ids: number[]; changes: WireChanges; names: string[] | null };
@@ -406,7 +406,7 @@ interface Questions {
   checkpoint: { step: number };
 }
 interface Answers {
-  /** Where a number stands, {buffer: n} means the n-th buffer. */
+  /** {buffer: n} in place of numbers means the n-th buffer. */
   payload: { payload: unknown };
   trace: { names: string[]; points: Slice[] };
   search: RecordedSearch;
@@ -415,7 +415,7 @@ interface Answers {
 export type Question<Kind extends keyof Questions = keyof Questions> = { kind: Kind } & Questions[Kind];
 export type Answer<Kind extends keyof Answers = keyof Answers> = { message: Answers[Kind]; buffers: Bytes[] };
 
-/** Python behind the page: a server, or a notebook's kernel. */
+/** The connection to Python behind the page: a server, or a notebook's kernel. */
 export interface Host {
   request<Kind extends keyof Questions>(question: Question<Kind>): Promise<Answer<Kind>>;
 }
@@ -428,7 +428,7 @@ export interface Cell {
   index: number[];
 }
 
-/** A row of an explanation's table; `from` names the cells of `left` and `right`, or of `value`. */
+/** A row of an explanation's table; `from` gives the cells of `left` and `right`, or of `value`. */
 export interface Part {
   label: string;
   left?: number;
@@ -439,7 +439,7 @@ export interface Part {
   own?: boolean;
 }
 
-/** A line of working beside an explanation's table. */
+/** An intermediate result beside an explanation's table. */
 export interface Step {
   label: string;
   text: string;
@@ -447,21 +447,21 @@ export interface Step {
   from?: Cell[];
 }
 
-/** A number's arithmetic as Python: named inputs, and lines that make `result` of them. */
+/** A number's arithmetic as Python: named inputs, and lines that compute `result`. */
 export interface Code {
   inputs: Record<string, number | number[]>;
   lines: string[];
 }
 
-/** How a number was made. */
+/** The explanation of a number. */
 export interface Explanation extends Cell {
   /** The traced number. */
   result: number;
-  /** Text with symbols. */
+  /** The formula with symbols. */
   formula: string;
-  /** The same with numbers. */
+  /** The formula with numbers. */
   numbers?: string;
-  /** Numbers whose sum is `result`, but for `difference`: what float32 rounded off. */
+  /** Numbers whose sum is `result`, up to `difference`, the rounding of float32. */
   terms: number[];
   difference: number;
   parts: Part[];
@@ -471,13 +471,13 @@ export interface Explanation extends Cell {
   steps: Step[];
   /** Whether the steps come before the table. */
   stepsFirst?: boolean;
-  /** What was changed here. */
+  /** The changes that affect this number. */
   notes: string[];
   /** Absent where the numbers are not on this page. */
   code?: Code;
 }
 
-/** The tokens along a point's rows and columns; null along dimensions. */
+/** The tokens along a point's rows and columns; null for dimensions. */
 export interface Labels {
   rows: string[];
   columns: string[] | null;
@@ -485,12 +485,12 @@ export interface Labels {
   columnSide?: Side;
 }
 
-/** What an explanation needs of the view that shows the number. */
+/** The part of a view that explanations read. */
 export interface Explained {
   config: ModelConfig;
   engine: Engine;
   changes: { patches: TextPatch[] };
-  /** There is one before a number can be chosen. */
+  /** Present before a number can be chosen. */
   result: { current: Sentence & { trace: Trace; changes: Changes } } | null;
   t(key: string, ...values: (string | number)[]): string;
   labels(name: string): Labels;

@@ -1,4 +1,4 @@
-// How a number was made: its terms add up, whatever was changed, and each operand is the number that it leads to.
+// Explanations of numbers: the terms add up under every change, and each operand equals the cell that it links to.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arithmetic } from "../engine/arithmetic.js";
@@ -101,12 +101,12 @@ for (const [norm, { payload, cases }] of Object.entries(changed)) {
   });
 }
 
-test("a checkpoint's weights are those that made the number", async () => {
+test("a number of a checkpoint is explained by the checkpoint's weights", async () => {
   const { checkpoint } = await traces("sentences");
   await assertExplained(await explainedOf(checkpoint, SENTENCE, { checkpoint: 64 }), "checkpoint", 3);
 });
 
-test("without the weights of the model all numbers but products of matrices are explained", async () => {
+test("without the model's weights, all numbers except matrix products are explained", async () => {
   const app = await explainedOf({ ...paper, weights: null }, SENTENCE);
   assert.equal(app.engine.live, false);
   await assertExplained(app, "recorded", 3);
@@ -114,7 +114,7 @@ test("without the weights of the model all numbers but products of matrices are 
   assert.deepEqual([notes, columns, parts[0].right], [["numbers.noWeights"], ["i", "x"], undefined]);
 });
 
-test("where the softmax runs over the queries, the weights of one key are explained", async () => {
+test("a softmax over the queries is explained by the weights of one key", async () => {
   const app = await explainedOf(paper, SENTENCE, { mistakes: ["softmax_over_queries"] });
   const { parts, columns, total } = await arithmetic(app, `${MASKED}.weights`, [1, 3, 2]);
   const cells = parts.map(({ from = [] }) => from[0].index);
@@ -135,7 +135,7 @@ test("where the softmax runs over the queries, the weights of one key are explai
   assert.deepEqual([columns[0], total?.label], ["numbers.query", "Σ exp"]);
 });
 
-test("what made a number is said", async () => {
+test("an explanation says how a number was computed", async () => {
   const patch = {
     positions: /** @type {[number, number][]} */ ([
       [1, 2],

@@ -1,4 +1,4 @@
-// What the page changes against the same change made in PyTorch: equal at every point that follows from it.
+// Compares the page's changes with the same changes in PyTorch, at every point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChanges, isUnchanged } from "../engine/changes.js";
@@ -24,7 +24,7 @@ async function traceUnder(changes) {
 }
 
 for (const [norm, { payload, cases }] of Object.entries(made)) {
-  test(`changes are Python's at every point: ${norm}`, async () => {
+  test(`changes equal Python's at every point: ${norm}`, async () => {
     const engine = await createEngine(payload);
     const { points, data } = payload.trace;
     const unchanged = slices(points, floatsOf(bytesOf(data)));
@@ -41,7 +41,7 @@ for (const [norm, { payload, cases }] of Object.entries(made)) {
   });
 }
 
-test("without a cross head the encoder is the same to the bit", async () => {
+test("ablating a cross-attention head leaves the encoder bit-identical", async () => {
   const [before, after] = [await traceUnder({}), await traceUnder({ ablated: { [CROSS]: [0] } })];
   const encoder = before.names.filter((name) => /^(source|encoder)\./.test(name));
   assert.ok(encoder.length > 30);
@@ -50,7 +50,7 @@ test("without a cross head the encoder is the same to the bit", async () => {
   assert.equal(await firstDifference(before, after), `${CROSS}.heads`);
 });
 
-test("a row that may look nowhere is all zeros", async () => {
+test("a row without visible keys is all zeros", async () => {
   /** @type {MaskCell[]} */
   const cells = [0, 1, 2, 3, 4, 5].map((key) => [2, key, false]);
   const { shape, data } = await (await traceUnder({ masks: { [CROSS]: cells } })).get(`${CROSS}.weights`);
@@ -59,7 +59,7 @@ test("a row that may look nowhere is all zeros", async () => {
   assert.ok(data.some((weight) => weight > 0));
 });
 
-test("a row by hand stands above mask and mistakes", async () => {
+test("a row by hand overrides masks and mistakes", async () => {
   const trace = await traceUnder({
     overrides: { [DECODER]: [[0, 0, [0, 0, 1]]] },
     masks: { [DECODER]: [[0, 2, false]] },
@@ -68,7 +68,7 @@ test("a row by hand stands above mask and mistakes", async () => {
   assert.deepEqual([...(await trace.get(`${DECODER}.weights`)).data.slice(0, 5)], [0, 0, 1, 0, 0]);
 });
 
-test("rows of another width cannot be patched in", async () => {
+test("rows of a different width cannot be patched in", async () => {
   /** @type {Patch} */
   const patch = { point: `${CROSS}.weights`, sourceIds: [6, 2], targetIds: [1, 5], positions: [[0, 0]] };
   const message = `a row of ${CROSS}.weights has 2 numbers in the other sentence, but 6 here`;
@@ -98,7 +98,7 @@ const WRONG = [
   [[], "changes is []: expected an object"],
 ];
 
-test("what cannot be changed is an error that says what can", async () => {
+test("an invalid change is an error that says what is valid", async () => {
   const { config } = await createEngine(payload);
   for (const [wrong, message] of WRONG) {
     assert.throws(
@@ -109,7 +109,7 @@ test("what cannot be changed is an error that says what can", async () => {
   }
 });
 
-test("changes that change nothing are known", () => {
+test("changes that change nothing are recognised", () => {
   const unchanged = [
     {},
     { ablated: { [CROSS]: [] } },

@@ -1,4 +1,4 @@
-// The engine of a page that has the weights: sentences out of the ordinary, checkpoints, parity, what is refused.
+// The engine of a page with weights: parity with PyTorch, unusual sentences, checkpoints, errors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine, parity } from "../engine/engine.js";
@@ -14,7 +14,7 @@ const payload = (await traces("forward")).paper;
 const SENTENCE = { sourceIds: payload.trace.source_ids, targetIds: payload.trace.target_ids };
 
 for (const [name, payload] of Object.entries(sentences)) {
-  test(`every point is PyTorch's: ${name}`, async () => {
+  test(`every point equals PyTorch's: ${name}`, async () => {
     const { source_ids: sourceIds, target_ids: targetIds } = payload.trace;
     const checkpoint = payload.checkpoints[0]?.step ?? null;
     const engine = await createEngine(payload);
@@ -25,14 +25,14 @@ for (const [name, payload] of Object.entries(sentences)) {
   });
 }
 
-test("a source of nothing but padding is not attended to", async () => {
+test("a source of padding only gets no attention", async () => {
   const engine = await createEngine(payload);
   const trace = await engine.trace({ sourceIds: [0, 0], targetIds: [1, 4] });
   const { data } = await trace.get("decoder.layers.0.cross_attention.weights");
   assert.ok(data.every((weight) => weight === 0));
 });
 
-test("a checkpoint has weights of its own, and null means the model's", async () => {
+test("a checkpoint has its own weights, and null means the model's", async () => {
   const engine = await createEngine({
     ...sentences.checkpoint,
     trace: payload.trace,
@@ -42,7 +42,7 @@ test("a checkpoint has weights of its own, and null means the model's", async ()
   await assertSamePoints(trace, payload.trace);
 });
 
-test("an engine knows how far it is from PyTorch", async () => {
+test("an engine measures its difference from PyTorch", async () => {
   const engine = await createEngine(payload);
   assert.ok(engine.live === true);
   assert.ok(Number(await parity(engine, payload)) <= 1e-5);
@@ -53,7 +53,7 @@ test("an engine knows how far it is from PyTorch", async () => {
   assert.equal(await parity(engine, payload), Infinity);
 });
 
-test("weights may come as bytes that are not aligned", async () => {
+test("weights may be unaligned bytes", async () => {
   const weights = /** @type {NonNullable<Payload["weights"]>} */ (payload.weights);
   const bytes = bytesOf(weights.data);
   const shifted = new Uint8Array(bytes.length + 1);
@@ -69,7 +69,7 @@ const WRONG = [
   [{ targetIds: [23] }, /the target vocabulary has no id 23/],
 ];
 
-test("what the model does not have is an error", async () => {
+test("an id or a name that the model lacks is an error", async () => {
   const engine = await createEngine(payload);
   for (const [wrong, message] of WRONG) {
     await assert.rejects(engine.trace({ ...SENTENCE, ...wrong }), { message });
@@ -83,7 +83,7 @@ test("more positions than were learned are an error", async () => {
   await assert.rejects(engine.trace({ sourceIds: Array(8).fill(4), targetIds: [1] }), { message });
 });
 
-test("a point that is not there is an error", async () => {
+test("a missing point is an error", async () => {
   const trace = await (await createEngine(payload)).trace({ sourceIds: [4, 2], targetIds: [1] });
   assert.deepEqual([trace.has("logits"), trace.has("logit")], [true, false]);
   await assert.rejects(trace.get("logit"), { message: 'there is no point "logit" in this trace' });
@@ -99,7 +99,7 @@ test("halves are decoded exactly, and the error function to fifteen digits", asy
   for (const [i, at] of x.entries()) assert.ok(Math.abs(erf(at) - expected[i]) < 2e-15, `erf(${at})`);
 });
 
-test("words are cut and joined", async () => {
+test("words are split and joined", async () => {
   const engine = await createEngine(payload);
   assert.deepEqual(await engine.encode("source", "w5 w18 cat"), {
     ids: [5, 18, 3],
@@ -109,7 +109,7 @@ test("words are cut and joined", async () => {
   assert.equal(engine.decode([22, 4, 2]), "w22 w4");
 });
 
-test("a run that is aborted stops", async () => {
+test("an aborted run stops", async () => {
   const signal = AbortSignal.abort("no longer");
   const asked = (await createEngine(payload)).trace({ ...SENTENCE, signal });
   await assert.rejects(asked, (reason) => reason === "no longer");

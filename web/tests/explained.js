@@ -1,4 +1,4 @@
-// A model with a sentence and changes, as the arithmetic of its numbers needs them: a view without a page.
+// The part of a view that explanations read, without a page.
 import { readFile } from "node:fs/promises";
 import { checkChanges } from "../engine/changes.js";
 import { createEngine } from "../engine/engine.js";

@@ -1,4 +1,4 @@
-// The page's forward pass against PyTorch's, at every point: the numbers on screen are the model's.
+// Compares the page's forward pass with PyTorch's at every point: the numbers on screen are the model's.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.js";
@@ -6,7 +6,7 @@ import { assertSamePoints } from "./points.js";
 import { traces } from "./traces.js";
 
 for (const [kind, payload] of Object.entries(await traces("forward"))) {
-  test(`every point is PyTorch's: ${kind}`, async () => {
+  test(`every point equals PyTorch's: ${kind}`, async () => {
     const { source_ids: sourceIds, target_ids: targetIds, points } = payload.trace;
     const engine = await createEngine(payload);
     const trace = await engine.trace({ sourceIds, targetIds });

@@ -1,4 +1,4 @@
-// A page that Python serves gets its numbers late, and not always in the order in which it asked for them.
+// A page served by Python gets its numbers late, and not always in the order of its requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { latestOnly } from "../ui/latest.js";
@@ -33,7 +33,7 @@ test("an older answer that arrives first is not shown either", async () => {
   assert.deepEqual(shown, ["layer 1"]);
 });
 
-test("each answer is shown when nothing was asked for meanwhile", async () => {
+test("each answer is shown unless a later question was asked", async () => {
   const { arrive, shown, draw } = slowDrawing();
   for (const name of ["layer 0", "layer 1"]) {
     const drawing = draw(name);
@@ -43,7 +43,7 @@ test("each answer is shown when nothing was asked for meanwhile", async () => {
   assert.deepEqual(shown, ["layer 0", "layer 1"]);
 });
 
-test("nothing is shown in a view that was closed", async () => {
+test("a closed view shows nothing", async () => {
   const { closing, arrive, shown, draw } = slowDrawing();
   const drawing = draw("layer 0");
   closing.abort();

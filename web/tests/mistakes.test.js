@@ -1,4 +1,4 @@
-// The classic mistakes: the page makes each as PyTorch does, and it shows first where the table says.
+// The classic mistakes: each changes the same numbers as in PyTorch, first at the point in the table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine, firstDifference } from "../engine/engine.js";
@@ -14,7 +14,7 @@ const [SOURCE, TARGET] = [
 const PADDED = [...TARGET, 0]; // as long as the source
 const recorded = await traces("mistakes");
 
-test("the page can make each mistake of the table, by steps that there are", () => {
+test("the page has each mistake of the table, with steps that exist", () => {
   const table = recorded.post.mistakes.map((/** @type {{ id: string }} */ { id }) => id);
   assert.deepEqual(Object.keys(MISTAKES), table);
   const steps = Object.values(MISTAKES).flatMap((replaced) => Object.keys(replaced));
@@ -25,7 +25,7 @@ test("the page can make each mistake of the table, by steps that there are", () 
 });
 
 for (const [kind, payload] of Object.entries(recorded)) {
-  test(`every point is PyTorch's under mistakes: ${kind}`, async () => {
+  test(`every point equals PyTorch's under mistakes: ${kind}`, async () => {
     const engine = await createEngine(payload);
     for (const { mistakes, source_ids: sourceIds, target_ids: targetIds, ...trace } of payload.cases) {
       await assertSamePoints(await engine.trace({ sourceIds, targetIds, changes: { mistakes } }), trace);
@@ -43,7 +43,7 @@ for (const [kind, payload] of Object.entries(recorded)) {
   });
 }
 
-test("a mistake that only padding shows pads by itself, and needs lengths that differ", async () => {
+test("a mistake that shows only with padding pads the sentences, and needs different lengths", async () => {
   const engine = await createEngine(recorded.post);
   const changes = { mistakes: ["target_padding_mask"] };
   const trace = await engine.trace({ sourceIds: [4, 2], targetIds: TARGET, changes });

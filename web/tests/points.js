@@ -1,4 +1,4 @@
-// A trace of the page beside PyTorch's.
+// Compares a trace of the page with PyTorch's.
 import assert from "node:assert/strict";
 import { slices } from "../engine/model.js";
 import { bytesOf, floatsOf } from "../engine/tensor.js";

@@ -1,4 +1,4 @@
-// The page's searches against Python's: the same hypotheses, the same tree, with the cache and without.
+// Compares the page's searches with Python's: the same hypotheses and the same tree, with and without cache.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCausal, NO_CHANGES } from "../engine/changes.js";
@@ -23,7 +23,7 @@ function assertClose(got, expected, absolute = 1e-4, relative = 0) {
 }
 
 for (const [kind, { payload, cases }] of Object.entries(found)) {
-  test(`searches find what Python finds: ${kind}`, async () => {
+  test(`searches find the same as Python: ${kind}`, async () => {
     const engine = await createEngine(payload);
     for (const { asked, hypotheses, tree } of cases) {
       const got = await engine.search(asked);
@@ -48,7 +48,7 @@ for (const [kind, { payload, cases }] of Object.entries(found)) {
   });
 }
 
-test("the tree adds up", async () => {
+test("the log probabilities in the tree add up", async () => {
   const engine = await createEngine(payload);
   const { hypotheses, tree } = await engine.search({ sourceIds: SOURCE, beamSize: 4, lengthPenalty: 0.6 });
   const finished = tree.filter(({ state }) => state === "finished");
@@ -149,14 +149,14 @@ for (const [options, message] of /** @type {const} */ ([
   [{ prefixIds: [5, 2] }, /the prefix holds the id 2/],
   [{ prefixIds: [23] }, /the prefix holds the id 23/],
 ])) {
-  test(`a search that cannot be made says why: ${JSON.stringify(options).slice(0, 40)}`, async () => {
+  test(`an impossible search says why: ${JSON.stringify(options).slice(0, 40)}`, async () => {
     const engine = await createEngine(payload);
     const asked = { sourceIds: SOURCE, .../** @type {object} */ (options) };
     await assert.rejects(engine.search(asked), { message });
   });
 }
 
-test("how long an output may be is what the run says", async () => {
+test("the run decides how long an output may be", async () => {
   const shorter = { ...payload, decoding: { ...payload.decoding, extra_length: 2 } };
   const { hypotheses } = await (
     await createEngine(shorter)
@@ -164,7 +164,7 @@ test("how long an output may be is what the run says", async () => {
   assert.deepEqual(hypotheses[0].ids, [...Array(7).fill(5), 2]);
 });
 
-test("a model without any probability has no output", async () => {
+test("a model whose probabilities are all 0 or NaN has no output", async () => {
   const engine = await createEngine(payload);
   assert.ok(engine.live === true);
   const { data } = (await engine.model()).weight("output.weight");
@@ -173,7 +173,7 @@ test("a model without any probability has no output", async () => {
   await assert.rejects(engine.search({ sourceIds: [4, 2] }), { message });
 });
 
-test("a search says its tokens and as many hypotheses as are wanted", async () => {
+test("a search returns tokens and the requested number of hypotheses", async () => {
   const engine = await createEngine(payload);
   const everything = await engine.search({ sourceIds: SOURCE });
   const { hypotheses, tree } = await engine.search({ sourceIds: SOURCE, nBest: 2 });

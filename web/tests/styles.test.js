@@ -1,4 +1,4 @@
-// The page's colours: each stands once a theme, in styles.css, and what they mark can be told from the page.
+// The page's colours: each is defined once per theme, in styles.css, and stands out from the page.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -35,7 +35,7 @@ test("both themes have the same colours", () => {
   assert.deepEqual([...THEMES.light.keys()], [...THEMES.dark.keys()]);
 });
 
-test("a colour is written in styles.css, as a variable, and nowhere else", () => {
+test("colours are written only as variables in styles.css", () => {
   const written = css.split("\n").filter((line) => COLOUR.test(line));
   assert.deepEqual(
     written.filter((line) => !/^ {2}--[\w-]+: /.test(line)),

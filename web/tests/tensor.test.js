@@ -1,4 +1,4 @@
-// The operations that a Transformer is made of, on numbers small enough to be done by hand.
+// The operations of a Transformer, on numbers small enough to be computed by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dot, floatsOfHalves, layerNorm, linear, softmax, tensor } from "../engine/tensor.js";
@@ -6,7 +6,7 @@ import { dot, floatsOfHalves, layerNorm, linear, softmax, tensor } from "../engi
 /** @param {number[][]} rows */
 const matrix = (rows) => tensor([rows.length, rows[0].length], Float32Array.from(rows.flat()));
 
-test("a linear map uses the rows of its weights that it is told, for each number of rows of x", () => {
+test("a linear map uses the given rows of its weights, for every number of rows of x", () => {
   const weight = matrix([
     [1, 2],
     [3, 4],
@@ -21,7 +21,7 @@ test("a linear map uses the rows of its weights that it is told, for each number
   }
 });
 
-test("a product of any length has all its terms", () => {
+test("a dot product of any length sums all its terms", () => {
   const ones = new Float32Array(20).fill(1);
   for (let length = 0; length <= 9; length++) {
     assert.equal(
@@ -37,7 +37,7 @@ test("a product of any length has all its terms", () => {
   }
 });
 
-test("a row that may look at nothing gets no weight, and a hidden score exactly 0", () => {
+test("a row of only −∞ becomes zeros, and a hidden score gets exactly 0", () => {
   const { data } = softmax(
     matrix([
       [-Infinity, -Infinity],
@@ -48,7 +48,7 @@ test("a row that may look at nothing gets no weight, and a hidden score exactly 
   assert.deepEqual([...data], [0, 0, 1, 0, 0.5, 0.5]);
 });
 
-test("the layer norm's variance is the biased one", () => {
+test("the layer norm uses the biased variance", () => {
   const [ones, zeros] = [tensor([2], Float32Array.of(1, 1)), tensor([2])];
   const { data } = layerNorm(matrix([[3, 7]]), ones, zeros);
   assert.deepEqual(
@@ -57,7 +57,7 @@ test("the layer norm's variance is the biased one", () => {
   );
 });
 
-test("halves are what their bits say", () => {
+test("half-precision numbers are decoded from their bits", () => {
   const bits = Uint16Array.of(0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x7c00);
   assert.deepEqual([...floatsOfHalves(new Uint8Array(bits.buffer))], [1, -2, 2 ** -24, 65504, -0, Infinity]);
 });

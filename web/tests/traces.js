@@ -1,4 +1,4 @@
-// What PyTorch computed, as tests/traces.py of the repository wrote it; `make test-web` runs that first.
+// PyTorch's numbers, written by the repository's tests/traces.py, which `make test-web` runs first.
 import { readFile } from "node:fs/promises";
 
 /** @import { Changes, WireChanges } from "../engine/types.js" */

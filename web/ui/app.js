@@ -1,5 +1,5 @@
-// What one view of the explorer knows: the sentence, the changes, what was computed, and what the reader looks at.
-// Panels listen to its events ("result", "ui", "hover", "busy") and change it; it draws nothing itself.
+// The state of one view of the explorer: the sentence, the changes, the results, and the reader's selection.
+// Panels listen to its events ("result", "ui", "hover", "busy") and change it; the panels draw.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.js";
 import { createEngine, firstDifference, parity } from "../engine/engine.js";
 import { STEPS, attentionMask } from "../engine/forward.js";
@@ -12,7 +12,7 @@ import { headStatistics } from "../engine/statistics.js";
  */
 
 /**
- * The three families of attention, as they stand on the map from left to right.
+ * The three families of attention, in the order of the map, from left to right.
  * @type {Family[]}
  */
 export const FAMILIES = [
@@ -31,7 +31,7 @@ export function attentionName(family, layer) {
 }
 
 /**
- * Returns the app of one view; `signal` ends all that it started.
+ * Returns the app of one view; `signal` ends everything that the app starts.
  * @param {Payload} payload
  * @param {Host | null} host
  * @param {AbortSignal} signal
@@ -59,7 +59,7 @@ export class App {
   #run = 0;
   #computable;
   /**
-   * The largest difference from PyTorch's numbers; null where there is nothing to compare.
+   * The largest difference from PyTorch's numbers; null without numbers to compare with.
    * @type {number | null}
    */
   parity = null;
@@ -98,14 +98,14 @@ export class App {
     this.#computable = this.#asked();
   }
 
-  /** What was computed last; panels are made once there is something. */
+  /** The last results; panels are made after the first. */
   get result() {
     if (!this.#result) throw new Error("nothing is computed yet");
     return this.#result;
   }
 
   /**
-   * Calls `listener` at each event of a type, until the view is closed. Returns what stops it earlier.
+   * Calls `listener` at each event of a type, until the view is closed. Returns a function that stops it earlier.
    * @template {keyof Events} Type
    * @param {Type} type
    * @param {(detail: Events[Type]) => void} listener
@@ -137,7 +137,7 @@ export class App {
   }
 
   /**
-   * Changes what the reader looks at.
+   * Changes the reader's selection.
    * @param {Partial<Looks>} looks
    */
   show(looks) {
@@ -146,7 +146,7 @@ export class App {
   }
 
   /**
-   * Lights tokens in all grids.
+   * Highlights tokens in all grids.
    * @param {Token[]} tokens
    */
   light(tokens) {
@@ -162,7 +162,7 @@ export class App {
     this.show({ selected: { name, index: [...index] }, panel: "numbers" });
   }
 
-  /** Shows the head of each family's last layer that looks most decidedly at something. */
+  /** Shows the head with the highest mean peak in each family's last layer. */
   async pickHeads() {
     const heads = { ...this.ui.heads };
     for (const family of FAMILIES) {
@@ -179,7 +179,7 @@ export class App {
   }
 
   /**
-   * Does what the reader asked for, and says what went wrong.
+   * Runs an action of the reader, and shows its error.
    * @param {() => unknown} action
    */
   async attempt(action) {
@@ -192,7 +192,7 @@ export class App {
   }
 
   /**
-   * Starts anew with another sentence: it becomes what changes are compared with.
+   * Starts anew with a different sentence, with which changes are then compared.
    * @param {string} sentence
    */
   async open(sentence) {
@@ -202,7 +202,7 @@ export class App {
   }
 
   /**
-   * Changes the model or its input; what is not named stays as it is.
+   * Changes the model or its input; omitted changes stay as they are.
    * @param {SomeChanges} changes
    */
   async set(changes) {
@@ -226,7 +226,7 @@ export class App {
     await this.compute();
   }
 
-  /** Whether anything differs from the sentence as it was opened. */
+  /** Whether anything differs from the unchanged sentence. */
   get changed() {
     const { source, prefix } = this.changes;
     return !isUnchanged(this.changes) || Boolean(prefix) || (source ?? this.sentence) !== this.sentence;
@@ -254,7 +254,7 @@ export class App {
       this.#computable = this.#asked();
       this.emit("result", result);
     } catch (error) {
-      if (run === this.#run) Object.assign(this, this.#computable); // what cannot be computed leaves nothing behind
+      if (run === this.#run) Object.assign(this, this.#computable); // a change that cannot be computed is undone
       throw error;
     } finally {
       if (run === this.#run) this.emit("busy", false);
@@ -269,7 +269,7 @@ export class App {
       changes: { source = sentence, prefix = "" },
     } = this;
     if (!(sentence.trim() && source.trim())) throw new Error(this.t("page.blank"));
-    const { readIds } = stepsUnder(this.changes); // compared runs are of one shape
+    const { readIds } = stepsUnder(this.changes); // compared runs have the same shapes
     const key = JSON.stringify([sentence, this.search, readIds === STEPS.readIds]);
     const unchanged = this.engineChanges(NO_CHANGES);
     const reference =
@@ -351,7 +351,7 @@ export class App {
   }
 
   /**
-   * Returns the changes as the engine takes them.
+   * Returns the changes in the engine's format.
    * @param {ChangesWith<unknown>} changes
    * @param {Changes["patches"]} [patches] - With their sentences as ids.
    * @returns {Changes}
@@ -360,7 +360,7 @@ export class App {
     return { ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint };
   }
 
-  /** Returns the current changes for the engine: the sentences that patches come from as ids. */
+  /** Returns the current changes in the engine's format, with the patches' sentences as ids. */
   async resolved() {
     const plain = this.engineChanges(NO_CHANGES);
     const patches = [];
@@ -372,7 +372,7 @@ export class App {
   }
 
   /**
-   * Returns the tokens along a point's rows or columns, or null where these are dimensions.
+   * Returns the tokens along a point's rows and columns, null for dimensions.
    * @param {string} name
    * @returns {Labels}
    */
@@ -482,7 +482,7 @@ async function logProbOf(trace, ids) {
 }
 
 /**
- * Returns whether any of some keys is among those that changed.
+ * Returns whether any of the keys `some` has changed.
  * @param {(keyof Looks)[]} keys
  * @param {(keyof Looks)[]} some
  */
@@ -491,7 +491,7 @@ export function hasAny(keys, ...some) {
 }
 
 /**
- * Returns what went wrong, in words.
+ * Returns an error as text.
  * @param {unknown} error
  */
 export function messageOf(error) {

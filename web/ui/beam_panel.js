@@ -1,5 +1,5 @@
-// The beam tree: every candidate that the search weighed, what became of it, and how the length penalty ranks
-// the ends.
+// The beam tree: every candidate of the search, whether it was kept, and how the length penalty ranks
+// the finished ones.
 import { numberText } from "../engine/number_text.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { drawing, remark, slider } from "./figure.js";
@@ -12,7 +12,7 @@ import { lengthPenaltyOf } from "../engine/search.js";
  */
 
 /**
- * What the reader set: the length penalty, how many pruned candidates a step shows, and whose path is looked at.
+ * The reader's settings: the length penalty, the number of pruned candidates shown per step, and the chosen node.
  * @typedef {{alpha: number, pruned: number, looked: number | null}} State
  */
 
@@ -93,7 +93,7 @@ export function createBeamPanel(app) {
     const written = (/** @type {number} */ value) => numberText(value, 2);
     const alpha = slider("α", { ...range, value: state.alpha, written }, (value) => {
       state.alpha = value;
-      state.looked = null; // the best path is followed
+      state.looked = null; // the view follows the best path
       draw();
     });
     refill(
@@ -167,7 +167,7 @@ function rankedEnds(nodes, alpha) {
 }
 
 /**
- * Returns a number in as few characters as a node has room for.
+ * Returns a number as short text that fits into a node.
  * @param {number} value
  */
 function shortNumber(value) {
@@ -187,7 +187,7 @@ function pathTo(nodes, id) {
 }
 
 /**
- * Returns the text of a path, without its end.
+ * Returns the text of a path, without <eos>.
  * @param {App} app
  * @param {TreeNode[]} path
  */
@@ -196,7 +196,7 @@ function textOf(app, path) {
 }
 
 /**
- * Returns the nodes that are drawn: paths to the ends first, then what was kept, then some of the others.
+ * Returns the nodes to draw: finished paths first, then kept nodes, then some pruned ones.
  * @param {TreeNode[]} nodes
  * @param {End[]} ends
  * @param {number} pruned
@@ -217,7 +217,7 @@ function drawnNodes(nodes, ends, pruned) {
 }
 
 /**
- * Returns the tree; `look` hears of a visit.
+ * Returns the tree; `look` is called with the node that the reader visits.
  * @param {App} app
  * @param {State} state
  * @param {(id: number) => void} look
@@ -348,7 +348,7 @@ function createTree(app, state, look) {
 
   const nodeElements = () => /** @type {NodeListOf<HTMLElement>} */ (holder.querySelectorAll("[data-node]"));
   /**
-   * Returns the id of the node where something happened.
+   * Returns the id of an event's node.
    * @param {Event} event
    */
   const idAt = ({ target }) => {
@@ -373,7 +373,7 @@ function createTree(app, state, look) {
   });
 
   /**
-   * Returns the node that a key leads to: towards the parent, the best child, or along the step.
+   * Returns the node to which a key moves: the parent, the best child, or a neighbour in the step.
    * @param {TreeNode} node
    * @param {string} key
    * @returns {TreeNode | undefined}
@@ -413,7 +413,7 @@ function counter() {
 }
 
 /**
- * Returns where each node stands, by id: one step behind the other, in a step the best first.
+ * Returns the place of each node, by id: the steps in order, and the best node of a step first.
  * @param {TreeNode[]} drawn
  * @param {boolean} across
  * @param {number} room
@@ -436,7 +436,7 @@ function placed(drawn, across, room) {
 }
 
 /**
- * Returns what is known of a node: its text, the terms of its log probability, and its score in numbers.
+ * Returns the details of a node: its text, the terms of its log probability, and the arithmetic of its score.
  * @param {App} app
  * @param {TreeNode[]} nodes
  * @param {number} id

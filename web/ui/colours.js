@@ -1,5 +1,5 @@
-// Colours of numbers. Probabilities: one hue, lightness that only rises or only falls, zero = the background. Signed
-// values: one hue below zero, another above, equally strong for equal sizes. The colours are those of styles.css.
+// Colours of numbers. Probabilities: one hue, monotonic lightness, zero = the background. Signed
+// values: one hue below zero and one above, equally strong for equal sizes. styles.css defines the colours.
 import { brushOf, element } from "./dom.js";
 /** @import { Colours, Scale } from "./types.js" */
 
@@ -8,7 +8,7 @@ const SHADES = 256;
 const tables = new Map();
 
 /**
- * Returns the page's colours where an element stands, by their names in styles.css.
+ * Returns the colours that apply to an element, by their names in styles.css.
  * @param {Element} place
  * @returns {Colours}
  */
@@ -18,7 +18,7 @@ export function coloursAt(place) {
 }
 
 /**
- * Returns 256 colours of a scale, each packed as in a canvas's pixels.
+ * Returns the 256 colours of a scale, packed as in a canvas's pixels.
  * @param {Scale} scale
  * @param {Colours} colours
  */
@@ -30,7 +30,7 @@ export function colourTable(scale, colours) {
 }
 
 /**
- * Returns which of the 256 colours shows a value: a probability in [0, 1], or a signed one in [−largest, largest].
+ * Returns the index of a value's colour: of a probability in [0, 1], or of a signed value in [−largest, largest].
  * @param {Scale} scale
  * @param {number} value
  */
@@ -40,7 +40,7 @@ export function colourPlace(scale, value, largest = 1) {
 }
 
 /**
- * Returns black or white, whichever can be read on this packed colour.
+ * Returns black or white, whichever is readable on this packed colour.
  * @param {number} packed
  */
 export function inkOn(packed) {
@@ -52,7 +52,7 @@ export function inkOn(packed) {
 }
 
 /**
- * Returns a canvas of single pixels; `paint` is given their packed colours, row by row.
+ * Returns a canvas of single pixels; `paint` fills in their packed colours, row by row.
  * @param {number} columns
  * @param {number} rows
  * @param {(pixels: Uint32Array) => void} paint
@@ -66,7 +66,7 @@ export function pixelled(columns, rows, paint) {
 }
 
 /**
- * Returns red, green and blue of a colour in any spelling of CSS.
+ * Returns red, green and blue of a CSS colour.
  * @param {string} colour
  */
 function partsOf(colour) {

@@ -1,4 +1,4 @@
-// Making elements. Text is always text: nothing here, or anywhere in the page, parses HTML.
+// Functions that make elements. Nothing in the page parses HTML, so text stays text.
 /** @import { Child, Properties } from "./types.js" */
 
 /**
@@ -23,7 +23,7 @@ export function element(tag, properties = {}, ...children) {
 }
 
 /**
- * Puts new children into the place of an element's old ones.
+ * Replaces an element's children.
  * @param {Element} parent
  * @param {Child[]} children
  */
@@ -32,7 +32,7 @@ export function refill(parent, ...children) {
 }
 
 /**
- * Returns what may be appended of these children, in one list.
+ * Returns the nodes and texts among these children, as one flat list.
  * @param {readonly Child[]} children
  * @returns {(Node | string)[]}
  */
@@ -78,7 +78,7 @@ export function chooser(label, pairs, value, onchange) {
 }
 
 /**
- * Returns a token as it is shown: in isolation, so that right-to-left words do not disturb their neighbours.
+ * Returns a token's element, isolated, so that right-to-left words do not disturb their neighbours.
  * @param {string} text
  * @param {Properties} [properties]
  */
@@ -87,11 +87,11 @@ export function tokenElement(text, properties = {}) {
 }
 
 /**
- * Returns what draws on a canvas.
+ * Returns the drawing context of a canvas.
  * @param {HTMLCanvasElement} canvas
  */
 export function brushOf(canvas) {
   const brush = canvas.getContext("2d");
-  if (!brush) throw new Error("this browser draws no canvas");
+  if (!brush) throw new Error("this browser does not support canvas elements");
   return brush;
 }

@@ -1,4 +1,4 @@
-// The explorer as one module: `mount` puts a view into an element; the default export is the notebook's door to it.
+// The explorer as one module: `mount` puts a view into an element; the default export is anywidget's interface.
 import { createView } from "./view.js";
 
 /**
@@ -9,10 +9,10 @@ import { createView } from "./view.js";
 /** @typedef {Host & {close(): void}} WidgetHost */
 
 /**
- * Puts a view of a model into an element and returns it: the console that docs/explorer.md describes, with `close()`.
+ * Puts a view of a model into an element; returns its console (docs/explorer.md), with `close()`.
  * @param {Mounted} el
- * @param {Payload} payload - What Python hands over.
- * @param {Host | null} [host] - Asks the Python behind the page, if there is one.
+ * @param {Payload} payload - The data from Python.
+ * @param {Host | null} [host] - The connection to Python behind the page, if it exists.
  */
 export function mount(el, payload, host = null) {
   const view = createView(el, payload, host ?? serverHost(payload.host));
@@ -21,7 +21,7 @@ export function mount(el, payload, host = null) {
   return view;
 }
 
-/** The door of anywidget: `render` runs once a view, and returns what closes it. */
+/** The interface of anywidget: `render` runs once per view, and returns a function that closes the view. */
 export default { render };
 
 /**
@@ -39,7 +39,7 @@ async function render({ model, el }) {
 }
 
 /**
- * Returns the payload with its numbers in place: where it says {"buffer": n}, the n-th buffer is meant.
+ * Returns the payload with the n-th buffer in place of each {"buffer": n}.
  * @param {unknown} value
  * @param {Bytes[]} buffers
  * @returns {unknown}
@@ -53,7 +53,7 @@ function withBuffers(value, buffers) {
 }
 
 /**
- * Returns the host of a page that a server sent, or null for a page that stands alone.
+ * Returns the host of a served page, or null for a self-contained page.
  * @param {Payload["host"]} host
  * @returns {Host | null}
  */
@@ -72,7 +72,7 @@ function serverHost(host) {
 }
 
 /**
- * Returns the host of a notebook's cell: messages to the kernel and back, told apart by their number.
+ * Returns the host of a notebook's cell: numbered messages to the kernel and back.
  * @param {AnyModel} model
  * @returns {WidgetHost}
  */
@@ -105,7 +105,7 @@ function widgetHost(model) {
 }
 
 /**
- * Returns the bytes of a view that may lie anywhere in its buffer as a buffer of their own.
+ * Returns the bytes of a view as a separate buffer.
  * @param {ArrayBuffer | ArrayBufferView<ArrayBuffer>} view
  */
 function copied(view) {

@@ -1,4 +1,4 @@
-// What the figures of the panels are made of: SVG elements, remarks, and sliders that say their number.
+// The elements of the panels' figures: SVG elements, remarks, and sliders with their number.
 import { element, nodesOf } from "./dom.js";
 /** @import { Child } from "./types.js" */
 
@@ -28,7 +28,7 @@ export function remark(...content) {
 }
 
 /**
- * Returns a slider with its name and its number; `written` turns the number into text.
+ * Returns a slider with its name and its number; `written` formats the number.
  * @param {string} label
  * @param {{low: number, high: number, step?: number, value: number, written?: (value: number) => string}} range
  * @param {(value: number) => void} onchange

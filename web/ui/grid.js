@@ -1,4 +1,4 @@
-// A matrix as a picture: one canvas with token rulers, whatever its size, and a keyboard grid over it.
+// A matrix of any size as a picture: one canvas with token rulers, and a grid for the keyboard over it.
 import { numberText } from "../engine/number_text.js";
 import { colourPlace, coloursAt, colourTable, inkOn, pixelled } from "./colours.js";
 import { brushOf, element } from "./dom.js";
@@ -11,7 +11,7 @@ const NUMBERS_FROM = 34;
 const WIDEST = 12000;
 
 /**
- * What is drawn, with what, and where: the first cell's corner, a cell's size, and that of the whole picture.
+ * A drawing: its data, its brush, the first cell's corner, a cell's size, and the size of the whole picture.
  * @typedef {object} Sheet
  * @property {Picture} data
  * @property {CanvasRenderingContext2D} brush
@@ -24,7 +24,7 @@ const WIDEST = 12000;
  */
 
 /**
- * The rows and columns that stand out.
+ * The highlighted rows and columns.
  * @typedef {{rows: number[], columns: number[]}} Lit
  */
 
@@ -121,7 +121,7 @@ export function createGrid({ hovered, chosen, roomy = false }) {
 }
 
 /**
- * Returns where the cells of a picture stand, and how large they are, in `room` pixels.
+ * Returns the place and the size of a picture's cells within a width of `room` pixels.
  * @param {CanvasRenderingContext2D} brush
  * @param {Picture} data
  * @param {number} room
@@ -296,7 +296,7 @@ function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
 }
 
 /**
- * Returns a text, cut to fit.
+ * Returns a text, shortened to fit.
  * @param {CanvasRenderingContext2D} brush
  * @param {string} text
  * @param {number} room

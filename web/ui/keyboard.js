@@ -1,5 +1,5 @@
-// Grids for the keyboard and the screen reader. The picture is a canvas; beside it stands one focusable grid that holds
-// only the cell where the reader is, so that a grid of any size costs five nodes.
+// Grids for the keyboard and the screen reader. The picture is a canvas; beside it, one focusable grid holds
+// only the reader's cell, so that a grid of any size needs five nodes.
 import { element } from "./dom.js";
 
 /** @type {Record<string, [down: number, right: number]>} */

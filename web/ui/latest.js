@@ -1,7 +1,7 @@
-// Drawings that wait for numbers: an answer that comes late must not overwrite what was asked for after it.
+// Drawings that wait for numbers: a late answer must not overwrite the answer to a later request.
 
 /**
- * Returns a function that prepares something and shows it, unless it was called again meanwhile, or `signal` aborted.
+ * Returns a function that prepares and shows a drawing, unless it is called again meanwhile, or `signal` is aborted.
  * @template {unknown[]} Given
  * @template Made
  * @param {AbortSignal} signal

@@ -1,5 +1,5 @@
-// The state of a view in the address's hash, so that a link reproduces it: only what differs from the
-// beginning, as key=value. A hash holds text and JSON, checked before it is used. The oldest view has it.
+// The state of a view in the address's hash, so that a link reproduces it: the differences from the
+// initial state, as key=value. A hash holds text and JSON, checked before use. It belongs to the oldest view.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.js";
 import { pointNames } from "../engine/model.js";
 import { messageOf } from "./app.js";
@@ -11,7 +11,7 @@ import { messageOf } from "./app.js";
  */
 
 /**
- * A mask's cells of one key that follow each other.
+ * Consecutive cells of a mask with one key.
  * @typedef {[first: number, last: number, key: number, allowed: boolean]} Run
  */
 
@@ -19,9 +19,9 @@ import { messageOf } from "./app.js";
 
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
 const TABS = ["numbers", "changes", "beam", "positions", "training"];
-const LONGEST_RUN = 5000; // cells of a mask
+const LONGEST_RUN = 5000; // maximum number of cells of a mask
 /**
- * What each app looked like before any link.
+ * The initial selection of each app, before any link.
  * @type {WeakMap<App, Looks>}
  */
 const starts = new WeakMap();
@@ -36,7 +36,7 @@ function livingViews() {
 }
 
 /**
- * Says that there is a view, until its signal ends it: the oldest that lives has the hash.
+ * Registers a view until its signal ends it; the oldest open view owns the hash.
  * @param {AbortSignal} signal
  */
 export function claimLink(signal) {
@@ -46,7 +46,7 @@ export function claimLink(signal) {
 }
 
 /**
- * Keeps the state of the view in the hash. What the hash says now is there when the promise is kept.
+ * Keeps the state of the view in the hash. The promise resolves once the view shows the present hash.
  * @param {App} app
  */
 export async function keepLink(app) {
@@ -75,7 +75,7 @@ export async function keepLink(app) {
 }
 
 /**
- * Returns the address of what this view shows, or null where there is none: in a notebook, in a frame.
+ * Returns the address of this view's state, or null in a notebook or a frame, which have no address.
  * @param {App} app
  */
 export function linkOf(app) {
@@ -94,7 +94,7 @@ function replaceHash(hash) {
   try {
     history.replaceState(history.state, "", hash || location.pathname + location.search);
   } catch {
-    // A sandboxed frame, or a browser that has had enough of it: the page works without.
+    // Sandboxed frames refuse this, and browsers limit it: the page works without the hash.
   }
 }
 
@@ -109,7 +109,7 @@ function isAlike(a, b) {
 // Writing
 
 /**
- * Returns the state as a hash, or "" when nothing differs from the beginning.
+ * Returns the state as a hash, or "" for the initial state.
  * @param {App} app
  */
 function stateHash(app) {
@@ -125,7 +125,7 @@ function stateHash(app) {
 }
 
 /**
- * Returns what differs from the beginning, by key; what does not is undefined.
+ * Returns the values that differ from the initial state, by key; undefined for the others.
  * @param {App} app
  */
 function linkState(app) {
@@ -195,7 +195,7 @@ const isPlace = (/** @type {unknown} */ value, limit = Infinity) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
 
 /**
- * What of what is looked at may stand in a link: whether a value, which may be anything, is one.
+ * The parts of the selection that a link may hold, each with the check of its value, which may be anything.
  * @satisfies {Partial<Record<keyof Looks, (value: any, app: App) => boolean>>}
  */
 const LOOKS = {
@@ -213,10 +213,10 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((/** @type {unknown} */ at) => isPlace(at)),
 };
 const LINKED = /** @type {(keyof typeof LOOKS)[]} */ (Object.keys(LOOKS));
-const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "panel"]; // the rest is JSON
+const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "panel"]; // all other values are JSON
 
 /**
- * Returns the state that a hash describes; throws what is wrong with it.
+ * Returns the state that a hash describes; throws for an invalid hash.
  * @param {App} app
  * @param {string} hash
  */
@@ -235,7 +235,7 @@ function parsedHash(app, hash) {
 }
 
 /**
- * Puts a value of a hash, which may be anything, into the state; changes are checked when all are there.
+ * Puts a value of a hash, which may be anything, into the state; changes are checked together at the end.
  * @param {App} app
  * @param {State} state
  * @param {string} key
@@ -254,7 +254,7 @@ function put(app, state, key, value) {
 }
 
 /**
- * Makes a view show a state: the sentence, what is changed, and then what is looked at.
+ * Makes a view show a state: the sentence, the changes, and then the selection.
  * @param {App} app
  * @param {State} state
  */
@@ -273,7 +273,7 @@ async function restore(app, { sentence, changes, search, ui }) {
 }
 
 /**
- * Returns whether there is such a number.
+ * Returns whether the model has this cell.
  * @param {App} app
  * @param {NonNullable<Looks["selected"]>} cell
  */

@@ -1,5 +1,5 @@
-// The map: the encoder's attention left, the decoder's right, cross-attention between them, all with the same rulers.
-// Each has its heads as thumbnails (layers from top to bottom, heads from left to right) and one head large.
+// The map: the encoder's attention on the left, the decoder's on the right, cross-attention between them.
+// Each shows its heads as thumbnails (layers from top to bottom, heads from left to right) and one head in detail.
 import { numberText } from "../engine/number_text.js";
 import { attentionName, FAMILIES, hasAny } from "./app.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
@@ -128,7 +128,7 @@ function familyColumn(app, family) {
 }
 
 /**
- * Returns the tokens that stand at a row and a column of a family's grids.
+ * Returns the tokens at a row and a column of a family's grids.
  * @param {App} app
  * @param {Family} family
  * @param {number} row
@@ -144,7 +144,7 @@ function tokensAt(app, family, row, column) {
 }
 
 /**
- * Returns which rows and columns of a family's grid show these tokens.
+ * Returns the rows and columns of these tokens in a family's grid.
  * @param {Family} family
  * @param {Token[]} tokens
  */
@@ -155,7 +155,7 @@ function litBy(family, tokens) {
 }
 
 /**
- * Returns what a grid needs to picture one head's weights (or scores).
+ * Returns the picture of one head's weights (or scores).
  * @param {App} app
  * @param {string} name
  * @param {Tensor} tensor
@@ -208,7 +208,7 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
 }
 
 /**
- * Returns the largest size among `count` numbers from `offset` on, and not less than a trifle.
+ * Returns the largest absolute value among `count` numbers from `offset` on, at least a tiny positive number.
  * @param {Float32Array} data
  * @param {number} offset
  * @param {number} count
@@ -314,7 +314,7 @@ function describeHead(app, place) {
 }
 
 /**
- * Returns the heads in the order that the reader chose; the effects of ablation are computed when first asked for.
+ * Returns the heads in the reader's order; the effects of ablation are computed when first needed.
  * @param {App} app
  * @param {Family} family
  * @param {MeasuredHead[]} heads
@@ -347,7 +347,7 @@ async function addEffects(app, family, heads) {
 }
 
 /**
- * Paints one head's weights small: each dot is the largest weight of the cells that fall on it.
+ * Paints a thumbnail of one head's weights: each dot is the largest weight of the cells in it.
  * @param {CanvasRenderingContext2D} brush
  * @param {Tensor} tensor
  * @param {number} head
@@ -375,7 +375,7 @@ function paintThumbnail(brush, { shape: [, rows, columns], data }, head, { x, y,
 }
 
 /**
- * Returns what a head's picture is marked with: its name, whether it is the large one, and whether it is ablated.
+ * Returns the marks of a thumbnail: its name, whether the head is shown in detail, and whether it is ablated.
  * @param {App} app
  * @param {Family} family
  * @param {MeasuredHead} head

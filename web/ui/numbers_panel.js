@@ -1,4 +1,4 @@
-// The panel "Arithmetic": how the chosen number was made, with the numbers it was made from one click away.
+// The panel "Arithmetic": the computation of the chosen number, with each of its inputs one click away.
 import { numberText } from "../engine/number_text.js";
 import { hasHeads, pointText } from "../engine/model.js";
 import { attentionName, FAMILIES, messageOf } from "./app.js";
@@ -14,7 +14,7 @@ import { snippet } from "../engine/snippet.js";
  */
 
 /**
- * The cells that were looked at, which of them is, and how the terms are shown.
+ * The visited cells, the index of the present one, and how the terms are shown.
  * @typedef {object} State
  * @property {Cell[]} visited
  * @property {number} at
@@ -54,7 +54,7 @@ export function createNumbersPanel(app) {
     if (wasInside) sameButton(holder, focused?.textContent ?? "")?.focus();
   }
 
-  /** Shows the arithmetic where it stands below the picture, as on a phone. */
+  /** Scrolls to the arithmetic if it is below the picture, as on a phone. */
   function comeIntoView() {
     const { top, bottom } = holder.getBoundingClientRect();
     if (top > innerHeight - 150 || bottom < 0) holder.scrollIntoView();
@@ -72,7 +72,7 @@ export function createNumbersPanel(app) {
 }
 
 /**
- * Returns the button that had the focus, anew; or the heading, where another number is shown.
+ * Returns the redrawn button that had the focus, or the heading if a different number is shown.
  * @param {HTMLElement} holder
  * @param {string} text
  * @returns {HTMLElement | null}
@@ -84,7 +84,7 @@ function sameButton(holder, text) {
 }
 
 /**
- * Adds a cell to those that were looked at, in place of what had been left by going back.
+ * Adds a cell to the visited cells, and drops the cells that going back has left.
  * @param {State} state
  * @param {Cell | null} cell
  */
@@ -117,7 +117,7 @@ async function contentOf(app, state) {
   }
 }
 
-// Nothing is chosen yet
+// Before a number is chosen
 
 /**
  * @param {App} app
@@ -171,10 +171,10 @@ async function lookExample(app, ask) {
   return ask(app.t("numbers.why", targetTokens[index[1]], sourceTokens[index[2]]), name, index);
 }
 
-// Where the cell stands
+// The place of the cell
 
 /**
- * Returns the buttons that go back and forward among the cells that were looked at.
+ * Returns the buttons that go back and forward among the visited cells.
  * @param {App} app
  * @param {State} state
  * @param {Cell} cell
@@ -198,7 +198,7 @@ function walk(app, state, { name, index }) {
 const pointOf = (/** @type {string} */ name) => name.replace(/^.*\./, "");
 
 /**
- * Returns the points of the cell's sub-layer in order; each leads to the cell of the same word and head.
+ * Returns the points of the cell's sub-layer in order; each links to the cell of the same word and head.
  * @param {App} app
  * @param {Cell} cell
  */
@@ -217,7 +217,7 @@ function chain(app, { name, index }) {
 }
 
 /**
- * Returns the index in another point that belongs to the same word and head, as far as there is one.
+ * Returns the index of the same word and head in another point, as far as that point has them.
  * @param {string} other
  * @param {Tensor} tensor - Of the other point.
  * @param {string} name
@@ -260,7 +260,7 @@ function heading(app, { name, index, result }) {
 }
 
 /**
- * Returns in words which part of the model a point belongs to.
+ * Returns a point's part of the model, in words.
  * @param {App} app
  * @param {string} name
  * @param {number[]} index
@@ -274,7 +274,7 @@ function placeText(app, name, index) {
   return `${title} · ${app.t("word.layer")} ${layer}${head}`;
 }
 
-// How it was made
+// The computation
 
 /**
  * @param {App} app
@@ -390,7 +390,7 @@ function totalRow(label, text, sides, bar) {
 }
 
 /**
- * Returns a bar from the middle: to the right for positive numbers, to the left for negative ones.
+ * Returns a bar that extends from the middle to the right for positive numbers, to the left for negative ones.
  * @param {number} value
  * @param {number} largest
  */
@@ -402,7 +402,7 @@ function barCell(value, largest) {
 }
 
 /**
- * Returns a number, as a button that leads to its own arithmetic if it is a cell.
+ * Returns a number; if it is a cell, as a button that opens its own arithmetic.
  * @param {App} app
  * @param {number | undefined} value
  * @param {Cell | undefined} cell
@@ -415,7 +415,7 @@ function numberLink(app, value, cell, decimals = 4) {
 }
 
 /**
- * Returns the tokens at which a cell stands.
+ * Returns the tokens of a cell's row and column.
  * @param {App} app
  * @param {Cell} cell
  * @returns {Token[]}
@@ -444,7 +444,7 @@ function stepsTable(app, steps) {
 }
 
 /**
- * Returns the buttons that copy the arithmetic as Python; what may not be copied is shown and selected.
+ * Returns the buttons that copy the arithmetic as Python, or show it selected where copying is not allowed.
  * @param {App} app
  * @param {Explanation} made
  */

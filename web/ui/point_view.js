@@ -1,4 +1,4 @@
-// One tensor, large, with its numbers: any named point of the forward pass, one head at a time.
+// One tensor in detail, with its numbers: any named point of the forward pass, one head at a time.
 import { hasHeads, pointText } from "../engine/model.js";
 import { numberText } from "../engine/number_text.js";
 import { button, chooser, element, refill } from "./dom.js";
@@ -145,7 +145,7 @@ function tokensOf(app, row, column) {
 }
 
 /**
- * Returns the names of points by the part of the model that they belong to.
+ * Returns the names of points by their part of the model.
  * @param {string[]} names
  */
 function partsOf(names) {
@@ -221,7 +221,7 @@ function tensorPicture(app, name, { shape, data }, head) {
 }
 
 /**
- * Returns the ids of the words that are likeliest at any position.
+ * Returns the ids of the words with the highest probabilities at any position.
  * @param {Float32Array} data
  * @param {number} rows
  * @param {number} width
@@ -248,7 +248,7 @@ function picked(data, rows, width, columns) {
 }
 
 /**
- * Returns a picture as a table of numbers, as many columns as a page can hold.
+ * Returns a picture as a table of numbers, with a limited number of columns.
  * @param {App} app
  * @param {Picture} picture
  */

@@ -1,5 +1,5 @@
-// Positions: the sinusoids as a picture, and what makes them useful: k positions further on, each pair of
-// dimensions is turned by the same angle, wherever one starts. Paper: §3.5.
+// Positions: a picture of the sinusoids, and the reason for them: k positions further on, each pair of
+// dimensions is turned by the same angle, from any start. Paper: §3.5.
 import { numberText } from "../engine/number_text.js";
 import { hasAny } from "./app.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
@@ -10,7 +10,7 @@ import { stepsUnder } from "../engine/mistakes.js";
 import { latestOnly } from "./latest.js";
 
 const ROWS = 64;
-const FURTHER = 16; // so far a shift can go at least
+const FURTHER = 16; // the largest shift is at least this
 const WIDE = 300;
 const HIGH = 92;
 
@@ -21,7 +21,7 @@ const HIGH = 92;
  */
 
 /**
- * What the reader looks at: a position, how far the second one is from it, and a pair of dimensions.
+ * The reader's selection: a position, the shift to a second position, and a pair of dimensions.
  * @typedef {{position: number, shift: number, pair: number}} Place
  */
 
@@ -39,12 +39,12 @@ export function createPositionsPanel(app) {
 
   async function prepared() {
     const { positions } = app.config;
-    if (app.ui.panel !== "positions") return () => {}; // it is made when it is opened
+    if (app.ui.panel !== "positions") return () => {}; // the panel's content is made when the panel is opened
     if (positions === "none") return () => refill(panel, remark(app.t("positions.none")));
     return positions === "learned" ? learned() : () => fillSinusoids(positions);
   }
 
-  /** Returns what shows the positions that a model has learned. */
+  /** Returns the picture of a model's learned positions. */
   async function learned() {
     const { trace } = app.result.current;
     const vectors = trace.has("source.positions") ? await trace.get("source.positions") : null;
@@ -116,7 +116,7 @@ function pairsOf({ positions, d_model: width }) {
 }
 
 /**
- * Returns a picture of a table; `picked` hears of clicks.
+ * Returns a picture of a table; `picked` is called with each clicked cell.
  * @param {App} app
  * @param {(row: number, column: number) => void} picked
  */
@@ -163,7 +163,7 @@ function createPicture(app, picked) {
 /**
  * Returns the figures and the numbers of a pair of dimensions at pos and at pos + k.
  * @param {App} app
- * @param {Float32Array[]} between - The table from position 0, ¼, ½ and ¾ on.
+ * @param {Float32Array[]} between - The table's rows from position 0, ¼, ½ and ¾ on.
  * @param {Pair} dimensions
  * @param {Place} place
  * @param {boolean} doubled
@@ -246,7 +246,7 @@ function demonstration(app, between, [sine, cosine], { position, shift, pair }, 
 }
 
 /**
- * Returns the pair's sine and cosine along the positions, with points at pos and pos + k.
+ * Returns a plot of the pair's sine and cosine over the positions, with points at pos and pos + k.
  * @param {(pos: number) => Pair} of
  * @param {number} position
  * @param {number} shift

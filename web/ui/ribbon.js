@@ -1,5 +1,5 @@
-// The step ribbon: the paper's steps in order. Each can be looked at, in any layer; or they are played, word
-// by word, as a translation comes about: the encoder once, the decoder again and again.
+// The step ribbon: the paper's steps in order. The reader can choose a step, in any layer, or play them, word
+// by word, as a translation is computed: the encoder once, the decoder once per word.
 import { numberText } from "../engine/number_text.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { remark } from "./figure.js";
@@ -20,7 +20,7 @@ import { remark } from "./figure.js";
  */
 
 /**
- * Where steps are looked at; on the map, null is whichever layer is there.
+ * The stack and the layer in which a step is shown; null means the map's present layer.
  * @typedef {{stack: Stack, layer: number | null}} Place
  */
 
@@ -37,8 +37,8 @@ function aStep(id, formula, section, point = "", decoder = false) {
 }
 
 /**
- * Each step's id, formula and section, and the point that the stage shows: none is the map, and S, L and A
- * stand for a side, a layer and its self-attention. What has `decoder` is in no encoder.
+ * The steps: id, formula, section, and the point to show. Without a point, the map is shown. S, L and A
+ * stand for a side, a layer and its self-attention. Steps with `decoder` exist in the decoder only.
  */
 const STEPS = [
   aStep("tokens", () => "x₁ x₂ … <eos>", "5.1"),
@@ -65,7 +65,7 @@ const STEPS = [
 const ENCODER = STEPS.filter((step) => !step.decoder);
 const LAST_OF_ENCODER = ENCODER[ENCODER.length - 1];
 const [CROSS, ...ENDING] = STEPS.filter((step) => step.decoder);
-/** The decoder looks at the source before its feed-forward network. */
+/** The decoder's cross-attention comes before its feed-forward network. */
 const DECODER = [...ENCODER.slice(0, -1), CROSS, LAST_OF_ENCODER, ...ENDING];
 const PACES = [2000, 1200, 700, 350, 100];
 const RIVAL_WORDS = 3;
@@ -170,7 +170,7 @@ export function createRibbon(app) {
   }
 
   /**
-   * Looks at the same step elsewhere; the encoder's last step stands for those that it lacks.
+   * Shows the same step in a different place; in the encoder, its last step replaces steps that it lacks.
    * @param {Partial<Place>} change
    */
   function pick(change) {
@@ -180,7 +180,7 @@ export function createRibbon(app) {
     else refresh();
   }
 
-  /** Brings the controls up to date without making them anew: they keep the focus. */
+  /** Updates the controls in place, so that they keep the focus. */
   function refresh() {
     const { play, restart, back, stack, layer } = controls;
     play.textContent = player.playing ? `❚❚ ${app.t("ribbon.pause")}` : `▶ ${app.t("ribbon.play")}`;
@@ -195,7 +195,7 @@ export function createRibbon(app) {
     mark();
   }
 
-  /** Shows which step is looked at, which ones are behind, and what happens in it. */
+  /** Marks the present step and the past ones, and shows the step's explanation. */
   function mark() {
     const passed = player.passed();
     const at = STEPS.findIndex(({ id }) => id === app.ui.step);
@@ -213,11 +213,11 @@ export function createRibbon(app) {
       remark(` §${section}`),
     );
     const left = steps[at].offsetLeft - (strip.clientWidth - steps[at].offsetWidth) / 2;
-    strip.scrollTo({ left, behavior: wantsStillness() ? "auto" : "smooth" }); // the strip, never the page
+    strip.scrollTo({ left, behavior: wantsStillness() ? "auto" : "smooth" }); // scrolls the strip, never the page
   }
 
   /**
-   * Shows one frame of the animation: the step, the words so far, and on the stage what the step makes.
+   * Shows one frame of the animation: the step, the words so far, and the step's tensor.
    * @param {Frame} frame
    */
   function watch({ step, stack, word }) {
@@ -241,7 +241,7 @@ export function createRibbon(app) {
     refresh();
   }
 
-  /** Shows everything again; after the last word, the whole translation. */
+  /** Shows the whole sentence again; after the last word, the whole translation. */
   function leave() {
     app.light([]);
     app.show({ stage: "map", step: null, shown: null });
@@ -278,7 +278,7 @@ export function createRibbon(app) {
 }
 
 /**
- * Returns what the stage shows for a step in a stack's layer.
+ * Returns the selection that shows a step in a stack's layer.
  * @param {App} app
  * @param {Step} step
  * @param {Place} place
@@ -315,7 +315,7 @@ function layerOf(app, place) {
 }
 
 /**
- * Returns whether the reader has gone elsewhere than the marked step; not while words are played.
+ * Returns whether the reader has left the marked step; false while words are played.
  * @param {App} app
  * @param {Place} place
  */
@@ -331,7 +331,7 @@ function wantsStillness() {
 }
 
 /**
- * Returns the next word, how probable it is, and what else it could have been.
+ * Returns the next word with its probability, and its rivals.
  * @param {App} app
  * @param {Tensor | null} probabilities
  * @param {number} word
@@ -353,7 +353,7 @@ function nextWord(app, probabilities, word) {
 }
 
 /**
- * Returns the likeliest other words at a position of log probabilities [T, V], best first.
+ * Returns the likeliest words except the chosen one at a position of log probabilities [T, V], best first.
  * @param {Tensor} logProbs
  * @param {number} position
  * @param {number} chosen
@@ -381,7 +381,7 @@ class Player {
   timer;
 
   /**
-   * `show` is given each frame, and null at the end; `changed` is told when playing begins or stops.
+   * Calls `show` with each frame, and with null at the end; calls `changed` when playing starts or stops.
    * @param {App} app
    * @param {(frame: Frame | null) => void} show
    * @param {() => void} changed
@@ -397,7 +397,7 @@ class Player {
     return this.app.ui.pace;
   }
 
-  /** Makes the frames of the present translation. Returns whether they may be shown. */
+  /** Makes the frames of the present translation. Returns whether they are still current. */
   async ready() {
     if (this.at >= 0) return true;
     const { app } = this;
@@ -414,7 +414,7 @@ class Player {
     return true;
   }
 
-  /** Plays on. Where less motion is wanted, the first press only shows the first frame. */
+  /** Continues playing. With reduced motion, the first press only shows the first frame. */
   async play() {
     const first = this.at < 0;
     if (!(await this.ready())) return;
@@ -458,7 +458,7 @@ class Player {
     this.show(this.frames[at]);
   }
 
-  /** Ends the animation, wherever it is. */
+  /** Ends the animation. */
   end() {
     clearTimeout(this.timer);
     this.tries++;
@@ -467,7 +467,7 @@ class Player {
     this.show(null);
   }
 
-  /** Returns the ids of the steps that are behind, of this word or of the encoder. */
+  /** Returns the ids of the past steps, of this word or of the encoder. */
   passed() {
     const word = this.frames[this.at]?.word;
     return this.frames

@@ -1,11 +1,11 @@
-// Training played back: the curve of the loss, and the same sentence under the weights of earlier steps.
+// The training played back: the curve of the loss, and the same sentence with the weights of earlier steps.
 import { numberText } from "../engine/number_text.js";
 import { tryChange } from "./changes/controls.js";
 import { button, element, refill } from "./dom.js";
 import { drawing } from "./figure.js";
 
 const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
-const SHOWN_FOR = 1200; // milliseconds for which playing shows a checkpoint
+const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
 
 /**
  * @import { Payload } from "../engine/types.js"
@@ -16,7 +16,7 @@ const SHOWN_FOR = 1200; // milliseconds for which playing shows a checkpoint
 /** @typedef {[step: number, loss: number]} Point */
 
 /**
- * What the panel knows: the steps that can be chosen (null is the run's model), and what was seen at each.
+ * The state of the panel: the steps that can be chosen (null is the run's model), and the output at each.
  * @typedef {object} Panel
  * @property {App} app
  * @property {(number | null)[]} steps
@@ -44,7 +44,7 @@ export function createTrainingPanel(app) {
   });
   const below = element("p", { className: "gf-row gf-note" }, legend, logarithmic);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let playing; // what goes on to the next checkpoint
+  let playing; // starts the next checkpoint
 
   const choose = (/** @type {number} */ place) => tryChange(app, { checkpoint: steps[place] });
   slider.addEventListener("input", () => {
@@ -131,7 +131,7 @@ function leftOut(app) {
 }
 
 /**
- * Keeps what each visited checkpoint made of the sentence, until the sentence or another change is new.
+ * Keeps the output of each visited checkpoint, until the sentence or the other changes differ.
  * @param {Panel} panel
  */
 function keepVisit(panel) {
@@ -200,7 +200,7 @@ function curveNames(app) {
 }
 
 /**
- * Returns the picture of the curves over the steps, with a line where the chosen checkpoint is.
+ * Returns a plot of the curves over the steps, with a line at the chosen checkpoint.
  * @param {Panel} panel
  * @param {Point[]} loss
  * @param {Point[]} validation
@@ -266,7 +266,7 @@ function described(app, chosen) {
 }
 
 /**
- * Returns the steps that are written under the axis: powers of ten, or about four at equal distances.
+ * Returns the labelled steps of the axis: powers of ten, or about four at equal distances.
  * @param {number} first
  * @param {number} last
  * @param {boolean} logarithmic
@@ -279,7 +279,7 @@ function stepMarks(first, last, logarithmic) {
 }
 
 /**
- * Returns 1, 2 or 5 times a power of ten, at least as large.
+ * Returns the smallest of 1, 2 and 5 times a power of ten that is at least this value.
  * @param {number} value
  */
 function roundStep(value) {

@@ -1,4 +1,4 @@
-// What the modules of ui/ hand to each other: the types behind their JSDoc.
+// The types that the modules of ui/ exchange; their JSDoc imports them.
 import type {
   Cell,
   Changes,
@@ -15,7 +15,7 @@ import type { HEAD_ORDERS } from "../engine/statistics.js";
 
 // Elements
 
-/** What may stand in an element; false, null and undefined are left out. */
+/** A child of an element; false, null and undefined are left out. */
 export type Child = Node | string | number | false | null | undefined | readonly Child[];
 
 /** Properties and attributes of an element, by name; `on…` are listeners. */
@@ -24,7 +24,7 @@ export type Properties = Record<
   string | number | boolean | null | undefined | ((event: Event) => unknown)
 >;
 
-// What a view shows
+// The state of a view
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
@@ -48,7 +48,7 @@ export interface HeadPlace {
   head: number;
 }
 
-/** A head with its statistics; `effect` is the change of log p without it, once it was asked for. */
+/** A head with its statistics; `effect` is the change of log p when it is ablated, once computed. */
 export interface MeasuredHead extends HeadPlace {
   entropy: number;
   peak: number;
@@ -58,13 +58,13 @@ export interface MeasuredHead extends HeadPlace {
   effect?: number;
 }
 
-/** A place in the source or in the target. */
+/** A position in the source or in the target. */
 export interface Token {
   side: Side;
   position: number;
 }
 
-/** What the reader looks at. */
+/** The reader's selection: what the view shows. */
 export interface Looks {
   language: Language;
   theme: Theme;
@@ -76,15 +76,15 @@ export interface Looks {
   panel: PanelName;
   /** The number whose arithmetic is shown. */
   selected: Cell | null;
-  /** How many target positions the animation has reached; null = all. */
+  /** The number of target positions that the animation has reached; null = all. */
   shown: number | null;
-  /** The step of the ribbon that is looked at. */
+  /** The chosen step of the ribbon. */
   step: string | null;
-  /** Milliseconds of a step of the animation. */
+  /** Milliseconds per step of the animation. */
   pace: number;
 }
 
-/** How outputs are searched for. */
+/** The settings of the search. */
 export interface Search {
   beamSize: number;
   lengthPenalty: number;
@@ -101,38 +101,38 @@ export interface Translated extends Sentence {
   sourceTokens: string[];
   targetTokens: string[];
   outputTokens: string[];
-  /** Of the heads of a family, once they were asked for. */
+  /** The statistics of a family's heads, once computed. */
   statistics: Partial<Record<FamilyId, Promise<MeasuredHead[]>>>;
 }
 
-/** What was computed: the sentence without changes and with them, and what the changes did. */
+/** The results: the sentence without and with the changes, and the first difference. */
 export interface Result {
   reference: Translated;
   current: Translated;
-  /** The first point that differs; null where none does. */
+  /** The first point that differs; null if none differs. */
   firstDifference: string | null;
   logProbOfReference: number;
 }
 
-/** What a view tells its panels. */
+/** The events of a view, to which its panels listen. */
 export interface Events {
   result: Result;
   ui: (keyof Looks)[];
   hover: Token[];
   busy: boolean;
-  /** A sentence that says what went wrong, or "". */
+  /** An error message, or "". */
   problem: string;
   resize: null;
 }
 
-/** What can be changed for a sentence: TextChanges, each of which may stay as it is. */
+/** Some of the changes for a sentence. */
 export type SomeChanges = Partial<TextChanges>;
 
 // The panel of changes
 
 export type SectionName = "words" | "heads" | "masks" | "hand" | "patch" | "parts" | "mistakes";
 
-/** The cell of an attention that masks and rows by hand are about. */
+/** The cell of an attention to which the sections "Mask" and "Attention by hand" apply. */
 export interface At {
   attention: string;
   head: number;
@@ -140,50 +140,50 @@ export interface At {
   key: number;
 }
 
-/** A change that is on; `undo` returns what to set, as things are then. */
+/** An active change; `undo` returns the values that undo it. */
 export interface ActiveChange {
   section: SectionName | "training";
   text: string;
   undo(): SomeChanges;
 }
 
-/** A patch that the reader is putting together: pairs of rows, and the two that may become the next. */
+/** The patch that the reader is editing: pairs of rows, and the next pair. */
 export interface PatchDraft {
   sentence: string;
   point: string;
   /** One head's number, or "" for all. */
   head: string;
-  /** Which tokens the pairs are about. */
+  /** The side of the pairs' tokens. */
   key: string;
   pairs: [here: number, there: number][];
   here: number;
   there: number;
-  /** The other sentence, translated; `key` says which and by which weights. */
+  /** The other sentence, translated; `key` identifies the sentence and the weights. */
   donor: { key: string; made: Promise<Translated> } | null;
 }
 
-/** What the sections share: what is picked but not yet a change. */
+/** The state that the sections share: choices that are not yet changes. */
 export interface ChangesPanel {
   app: App;
   at: At;
   history: { past: string[]; future: string[]; undo(): Promise<void>; redo(): Promise<void> };
   redraw(): Promise<void>;
-  /** The place of the source's word that is edited. */
+  /** The index of the source word that is edited. */
   word: number | null;
-  /** The place of the output's word whose rivals are shown. */
+  /** The index of the output word whose rivals are shown. */
   rival: number | null;
-  /** The row of weights that is written by hand. */
+  /** The row of weights that the reader edits. */
   row: { key: string; weights: number[] } | null;
   patch: PatchDraft | null;
 }
 
-// Where a view lives
+// The environment of a view
 
 /** The console of a view, ready once `ready` is; docs/explorer.md describes it. */
 export interface View {
   ready: Promise<void>;
   app: App | null;
-  /** The view that was there before this one. */
+  /** The view that was mounted before this one. */
   earlier: View | undefined;
   closed: boolean;
   close(): void;
@@ -193,17 +193,17 @@ export interface View {
 export type Mounted = HTMLElement & { glassformer?: View };
 
 declare global {
-  /** The newest view of the page that is not closed. */
+  /** The newest open view of the page. */
   var glassformer: View | undefined;
 }
 
-/** What a kernel answers: to which question, and what went wrong. */
+/** A kernel's answer: the number of its question, and an error. */
 export interface Message {
   id: string;
   error?: string;
 }
 
-/** The side of anywidget's model that the page uses. */
+/** The part of anywidget's model that the page uses. */
 export interface AnyModel {
   on(
     event: "msg:custom",
@@ -220,7 +220,7 @@ export interface AnyModel {
 
 export type Scale = "probability" | "signed";
 
-/** A matrix to be drawn: the numbers of `values` from `offset` on. */
+/** A matrix to draw: the numbers of `values` from `offset` on. */
 export interface Picture {
   values: Float32Array;
   offset: number;
@@ -228,10 +228,10 @@ export interface Picture {
   columns: number;
   rowLabels: string[];
   columnLabels: string[];
-  /** The dimensions of the columns, where not all are shown. */
+  /** The dimensions of the columns, if only some are shown. */
   columnsShown?: number[] | null;
   scale: Scale;
-  /** What is drawn strongest: one number, or one for each row. */
+  /** The number with the strongest colour: one for all rows, or one per row. */
   largest: number | number[];
   blocked(row: number, column: number): boolean;
   hidden(row: number): boolean;

@@ -1,4 +1,4 @@
-// One view: the page's frame, its panels, and the console that scripts and tests use.
+// One view: the page's frame, its panels, and the console for scripts and tests.
 import { numberText } from "../engine/number_text.js";
 import { createApp, messageOf } from "./app.js";
 import { arithmetic } from "../engine/arithmetic.js";
@@ -30,7 +30,7 @@ const PANELS = [
 ];
 
 /**
- * Returns the last of the views that is not closed, from this one backwards.
+ * Returns the newest open view, from this one backwards.
  * @param {View | undefined} view
  * @returns {View | undefined}
  */
@@ -39,7 +39,7 @@ function stillOpen(view) {
 }
 
 /**
- * Returns the view in `el`: its console, ready once `ready` is.
+ * Returns the console of the view in `el`; the view is ready when `ready` resolves.
  * @param {Mounted} el
  * @param {Payload} payload
  * @param {Host | null} host
@@ -138,7 +138,7 @@ function build(root, app) {
 }
 
 /**
- * Returns the map and the point, of which one is shown.
+ * Returns the map and the view of a point, one of which is shown.
  * @param {App} app
  */
 function stage(app) {
@@ -153,7 +153,7 @@ function stage(app) {
 }
 
 /**
- * Tells the panels when the page's width changes: pictures are drawn to fit.
+ * Tells the panels when the page's width changes, so that they redraw their pictures.
  * @param {HTMLElement} root
  * @param {App} app
  */
@@ -281,7 +281,7 @@ function badge(app) {
 }
 
 /**
- * Returns the lines under the header: source and translation, and what a change has done to them.
+ * Returns the lines under the header: source and translation, and the effect of the changes.
  * @param {App} app
  */
 function outcome(app) {
@@ -324,7 +324,7 @@ function outcome(app) {
 }
 
 /**
- * Returns what the changes have done: to the translation as it was, and to which tensor first.
+ * Returns the effect of the changes: on the original translation, and the first tensor that differs.
  * @param {App} app
  */
 function changeLine(app) {
@@ -398,7 +398,7 @@ function tokens(app, texts, side, first) {
 }
 
 /**
- * Returns the output's words; the line under each is as long as the word is probable.
+ * Returns the output's words; the length of the line under each shows its probability.
  * @param {App} app
  * @param {Translated} current
  */

@@ -1,4 +1,4 @@
-// What is changed now, each with what undoes it.
+// The active changes, each with its undo.
 import { placeName } from "./attention.js";
 import { withList, without } from "./lists.js";
 /**
@@ -8,7 +8,7 @@ import { withList, without } from "./lists.js";
  */
 
 /**
- * Returns every change that is on.
+ * Returns the active changes.
  * @param {App} app
  * @returns {ActiveChange[]}
  */
@@ -62,7 +62,7 @@ export function activeChanges(app) {
 }
 
 /**
- * Returns the edits of masks, one entry for each key that is treated alike.
+ * Returns the edits of masks, grouped by key.
  * @param {App} app
  * @returns {ActiveChange[]}
  */

@@ -1,4 +1,4 @@
-// Which attention is meant, and which of its heads, rows and keys.
+// The choice of an attention, and of its head, row and key.
 import { attentionNames } from "../../engine/model.js";
 import { FAMILIES } from "../app.js";
 import { chooser, element } from "../dom.js";
@@ -20,7 +20,7 @@ export function placeName(app, attention) {
 }
 
 /**
- * Returns drop-downs that say which attention, and which of its heads, rows and keys, is meant.
+ * Returns drop-downs that choose an attention, and its head, row and key.
  * @param {ChangesPanel} panel
  * @param {(keyof At)[]} parts
  */

@@ -1,4 +1,4 @@
-// What the controls of the changes are made of. Each has a key, by which it is found again when they are made anew.
+// The controls of the panel of changes. Each has a key, by which the focus finds it after redrawing.
 import { button, element } from "../dom.js";
 /**
  * @import { App } from "../app.js"
@@ -8,7 +8,7 @@ import { button, element } from "../dom.js";
 /** @typedef {{label?: string, title?: string, pressed?: boolean, className?: string, disabled?: boolean}} Looks */
 
 /**
- * Changes something, and says what went wrong.
+ * Makes changes, and shows an error.
  * @param {App} app
  * @param {SomeChanges} changes
  */
@@ -17,7 +17,7 @@ export function tryChange(app, changes) {
 }
 
 /**
- * Returns a control with the key by which it is found again, and its name for those who do not see it.
+ * Returns a control with its key, and its name for screen readers.
  * @template {HTMLElement} Control
  * @param {Control} control
  * @param {string} key
@@ -29,7 +29,7 @@ export function keyed(control, key, label = "") {
 }
 
 /**
- * Returns such a button.
+ * Returns a button with a key.
  * @param {string} key
  * @param {Child} text
  * @param {() => unknown} action
@@ -40,7 +40,7 @@ export function press(key, text, action, { label = "", ...options } = {}) {
 }
 
 /**
- * Returns such a button around a word.
+ * Returns a button with a key around a word.
  * @param {string} key
  * @param {Child} word
  * @param {() => unknown} action

@@ -1,4 +1,4 @@
-// Rows of attention weights by hand.
+// Rows of attention weights, written by hand.
 import { numberText } from "../../engine/number_text.js";
 import { element } from "../dom.js";
 import { atChoosers } from "./attention.js";
@@ -59,7 +59,7 @@ export async function handSection(panel) {
 }
 
 /**
- * Returns the weights that the reader is writing: at first those that the chosen row has.
+ * Returns the weights that the reader edits, initially the chosen row's own.
  * @param {ChangesPanel} panel
  */
 async function rowOf(panel) {

@@ -1,4 +1,4 @@
-// Heads that are turned off.
+// Heads that are switched off.
 import { attentionName, FAMILIES } from "../app.js";
 import { element } from "../dom.js";
 import { placeName } from "./attention.js";

@@ -4,7 +4,7 @@ import { tryChange } from "./controls.js";
 /** @import { App } from "../app.js" */
 
 /**
- * Returns the changes complete, as text that can be compared and set again.
+ * Returns all changes as text, which can be compared and restored.
  * @param {App} app
  */
 function changesText(app) {
@@ -12,7 +12,7 @@ function changesText(app) {
 }
 
 /**
- * Returns what undoes and redoes the changes of one sentence.
+ * Returns the history of one sentence's changes, which undoes and redoes them.
  * @param {App} app
  */
 export function changesHistory(app) {

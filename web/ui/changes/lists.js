@@ -1,4 +1,4 @@
-// The lists of changes, by attention: what is set is always a new object.
+// Lists of changes, by attention. Each function returns a new object.
 
 /**
  * Returns a list without one entry.
@@ -11,7 +11,7 @@ export function without(list, entry) {
 }
 
 /**
- * Returns the lists by name with one of them replaced; an empty one is left out.
+ * Returns the lists by name with one list replaced; an empty list is left out.
  * @template Entry
  * @param {Record<string, Entry[]>} lists
  * @param {string} name

@@ -1,4 +1,4 @@
-// Masks: which query may look at which key.
+// Masks: which query may attend to which key.
 import { attentionNames } from "../../engine/model.js";
 import { element } from "../dom.js";
 import { activeMasks } from "./active.js";
@@ -11,7 +11,7 @@ import { withList } from "./lists.js";
  * @import { At, ChangesPanel, Child } from "../types.js"
  */
 
-const LATER = 50; // an output may be so many tokens longer than its source: these do not see what is hidden
+const LATER = 50; // a hidden key is also hidden from this number of target positions after the present output
 
 /**
  * @param {ChangesPanel} panel
@@ -48,7 +48,7 @@ export function masksSection(panel) {
 }
 
 /**
- * Returns the masks with one cell the other way round: an edit goes away again, or comes in.
+ * Returns the masks with one cell toggled, which adds or removes an edit.
  * @param {App} app
  * @param {At} at
  * @param {boolean} may
@@ -62,7 +62,7 @@ function toggledCell(app, { attention, query, key }, may) {
 }
 
 /**
- * Returns the masks with a key that nobody may look at in some attentions, not even words written later.
+ * Returns the masks that hide a key from all queries in some attentions, including words written later.
  * @param {App} app
  * @param {string[]} names
  * @param {number} key

@@ -1,4 +1,4 @@
-// The classic mistakes, each to be planted.
+// The classic mistakes, each with a switch.
 import { button, element } from "../dom.js";
 import { switchRow, tryChange } from "./controls.js";
 import { without } from "./lists.js";

@@ -1,5 +1,5 @@
-// "What if?": everything that can be changed. Each section shows its part of app.changes and sets it; what
-// that does to the output stands at the top of the page. Only the section that is open has elements.
+// "What if?": the panel of all changes. Each section shows and sets its part of app.changes; the effect
+// on the output is shown at the top of the page. Only the open section has elements.
 import { NO_CHANGES } from "../../engine/changes.js";
 import { attentionName, FAMILIES } from "../app.js";
 import { button, element, refill } from "../dom.js";
@@ -97,7 +97,7 @@ export function createChangesPanel(app) {
 }
 
 /**
- * Returns one section that folds; while it is folded its body is empty.
+ * Returns a collapsible section; its body is empty while it is collapsed.
  * @param {ChangesPanel} panel
  * @param {string} group
  * @param {SectionName} id
@@ -127,13 +127,13 @@ function folded(panel, group, id, content) {
 }
 
 /**
- * Refills and puts the focus, and what was being typed, where they were: on the control of this data-key.
+ * Runs an action that redraws, then restores the focus and the typed text to the control with the same data-key.
  * @param {HTMLElement} holder
  * @param {HTMLElement} otherwise
  * @param {() => void} action
  */
 function keepingFocus(holder, otherwise, action) {
-  const root = holder.getRootNode(); // in a notebook's cell it may be a shadow
+  const root = holder.getRootNode(); // in a notebook's cell the root may be a shadow root
   const before = root instanceof Document || root instanceof ShadowRoot ? root.activeElement : null;
   const key = before?.getAttribute("data-key");
   const kept = holder.contains(before);
@@ -147,7 +147,7 @@ function keepingFocus(holder, otherwise, action) {
 }
 
 /**
- * Makes masks and rows by hand those of the cell that the reader has chosen in a grid.
+ * Lets the sections "Mask" and "Attention by hand" follow the cell that the reader has chosen in a grid.
  * @param {At} at
  * @param {Cell | null} selected
  */
@@ -180,7 +180,7 @@ function topOf({ app, history }, active) {
 }
 
 /**
- * Returns changes that any model understands, for those who do not know where to begin.
+ * Returns buttons for a first try: changes that work in every model.
  * @param {App} app
  */
 function firstTries(app) {
@@ -203,7 +203,7 @@ function firstTries(app) {
 }
 
 /**
- * Returns a button that copies the link; where that is not allowed, the link to be copied.
+ * Returns a button that copies the link, or shows the link where copying is not allowed.
  * @param {App} app
  */
 function linkButton(app) {

@@ -1,4 +1,4 @@
-// Patches: rows of a tensor that come from another sentence.
+// Patches: rows of a tensor that come from a different sentence.
 import { NO_CHANGES } from "../../engine/changes.js";
 import { hasHeads, pointNames } from "../../engine/model.js";
 import { messageOf } from "../app.js";
@@ -58,7 +58,7 @@ export async function patchSection(panel) {
 }
 
 /**
- * Returns a patch of nothing yet.
+ * Returns an empty patch.
  * @param {string} sentence
  * @param {string} point
  * @returns {PatchDraft}
@@ -122,7 +122,7 @@ async function patchPositions(panel, patch) {
 }
 
 /**
- * Returns the other sentence's tokens at the point's rows, or null; it is translated for that.
+ * Returns the other sentence's tokens at the point's rows, or null; this translates the sentence.
  * @param {App} app
  * @param {PatchDraft} patch
  */
@@ -143,7 +143,7 @@ async function patchTokens(app, patch) {
 }
 
 /**
- * Returns pairs of equal places whose words differ, between the beginning and the end that are the same.
+ * Returns the pairs of positions whose words differ, between the common beginning and the common end.
  * @param {string[]} here
  * @param {string[]} there
  * @returns {[number, number][]}
@@ -159,7 +159,7 @@ function differingPlaces(here, there) {
 }
 
 /**
- * Returns the example that is nearest to the sentence: as long, with the fewest other words.
+ * Returns the example of the same length that differs from the sentence in the fewest words.
  * @param {App} app
  */
 function likestExample(app) {

@@ -1,4 +1,4 @@
-// The words: another source, a forced beginning of the output.
+// Words: a different source, a forced beginning of the output.
 import { numberText } from "../../engine/number_text.js";
 import { button, element, refill } from "../dom.js";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
@@ -8,7 +8,7 @@ import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
  * @import { ChangesPanel, Child } from "../types.js"
  */
 
-const RIVALS = 7; // other words that are offered in place of one
+const RIVALS = 7; // number of replacements offered for a word
 const SUGGESTIONS = 40;
 let lists = 0;
 
@@ -33,7 +33,7 @@ export async function wordsSection(panel) {
 }
 
 /**
- * Returns a sentence as buttons; the place of the one that is pressed is `panel[part]`.
+ * Returns a sentence as buttons; `panel[part]` is the index of the pressed button.
  * @param {ChangesPanel} panel
  * @param {"word" | "rival"} part
  * @param {Side} side
@@ -102,7 +102,7 @@ async function wordEditor(panel, tokens, place) {
 }
 
 /**
- * Returns the source with another word (or none) in one place; all around it stays as it was typed.
+ * Returns the source with one word replaced or deleted; the text around it stays as typed.
  * @param {App} app
  * @param {number[]} ids
  * @param {number} place
@@ -124,7 +124,7 @@ function withWord(app, ids, place, word) {
 }
 
 /**
- * Returns words that begin as typed: those of the examples, then the vocabulary; no pieces of words.
+ * Returns words that begin with the typed text: the examples' words, then the vocabulary's; no pieces of words.
  * @param {App} app
  * @param {string} typed
  */
@@ -137,7 +137,7 @@ function suggestions(app, typed) {
 }
 
 /**
- * Returns the words whose embeddings point most nearly the same way (cosine), if the weights are here.
+ * Returns the words with the most similar embeddings (cosine), if the page has the weights.
  * @param {App} app
  * @param {number} id
  * @returns {Promise<string[]>}
@@ -158,7 +158,7 @@ async function nearestWords(app, id) {
 }
 
 /**
- * Returns the words that were likeliest at a place of the output, each to be forced there.
+ * Returns buttons that force one of the likeliest words at a position of the output.
  * @param {ChangesPanel} panel
  * @param {number} rival
  */
