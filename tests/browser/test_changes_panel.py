@@ -401,7 +401,7 @@ def test_what_cannot_be_computed_is_said_and_leaves_nothing_behind(make_translat
 
 def test_without_weights_or_python_nothing_can_be_changed(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE, limits=PageLimits(model=0)))
-    page.get_by_text("needs Python behind the page: glassformer explore RUN").first.wait_for()
+    page.get_by_text("need Python behind the page: glassformer explore RUN").first.wait_for()
     for section in SECTIONS:
         details = page.locator(".gf-changes details", has=page.locator("summary", has_text=section))
         if not details.evaluate("(one) => one.open"):
