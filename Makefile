@@ -34,7 +34,7 @@ test-all: test ## run all tests, also whole trainings, many kills and every exam
 test-web: $(WEB) $(TRACES) ## run the tests of the explorer's engine in Node
 	$(call in-web,test)
 
-$(TRACES): tests/traces.py tests/models.py $(shell find src/glassformer -name '*.py' -o -name '*.toml') | .venv/developer
+$(TRACES): tests/traces.py tests/cuts.py tests/models.py $(shell find src/glassformer -name '*.py' -o -name '*.toml') | .venv/developer
 	@$(BIN)/python tests/traces.py web/tests/data
 	@touch $@
 

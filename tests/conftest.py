@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say `from re
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+WEB = Path(__file__).parents[1] / "web"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 """Flags with which the browser asks nobody for anything."""
 
@@ -98,6 +100,27 @@ def serving() -> Iterator[Callable[..., Any]]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def npm() -> Callable[..., str]:
+    """Return a function that runs a script of `web/` and returns what it prints; in CI, Node has to be there."""
+    node = WEB.parent / ".venv" / "node"
+    if not (node / "npm").exists() and os.environ.get("CI"):
+        pytest.fail("no Node: `make .venv/node` finds or installs it")
+    if not (node / "npm").exists():
+        pytest.skip("no Node in .venv")
+
+    def run(script: str, given: str = "", **environment: str) -> str:
+        path = {"PATH": f"{node}{os.pathsep}{os.environ['PATH']}"}
+        command = [str(node / "npm"), "run", "--silent", script]
+        done = subprocess.run(
+            command, cwd=WEB, env=os.environ | path | environment, input=given, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

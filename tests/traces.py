@@ -1,4 +1,4 @@
-"""What PyTorch computes, for the explorer's tests in Node; `python tests/traces.py FOLDER` writes the files."""
+"""What Python computes, for the explorer's tests in Node; `python tests/traces.py FOLDER` writes the files."""
 
 import json
 import random
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
+from cuts import tokenizers
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import TransformerStep
@@ -274,7 +275,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(20170612)
     torch.set_num_threads(1)  # for so small tensors, threads only wait for each other
-    for made in (forward, mistakes, search, changes, sentences, numbers):
+    for made in (forward, mistakes, search, changes, sentences, numbers, tokenizers):
         (folder / f"{made.__name__}.json").write_text(json.dumps(made()), encoding="utf-8")
 
 

@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arithmetic } from "../engine/arithmetic.js";
+import { createEngine } from "../engine/engine.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { explainedOf, numberAt } from "./explained.js";
 import { asked, traces } from "./traces.js";
 
-/** @import { Changes, Explanation, Part, Payload } from "../engine/types.js" */
+/** @import { Changes, Explanation, Part } from "../engine/types.js" */
 /** @typedef {Awaited<ReturnType<typeof explainedOf>>} App */
 
 const [plain, mistaken, changed] = [
@@ -14,8 +15,6 @@ const [plain, mistaken, changed] = [
   await traces("mistakes"),
   await traces("changes"),
 ];
-/** @type {Payload} */
-const paper = plain.paper;
 const [ENCODER, MASKED, CROSS] = [
   "encoder.layers.0.self_attention",
   "decoder.layers.0.self_attention",
@@ -24,7 +23,8 @@ const [ENCODER, MASKED, CROSS] = [
 
 /** @param {{ source_ids: number[], target_ids: number[] }} recorded */
 const sentenceOf = ({ source_ids: sourceIds, target_ids: targetIds }) => ({ sourceIds, targetIds });
-const SENTENCE = sentenceOf(paper.trace);
+const SENTENCE = sentenceOf(plain.paper.trace);
+const paper = await createEngine(plain.paper);
 
 let state = 7;
 /** @param {number} below */
@@ -77,15 +77,16 @@ async function assertOperands(app, { parts, steps }, where) {
 
 for (const [kind, payload] of Object.entries(plain)) {
   test(`the terms of every point add up: ${kind}`, async () => {
-    await assertExplained(await explainedOf(payload, sentenceOf(payload.trace)), kind, 6);
+    await assertExplained(await explainedOf(await createEngine(payload), sentenceOf(payload.trace)), kind, 6);
   });
 }
 
 for (const [kind, payload] of Object.entries(mistaken).filter(([, { cases }]) => cases.length > 0)) {
   test(`the terms of every point add up under mistakes: ${kind}`, async () => {
+    const engine = await createEngine(payload);
     for (const { mistakes, ...recorded } of payload.cases) {
       await assertExplained(
-        await explainedOf(payload, sentenceOf(recorded), { mistakes }),
+        await explainedOf(engine, sentenceOf(recorded), { mistakes }),
         mistakes.join(),
         1,
       );
@@ -95,19 +96,24 @@ for (const [kind, payload] of Object.entries(mistaken).filter(([, { cases }]) =>
 
 for (const [norm, { payload, cases }] of Object.entries(changed)) {
   test(`the terms of every point add up under changes: ${norm}`, async () => {
+    const engine = await createEngine(payload);
     for (const [name, { changes }] of Object.entries(cases)) {
-      await assertExplained(await explainedOf(payload, SENTENCE, asked(changes)), name, 2);
+      await assertExplained(await explainedOf(engine, SENTENCE, asked(changes)), name, 2);
     }
   });
 }
 
 test("a number of a checkpoint is explained by the checkpoint's weights", async () => {
   const { checkpoint } = await traces("sentences");
-  await assertExplained(await explainedOf(checkpoint, SENTENCE, { checkpoint: 64 }), "checkpoint", 3);
+  await assertExplained(
+    await explainedOf(await createEngine(checkpoint), SENTENCE, { checkpoint: 64 }),
+    "checkpoint",
+    3,
+  );
 });
 
 test("without the model's weights, all numbers except matrix products are explained", async () => {
-  const app = await explainedOf({ ...paper, weights: null }, SENTENCE);
+  const app = await explainedOf(await createEngine({ ...plain.paper, weights: null }), SENTENCE);
   assert.equal(app.engine.live, false);
   await assertExplained(app, "recorded", 3);
   const { notes, parts, columns } = await arithmetic(app, `${ENCODER}.query`, [0, 1, 2]);

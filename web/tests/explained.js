@@ -1,9 +1,8 @@
 // The part of a view that explanations read, without a page.
 import { readFile } from "node:fs/promises";
 import { checkChanges } from "../engine/changes.js";
-import { createEngine } from "../engine/engine.js";
 
-/** @import { Changes, Explained, Payload, Sentence, Tensor } from "../engine/types.js" */
+/** @import { Changes, Engine, Explained, Sentence, Tensor } from "../engine/types.js" */
 
 const strings = JSON.parse(
   await readFile(new URL("../../src/glassformer/explorer/strings.json", import.meta.url), "utf8"),
@@ -12,13 +11,12 @@ const PLACES = Array.from({ length: 200 }, (_, place) => `t${place}`);
 
 /**
  * Returns what explains the numbers of a trace; its texts are their keys, each of which has to exist.
- * @param {Payload} payload
+ * @param {Engine} engine
  * @param {Sentence} sentence
  * @param {Partial<Changes>} changes
  * @returns {Promise<Explained & { result: NonNullable<Explained["result"]> }>}
  */
-export async function explainedOf(payload, sentence, changes = {}) {
-  const engine = await createEngine(payload);
+export async function explainedOf(engine, sentence, changes = {}) {
   const complete = checkChanges(changes, engine.config);
   const trace = await engine.trace({ ...sentence, changes: complete });
   return {

@@ -1,7 +1,11 @@
-// PyTorch's numbers, written by the repository's tests/traces.py, which `make test-web` runs first.
+// Python's numbers and texts, written by the repository's tests/traces.py, which `make test-web` runs first.
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** @import { Changes, WireChanges } from "../engine/types.js" */
+
+const FOLDER = process.env.TRACES ?? fileURLToPath(new URL("data", import.meta.url));
 
 /**
  * Returns the content of one of its files.
@@ -9,7 +13,7 @@ import { readFile } from "node:fs/promises";
  * @returns {Promise<Record<string, any>>}
  */
 export async function traces(name) {
-  return JSON.parse(await readFile(new URL(`data/${name}.json`, import.meta.url), "utf8"));
+  return JSON.parse(await readFile(join(FOLDER, `${name}.json`), "utf8"));
 }
 
 /**

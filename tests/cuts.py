@@ -1,0 +1,144 @@
+"""Texts that are hard to split, and how Python's tokenizers split them, for the tests of the page's tokenizers."""
+
+import random
+import struct
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from glassformer.tasks import english_french
+from glassformer.text.subwords import SentencePieceTokenizer
+from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
+from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
+
+SUBWORDS = ["unigram", "bpe", "unigram with bytes", "bpe with bytes"]
+KINDS = ["words", "characters", *SUBWORDS]
+HALVES = ["\ud800", "a\udc00 b", "'\ud83d", "\udfff'", "l'\ude00."]
+"""Halves of surrogate pairs, which are no characters: sentencepiece's tokenizers refuse them."""
+ODD = [
+    *["", " ", "▁", " \t\n ▁ ", "\u00a0", "\ufeff", "\u200b", "\u180e a\u180e", "\0", "a\0b", "\x1c\x1d\x1e\x1f\x85a"],
+    *["שלום עולם, מה נשמע?", "مرحبا بالعالم", "e\u0301te\u0301 o\u0308", "\U0010ffff\ufffe", "\ufffd▅", "\ufeffa"],
+    *["👩‍👩‍👧‍👦 🇫🇷 👍🏽", "😀'", "'😀", "a😀.", "😀n't"],
+    *["</script><!--<script>\"'&", "<eos> <unk> <pad>", "<eos><bos>", "<0x41><0xFF>", "constructor __proto__ toString"],
+    *[
+        "line\u2028separator\u2029s",
+        "thin\u2009space\u3000wide",
+        "qui est-ce ?",
+        "l' l' animal",
+        "( ( a )",
+        "the end . ’ s",
+    ],
+    *["'", "''", "'" * 3, "’’", "'n't's", "d'd", "l'l'l'", "...", ")))(((", "(it's)'d.", "«L’»", "İ' İ's ſ' K'S"],
+]
+LONG = ["x" * 300, "Щ" * 6000 + " the chat noir", "'" * 50, "le chat" * 200, "n't" * 30 + "😀" * 300]
+LEANING = [
+    variant
+    for token in sorted(OPENING | CLOSING | ELISIONS | {*CONTRACTIONS})
+    for case in sorted({token, token.upper(), token.title(), token.replace("'", "’")})
+    for variant in (case, f"a{case}", f"{case}a", f"a{case}a", f"a {case} a", f"{case}{case}", f"({case}Arbre{case}).")
+]
+
+PIECES = [*LEANING, *ODD, "the ", "cat", "😀"]
+
+
+@cache
+def sentences(split: str) -> list[str]:
+    """Return the grammar's sentences, in both languages."""
+    corpus = english_french(1, train=1_500, valid=0, test=500, unseen=0, pairs=0, senses=0, longer=0)
+    return [text for example in corpus.splits[split] for text in (example.source, example.target)]
+
+
+@cache
+def trained(kind: str) -> Tokenizer:
+    """Return a tokenizer that knows the grammar's words; words and characters know the odd texts too."""
+    lines = sentences("train")
+    match kind.split():
+        case ["words"]:
+            return WordTokenizer.train([*lines, *ODD, *(text for text in LEANING if "’" not in text)], 5000)
+        case ["characters"]:
+            return CharacterTokenizer.train([*lines, *ODD], 5000)
+    return subwords(kind, lines, 600)
+
+
+def subwords(kind: str, lines: list[str], size: int) -> SentencePieceTokenizer:
+    name, *fallback = kind.split()
+    return SentencePieceTokenizer.train(name, lines, size, byte_fallback=bool(fallback))
+
+
+def even(kind: str) -> SentencePieceTokenizer:
+    """Return a tokenizer whose splits are equally good up to rounding, and that knows b in longer pieces only."""
+    lines = ["ab ba aab bba abab baba aabb bbaa", "cd dc ccd ddc cdcd dcdc ccdd ddcc", "ac ca bd db"] * 3
+    made = subwords(kind, lines, 300 if kind.endswith("bytes") else 60)
+    model, data = made.model, made.to_dict()
+    for token, score in zip(data["tokens"], data["scores"], strict=True):
+        there = bytes([len(token.encode())]) + token.encode() + b"\x15"  # as sentencepiece's file has it
+        assert model.count(there + struct.pack("<f", score)) == 1
+        bits = struct.pack("<f", -11.1 * len(token) if kind.startswith("unigram") else score // 3)
+        model = model.replace(there + struct.pack("<f", score), there.replace(b"\1b", b"\1q") + bits)
+    return SentencePieceTokenizer(kind.split()[0], model)
+
+
+def drawn_texts(count: int) -> list[str]:
+    """Return texts of up to eight pieces: three in four are hard to split, the others are random characters."""
+    draw = random.Random(1)
+
+    def piece() -> str:
+        if draw.random() < 0.75:
+            return draw.choice(PIECES)
+        last = draw.choice([0x7F, 0x2FF, 0xD7FF, 0x10FFFF])
+        return "".join(any_character(draw, last) for _ in range(draw.randint(1, 3)))
+
+    return ["".join(piece() for _ in range(draw.randint(1, 8))) for _ in range(count)]
+
+
+def any_character(draw: random.Random, last: int) -> str:
+    code = draw.randint(0, last)
+    return chr(code if not 0xD800 <= code < 0xE000 else 0xE000)
+
+
+def even_texts(count: int) -> list[str]:
+    """Return random texts of the letters in the even tokenizers, and a long text."""
+    draw = random.Random(1)
+    texts = ["".join(draw.choices("abcd ", k=draw.randrange(40))) for _ in range(count)]
+    return [*texts, " ".join(texts[:500])]
+
+
+def some_ids(tokenizer: Tokenizer, count: int) -> list[list[int]]:
+    """Return random lists of ids, half of them from the first ids, among which the bytes are."""
+    draw, size = random.Random(1), len(tokenizer)
+    return [draw.choices(range(min(size, limit)), k=8) for limit in (size, 260) for _ in range(count // 2)]
+
+
+def tokenizers(count: int = 100) -> dict[str, Any]:
+    """Return, for each kind of tokenizer, the splits of all hard texts and of `count` other texts of each sort."""
+    made = {}
+    for kind in KINDS:
+        tokenizer = trained(kind)
+        texts = [*ODD, *LONG, *LEANING, *sentences("test")[:count], *drawn_texts(count)]
+        made[kind] = cuts(tokenizer, texts, some_ids(tokenizer, count))
+    for kind in SUBWORDS:
+        made[f"{kind}, even"] = cuts(even(kind), even_texts(count))
+    return made
+
+
+def every_character() -> dict[str, Any]:
+    """Return the splits of each character of the basic plane, beyond which there is no white space."""
+    characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+    texts = ["x".join(characters[start : start + 200]) for start in range(0, len(characters), 200)]
+    return cuts(CharacterTokenizer.train(texts, 100_000), texts)
+
+
+def cuts(tokenizer: Tokenizer, texts: Iterable[str], lists: Iterable[Sequence[int]] = ()) -> dict[str, Any]:
+    """Return a tokenizer's data, its splits of texts, its texts of lists of ids, and the texts that it refuses."""
+    refused = HALVES if isinstance(tokenizer, SentencePieceTokenizer) else []
+    return {
+        "data": tokenizer.to_dict(),
+        "cuts": [[text, *cut(tokenizer, text)] for text in [*texts, *HALVES] if text not in refused],
+        "decoded": [[ids, tokenizer.decode(ids)] for ids in lists],
+        "refused": refused,
+    }
+
+
+def cut(tokenizer: Tokenizer, text: str) -> list[Any]:
+    ids = tokenizer.encode(text)
+    return [ids, tokenizer.tokens(ids), tokenizer.decode(ids), tokenizer.split(text)]

@@ -1,0 +1,43 @@
+"""Tests of the page's modules that need both Node and Python, or more time than `make test-web` has."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cuts import every_character, tokenizers
+from glassformer.explorer.payload import rounded
+from glassformer.inspection import MISTAKES
+from models import random_model
+from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
+
+EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
+"""Kinds of models that together use every formula."""
+CHANGED: list[dict[str, Any]] = [
+    {},
+    CHANGES["a row that may look nowhere"] | CHANGES["rows of weights by hand"] | CHANGES["no positions"],
+    CHANGES["rows of another sentence: logits"] | CHANGES["ablated heads"] | CHANGES["no scale"],
+    *({"mistakes": [mistake]} for mistake in MISTAKES),
+    {"mistakes": ["no_embedding_scale", "doubled_exponent", "mask_zero"]},
+    {"mistakes": ["mask_after_softmax", "double_softmax", "no_transpose", "unbiased_norm"]},
+]
+
+
+@pytest.mark.slow
+def test_a_thousand_texts_of_each_sort_are_split_as_in_python(npm, tmp_path):
+    made = tokenizers(1000) | {"every character": every_character()}
+    (tmp_path / "tokenizers.json").write_text(json.dumps(made), encoding="utf-8")
+    npm("test:tokenizers", TRACES=str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("kind", EXPLAINED)
+def test_snippets_run_as_pasted_and_give_the_number(npm, seed, kind, library):
+    payload = payload_of(rounded(random_model(**KINDS[kind])))
+    sentence = {"sourceIds": SOURCE, "targetIds": TARGET}
+    asked = {"payload": payload, "sentence": sentence, "changes": CHANGED, "library": library}
+    for value, code in json.loads(npm("snippets", json.dumps(asked))):
+        names: dict[str, Any] = {"print": lambda *_: None}
+        exec(code, names)
+        assert float(names["result"]) == pytest.approx(value, rel=1e-5, abs=1e-6), code
