@@ -1,10 +1,10 @@
-"""The planted mistakes can be planted: the code that each of them changes is still there."""
+"""The mistakes can be planted, for the code that each of them changes is still there, and a test notices each."""
 
 import ast
 
 import pytest
 
-from mutations import MISTAKES, ROOT, Mistake, planted
+from mutations import MISTAKES, ROOT, Mistake, first_failure, planted
 
 SOURCE = """
 def weigh(scores, length):
@@ -24,6 +24,12 @@ def test_every_mistake_can_be_planted():
         text = (ROOT / "src/glassformer" / one.file).read_text(encoding="utf-8")
         assert planted(one, text) != ast.unparse(ast.parse(text)), one.name
         assert (ROOT / one.tests.split(" ")[0]).is_file()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chosen", MISTAKES, ids=lambda one: one.name)
+def test_a_test_notices_each_mistake(chosen):
+    assert first_failure([chosen.tests], chosen)
 
 
 @pytest.mark.parametrize(
