@@ -12,6 +12,7 @@ import pytest
 import word_by_word
 from glassformer.corpus import encoding
 from glassformer.corpus.batching import Examples
+from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, DataError
 from glassformer.jobs import preparation as module
 from glassformer.jobs.manifest import MANIFEST, Manifest
@@ -298,6 +299,48 @@ def test_a_folder_older_than_a_setting_was_not_cleaned_by_it(folder: Path, overr
     (prepared.folder / MANIFEST).write_text(json.dumps(values))
     with pytest.raises(ConfigError, match=message):
         prepare(settings_of(folder, override))
+
+
+class Beginning(PairProblem):
+    """A problem of these tests: sources that begin in one way."""
+
+    id = "beginning"
+    text = b""
+
+    def find(self, pairs):
+        return np.array([pairs.source.line(index).startswith(self.text) for index in range(len(pairs.alive))])
+
+
+@pytest.fixture
+def add_problem(monkeypatch: pytest.MonkeyPatch):
+    """Return a function that adds a problem without a setting: sources that begin with `text`."""
+
+    def add(text: bytes) -> None:
+        monkeypatch.setattr(Beginning, "text", text)
+        monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (Beginning, *PROBLEMS))
+        monkeypatch.setattr(module, "ALWAYS_LEFT_OUT", (*ALWAYS_LEFT_OUT, Beginning.id))
+
+    return add
+
+
+def test_a_new_problem_leaves_pairs_out_of_a_prepared_folder(folder: Path, add_problem) -> None:
+    prepared = prepare(settings_of(folder, name="files.toml"))
+    first = texts(prepared, prepared.train)[0][0].encode()
+    add_problem(first)
+    again, reports = prepared_with_reports(settings_of(folder, name="files.toml"))
+    assert again.dropped["beginning"] == len(prepared.train) - len(again.train) > 0
+    assert not any(source.encode().startswith(first) for source, _ in texts(again, again.train))
+    assert encoded_pairs(reports) == len(again.train)
+    assert prepared_with_reports(settings_of(folder, name="files.toml"))[1] == []
+
+
+def test_a_new_problem_that_no_pair_has_changes_nothing_in_a_prepared_folder(folder: Path, add_problem) -> None:
+    before = contents(prepare(settings_of(folder)).folder)
+    add_problem(b"nobody says this")
+    prepared, reports = prepared_with_reports(settings_of(folder))
+    assert sum(isinstance(one, ExaminedReport) for one in reports) == 1
+    assert encoded_pairs(reports) == 0
+    assert {**contents(prepared.folder), MANIFEST: before[MANIFEST]} == before
 
 
 def test_a_manifest_of_a_newer_version_is_left_alone(folder: Path) -> None:

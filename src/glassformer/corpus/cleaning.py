@@ -13,7 +13,7 @@ __all__ = ["UNCLEANED", "CleaningConfig"]
 class CleaningConfig:
     """[cleaning]: which training pairs are left out; each one is counted, with its problem and line.
 
-    A pair with a blank side is always left out. Validation and test files are never cleaned.
+    A pair with a blank side is always left out, also of validation and test files, which are not cleaned otherwise.
 
     Raises:
         ConfigError: a value is impossible.
@@ -48,5 +48,5 @@ class CleaningConfig:
 UNCLEANED = CleaningConfig(
     max_characters=0, max_ratio=0, duplicates="keep", copies="keep", control_characters="keep", leakage="warn"
 )
-"""Settings that leave out only pairs with a blank side, used for validation and test files. Prepared folders older than
-a setting were prepared with the setting's value here."""
+"""The values at which the settings leave nothing out. A prepared folder that is older than a setting was prepared with
+the setting's value here."""

@@ -27,7 +27,8 @@ from glassformer.bundle import TOKENIZER
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.cleaning import UNCLEANED
 from glassformer.corpus.doctor.duplicates import first_bits
-from glassformer.corpus.doctor.examine import Examination, examine
+from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
+from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
 from glassformer.corpus.encoding import PART, POOL_PAIRS, Part, Texts, encode, encode_all
 from glassformer.corpus.readers import TextPairs, kept_pairs
 from glassformer.corpus.shards import SHARD, Encoded, Shard, open_shards, save_array, write_shard
@@ -154,10 +155,10 @@ class _Preparation:
         self.made = False
 
     def run(self) -> Prepared:
-        self._need_texts()
+        self._ensure_texts()
         configuration = fit(self.configuration, self.manifest.pairs, _read_pairs(self.folder / _SAMPLE))
-        source, target = self._tokenizers(configuration)
-        self._shards()
+        source, target = self._ensure_tokenizers(configuration)
+        self._ensure_shards()
         valid_pairs = _read_pairs(self.folder / _VALID)
         sides = ([source for source, _ in valid_pairs], [target for _, target in valid_pairs])
         valid = encode(sides, source, target, self.data.max_length)
@@ -178,7 +179,7 @@ class _Preparation:
         )
 
     def corpus_texts(self) -> CorpusTexts:
-        self._need_texts()
+        self._ensure_texts()
         return CorpusTexts(
             train=_flat(self._training_texts()),
             pairs=self.manifest.pairs,
@@ -218,11 +219,12 @@ class _Preparation:
 
     # The texts
 
-    def _need_texts(self) -> None:
-        if not self._has(_SAMPLE, _VALID, *(() if self.data.task else (_KEPT,))):
-            self._texts()
+    def _ensure_texts(self) -> None:
+        names = (_SAMPLE, _VALID, *(() if self.data.task else (_KEPT,)))
+        if self.manifest.always_left_out != ALWAYS_LEFT_OUT or not self._has(*names):
+            self._write_texts()
 
-    def _texts(self) -> None:
+    def _write_texts(self) -> None:
         """Decide which pairs are for training; write the validation pairs and a sample."""
         report, dropped = None, {}
         if self.data.task:
@@ -239,7 +241,16 @@ class _Preparation:
         _write_pairs(self.folder / _SAMPLE, list(islice(_flat(self._training_texts()), SAMPLE_PAIRS)))
         names = [name for name in (_KEPT, _VALID, _SAMPLE) if (self.folder / name).exists()]
         hashes = {name: hash_of_file(self.folder / name) for name in names}
-        self._save(report=report, dropped=dropped, pairs=pairs, valid_pairs=len(valid), hashes=hashes)
+        if hashes.get(_KEPT) != self.manifest.hashes.get(_KEPT):  # tokenizers and shards are of different pairs
+            self.manifest = replace(self.manifest, tokenizer="", shards=())
+        self._save(
+            always_left_out=ALWAYS_LEFT_OUT,
+            report=report,
+            dropped=dropped,
+            pairs=pairs,
+            valid_pairs=len(valid),
+            hashes=hashes,
+        )
 
     @cached_property
     def _task(self) -> tuple[TextPairs, TextPairs, TextPairs]:
@@ -258,7 +269,7 @@ class _Preparation:
         if "test" not in self.corpora:
             return []
         corpus = self.corpora["test"]
-        return list(_flat(kept_pairs(corpus, examine(corpus, UNCLEANED).kept)))
+        return list(_flat(kept_pairs(corpus, examine_held_out(corpus).kept)))
 
     def _examined(self) -> Examination:
         corpus = self.corpora["train"]
@@ -279,7 +290,7 @@ class _Preparation:
     def _hold_out(self, kept: KeptBits, dropped: dict[str, int]) -> tuple[TextPairs, KeptBits]:
         """Return the validation pairs and the training pairs' bits; add the pairs left out to `dropped`."""
         if self.data.valid_source:
-            examination = examine(self.corpora["valid"], UNCLEANED)
+            examination = examine_held_out(self.corpora["valid"])
             found = examination.report.dropped.items()
             dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
             return list(_flat(kept_pairs(self.corpora["valid"], examination.kept))), kept
@@ -312,18 +323,18 @@ class _Preparation:
 
     # Tokens
 
-    def _tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
-        """Return the folder's tokenizers; if it has none, the run's tokenizers, or newly trained ones."""
+    def _ensure_tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
+        """Return the folder's tokenizers; if it has none, it first gets the run's tokenizers, or newly trained ones."""
         folder, of_run = self.folder / TOKENIZER, Path(configuration.run.directory) / TOKENIZER
         if not self.manifest.tokenizer or self.manifest.tokenizer != hash_of_folder(folder):
             if configuration.run.directory and of_run.is_dir():
                 tokenizers = load_tokenizers(of_run)
             else:
-                tokenizers = self._new_tokenizers(configuration.tokenizer)
-            self._keep_tokenizers(folder, tokenizers)
+                tokenizers = self._train_tokenizers(configuration.tokenizer)
+            self._save_tokenizers(folder, tokenizers)
         return load_tokenizers(folder)
 
-    def _new_tokenizers(self, config: TokenizerConfig) -> tuple[Tokenizer, Tokenizer]:
+    def _train_tokenizers(self, config: TokenizerConfig) -> tuple[Tokenizer, Tokenizer]:
         """Train tokenizers in a process that can be ended, because sentencepiece ignores signals while it trains."""
         self._say("training the tokenizer")
         pairs = self._tokenizer_pairs()
@@ -333,7 +344,7 @@ class _Preparation:
         with Worker(train_tokenizers, "trains the tokenizer") as worker:
             return worker.ask(*sides, config)
 
-    def _keep_tokenizers(self, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    def _save_tokenizers(self, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
         """Write the tokenizers; forget shards made with different tokenizers."""
         try:
             save_tokenizers(folder, *tokenizers)
@@ -349,7 +360,7 @@ class _Preparation:
         wanted = np.random.default_rng(1).choice(self.manifest.pairs, TOKENIZER_PAIRS, replace=False)
         return _at(self._training_texts(), np.sort(wanted))
 
-    def _shards(self) -> None:
+    def _ensure_shards(self) -> None:
         """Write the missing and the damaged shards."""
         there = {shard.name: shard for shard in self.manifest.shards if shard.is_whole(self.folder)}
         names = [f"train-{number:05d}" for number in range(math.ceil(self.manifest.pairs / SHARD))]
@@ -367,10 +378,10 @@ class _Preparation:
                     some.append(part)
                     done += part.encoded.pairs + part.too_long
                     self._say("cutting into tokens", done, todo, "pairs")
-                there[names[number]] = self._shard(names[number], some)
+                there[names[number]] = self._write_shard(names[number], some)
                 self._save(shards=tuple(there[name] for name in names if name in there))
 
-    def _shard(self, name: str, parts: Sequence[Part]) -> Shard:
+    def _write_shard(self, name: str, parts: Sequence[Part]) -> Shard:
         encoded = Encoded.joined([part.encoded for part in parts])
         return write_shard(self.folder, name, encoded, too_long=sum(part.too_long for part in parts))
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 import word_by_word
 from glassformer.corpus.cleaning import UNCLEANED, CleaningConfig
-from glassformer.corpus.doctor.case import Case
-from glassformer.corpus.doctor.duplicates import Repeats
 from glassformer.corpus.doctor.examination import CorpusReport
-from glassformer.corpus.doctor.examine import examine
-from glassformer.corpus.doctor.problems import PROBLEMS, Problem
-from glassformer.corpus.readers import Corpus, PairReader, kept_pairs
+from glassformer.corpus.doctor.examine import examine, examine_held_out
+from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
+from glassformer.corpus.readers import Corpus, kept_pairs
 from glassformer.errors import DataError
 from profiles import scaled
 from reference import doctor as reference
@@ -327,24 +325,38 @@ def test_lines_are_counted_with_headers_and_named_by_file(tmp_path: Path):
     assert kept_of(corpus, examination.kept) == [("a", "b"), ("c", "d")]
 
 
-class Shouting(Problem):
+class Shouting(PairProblem):
     """A problem of these tests: lines that end with "!"."""
 
-    id, setting = "shouting", "shouting"
-    sentence = "shouting: {} end with an exclamation mark"
+    id, sentence = "shouting", "shouting: {} end with an exclamation mark"
 
     def find(self, pairs):
         source, target = ([side.line(index).endswith(b"!") for index in range(len(side.ends))] for side in pairs.sides)
         return np.array(source) | np.array(target)
 
 
+class ShoutingByChoice(Shouting):
+    """The same, with a setting."""
+
+    setting = "shouting"
+
+
+def test_a_class_in_the_table_makes_a_new_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (Shouting, *PROBLEMS))
+    corpus = write(tmp_path, [(b"a", b"b"), (b"c!", b"d"), (b"", b"e!"), (b"f", b"g")])
+    examination = examine(corpus, CleaningConfig())
+    assert {reason: finding.lines for reason, finding in examination.report.dropped.items()} == {"shouting": (2, 3)}
+    assert kept_of(corpus, examination.kept) == [("a", "b"), ("f", "g")]
+    assert kept_of(corpus, examine_held_out(corpus).kept) == [("a", "b"), ("c!", "d"), ("f", "g")]
+
+
 @pytest.mark.parametrize("choice", ["drop", "keep"])
-def test_a_class_in_the_table_makes_a_new_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str):
+def test_a_setting_decides_about_a_new_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str):
     @dataclass(frozen=True, kw_only=True)
     class Cleaning(CleaningConfig):
         shouting: str = "keep"
 
-    monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (Shouting, *PROBLEMS))
+    monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (ShoutingByChoice, *PROBLEMS))
     corpus = write(tmp_path, [(b"a", b"b"), (b"c!", b"d"), (b"", b"e!"), (b"f", b"g")])
     examination = examine(corpus, Cleaning(shouting=choice))
     report = examination.report.to_dict()
@@ -361,12 +373,19 @@ def test_a_class_in_the_table_makes_a_new_problem(tmp_path: Path, monkeypatch: p
         ]
 
 
-def test_only_blank_sides_leave_pairs_out_of_what_is_not_cleaned(tmp_path: Path):
-    case = Case(reader=PairReader(write(tmp_path, [])), cleaning=UNCLEANED, held_out={}, repeats=Repeats(1))
-    problems = [kind(case) for kind in PROBLEMS]
-    dropping = [problem.id for problem in problems if problem.looked_for and problem.leaves_out]
-    assert dropping == ["invalid_utf8", "blank"]  # UTF-8 is demanded by an error
-    assert UNCLEANED.on_invalid == "error"
+PAIRS = [(b"a\0", b"b"), (b"c", b"c"), (b"d" * 5000, b"e"), (b"a", b"b"), (b"a", b"b"), (b"\xc2\xa0", b"f")]
+
+
+def test_only_blank_sides_leave_pairs_out_of_validation_and_test_files(tmp_path: Path):
+    corpus = write(tmp_path, PAIRS)
+    assert {reason: one.lines for reason, one in examine_held_out(corpus).report.dropped.items()} == {"blank": (6,)}
+    assert examine(corpus, UNCLEANED).report.dropped.keys() == {*ALWAYS_LEFT_OUT} == {"blank"}
+    with pytest.raises(DataError, match="expected UTF-8"):
+        examine_held_out(write(tmp_path, [(b"a", b"\xff")]))
+    (tmp_path / "source").write_bytes(b"a\n")
+    (tmp_path / "target").write_bytes(b"b\nc\n")
+    with pytest.raises(DataError, match="expected equal numbers"):
+        examine_held_out(corpus)
 
 
 def test_every_problem_has_a_name_and_a_setting_of_its_own():

@@ -1,10 +1,11 @@
 """The corpus doctor: read a corpus once, report its problems, and decide which of its pairs are kept.
 
 Each pair that is left out is counted under the first problem in `PROBLEMS` that leaves it out, so that the kept and the
-dropped pairs add up to all pairs. Validation and test files are only searched for pairs of the training files.
+dropped pairs add up to all pairs. Validation and test files are never cleaned: of their pairs, only those that no model
+can read are left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.case import Case, HeldOut, Pairs
 from glassformer.corpus.doctor.duplicates import Bits, Repeats, inverted
 from glassformer.corpus.doctor.examination import CorpusReport, Examination
-from glassformer.corpus.doctor.problems import PROBLEMS, CorpusWarning, where_they_part
+from glassformer.corpus.doctor.problems import PROBLEMS, CorpusWarning, Problem, where_they_part
 from glassformer.corpus.files import stored_bytes
 from glassformer.corpus.readers import Corpus, PairReader
 
-__all__ = ["Examination", "examine"]
+__all__ = ["Examination", "examine", "examine_held_out"]
 
 
 def examine(
@@ -43,36 +44,35 @@ def examine(
     total = sum(sizes) if all(sizes) else 0
     reader = PairReader(corpus, lambda done: on_progress(done, total))
     with Repeats(cleaning.memory) as repeats:
-        doctor = _Doctor(Case(reader=reader, cleaning=cleaning, held_out=known, repeats=repeats))
-        for block in reader:
-            doctor.look_at(Pairs(block, doctor.pairs))
-        return doctor.examination()
+        case = Case(reader=reader, cleaning=cleaning, held_out=known, repeats=repeats)
+        return _Doctor(case, PROBLEMS).examination()
+
+
+def examine_held_out(corpus: Corpus) -> Examination:
+    """Return which pairs of a validation or test file can be translated; no setting leaves any of them out.
+
+    Raises:
+        DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8.
+    """
+    cleaning = CleaningConfig()
+    with Repeats(cleaning.memory) as repeats:
+        case = Case(reader=PairReader(corpus), cleaning=cleaning, held_out={}, repeats=repeats)
+        return _Doctor(case, (kind for kind in PROBLEMS if kind.in_held_out)).examination()
 
 
 class _Doctor:
     """Shows every block of pairs to every problem, and collects what is left out."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, kinds: Iterable[type[Problem]]) -> None:
         self.case = case
-        self.problems = [problem for problem in (kind(case) for kind in PROBLEMS) if problem.looked_for]
+        self.problems = [problem for problem in (kind(case) for kind in kinds) if problem.effect != "ignore"]
         self.pairs = 0
         self.left_out = Bits()
 
-    def look_at(self, pairs: Pairs) -> None:
-        """Decide about the pairs of a block."""
-        self.pairs += len(pairs.alive)
-        for problem in self.problems:
-            found = problem.find(pairs)
-            if found is None:
-                continue
-            indices = np.flatnonzero(found & pairs.alive if problem.drops else found)
-            problem.tally.add(indices + pairs.first)
-            if problem.leaves_out:
-                pairs.alive[indices] = False
-                self.left_out.add(indices + pairs.first)
-
     def examination(self) -> Examination:
-        """Return what was found, once all blocks have been looked at."""
+        """Read the corpus and return what was found."""
+        for block in self.case.reader:
+            self._look_at(Pairs(block, self.pairs))
         self.case.reader.check(where_they_part(self.case.shifts, self.case.reader))
         left_out = self.left_out.packed(self.pairs)
         for problem in self.problems:
@@ -81,8 +81,14 @@ class _Doctor:
                 left_out = left_out | besides
         return Examination(self._report(), inverted(left_out, self.pairs))
 
+    def _look_at(self, pairs: Pairs) -> None:
+        for problem in self.problems:
+            problem.look_at(pairs)
+        self.pairs += len(pairs.alive)
+        self.left_out.add(np.flatnonzero(~pairs.alive) + pairs.first)
+
     def _report(self) -> CorpusReport:
-        dropping = [problem for problem in self.problems if problem.leaves_out and problem.tally.count]
+        dropping = [problem for problem in self.problems if problem.effect == "drop" and problem.tally.count]
         kept = self.pairs - sum(problem.tally.count for problem in dropping)
         warnings = [warning for problem in self.problems for warning in problem.warnings()]
         texts = [warning.text for warning in warnings]

@@ -1,14 +1,14 @@
 """The problems that the corpus doctor reports: one class each, in one table.
 
-To add a problem, write a class here with an `id` and a `find`, and put it into `PROBLEMS`. If a setting decides about
-it, add the setting to `CleaningConfig` (corpus/cleaning.py).
+To add a problem, write a class here with an `id` and a `find`, and put it into `PROBLEMS`, before `_Duplicate` if it
+leaves pairs out. If a setting decides about it, add the setting to `CleaningConfig` (corpus/cleaning.py).
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from glassformer.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PROBLEMS", "CorpusWarning", "Problem", "where_they_part"]
+__all__ = ["ALWAYS_LEFT_OUT", "PROBLEMS", "CorpusWarning", "PairProblem", "Problem", "where_they_part"]
+
+Effect = Literal["ignore", "report", "drop"]
+"""The effect of a problem: not looked for; counted, with a warning; or the pairs that have it are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +47,22 @@ class Problem(ABC):
     id: ClassVar[str]
     """The name of the problem in reports."""
     setting: ClassVar[str] = ""
-    """The setting of [cleaning] that decides about it: "drop", "skip" or "error" leave pairs out, "keep" or "warn"
-    only count them, a number is a threshold, and 0 ignores the problem. "" = no setting: `drops` decides."""
-    drops: ClassVar[bool] = True
-    """Whether pairs with the problem are left out, if no setting decides. False: the problem is only reported, and
-    counted in pairs that are left out, too."""
+    """The setting of [cleaning] that decides about its effect; "" = none, so that the effect is always the same."""
+    effect: Effect = "drop"
+    """What happens to training pairs that have it; a setting overrides this."""
+    in_held_out: ClassVar[bool] = False
+    """Whether it is looked for in validation and test files too, which are never cleaned."""
     sentence: ClassVar[str] = ""
     """The warning where such pairs are kept; {} stands for their number, such as "3 pairs"."""
 
     def __init__(self, case: Case) -> None:
         self.case, self.tally = case, Tally()
-        value = getattr(case.cleaning, self.setting) if self.setting else self.drops
-        self.looked_for = not self.setting or value != 0
-        """Whether the settings ask for it at all."""
-        self.leaves_out = value not in ("keep", "warn", False)
-        """Whether pairs with the problem are left out, under these settings."""
+        if self.setting:
+            self.effect = _effect_of(getattr(case.cleaning, self.setting))
 
     @abstractmethod
-    def find(self, pairs: Pairs) -> "NDArray[np.bool_] | None":
-        """Return which pairs of a block have the problem; None where the problem counts by itself, or at the end."""
+    def look_at(self, pairs: Pairs) -> None:
+        """Count a block's pairs with the problem, and mark those that are left out."""
 
     def finish(self) -> "NDArray[np.uint8] | None":
         """Return which pairs are left out besides, as packed bits, once all pairs have been read."""
@@ -74,17 +74,39 @@ class Problem(ABC):
 
     def warnings(self) -> Iterator[CorpusWarning]:
         """Yield what one should look at: by default, that pairs with the problem are kept."""
-        if self.sentence and self.tally.count and not self.leaves_out:
+        if self.sentence and self.tally.count and self.effect != "drop":
             finding = self.finding()
             remedy = f' (kept: cleaning.{self.setting} = "drop" leaves them out)' if self.setting else ""
             text = f"{self.sentence.format(_count(finding, 'pair'))}{_such_as(finding)}{remedy}"
             yield CorpusWarning(text, self.setting or self.id, _data(finding))
 
 
-class _ShiftedLines(Problem):
-    id, drops = "shift", False
+def _effect_of(value: str | float) -> Effect:
+    """Return the effect of a setting's value; a number is a threshold, and 0 stands for none."""
+    if isinstance(value, str):
+        return "report" if value in ("keep", "warn") else "drop"
+    return "drop" if value else "ignore"
 
-    def find(self, pairs: Pairs) -> None:
+
+class PairProblem(Problem):
+    """A problem of single pairs; a pair that an earlier problem leaves out is not counted again."""
+
+    @abstractmethod
+    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+        """Return which pairs of a block have the problem."""
+
+    def look_at(self, pairs: Pairs) -> None:
+        """Count the pairs that `find` returns, and mark them if they are left out."""
+        indices = np.flatnonzero(self.find(pairs) & pairs.alive)
+        self.tally.add(indices + pairs.first)
+        if self.effect == "drop":
+            pairs.alive[indices] = False
+
+
+class _ShiftedLines(Problem):
+    id, effect, in_held_out = "shift", "report", True
+
+    def look_at(self, pairs: Pairs) -> None:
         source, target = pairs.sides
         lengths, digits = (source.characters, target.characters), (source.digits(), target.digits())
         self.case.shift_detector.add(lengths, digits)
@@ -107,8 +129,8 @@ class _ShiftedLines(Problem):
         )
 
 
-class _InvalidUtf8(Problem):
-    id, setting = "invalid_utf8", "on_invalid"
+class _InvalidUtf8(PairProblem):
+    id, setting, in_held_out = "invalid_utf8", "on_invalid", True
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -151,14 +173,14 @@ class _InvalidUtf8(Problem):
         )
 
 
-class _Blank(Problem):
-    id = "blank"
+class _Blank(PairProblem):
+    id, in_held_out = "blank", True
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
         return pairs.source.blank() | pairs.target.blank()
 
 
-class _ControlCharacters(Problem):
+class _ControlCharacters(PairProblem):
     id, setting = "control_characters", "control_characters"
     sentence = "control characters are in {}"
 
@@ -166,21 +188,21 @@ class _ControlCharacters(Problem):
         return pairs.with_any(*(side.control for side in pairs.odd))
 
 
-class _TooLong(Problem):
+class _TooLong(PairProblem):
     id, setting = "too_long", "max_characters"
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
         return np.asarray(pairs.longer > self.case.cleaning.max_characters)
 
 
-class _LengthRatio(Problem):
+class _LengthRatio(PairProblem):
     id, setting = "length_ratio", "max_ratio"
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
         return np.asarray(pairs.longer + 5 > self.case.cleaning.max_ratio * (pairs.shorter + 5))
 
 
-class _Copy(Problem):
+class _Copy(PairProblem):
     id, setting = "copy", "copies"
     sentence = "copies: in {} the target is the source"
 
@@ -189,14 +211,14 @@ class _Copy(Problem):
         return same
 
 
-class _Leakage(Problem):
+class _Leakage(PairProblem):
     id, setting = "leakage", "leakage"
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
         return pairs.with_any(*(one.look_at(pairs) for one in self.case.held_out.values()))
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        left_out = "left out" if self.leaves_out else 'kept: cleaning.leakage = "drop" leaves them out'
+        left_out = "left out" if self.effect == "drop" else 'kept: cleaning.leakage = "drop" leaves them out'
         for name, held_out in self.case.held_out.items():
             pairs, sources = self.case.finding(held_out.pairs), self.case.finding(held_out.sources)
             both = f"{_count(pairs, 'training pair')} of the {name} files{_such_as(pairs)} ({left_out})"
@@ -224,7 +246,7 @@ class _Duplicate(Problem):
         super().__init__(case)
         self.pairs = 0
 
-    def find(self, pairs: Pairs) -> None:
+    def look_at(self, pairs: Pairs) -> None:
         numbers = np.flatnonzero(pairs.alive)
         self.case.repeats.add(pairs.fingerprints[numbers], numbers + pairs.first)
         self.pairs += len(pairs.alive)
@@ -232,17 +254,17 @@ class _Duplicate(Problem):
     def finish(self) -> "NDArray[np.uint8] | None":
         repeated = self.case.repeats.finish().packed(self.pairs)
         self.tally = Tally(*first_bits(repeated, SHOWN))
-        return repeated if self.leaves_out else None
+        return repeated if self.effect == "drop" else None
 
 
 class _Normalisation(Problem):
-    id, drops = "normalisation", False
+    id, effect = "normalisation", "report"
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.decomposed = {"source": Tally(), "target": Tally()}
 
-    def find(self, pairs: Pairs) -> None:
+    def look_at(self, pairs: Pairs) -> None:
         for tally, side in zip(self.decomposed.values(), pairs.sides, strict=True):
             tally.add(decomposed(side) + pairs.first)
 
@@ -264,10 +286,12 @@ class _Normalisation(Problem):
 
 
 class _ByteOrderMarks(Problem):
-    id, drops = "byte_order_marks", False
+    id, effect = "byte_order_marks", "report"
 
-    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
-        return pairs.with_any(*(side.marks for side in pairs.odd))
+    def look_at(self, pairs: Pairs) -> None:
+        """Count all pairs with a mark, also those that are left out."""
+        found = pairs.with_any(*(side.marks for side in pairs.odd))
+        self.tally.add(np.flatnonzero(found) + pairs.first)
 
     def warnings(self) -> Iterator[CorpusWarning]:
         files, within = self.case.reader.marked, self.finding()
@@ -281,17 +305,18 @@ class _ByteOrderMarks(Problem):
 
 
 class _LineSeparators(Problem):
-    id, drops = "line_separators", False
+    id, effect = "line_separators", "report"
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.by_name: Counter[str] = Counter()
 
-    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
+    def look_at(self, pairs: Pairs) -> None:
+        """Count all pairs with a separator, also those that are left out."""
         found = [(name, lines) for side in pairs.odd for name, lines in side.separators.items()]
         for name, lines in found:
             self.by_name[name] += len(lines)
-        return pairs.with_any(*(lines for _, lines in found))
+        self.tally.add(np.flatnonzero(pairs.with_any(*(lines for _, lines in found))) + pairs.first)
 
     def warnings(self) -> Iterator[CorpusWarning]:
         if self.tally.count:
@@ -319,6 +344,9 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _LineSeparators,
 )
 """All problems. A pair is left out, and counted, for the first that leaves it out; warnings come in this order."""
+
+ALWAYS_LEFT_OUT = tuple(kind.id for kind in PROBLEMS if kind.effect == "drop" and not kind.setting)
+"""Problems that leave pairs out whatever the settings: a prepared folder that knew others is examined again."""
 
 
 def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:
