@@ -22,16 +22,16 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not docs"
 
-quick: .venv/developer test-web ## run the quick tests (about a minute)
+quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
 	$(PYTEST) $(QUICK)
 
-test: .venv/developer .venv/browser test-web ## run the tests, also those in a browser (about ten minutes)
+test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
 	$(PYTEST) --hypothesis-profile=some -m "not long and not docs"
 
 test-all: test ## run all tests, also whole trainings, many kills and every example of a property (about half an hour)
 	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis) and not docs"
 
-test-web: $(WEB) $(TRACES) ## run the tests of the explorer's engine in Node
+test-web: $(WEB) $(TRACES) ## run only the tests of the explorer's engine in Node
 	$(call in-web,test)
 
 $(TRACES): tests/traces.py tests/cuts.py tests/models.py $(shell find src/glassformer -name '*.py' -o -name '*.toml') | .venv/developer

@@ -104,16 +104,16 @@ def serving() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture(scope="session")
 def npm() -> Callable[..., str]:
-    """Return a function that runs a script of `web/` and returns what it prints; in CI, Node has to be there."""
+    """Return a function that runs a script of `web/`, on these files, and returns its output; CI must have Node."""
     node = WEB.parent / ".venv" / "node"
     if not (node / "npm").exists() and os.environ.get("CI"):
         pytest.fail("no Node: `make .venv/node` finds or installs it")
     if not (node / "npm").exists():
         pytest.skip("no Node in .venv")
 
-    def run(script: str, given: str = "", **environment: str) -> str:
+    def run(script: str, *files: str, given: str = "", **environment: str) -> str:
         path = {"PATH": f"{node}{os.pathsep}{os.environ['PATH']}"}
-        command = [str(node / "npm"), "run", "--silent", script]
+        command = [str(node / "npm"), "run", "--silent", script, "--", *files]
         done = subprocess.run(
             command, cwd=WEB, env=os.environ | path | environment, input=given, capture_output=True, text=True
         )

@@ -21,7 +21,7 @@ DAY = 24 * 60 * 60
 def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
     """Return the folder that `make` fills; nobody may change it.
 
-    It is kept in `place` as long as the package, the version of torch and the file that defines `make` are the same.
+    It is kept in `place` as long as the package, the version of torch, and the modules beside `make`'s are the same.
     """
     made = place / name
     made.mkdir(parents=True, exist_ok=True)
@@ -39,9 +39,9 @@ def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
 
 @cache
 def digest(file: Path) -> str:
-    """Return a hash of the package's files, the version of torch and this file."""
+    """Return a hash of the package's files, the version of torch, this file and the modules beside it."""
     found = hashlib.blake2b(torch.__version__.encode(), digest_size=8)
     package = (path for path in Path(gf.__file__).parent.rglob("*") if path.suffix in {".py", ".toml"})
-    for path in (*sorted(package), file):
+    for path in (*sorted(package), *sorted(file.parent.glob("*.py"))):
         found.update(path.read_bytes())
     return found.hexdigest()

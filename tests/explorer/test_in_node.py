@@ -1,16 +1,20 @@
-"""Tests of the page's modules that need both Node and Python, or more time than `make test-web` has."""
+"""The page's modules in Node: the tests of web/, and those that need Python beside it."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import traces
 from cuts import every_character, tokenizers
 from glassformer.explorer.payload import rounded
 from glassformer.inspection import MISTAKES
 from models import random_model
 from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
 
+FILES = sorted((Path(__file__).parent.parent.parent / "web" / "tests").glob("*.test.js"))
 EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
 """Kinds of models that together use every formula."""
 CHANGED: list[dict[str, Any]] = [
@@ -23,11 +27,22 @@ CHANGED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.fixture(scope="session")
+def written(made_once: Callable[..., Path]) -> Path:
+    """Return the folder of what Python computes."""
+    return made_once("traces", traces.main)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_modules_pass_their_tests(npm, written, path):
+    npm("test", f"tests/{path.name}", TRACES=str(written))
+
+
 @pytest.mark.slow
 def test_a_thousand_texts_of_each_sort_are_split_as_in_python(npm, tmp_path):
     made = tokenizers(1000) | {"every character": every_character()}
     (tmp_path / "tokenizers.json").write_text(json.dumps(made), encoding="utf-8")
-    npm("test:tokenizers", TRACES=str(tmp_path))
+    npm("test", "tests/tokenizers.test.js", TRACES=str(tmp_path))
 
 
 @pytest.mark.slow
@@ -37,7 +52,7 @@ def test_snippets_run_as_pasted_and_give_the_number(npm, seed, kind, library):
     payload = payload_of(rounded(random_model(**KINDS[kind])))
     sentence = {"sourceIds": SOURCE, "targetIds": TARGET}
     asked = {"payload": payload, "sentence": sentence, "changes": CHANGED, "library": library}
-    for value, code in json.loads(npm("snippets", json.dumps(asked))):
+    for value, code in json.loads(npm("snippets", given=json.dumps(asked))):
         names: dict[str, Any] = {"print": lambda *_: None}
         exec(code, names)
         assert float(names["result"]) == pytest.approx(value, rel=1e-5, abs=1e-6), code
