@@ -63,6 +63,15 @@ def until(page: Any, condition: str) -> None:
     )
 
 
+@pytest.fixture
+def stopped(make_translator, explore, page):
+    """Return a page whose timers fire only by `clock.run_for`: an installed clock would follow real time."""
+    page.clock.install()
+    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    page.clock.pause_at(page.evaluate("Date.now() / 1000 + 1"))
+    return page
+
+
 def test_each_checkpoint_gives_its_own_output(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
     slider = page.get_by_role("slider", name="Checkpoint")
@@ -97,41 +106,38 @@ def test_another_sentence_begins_another_table(make_translator, explore):
     assert [row[0] for row in rows(page)] == ["final"]
 
 
-def test_playing_goes_through_all_checkpoints_and_stops(make_translator, explore, page):
-    page.clock.install()
-    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
-    page.get_by_role("button", name="▶ Play").last.click()
+def test_playing_goes_through_all_checkpoints_and_stops(stopped):
+    panel = stopped.locator(".gf-training")
+    panel.get_by_role("button", name="▶ Play").click()
     for step in SEEDS:
-        page.get_by_role("row", name=f"step {step} ").wait_for()
-        page.clock.run_for(1300)
-    until(page, "app.changes.checkpoint === null")
-    page.locator(".gf-training").get_by_role("button", name="▶ Play").wait_for()
-    assert [row[0] for row in rows(page)] == ["step 8", "step 64", "step 512", "final"]
+        stopped.clock.run_for(1200)
+        panel.get_by_role("row", name=f"step {step} ").wait_for()
+    stopped.clock.run_for(1200)
+    panel.get_by_role("button", name="▶ Play").wait_for()
+    assert stopped.evaluate("glassformer.app.changes.checkpoint") is None
+    assert [row[0] for row in rows(stopped)] == ["step 8", "step 64", "step 512", "final"]
 
 
 @pytest.mark.parametrize("ending", ["pause", "other panel", "close"])
-def test_playing_can_be_stopped(make_translator, explore, page, ending):
-    page.clock.install()
-    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
-    panel = page.locator(".gf-training")
+def test_playing_can_be_stopped(stopped, ending):
+    panel = stopped.locator(".gf-training")
     panel.get_by_role("button", name="▶ Play").click()
-    page.get_by_role("row", name="step 8 ").wait_for()
-    page.evaluate("globalThis.kept = glassformer.app")
+    stopped.clock.run_for(1)
+    panel.get_by_role("row", name="step 8 ").wait_for()
+    stopped.evaluate("globalThis.kept = glassformer.app")
     if ending == "pause":
         panel.get_by_role("button", name="Pause").click()
     elif ending == "other panel":
-        page.get_by_role("tab", name="Beam").click()
+        stopped.get_by_role("tab", name="Beam").click()
     else:
-        page.evaluate("glassformer.close()")
-    page.clock.run_for(10_000)
-    assert page.evaluate("kept.changes.checkpoint") == 8
+        stopped.evaluate("glassformer.close()")
+    stopped.clock.run_for(10_000)
+    assert stopped.evaluate("kept.changes.checkpoint") == 8
 
 
-def test_nothing_moves_before_the_reader_asks(make_translator, explore, page):
-    page.clock.install()
-    played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
-    page.clock.run_for(10_000)
-    assert page.evaluate("glassformer.app.changes.checkpoint") is None
+def test_nothing_moves_before_the_reader_asks(stopped):
+    stopped.clock.run_for(10_000)
+    assert stopped.evaluate("glassformer.app.changes.checkpoint") is None
 
 
 def test_the_curve_has_named_axes_and_a_cursor(make_translator, explore):
