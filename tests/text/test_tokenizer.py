@@ -13,6 +13,7 @@ from glassformer.text.characters import CharacterTokenizer
 from glassformer.text.tokenizer import (
     TOKENIZER_KINDS,
     KindName,
+    SubwordTokenizer,
     Tokenizer,
     TokenizerConfig,
     TokenizerKind,
@@ -108,6 +109,11 @@ def test_a_joint_tokenizer_is_one_object_before_and_after_saving(tmp_path: Path,
     assert loaded_source is loaded_target
     assert loaded_source.kind == kind
     assert [loaded_source.encode(line) for line in SOURCE + TARGET] == [source.encode(line) for line in SOURCE + TARGET]
+
+
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
+def test_kinds_with_subwords_can_be_resampled(kind) -> None:
+    assert isinstance(joint(kind), SubwordTokenizer) == TOKENIZER_KINDS[kind].subwords
 
 
 def test_the_names_of_the_kinds_are_those_of_the_table() -> None:

@@ -3,7 +3,7 @@
 
 /** @import { PieceData, Tokenizer, TokenizerData } from "./types.js" */
 /** @typedef {Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] }} Cutter */
-/** @typedef {{ make(data: TokenizerData): Cutter, wholeWords: boolean, spaces: boolean }} TokenizerKind */
+/** @typedef {{ make(data: TokenizerData): Cutter, suggestsTokens: boolean, spaceIsToken: boolean }} TokenizerKind */
 /** @typedef {{ piece: string, id: number }} Piece */
 /** @typedef {ReturnType<typeof pieceModel>} PieceModel */
 /** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
@@ -27,8 +27,8 @@ export function makeTokenizer(data) {
   const { encode, join, split } = kind.make(data);
   return {
     kind: data.kind,
-    wholeWords: kind.wholeWords,
-    spaces: kind.spaces,
+    suggestsTokens: kind.suggestsTokens,
+    spaceIsToken: kind.spaceIsToken,
     encode: (text) => encode(normaliseText(text)),
     decode: (ids) => join(checkedIds(ids, data.tokens).filter((id) => id >= UNKNOWN_ID)),
     tokens: (ids) => checkedIds(ids, data.tokens).map((id) => data.tokens[id]),
@@ -40,23 +40,23 @@ export function makeTokenizer(data) {
 const TOKENIZER_KINDS = {
   words: {
     make: (data) => lookupTokenizer(data, splitWords, joinWords, straightened),
-    wholeWords: true,
-    spaces: false,
+    suggestsTokens: true,
+    spaceIsToken: false,
   },
   characters: {
     make: (data) => lookupTokenizer(data, splitCharacters, joinCharacters, (token) => token),
-    wholeWords: true,
-    spaces: true,
+    suggestsTokens: true,
+    spaceIsToken: true,
   },
   bpe: {
     make: (/** @type {PieceData} */ data) => pieceTokenizer(data, mergedPieces),
-    wholeWords: false,
-    spaces: false,
+    suggestsTokens: false,
+    spaceIsToken: false,
   },
   unigram: {
     make: (/** @type {PieceData} */ data) => pieceTokenizer(data, likeliestPieces),
-    wholeWords: false,
-    spaces: false,
+    suggestsTokens: false,
+    spaceIsToken: false,
   },
 };
 

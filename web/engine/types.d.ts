@@ -303,10 +303,10 @@ export interface PieceData extends TokenizerData {
 /** Texts ↔ ids; `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
 export interface Tokenizer {
   kind: string;
-  /** Whether tokens are whole words, which the page may suggest while the reader types. */
-  wholeWords: boolean;
+  /** Whether the page may suggest tokens to a reader who types; pieces of words would not help. */
+  suggestsTokens: boolean;
   /** Whether "▁" is a token of its own, so that no token begins with a space. */
-  spaces: boolean;
+  spaceIsToken: boolean;
   encode(text: string): number[];
   decode(ids: number[]): string;
   tokens(ids: number[]): string[];

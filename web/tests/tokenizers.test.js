@@ -33,10 +33,10 @@ test("an unknown kind is an error that lists the known kinds", () => {
   assert.throws(make, /a tokenizer of the kind "syllables": it knows words, characters, bpe, unigram/);
 });
 
-test("a tokenizer tells whether its tokens are whole words", () => {
+test("a kind says whether its tokens may be suggested, and whether a space is a token", () => {
   const tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁", "a", "cat"];
   const characters = makeTokenizer({ kind: "characters", tokens });
-  assert.deepEqual([characters.wholeWords, characters.spaces], [true, true]);
+  assert.deepEqual([characters.suggestsTokens, characters.spaceIsToken], [true, true]);
   const words = makeTokenizer({ kind: "words", tokens });
-  assert.deepEqual([words.wholeWords, words.spaces, words.encode("a cat")], [true, false, [5, 6]]);
+  assert.deepEqual([words.suggestsTokens, words.spaceIsToken, words.encode("a cat")], [true, false, [5, 6]]);
 });

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glassformer.corpus.batching import IdArray
-from glassformer.text.subwords import SentencePieceTokenizer
-from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.tokenizer import SubwordTokenizer, Tokenizer
 from glassformer.text.vocabulary import EOS_ID, UNK_ID
 
 __all__ = ["Resampler"]
@@ -31,7 +30,7 @@ class Resampler:
         return self._side(self.source, sources, seed), self._side(self.target, targets, seed + 1)
 
     def _side(self, tokenizer: Tokenizer, sentences: Sequence[IdArray], seed: int) -> Sequence[IdArray]:
-        if not isinstance(tokenizer, SentencePieceTokenizer):
+        if not isinstance(tokenizer, SubwordTokenizer):
             return sentences
         texts = [tokenizer.decode(ids.tolist()) for ids in sentences]
         cuts = tokenizer.resampled(texts, self.amount, seed)

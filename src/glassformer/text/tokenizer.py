@@ -23,6 +23,7 @@ __all__ = [
     "TOKENIZER_KINDS",
     "CharacterTokenizer",
     "SentencePieceTokenizer",
+    "SubwordTokenizer",
     "Tokenizer",
     "TokenizerConfig",
     "TokenizerKind",
@@ -92,6 +93,14 @@ class Tokenizer(Protocol):
         """
 
 
+@runtime_checkable
+class SubwordTokenizer(Tokenizer, Protocol):
+    """A tokenizer of a kind with `subwords`, which can cut a text in several ways."""
+
+    def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
+        """Return the ids of the texts, cut at random; `amount` is `tokenizer.sampling`, and a seed gives one result."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerKind:
     """One kind of tokenizer."""
@@ -101,7 +110,7 @@ class TokenizerKind:
     load: Callable[[Path], Tokenizer]
     """Returns the tokenizer that its `save` wrote under this stem."""
     subwords: bool = False
-    """Whether words are cut into pieces: the settings for subwords have an effect."""
+    """Whether words are cut into pieces: its tokenizers are `SubwordTokenizer`s, and settings for subwords apply."""
 
 
 def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
@@ -131,7 +140,8 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "bpe": _subword_kind("bpe"),
     "unigram": _subword_kind("unigram"),
 }
-"""All kinds by name: nothing else lists them but `KindName` above and the page's own table."""
+"""All kinds by name. `KindName` above and the page's own table list them too; `recipes/defaults.py` chooses among them,
+and `bench/sample.py` knows that a vocabulary of words grows with the corpus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

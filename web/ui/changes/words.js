@@ -115,7 +115,7 @@ function withWord(app, ids, place, word) {
     end = 0;
   for (const piece of source.split(text).slice(0, place + 1)) {
     const spaced = piece.replaceAll("▁", " ");
-    const bare = source.spaces ? spaced : spaced.trimStart();
+    const bare = source.spaceIsToken ? spaced : spaced.trimStart();
     start = text.indexOf(bare, end);
     if (start < 0) return source.decode(ids.toSpliced(place, 1, ...source.encode(word)));
     end = start + bare.length;
@@ -130,7 +130,7 @@ function withWord(app, ids, place, word) {
  */
 function suggestions(app, typed) {
   const { source } = app.engine.tokenizers;
-  if (!source.wholeWords) return [];
+  if (!source.suggestsTokens) return [];
   const words = [...app.payload.examples.flatMap(source.split), ...app.payload.source.tokens.slice(4)];
   const fits = (/** @type {string} */ word) => word.toLowerCase().startsWith(typed.trim().toLowerCase());
   return [...new Set(words)].filter(fits).slice(0, SUGGESTIONS);
