@@ -30,7 +30,13 @@ def test_everything_is_shown_in_order(explain, glassformer, trained):
         "log p  ",
         "score  ",
     ]
-    parts += ["decoder.layers.1.cross_attention", "the beam, of size 3", "→", "✓", "by score (α = 0.6)"]
+    parts += [
+        "decoder.layers.1.cross_attention",
+        "the beam, of size 3",
+        "→",
+        "✓",
+        "by score = log p / ((5 + tokens) / 6)^0.6",
+    ]
     places = [shown.out.index(part) for part in parts]
     assert places == sorted(places)
 
@@ -80,7 +86,7 @@ def test_lines_without_a_translation_say_why(explain, tmp_path):
 def test_the_options_of_the_search_are_followed(explain):
     shown = explain("--beam-size", 1, "--length-penalty", 0, "--prefix", "grand")
     assert "the beam, of size 1: the best 2 candidates" in shown.out
-    assert "by score (α = 0)" in shown.out
+    assert "by score = log p / ((5 + tokens) / 6)^0" in shown.out
     assert re.search(r"^1 → +\S+ grand *$", shown.out, re.MULTILINE)
     log_prob, score = (re.search(rf"^{name} +(-\d+\.\d+)", shown.out, re.MULTILINE)[1] for name in ("log p", "score"))
     assert log_prob == score

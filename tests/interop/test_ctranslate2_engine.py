@@ -235,7 +235,7 @@ def test_a_damaged_folder_is_said_to_be_one(run, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
-def test_another_formula_of_the_length_penalty_needs_one_function(run, monkeypatch, engine):
+def test_another_formula_of_the_length_penalty_is_used_by_every_search(run, monkeypatch, engine):
     """What ranks, prunes, bounds, rescores and explains goes through the same two functions."""
     monkeypatch.setattr("glassformer.decoding.hypothesis.length_penalty", lambda length, alpha: length**alpha)
     translator = Translator.load(run.folder, engine=engine)

@@ -76,8 +76,15 @@ class Engine {
   searchOptions({ sourceIds, prefixIds = [], changes = {}, signal = null, ...said }) {
     const beamSize = said.beamSize ?? this.decoding.beam_size;
     const lengthPenalty = said.lengthPenalty ?? this.decoding.length_penalty;
-    const nBest = said.nBest ?? beamSize;
-    return { sourceIds, prefixIds, beamSize, lengthPenalty, nBest, changes: this.checked(changes), signal };
+    const decoding = { ...this.decoding, beam_size: beamSize, length_penalty: lengthPenalty };
+    return {
+      sourceIds,
+      prefixIds,
+      decoding,
+      nBest: said.nBest ?? beamSize,
+      changes: this.checked(changes),
+      signal,
+    };
   }
 
   /**
@@ -168,11 +175,7 @@ class LocalEngine extends Engine {
     const { nBest, ...asked } = this.searchOptions(options);
     const donors = await this.#donorsOf(asked.changes, asked.signal);
     const model = await this.model(asked.changes.checkpoint);
-    const { finished, tree } = await beamSearch(model, {
-      ...asked,
-      donors,
-      extraLength: this.decoding.extra_length,
-    });
+    const { finished, tree } = await beamSearch(model, { ...asked, donors });
     const texts = this.tokens(
       "target",
       tree.map(({ token }) => token),
@@ -230,13 +233,13 @@ class RemoteEngine extends Engine {
    * @returns {Promise<SearchResult>}
    */
   async search(options) {
-    const { sourceIds, prefixIds, beamSize, lengthPenalty, nBest, changes } = this.searchOptions(options);
+    const { sourceIds, prefixIds, decoding, nBest, changes } = this.searchOptions(options);
     const { message } = await this.#python.request({
       kind: "search",
       source_ids: sourceIds,
       prefix_ids: prefixIds,
-      beam_size: beamSize,
-      length_penalty: lengthPenalty,
+      beam_size: decoding.beam_size,
+      length_penalty: decoding.length_penalty,
       n_best: nBest,
       changes: wireChanges(changes),
     });
@@ -267,11 +270,11 @@ class RecordedEngine extends Engine {
    * @returns {Promise<SearchResult>}
    */
   async search(options) {
-    const { changes, sourceIds, prefixIds, beamSize, lengthPenalty, nBest } = this.searchOptions(options);
+    const { changes, sourceIds, prefixIds, decoding, nBest } = this.searchOptions(options);
     const { search, trace } = this.payload;
     const { beam_size: recordedSize, length_penalty: recordedPenalty } = this.decoding;
     const isPlain = isUnchanged(changes) && prefixIds.length === 0;
-    const isRecorded = beamSize === recordedSize && lengthPenalty === recordedPenalty;
+    const isRecorded = decoding.beam_size === recordedSize && decoding.length_penalty === recordedPenalty;
     this.#expect(search && isPlain && isRecorded && isSame(sourceIds, trace.source_ids));
     const { hypotheses, tree } = searchResult(search);
     return { hypotheses: hypotheses.slice(0, nBest), tree };

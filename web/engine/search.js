@@ -3,20 +3,19 @@
 
 import { decode, encode, memoryKeys } from "./forward.js";
 import { isCausal } from "./changes.js";
+import { numberText } from "./number_text.js";
 import { Run } from "./run.js";
 
 /** @import { LayerCache } from "./forward.js" */
 /** @import { Model } from "./model.js" */
-/** @import { Changes, KeyValue, ModelConfig, NodeState, Points, WeighedNode } from "./types.js" */
+/** @import { Changes, Decoding, KeyValue, ModelConfig, NodeState, Points, WeighedNode } from "./types.js" */
 /**
  * @typedef {object} Search
  * @property {Changes} changes
  * @property {Points[]} donors for each patch of the changes, the points of the other sentence
  * @property {number[]} sourceIds
  * @property {number[]} prefixIds
- * @property {number} beamSize
- * @property {number} lengthPenalty
- * @property {number} extraLength the number of tokens by which an output may exceed its source
+ * @property {Decoding} decoding
  * @property {AbortSignal | null} signal
  */
 /** @typedef {{ path: Path, token: number, tokenLogProb: number, logProb: number, cache: LayerCache[] }} Candidate */
@@ -92,12 +91,33 @@ class Writer {
 }
 
 /**
- * Returns ((5 + length) / 6)^alpha, the divisor between a log probability and its score; eos counts.
+ * Returns the length penalty of an output, ((5 + length) / 6)^α; eos counts. Paper: §6.1.
  * @param {number} length
- * @param {number} alpha
+ * @param {Decoding} decoding
  */
-export function lengthPenaltyOf(length, alpha) {
+function penaltyOf(length, { length_penalty: alpha }) {
   return ((5 + length) / 6) ** alpha;
+}
+
+/**
+ * Returns the score by which finished outputs are ranked.
+ * @param {number} logProb
+ * @param {number} length
+ * @param {Decoding} decoding
+ */
+export function scoreOf(logProb, length, decoding) {
+  return logProb / penaltyOf(length, decoding);
+}
+
+/**
+ * Returns the arithmetic of `scoreOf` before its result: the formula with its numbers, and with the penalty worked out.
+ * @param {number} logProb
+ * @param {number} length
+ * @param {Decoding} decoding
+ */
+export function scoreText(logProb, length, decoding) {
+  const [sum, alpha] = [numberText(logProb, 4), numberText(decoding.length_penalty, 2)];
+  return `${sum} / ((5 + ${length}) / 6)^${alpha} = ${sum} / ${numberText(penaltyOf(length, decoding), 4)}`;
 }
 
 /**
@@ -106,9 +126,10 @@ export function lengthPenaltyOf(length, alpha) {
  * @param {Search} search
  */
 export async function beamSearch(model, search) {
-  const { changes, donors, sourceIds, signal, prefixIds, beamSize, lengthPenalty } = search;
+  const { changes, donors, sourceIds, signal, prefixIds, decoding } = search;
+  const beamSize = decoding.beam_size;
   const eos = model.config.eos_id;
-  const longest = longestOutput(model.config, sourceIds, search.extraLength);
+  const longest = longestOutput(model.config, sourceIds, decoding.extra_length);
   checkSearch(model.config, search, longest);
   const writer = new Writer(model, changes, donors, sourceIds, signal);
   const root = { token: model.config.bos_id, tokenLogProb: 0, logProb: 0 };
@@ -120,16 +141,15 @@ export async function beamSearch(model, search) {
   let living = [{ node: 0, ids: [], tokenLogProbs: [], logProb: 0, score: 0, cache: null }];
   for (let position = 0; position < longest && living.length > 0; position++) {
     const forced = position === longest - 1 ? eos : (prefixIds[position] ?? null);
-    const penalty = lengthPenaltyOf(position + 1, lengthPenalty);
     const candidates = await bestContinuations(writer, living, forced, 2 * beamSize);
     const states = candidates.map((_, rank) => stateOf(candidates, rank, beamSize, eos));
     const first = tree.length;
     candidates.forEach(({ path, token, tokenLogProb, logProb }, i) => {
-      const score = states[i] === "finished" ? logProb / penalty : null;
+      const score = states[i] === "finished" ? scoreOf(logProb, position + 1, decoding) : null;
       const id = first + i;
       tree.push({ id, parent: path.node, position, token, tokenLogProb, logProb, state: states[i], score });
     });
-    const paths = candidates.map((candidate, i) => extended(candidate, first + i, penalty));
+    const paths = candidates.map((candidate, i) => extended(candidate, first + i, decoding));
     const ended = paths.filter((_, i) => states[i] === "finished");
     finished = [...finished, ...ended].sort((a, b) => b.score - a.score).slice(0, beamSize);
     living = paths.filter((_, i) => states[i] === "kept");
@@ -155,7 +175,8 @@ function longestOutput(config, sourceIds, extraLength) {
  * @param {Search} search
  * @param {number} longest
  */
-function checkSearch(config, { prefixIds, beamSize, lengthPenalty }, longest) {
+function checkSearch(config, { prefixIds, decoding }, longest) {
+  const { beam_size: beamSize, length_penalty: lengthPenalty } = decoding;
   if (!(Number.isInteger(beamSize) && beamSize >= 1)) {
     throw new Error(`beamSize is ${beamSize}: expected at least 1, which is greedy search`);
   }
@@ -231,16 +252,17 @@ function stateOf(candidates, rank, beamSize, eos) {
  * Returns the candidate's path, one token longer.
  * @param {Candidate} candidate
  * @param {number} node
- * @param {number} penalty
+ * @param {Decoding} decoding
  * @returns {Path}
  */
-function extended({ path, token, tokenLogProb, logProb, cache }, node, penalty) {
+function extended({ path, token, tokenLogProb, logProb, cache }, node, decoding) {
+  const ids = [...path.ids, token];
   return {
     node,
-    ids: [...path.ids, token],
+    ids,
     tokenLogProbs: [...path.tokenLogProbs, tokenLogProb],
     logProb,
-    score: logProb / penalty,
+    score: scoreOf(logProb, ids.length, decoding),
     cache,
   };
 }

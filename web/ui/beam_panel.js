@@ -3,10 +3,10 @@
 import { numberText } from "../engine/number_text.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { drawing, remark, slider } from "./figure.js";
-import { lengthPenaltyOf } from "../engine/search.js";
+import { scoreOf, scoreText } from "../engine/search.js";
 
 /**
- * @import { TreeNode } from "../engine/types.js"
+ * @import { Decoding, TreeNode } from "../engine/types.js"
  * @import { App } from "./app.js"
  * @import { Child, Search } from "./types.js"
  */
@@ -48,13 +48,14 @@ export function createBeamPanel(app) {
   });
   const panel = element("div", { className: "gf-beam" }, body, dialog);
 
-  const ended = () => rankedEnds(app.result.current.search.tree, state.alpha);
+  const decoding = () => ({ ...app.engine.decoding, length_penalty: state.alpha });
+  const ended = () => rankedEnds(app.result.current.search.tree, decoding());
 
   /** @param {number} id */
   function look(id) {
     state.looked = id;
     const { search } = app.result.current;
-    refill(details, pathDetails(app, search.tree, id, state.alpha));
+    refill(details, pathDetails(app, search.tree, id, decoding()));
     tree.trace(id);
   }
 
@@ -154,14 +155,14 @@ function searchAgain(app, search) {
 /**
  * Returns the finished candidates, best first; ties in the order of the search.
  * @param {TreeNode[]} nodes
- * @param {number} alpha
+ * @param {Decoding} decoding
  */
-function rankedEnds(nodes, alpha) {
+function rankedEnds(nodes, decoding) {
   const ends = nodes
     .filter(({ state }) => state === "finished")
     .map((node) => {
       const length = node.position + 1;
-      return { node, length, score: node.logProb / lengthPenaltyOf(length, alpha) };
+      return { node, length, score: scoreOf(node.logProb, length, decoding) };
     });
   return ends.sort((a, b) => b.score - a.score);
 }
@@ -440,20 +441,19 @@ function placed(drawn, across, room) {
  * @param {App} app
  * @param {TreeNode[]} nodes
  * @param {number} id
- * @param {number} alpha
+ * @param {Decoding} decoding
  * @returns {Child[]}
  */
-function pathDetails(app, nodes, id, alpha) {
+function pathDetails(app, nodes, id, decoding) {
   const node = nodes[id];
   const path = pathTo(nodes, id);
   if (path.length === 0) return [remark(app.t("beam.root"))];
   const terms = path.map(({ text, tokenLogProb }) =>
     element("span", {}, tokenElement(text), numberText(tokenLogProb, 4)),
   );
-  const penalty = lengthPenaltyOf(path.length, alpha);
   const sum = numberText(node.logProb, 4);
-  const base = `((5 + ${path.length}) / 6)^${numberText(alpha, 2)}`;
-  const score = `${app.t("word.score")} = ${sum} / ${base} = ${sum} / ${numberText(penalty, 4)} = `;
+  const score = numberText(scoreOf(node.logProb, path.length, decoding), 4);
+  const formula = `${app.t("word.score")} = ${scoreText(node.logProb, path.length, decoding)} = `;
   return [
     element(
       "p",
@@ -470,7 +470,7 @@ function pathDetails(app, nodes, id, alpha) {
       element("b", {}, sum),
     ),
     node.state === "finished"
-      ? element("p", { className: "gf-mono" }, score, element("b", {}, numberText(node.logProb / penalty, 4)))
+      ? element("p", { className: "gf-mono" }, formula, element("b", {}, score))
       : remark(app.t(`beam.${node.state}.about`)),
   ];
 }

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.cli.bar import bar
-from glassformer.decoding.hypothesis import penalty_text
+from glassformer.decoding.hypothesis import score_text
 from glassformer.translator import Explanation
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _tokens(explanation: Explanation) -> Iterator[RenderableType]:
 def _sums(explanation: Explanation) -> Iterator[RenderableType]:
     one = explanation.translation
     yield f"log p  {one.log_prob:.4f}: the sum of the tokens' log p; the whole has p {_probability(exp(one.log_prob))}"
-    yield f"score  {one.score:.4f} = {one.log_prob:.4f} / {penalty_text(len(one.tokens), explanation.settings)}"
+    score = score_text(f"{one.log_prob:.4f}", str(len(one.tokens)), explanation.settings)
+    yield f"score  {one.score:.4f} = {score}"
     yield Text(
         f"p: how sure the model is of a token, given those before it. Looks: {explanation.attention_layer}, the mean "
         "of its heads, while the token is being chosen: a hint, not a proof, of what it was made from.",
@@ -119,7 +120,8 @@ def _pruned_row(explanation: Explanation, nodes: Sequence["Node"], width: int) -
 
 def _hypotheses(explanation: Explanation) -> Iterator[RenderableType]:
     one = explanation.translation
-    yield Text(f"the best of what was finished, by score (α = {explanation.settings.length_penalty:g})")
+    score = score_text("log p", "tokens", explanation.settings)
+    yield Text(f"the best of what was finished, by score = {score}")
     table = Table("score", "log p", "tokens", "text", box=None, pad_edge=False, header_style="dim")
     for column in table.columns[:3]:
         column.justify = "right"

@@ -14,8 +14,8 @@ __all__ = [
     "length_penalty",
     "max_length",
     "penalty_of",
-    "penalty_text",
     "score_of",
+    "score_text",
 ]
 
 T = TypeVar("T")
@@ -52,6 +52,9 @@ class Hypothesis:
         )
 
 
+# `length_penalty` is the paper's formula, and the setting of this name is its exponent. Searches use `penalty_of`.
+
+
 def length_penalty(length: int, alpha: float) -> float:
     """Return ((5 + length) / 6)^alpha, with `<eos>` counted in the length; 1 for every length when alpha is 0.
 
@@ -63,21 +66,21 @@ def length_penalty(length: int, alpha: float) -> float:
 def penalty_of(length: int, settings: DecodingConfig) -> float:
     """Return the length penalty of an output of this length, including `<eos>`.
 
-    All scores, and all of a search's pruning, use this function and `score_of`. A different formula changes these two,
-    `penalty_text`, the explorer's search in JavaScript, and the abilities declared by CTranslate2's engine.
+    All scores, and all of a search's pruning, use this function and `score_of`. CONTRIBUTING lists what a different
+    formula changes.
     """
     return length_penalty(length, settings.length_penalty)
-
-
-def penalty_text(length: int, settings: DecodingConfig) -> str:
-    """Return the formula of `penalty_of` with its numbers put in."""
-    return f"((5 + {length}) / 6)^{settings.length_penalty:g}"
 
 
 def score_of(log_prob: T, penalty: T) -> T:
     """Return the score of outputs, living or finished, from their log probability and length penalty."""
     score: T = log_prob / penalty  # type: ignore[operator]  # floats or tensors, and this module needs no torch
     return score
+
+
+def score_text(log_prob: str, length: str, settings: DecodingConfig) -> str:
+    """Return the formula of the score, with a log probability and a length put in."""
+    return f"{log_prob} / ((5 + {length}) / 6)^{settings.length_penalty:g}"
 
 
 def max_length(config: ModelConfig, source_length: int, extra_length: int) -> int:
