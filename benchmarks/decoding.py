@@ -21,6 +21,7 @@ from benchmarks.peers.ours import RUN
 from benchmarks.peers.task import TOKENIZER, Task, write_task, write_weights
 from benchmarks.processes import Entry, take_turns
 from benchmarks.results import (
+    RESULTS,
     Spread,
     bars,
     described,
@@ -96,7 +97,7 @@ def make_work(folder: Path, run: Path, data: Path) -> None:
     """
     bundle = Bundle.load(run)
     config = bundle.model_config
-    _check(config, run)
+    check_model(config, run)
     task = Task(vocabulary=config.target_vocab_size, **{name: getattr(config, name) for name in SIZES})
     write_task(task, folder)
     write_weights({name: weight.numpy() for name, weight in read_weights(run / WEIGHTS).items()}, folder)
@@ -107,7 +108,12 @@ def make_work(folder: Path, run: Path, data: Path) -> None:
     (folder / TEST).write_text(json.dumps({"texts": texts, "references": references}, ensure_ascii=False))
 
 
-def _check(config: ModelConfig, run: Path) -> None:
+def check_model(config: ModelConfig, run: Path) -> None:
+    """Check that every peer can build this model of a run.
+
+    Raises:
+        SystemExit: the model has a setting that some peer lacks.
+    """
     needed: dict[str, Any] = {"norm": "post", "positions": "halves", "activation": "relu"}
     needed |= {"tie_embeddings": True, "tie_output": True}
     for name, value in needed.items():
@@ -206,13 +212,13 @@ def against(found: dict[str, Any], name: str) -> list[float]:
     return [one["seconds"] / mine["seconds"] for one, mine in zip(theirs, found["answers"][name], strict=False)]
 
 
-def plot(figures: dict[str, Any]) -> Path:
+def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Draw a chart of the speeds for each cell."""
     made, axes = figure(14.0, 3.8, columns=len(CELLS))
     for axis, (cell, found) in zip(axes, figures["cells"].items(), strict=True):
         bars(axis, {name: speed(found, name) for name in found["answers"]}, "sentences per second")
         axis.set_title(cell)
-    return save(made, NAME)
+    return save(made, NAME, folder)
 
 
 def main() -> None:

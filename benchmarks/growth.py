@@ -29,7 +29,20 @@ from benchmarks.peers.ours import RUN, model_config
 from benchmarks.peers.task import EOS, TOKENIZER, Task, write_task, write_weights
 from benchmarks.prepare import configuration, measured
 from benchmarks.processes import Entry, take_turns
-from benchmarks.results import OURS, described, failures, figure, machine, number, read, save, spread, table, write
+from benchmarks.results import (
+    OURS,
+    RESULTS,
+    described,
+    failures,
+    figure,
+    machine,
+    number,
+    read,
+    save,
+    spread,
+    table,
+    write,
+)
 from benchmarks.work import WORK, synthetic, write_examples
 from glassformer.bundle import Bundle
 from glassformer.model.transformer import Transformer
@@ -183,7 +196,7 @@ def _cell(value: tuple[float, float] | None, unit: str) -> str:
     return "" if value is None else f"{number(value[0])} {unit} · {value[1] / 1e9:.2f} GB"
 
 
-def plot(figures: dict[str, Any]) -> Path:
+def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Draw a chart of memory for each axis."""
     axes = figures["axes"]
     made, charts = figure(4.0 * len(axes), 3.4, columns=len(axes))
@@ -197,7 +210,7 @@ def plot(figures: dict[str, Any]) -> Path:
         chart.set_xlabel(axis)
         chart.set_ylabel("peak memory, GB")
         chart.legend(frameon=False, fontsize="x-small")
-    return save(made, NAME)
+    return save(made, NAME, folder)
 
 
 def measure(axis: str, work: Path, updates: int) -> dict[str, Any]:

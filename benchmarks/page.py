@@ -25,24 +25,23 @@ HEAD = (
 )
 
 
-def page() -> str:
+def page(folder: Path = RESULTS) -> str:
     """Return the page: a section for each measurement, with its picture where one exists."""
-    parts = [HEAD, *sections(RESULTS)]
-    for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
-        lower = (re.sub(r"^##", "###", section, flags=re.MULTILINE) for section in sections(folder))
-        parts += [f"## On another machine: {folder.name}\n", *lower]
+    parts = [HEAD, *sections(folder)]
+    for other in sorted(path for path in folder.iterdir() if path.is_dir()):
+        lower = (re.sub(r"^##", "###", section, flags=re.MULTILINE) for section in sections(other, f"{other.name}/"))
+        parts += [f"## On another machine: {other.name}\n", *lower]
     return "\n".join(parts)
 
 
-def sections(folder: Path) -> Iterator[str]:
-    """Yield the section and the picture of each measurement in a folder."""
+def sections(folder: Path, within: str = "") -> Iterator[str]:
+    """Yield the section and the picture of each measurement in a folder; `within` is its path in the results."""
     curves = sorted(path.stem for path in folder.glob("pareto-*.json"))
     for name in (*NAMES, *curves):
         if figures := read(name, folder):
             yield import_module(f"benchmarks.{name.partition('-')[0]}").markdown(figures)
-            picture = (folder / name).with_suffix(".png")
-            if picture.exists():
-                yield f"![{name}](../benchmarks/results/{picture.relative_to(RESULTS).as_posix()})\n"
+            if (folder / f"{name}.png").exists():
+                yield f"![{name}](../benchmarks/results/{within}{name}.png)\n"
 
 
 def main() -> None:

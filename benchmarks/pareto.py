@@ -31,7 +31,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.command import as_command, make
-from benchmarks.results import OURS, THEIRS, described, figure, machine, number, read, save, write
+from benchmarks.results import OURS, RESULTS, THEIRS, described, figure, machine, number, read, save, write
 from benchmarks.results import table as as_table
 from benchmarks.work import WORK
 from glassformer.evaluation.items import read_items
@@ -195,7 +195,7 @@ def markdown(figures: dict[str, Any]) -> str:
     )
 
 
-def plot(figures: dict[str, Any]) -> Path:
+def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Draw quality over speed with a line along the front."""
     points = [Point(**one) for one in figures["points"]]
     timed, best = _timed(points), front(points, higher_is_better=figures["higher_is_better"])
@@ -223,11 +223,11 @@ def plot(figures: dict[str, Any]) -> Path:
     if not figures["higher_is_better"]:
         axis.invert_yaxis()
     axis.legend(frameon=False)
-    return save(made, f"{NAME}-{figures['name']}")
+    return save(made, f"{NAME}-{figures['name']}", folder)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the runs of a list and write the results."""
+def main(arguments: Sequence[str] | None = None, folder: Path = RESULTS) -> None:
+    """Measure the runs of a list and write the results into a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", nargs="?", help="JSON file of what to measure, or its name in lists/")
     parser.add_argument("--data", default="", help="folder that replaces {data} in the list")
@@ -258,9 +258,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "sentences": len(read_items(corpus_of(wanted["source"], wanted.get("reference"))).sources),
         "points": [asdict(point) for point in (*measured(wanted, given.rounds), *peers(wanted))],
     }
-    write(name, figures, of)
-    plot(read(name))
-    print(markdown(read(name)))
+    write(name, figures, of, folder)
+    plot(read(name, folder), folder)
+    print(markdown(read(name, folder)))
 
 
 if __name__ == "__main__":

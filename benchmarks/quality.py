@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.command import as_command
 from benchmarks.peers.task import EXAMPLES, TASK, Batch, Task, read_sentences, read_task, write_batches
 from benchmarks.processes import Entry, PeerError, Process
-from benchmarks.results import OURS, command, described, failures, figure, machine, read, save, table, write
+from benchmarks.results import OURS, RESULTS, command, described, failures, figure, machine, read, save, table, write
 from benchmarks.work import TEST, WORK, bleu, epoch, make_work
 from glassformer.bundle import WEIGHTS
 from glassformer.corpus.batching import Examples
@@ -69,7 +69,7 @@ def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: in
     """
     test, spent, step, due = json.loads((work / TEST).read_text()), 0.0, 0, 1
     with Process(entry, work) as process:
-        for number in _batches(process, work):
+        for number in endless_batches(process, work):
             step += 1
             asked = {"batch": number, "rate": rate(peak, step, spent / (60 * minutes))}
             answer = process.ask("update", **asked)
@@ -83,7 +83,7 @@ def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: in
                 return
 
 
-def _batches(process: Process, work: Path) -> Iterator[int]:
+def endless_batches(process: Process, work: Path) -> Iterator[int]:
     """Yield batch numbers epoch by epoch without end, after giving the process the list of each epoch."""
     task, count = read_task(work), 0
     source, target = read_sentences(work / EXAMPLES)
@@ -159,7 +159,7 @@ def markdown(figures: dict[str, Any]) -> str:
     )
 
 
-def plot(figures: dict[str, Any]) -> Path:
+def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Draw BLEU over minutes with a line for each budget."""
     made, [axis] = figure()
     others = iter(("tab:orange", "tab:red", "tab:green", "tab:gray"))
@@ -173,7 +173,7 @@ def plot(figures: dict[str, Any]) -> Path:
     axis.set_xlabel("minutes of training")
     axis.set_ylabel("BLEU, test_2016, beam 5")
     axis.legend(frameon=False)
-    return save(made, NAME)
+    return save(made, NAME, folder)
 
 
 def main() -> None:

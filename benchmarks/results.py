@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RESULTS = Path(__file__).parent / "results"
+"""Default folder of figures and pictures."""
 PACKAGES = ("torch", "ctranslate2", "numpy", "sentencepiece", "sacrebleu", "glassformer")
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
 """Features of a processor that decide how fast it multiplies matrices."""
@@ -85,19 +86,19 @@ def described(found: dict[str, Any]) -> str:
     )
 
 
-def write(name: str, figures: dict[str, Any], of: dict[str, Any]) -> Path:
+def write(name: str, figures: dict[str, Any], of: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Write figures as JSON with command, day and the machine as it was before (`of`); return the path."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.json"
     whole = {"command": command(), "day": time.strftime("%Y-%m-%d"), "machine": of, **figures}
     text = json.dumps(whole, indent=1, ensure_ascii=False, default=_plain)
     path.write_text(FOLDERS.sub("…/", text) + "\n", encoding="utf-8")
     return path
 
 
-def read(name: str, folder: Path | None = None) -> dict[str, Any]:
-    """Return the figures that `write` wrote, from `RESULTS` unless a folder is given; empty without such a file."""
-    path = (folder or RESULTS) / f"{name}.json"
+def read(name: str, folder: Path = RESULTS) -> dict[str, Any]:
+    """Return the figures that `write` wrote; empty without such a file."""
+    path = folder / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
 
@@ -133,12 +134,12 @@ def figure(width: float = 8.0, height: float = 4.5, columns: int = 1) -> "tuple[
     return made, list(axes[0])
 
 
-def save(made: "Figure", name: str) -> Path:
-    """Write a picture into `RESULTS`; return its path."""
+def save(made: "Figure", name: str, folder: Path = RESULTS) -> Path:
+    """Write a picture; return its path."""
     from matplotlib import pyplot
 
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.png"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.png"
     made.savefig(path, dpi=110)
     pyplot.close(made)
     return path

@@ -24,7 +24,20 @@ from benchmarks.gemm import ceilings_apart
 from benchmarks.peers.ours import model_config
 from benchmarks.peers.task import BATCHES, PAD, TASK, Batch, Task, read_batches, read_task
 from benchmarks.processes import Entry, sittings, take_turns
-from benchmarks.results import Spread, bars, described, failures, figure, machine, read, save, spread, table, write
+from benchmarks.results import (
+    RESULTS,
+    Spread,
+    bars,
+    described,
+    failures,
+    figure,
+    machine,
+    read,
+    save,
+    spread,
+    table,
+    write,
+)
 from benchmarks.work import WORK, make_work
 from glassformer.bench.estimate import forward_flops
 from glassformer.system.machine import cores
@@ -114,7 +127,7 @@ def ceiling(figures: dict[str, Any], precision: str) -> float:
     return float(max(one[precision] for sitting in figures["sittings"] for one in sitting["ceilings"]))
 
 
-def summary(figures: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def summary(figures: dict[str, Any], rival: Entry = RIVAL) -> dict[str, dict[str, Any]]:
     """Return speed, share of the ceiling, memory and ratio to the rival of each entry, fastest first."""
     rows: dict[str, dict[str, Any]] = {}
     sittings = figures["sittings"]
@@ -126,7 +139,7 @@ def summary(figures: dict[str, Any]) -> dict[str, dict[str, Any]]:
         times = [seconds(sitting, name) for sitting in there]
         speeds = [spread_of(figures["target_tokens"], some) for some in times]
         gflops = [spread_of(figures["gflop"], some) for some in times]
-        ratios = list(chain.from_iterable(ratio(sitting, name, RIVAL.name) for sitting in there))
+        ratios = list(chain.from_iterable(ratio(sitting, name, rival.name) for sitting in there))
         rows[name] = {
             "tokens_per_second": spread(list(chain.from_iterable(speeds))),
             "gflops": spread(list(chain.from_iterable(gflops))),
@@ -151,9 +164,9 @@ def ratio(sitting: dict[str, Any], name: str, other: str) -> list[float]:
     return [theirs / mine for theirs, mine in zip(seconds(sitting, other), seconds(sitting, name), strict=True)]
 
 
-def markdown(figures: dict[str, Any]) -> str:
+def markdown(figures: dict[str, Any], rival: Entry = RIVAL) -> str:
     """Return the tables."""
-    rows = summary(figures)
+    rows = summary(figures, rival)
     head = ["", "target tokens/s", "ratio to rival", "GFLOP/s", "share of peak", "peak memory"]
     lines = [
         [
@@ -171,7 +184,7 @@ def markdown(figures: dict[str, Any]) -> str:
     ceilings = ", ".join(f"{precision} {ceiling(figures, precision):.0f}" for precision in ("fp32", "bf16"))
     return (
         f"## Training\n\n`{figures['command']}`, {figures['day']}: median (quartiles) of {rounds} updates of "
-        f"{mean:.0f} GFLOP each. The rival is {RIVAL.name}. Peak of the matrix products in this run, in GFLOP/s: "
+        f"{mean:.0f} GFLOP each. The rival is {rival.name}. Peak of the matrix products in this run, in GFLOP/s: "
         f"{ceilings}.\n\n{table(head, lines)}{failures(failed)}\n{_head_to_head(figures)}\n"
         f"{described(figures['machine'])}.\n"
     )
@@ -189,13 +202,13 @@ def _head_to_head(figures: dict[str, Any]) -> str:
     return "Speed of ours divided by the speed of each form of the rival:\n\n" + table(["", *theirs], rows)
 
 
-def plot(figures: dict[str, Any]) -> Path:
+def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     """Draw the speeds."""
     rows = summary(figures)
     made, [axis] = figure(height=1.5 + 0.28 * len(rows))
     speeds: dict[str, Spread] = {name: row["tokens_per_second"] for name, row in rows.items()}
     bars(axis, speeds, "target tokens per second, median and quartiles")
-    return save(made, NAME)
+    return save(made, NAME, folder)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from benchmarks.results import machine, read, write
 
-from benchmarks import engines, page, results
+from benchmarks import engines, page
 
 
 class Clock:
@@ -41,13 +41,16 @@ def test_what_a_process_needs_to_start_is_taken_off(monkeypatch):
     assert found["scores"][engines.COMMAND]["equal"] == 100.0
 
 
-def test_the_page_says_how_near_the_command_comes(tmp_path, monkeypatch):
-    for module in (results, page):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
+def test_the_page_says_how_near_the_command_comes(tmp_path):
     speeds = {engines.DIRECT: [100.0, 200.0], engines.DIRECT_PROCESS: [50.0, 100.0], engines.COMMAND: [80.0, 160.0]}
     scores = {name: {"bleu": 30.0, "equal": 100.0} for name in speeds}
     figures = {"quantization": "int8", "sentences": 7, "rounds": 2}
-    write("engines", {**figures, "cells": {"beam 1, all lines": {"speeds": speeds, "scores": scores}}}, machine())
-    assert "### Beam 1, all lines" in engines.markdown(read("engines"))
+    write(
+        "engines",
+        {**figures, "cells": {"beam 1, all lines": {"speeds": speeds, "scores": scores}}},
+        machine(),
+        tmp_path,
+    )
+    assert "### Beam 1, all lines" in engines.markdown(read("engines", tmp_path))
     row = "| command | 120 (100–140) | 0.80 (0.80–0.80) | 1.60 (1.60–1.60) | 30.00 | 100.0 % |"
-    assert row in page.page()
+    assert row in page.page(tmp_path)

@@ -13,7 +13,7 @@ from benchmarks.peers.ours import RUN, model_config
 from benchmarks.peers.task import EXAMPLES, TASK, Task, read_batches, read_task, read_weights
 from benchmarks.processes import Entry, take_turns
 
-from benchmarks import command, decoding, growth, precision, quality, results, startup
+from benchmarks import command, decoding, growth, precision, quality, startup
 from glassformer.bundle import Bundle, save_weights
 from glassformer.errors import CheckpointError
 from glassformer.model.transformer import Transformer
@@ -71,11 +71,11 @@ def test_decoding_gives_all_the_weights_and_the_test_set_of_one_run(run, tmp_pat
 
 def test_the_model_that_is_trained_for_decoding_is_one_that_every_peer_has(tmp_path):
     configuration = toml.load(decoding.RECIPE, decoding.REFERENCE, data=tmp_path)
-    decoding._check(toml.model_config(configuration, 8000, 8000), tmp_path)
+    decoding.check_model(toml.model_config(configuration, 8000, 8000), tmp_path)
 
 
 @pytest.mark.long
-def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_with(run, tmp_path, monkeypatch):
+def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_with(run, tmp_path):
     work = tmp_path / "work"
     decoding.make_work(work, run, data_of(tmp_path))
     chosen = [Entry(peer="ours", precision=one, threads=1) for one in ("fp32", "bf16", "int8")]
@@ -87,8 +87,7 @@ def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_wi
         assert cell["scores"]["ours, fp32"]["equal"] == 100
         assert [len(answers) for answers in cell["answers"].values()] == [2, 2, 2, 2]
     assert "| ours, int8 |" in decoding.markdown(figures)
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert decoding.plot(figures).read_bytes().startswith(b"\x89PNG")
+    assert decoding.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_run_that_no_peer_could_load_is_refused(run, tmp_path):
@@ -125,7 +124,7 @@ def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_
 
 
 @pytest.mark.slow
-def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monkeypatch, tmp_path):
+def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(tmp_path):
     figures = {
         "commands": ["c", "c2"],
         "day": "d",
@@ -139,8 +138,7 @@ def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(monk
     assert "| them | 5.0 | not reached | 34.0 | 5.0 |" in text
     assert "34 BLEU 2.50 times as fast as the fastest peer." in text
     assert "Not measured: another: it died" in text
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert quality.plot(figures).read_bytes().startswith(b"\x89PNG")
+    assert quality.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 def test_each_epoch_the_peer_is_given_other_batches_of_all_sentences(work, tmp_path):
@@ -156,7 +154,7 @@ def test_each_epoch_the_peer_is_given_other_batches_of_all_sentences(work, tmp_p
     for name in (TASK, EXAMPLES):
         shutil.copy(work / name, tmp_path / name)
     reader = Reader()
-    numbers = quality._batches(reader, tmp_path)
+    numbers = quality.endless_batches(reader, tmp_path)
     first = next(numbers)
     count = len(reader.lists[0])
     assert [first, *(next(numbers) for _ in range(count))] == [*range(count), 0]
@@ -194,7 +192,7 @@ def test_precision_is_within_the_noise_of_seeds_or_it_is_not(shift):
 
 
 @pytest.mark.long
-def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path, monkeypatch):
+def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path):
     task = Task(vocabulary=41, d_model=12, heads=3, d_ff=20, encoder_layers=1, decoder_layers=1)
     found = growth.train(tmp_path, (task, 3, 17), [Entry(peer="torch_nn", threads=1), Entry(peer="ours", threads=1)], 2)
     assert found["tokens"] == 51
@@ -202,8 +200,7 @@ def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path, mo
     assert {name: len(answers) for name, answers in found["answers"].items()} == {"torch_nn, fp32": 2, "ours, fp32": 2}
     figures = {"command": "c", "day": "d", "machine": growth.machine(), "axes": {"length": {"17": found}}}
     assert "| ours, fp32 |" in growth.markdown(figures)
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert growth.plot(figures).read_bytes().startswith(b"\x89PNG")
+    assert growth.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 def test_each_axis_changes_one_thing_and_keeps_the_tokens():

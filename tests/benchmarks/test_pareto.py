@@ -53,8 +53,7 @@ def test_a_peer_whose_speed_nobody_knows_is_in_the_table_and_never_on_the_front(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("higher_is_better", [True, False])
-def test_the_picture_and_the_page_have_every_point(tmp_path, monkeypatch, higher_is_better):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+def test_the_picture_and_the_page_have_every_point(tmp_path, higher_is_better):
     figures = {"name": "words", "metric": "BLEU", "higher_is_better": higher_is_better, "rounds": 3, "sentences": 1000}
     figures |= {
         "points": [asdict(one) for one in (*POINTS, UNTIMED)],
@@ -62,7 +61,7 @@ def test_the_picture_and_the_page_have_every_point(tmp_path, monkeypatch, higher
         "day": "d",
         "machine": results.machine(),
     }
-    assert plot(figures) == tmp_path / "pareto-words.png"
+    assert plot(figures, tmp_path) == tmp_path / "pareto-words.png"
     assert (tmp_path / "pareto-words.png").stat().st_size > 5000
     text = markdown(figures)
     assert all(f"{one.name}" in text for one in (*POINTS, UNTIMED))
@@ -111,8 +110,7 @@ def listed(tmp_path) -> Path:
 @pytest.mark.long
 def test_runs_are_measured_in_processes_and_written_down(listed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
-    monkeypatch.setattr(results, "RESULTS", tmp_path / "out")
-    main([str(listed), "--rounds", "2", "--work", str(tmp_path / "work")])
+    main([str(listed), "--rounds", "2", "--work", str(tmp_path / "work")], tmp_path / "out")
     made = json.loads((tmp_path / "out" / "pareto-list.json").read_text())
     assert (made["metric"], made["sentences"]) == ("PER", 3)
     assert [one["name"] for one in made["points"]] == ["greedy", "beam", "peer"]
@@ -120,8 +118,7 @@ def test_runs_are_measured_in_processes_and_written_down(listed, tmp_path, monke
     assert all(one["slowest"] <= one["sentences_per_second"] <= one["fastest"] for one in ours)
     assert (tmp_path / "out" / "pareto-list.png").exists()
     assert capsys.readouterr().out == markdown(made) + "\n"
-    monkeypatch.setattr(page, "RESULTS", tmp_path / "out")
-    assert markdown(made) in page.page()
+    assert markdown(made) in page.page(tmp_path / "out")
 
 
 def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_path):
@@ -137,8 +134,9 @@ def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_pat
 def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     wanted = read_list(listed)
+    missing = {**wanted["runs"][0], "run": str(tmp_path / "nothing")}
     with pytest.raises(SystemExit, match=r"greedy: .*' does not exist"):
-        pareto._in_a_process(wanted, {**wanted["runs"][0], "run": str(tmp_path / "nothing")})
+        pareto.measured({**wanted, "runs": [missing]}, 1)
     assert [one.source for one in peers(wanted)] == ["its page"]
 
 

@@ -7,12 +7,6 @@ from benchmarks.results import Spread, described, failures, machine, read, sprea
 from benchmarks import page, results
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    monkeypatch.setattr(page, "RESULTS", tmp_path)
-
-
 def test_a_spread_is_the_median_with_its_quartiles():
     assert spread([5.0, 1.0, 3.0, 2.0, 4.0]) == Spread(3.0, 2.0, 4.0)
     assert spread([7.0]) == Spread(7.0, 7.0, 7.0)
@@ -25,10 +19,10 @@ def test_a_table_is_markdown_with_numbers_at_the_right():
     assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe does not end a cell
 
 
-def test_what_was_written_is_read_with_machine_command_and_day():
+def test_what_was_written_is_read_with_machine_command_and_day(tmp_path):
     of = machine()
-    write("one", {"values": [1, 2], "spread": spread([1.0])}, of)
-    found = read("one")
+    write("one", {"values": [1, 2], "spread": spread([1.0])}, of, tmp_path)
+    found = read("one", tmp_path)
     assert found["values"] == [1, 2]
     assert found["spread"] == {"median": 1.0, "low": 1.0, "high": 1.0}
     assert found["machine"]["cores"] == of["cores"]
@@ -39,7 +33,7 @@ def test_what_was_written_is_read_with_machine_command_and_day():
 
 def test_no_folder_of_this_machine_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "--data", str(tmp_path / "multi30k"), "--rounds", "3"])
-    path = write("one", {}, machine())
+    path = write("one", {}, machine(), tmp_path)
     assert json.loads(path.read_text())["command"].endswith("--data …/multi30k --rounds 3")
     assert str(tmp_path) not in path.read_text()
 
@@ -60,10 +54,11 @@ def test_what_failed_is_named_with_its_last_line():
     assert failures({}) == ""
 
 
-def test_the_page_has_what_was_measured_and_nothing_else():
-    assert "Start-up" not in page.page()
-    write("startup", {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}, machine())
-    found = page.page()
+def test_the_page_has_what_was_measured_and_nothing_else(tmp_path):
+    assert "Start-up" not in page.page(tmp_path)
+    figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
+    write("startup", figures, machine(), tmp_path)
+    found = page.page(tmp_path)
     assert found.startswith("# Benchmarks")
     assert "| import glassformer | 35 (32–38) ms | +20 ms |" in found
     assert "## Training" not in found
@@ -71,11 +66,11 @@ def test_the_page_has_what_was_measured_and_nothing_else():
 
 def test_what_another_machine_measured_comes_last_under_its_name(tmp_path):
     figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
-    path = write("startup", figures, machine())
+    path = write("startup", figures, machine(), tmp_path)
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "startup.json").write_text(path.read_text().replace("0.03", "0.09"))
     (tmp_path / "slow" / "startup.png").touch()
-    before, _, other = page.page().partition("# On another machine: slow\n")
+    before, _, other = page.page(tmp_path).partition("# On another machine: slow\n")
     assert "| import glassformer | 35 (32–38) ms | +20 ms |" in before
     assert "| import glassformer | 65 " in other
     assert "![startup](../benchmarks/results/slow/startup.png)" in other

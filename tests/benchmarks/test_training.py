@@ -68,20 +68,19 @@ def figures(work, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_table_has_a_line_for_each_with_what_was_measured(figures, monkeypatch):
-    monkeypatch.setattr(training, "RIVAL", Entry(peer="torch_nn"))
-    text = training.markdown(figures)
+def test_the_table_has_a_line_for_each_with_what_was_measured(figures):
+    rival = Entry(peer="torch_nn")
+    text = training.markdown(figures, rival)
     for name in ("ours, fp32", "torch_nn, fp32"):
-        row = training.summary(figures)[name]
+        row = training.summary(figures, rival)[name]
         assert f"| {name} | {row['tokens_per_second'].text()} | {row['ratio'].text(2)} |" in text
-    assert training.summary(figures)["torch_nn, fp32"]["ratio"].median == 1
+    assert training.summary(figures, rival)["torch_nn, fp32"]["ratio"].median == 1
     assert re.search(r"\| ours, fp32 \| [\d.]+ \(", text.split("Speed of ours")[1])
 
 
 @pytest.mark.slow
-def test_the_speeds_are_drawn(figures, monkeypatch, tmp_path):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert training.plot(figures).read_bytes().startswith(b"\x89PNG")
+def test_the_speeds_are_drawn(figures, tmp_path):
+    assert training.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
