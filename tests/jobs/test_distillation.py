@@ -15,7 +15,15 @@ import word_by_word
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.errors import ConfigError
 from glassformer.jobs import distillation as module
-from glassformer.jobs.distillation import DISTILLATION, TeacherSearch, distil, prepare_student
+from glassformer.jobs.distillation import (
+    DISTILLATION,
+    TeacherSearch,
+    distil,
+    nearest_first,
+    prepare_student,
+    reason_without_output,
+    teachable,
+)
 from glassformer.jobs.preparation import prepare, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import load
@@ -156,9 +164,9 @@ def test_a_translation_that_was_cut_is_not_taught(folder):
 
     cut = Translation(text="le le le", status="max_length")
     whole = Translation(text="le", alternatives=(cut, Translation(text="le"), Translation(text="un")))
-    assert module._outputs(whole) == ["le", "un"]
-    assert (module._outputs(cut), module._reason(cut)) == ([], "max_length")
-    assert module._reason(Translation(text="")) == "empty"
+    assert teachable(whole) == ["le", "un"]
+    assert (teachable(cut), reason_without_output(cut)) == ([], "max_length")
+    assert reason_without_output(Translation(text="")) == "empty"
 
 
 def test_several_translations_and_the_reference_may_be_kept(folder, tmp_path, files):
@@ -192,10 +200,10 @@ def test_of_the_beam_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp
 
 def test_nearest_first_keeps_the_order_of_equals():
     outputs = [["a b", "a c", "x"], ["q"], []]
-    assert module._nearest_first(outputs, ["a c", "", "z"], "per") == [["a c", "a b", "x"], ["q"], []]
-    assert module._nearest_first([["b", "a"]], ["z"], "per") == [["b", "a"]]
-    assert module._nearest_first([["b", "a"]], ["a"], "chrf") == [["a", "b"]]
-    assert module._nearest_first([["b", "a"]], [""], "bleu") == [["b", "a"]]
+    assert nearest_first(outputs, ["a c", "", "z"], "per") == [["a c", "a b", "x"], ["q"], []]
+    assert nearest_first([["b", "a"]], ["z"], "per") == [["b", "a"]]
+    assert nearest_first([["b", "a"]], ["a"], "chrf") == [["a", "b"]]
+    assert nearest_first([["b", "a"]], [""], "bleu") == [["b", "a"]]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_long_log_makes_no_larger_picture(log):
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60))
 def test_each_sentence_is_in_one_range_of_lengths(sizes):
-    ranges = list(charts._bins(np.array(sizes)))
+    ranges = list(charts.length_ranges(np.array(sizes)))
     assert np.all(sum(rows.astype(int) for *_, rows in ranges) == 1)
     for low, high, rows in ranges:
         assert rows.any()

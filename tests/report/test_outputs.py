@@ -1,12 +1,14 @@
 """Translations of validation sentences, ranked and compared with their references."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.evaluation.items import Items
-from glassformer.report import outputs
-from glassformer.report.outputs import Outputs, example, translated
+from glassformer.evaluation.metrics import METRICS
+from glassformer.report.outputs import TRANSLATED_TOGETHER, Outputs, Piece, example, translated
 from glassformer.translator import Translation, Translator
 
 
@@ -44,22 +46,29 @@ def test_an_error_rate_is_best_when_low():
     assert [one.value for one in made([30.0, 5.0, 90.0], higher_is_better=False).best()] == [5, 30, 90]
 
 
+def pieces(text: str, references: list[str], measure: str = "chrF2") -> tuple[Piece, ...]:
+    """Return the pieces of an output, as a report shows them."""
+    items = Items.of([("source", *references)], group=False)
+    [output] = replace(made([0.0]), items=items, texts=(text,), measure=measure).best()
+    return output.pieces
+
+
 words = st.lists(st.sampled_from(["a", "b", "<b>", "ç", "你"]), max_size=9)
 
 
 @given(words, st.lists(words, min_size=1, max_size=3))
 def test_an_output_in_pieces_is_the_output(text, references):
-    pieces = outputs._compared(" ".join(text), [" ".join(reference) for reference in references], letters=False)
-    assert [word for piece, _ in pieces for word in piece.split()] == text
+    found = pieces(" ".join(text), [" ".join(reference) for reference in references])
+    assert [word for piece, _ in found for word in piece.split()] == text
     if text in references:
-        assert not any(differs for _, differs in pieces)
+        assert not any(differs for _, differs in found)
 
 
 def test_what_differs_from_the_nearest_reference_is_marked():
-    pieces = outputs._compared("a big cat sleeps", ["no such thing", "a small cat sleeps"], letters=False)
-    assert pieces == (("a", False), ("big", True), ("cat sleeps", False))
-    assert outputs._compared("cot", ["cat"], letters=True) == (("c", False), ("o", True), ("t", False))
-    assert outputs._compared("", ["cat"], letters=False) == ()
+    found = pieces("a big cat sleeps", ["no such thing", "a small cat sleeps"])
+    assert found == (("a", False), ("big", True), ("cat sleeps", False))
+    assert pieces("cot", ["cat"], METRICS["cer"].name) == (("c", False), ("o", True), ("t", False))
+    assert pieces("", ["cat"]) == ()
 
 
 @pytest.mark.slow
@@ -82,10 +91,9 @@ def test_no_more_than_300_sentences_are_translated(translator):
 
 
 @pytest.mark.slow
-def test_a_slow_model_translates_fewer(translator, monkeypatch):
-    monkeypatch.setattr(outputs, "MOST_SECONDS", 0.0)
+def test_a_slow_model_translates_fewer(translator):
     items = Items.of([("the cat", "le chat")] * 310, group=False)
-    assert len(translated(translator, items).texts) == outputs.TRANSLATED_TOGETHER
+    assert len(translated(translator, items, seconds=0.0).texts) == TRANSLATED_TOGETHER
 
 
 def test_the_example_is_a_sentence_of_readable_length(translator):

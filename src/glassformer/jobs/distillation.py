@@ -40,7 +40,16 @@ from glassformer.system.machine import cores
 from glassformer.text.tokenizer import save_tokenizers
 from glassformer.translator import Translation, Translator
 
-__all__ = ["DISTILLATION", "DistilledCorpus", "TeacherSearch", "distil", "prepare_student"]
+__all__ = [
+    "DISTILLATION",
+    "DistilledCorpus",
+    "TeacherSearch",
+    "distil",
+    "nearest_first",
+    "prepare_student",
+    "reason_without_output",
+    "teachable",
+]
 
 DISTILLATION = "distillation.json"
 """The file that records how a folder's corpus was made."""
@@ -309,13 +318,13 @@ class _Distillation:
             [source for source, _ in pairs],
             n_best=self.settings.beam_size if wanted.best_of_reference else wanted.n_best,
         )
-        outputs = [_outputs(translation) for translation in translations]
+        outputs = [teachable(translation) for translation in translations]
         if wanted.best_of_reference:
-            outputs = _nearest_first(outputs, [reference for _, reference in pairs], wanted.best_of_reference)
+            outputs = nearest_first(outputs, [reference for _, reference in pairs], wanted.best_of_reference)
         records = []
         rows = zip(pairs, translations, outputs, strict=True)
         for line, ((source, reference), translation, texts) in enumerate(rows, start=first + 1):
-            found = [(text, "ok") for text in texts[: wanted.n_best]] or [("", _reason(translation))]
+            found = [(text, "ok") for text in texts[: wanted.n_best]] or [("", reason_without_output(translation))]
             if wanted.keep_reference and reference.strip() and _is_text(reference):
                 found = [one for one in found if one[0] != reference] + [(reference, "reference")]
             records += [{"line": line, "source": source, "target": text, "status": status} for text, status in found]
@@ -337,21 +346,22 @@ def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:
             yield source, target if references else ""
 
 
-def _outputs(translation: Translation) -> list[str]:
-    """Return the different texts of a translation and its alternatives, best first, without truncated ones."""
+def teachable(translation: Translation) -> list[str]:
+    """Return the different texts of a translation and its alternatives, best first; not the truncated or blank ones."""
     hypotheses = (translation, *translation.alternatives)
     return list(dict.fromkeys(one.text for one in hypotheses if one.status == "ok" and one.text.strip()))
 
 
-def _reason(translation: Translation) -> str:
+def reason_without_output(translation: Translation) -> str:
     """Return why a line has no output: the translation's status, or "empty" where the model wrote nothing."""
     return "empty" if translation.status == "ok" else translation.status
 
 
-def _nearest_first(outputs: Sequence[list[str]], references: Sequence[str], metric: str) -> list[list[str]]:
+def nearest_first(outputs: Sequence[list[str]], references: Sequence[str], metric: str) -> list[list[str]]:
     """Return each line's outputs, sorted by distance to its reference, nearest first; ties keep their order.
 
-    Lines without a reference keep their order.
+    The outputs of a line whose reference is blank or not valid Unicode keep their order. `metric` is a key of
+    `evaluation.metrics.METRICS`, such as "bleu".
     """
     usable = [bool(reference.strip()) and _is_text(reference) for reference in references]
     rows = [

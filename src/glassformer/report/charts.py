@@ -14,7 +14,7 @@ from glassformer.report.history import History, Series
 from glassformer.report.outputs import Outputs
 from glassformer.translator import Explanation
 
-__all__ = ["Chart", "attention_charts", "errors_by_length", "length_chart", "training_curves"]
+__all__ = ["Chart", "attention_charts", "errors_by_length", "length_chart", "length_ranges", "training_curves"]
 
 WIDTH, HEIGHT = 5.0, 2.5
 """Size in inches, readable when the page stretches a chart to half its width and when it shrinks the chart for a
@@ -120,7 +120,7 @@ def length_chart(both: Lengths, what: str) -> Chart:
 def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
     """Return a chart of the translations' quality by the length of the source, in tokens."""
     sizes, values, right = np.array(tokens), np.array(outputs.values), np.array(outputs.right, dtype=float)
-    bins = list(_bins(sizes))
+    bins = list(length_ranges(sizes))
     names = [f"{low}" if low == high else f"{low}–{high}" for low, high, _ in bins]
     means = [float(values[rows].mean()) for *_, rows in bins]
     exact = [float(100 * right[rows].mean()) for *_, rows in bins]
@@ -142,8 +142,12 @@ def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
     return Chart("Quality by length", picture(figure, alt), f"Means over sentences; {outputs.measure}: {kind}.")
 
 
-def _bins(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
-    """Yield up to six ranges of lengths with about equal numbers of sentences, and a mask of each range's sentences."""
+def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+    """Yield up to six ranges of lengths, in tokens, with about equal numbers of sentences.
+
+    Each range is its shortest length, its longest length and the mask of its sentences, of the shape of `sizes`, which
+    holds at least one length. Each sentence is in exactly one range.
+    """
     edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 7), method="nearest"))
     for low, high in pairwise(edges):
         last = high == edges[-1]

@@ -80,9 +80,9 @@ class Outputs:
         )
 
 
-def translated(translator: Translator, items: Items) -> Outputs:
-    """Return greedy translations of the first items, with their scores."""
-    ends = time.perf_counter() + MOST_SECONDS
+def translated(translator: Translator, items: Items, *, seconds: float = MOST_SECONDS) -> Outputs:
+    """Return greedy translations of the first items, with their scores; stop after the batch in which `seconds` end."""
+    ends = time.perf_counter() + seconds
     texts: list[str] = []
     for first in range(0, min(len(items.sources), MOST_SENTENCES), TRANSLATED_TOGETHER):
         sources = items.sources[first : min(first + TRANSLATED_TOGETHER, MOST_SENTENCES)]
