@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.corpus.batching import Examples
-from glassformer.decoding import length_penalty, torch_engine
+from glassformer.decoding import length_penalty
+from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.errors import ConfigError, DecodingError, ShapeError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
@@ -148,12 +149,12 @@ def test_the_order_of_the_texts_does_not_matter(translator, texts, order):
 
 
 @pytest.mark.slow
-def test_small_batches_give_what_large_ones_give(translator, monkeypatch):
+def test_small_batches_give_what_large_ones_give(translator):
     texts = some(23)
     expected = translator.translate(texts)
     for budget in (1, 40, 100):
-        monkeypatch.setattr(torch_engine, "DECODED_POSITIONS", budget)
-        assert_all_same(translator.translate(texts), expected)
+        small = Translator(translator.bundle, TorchEngine(translator.model, budget=budget))
+        assert_all_same(small.translate(texts), expected)
 
 
 @pytest.mark.slow

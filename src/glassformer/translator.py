@@ -408,7 +408,9 @@ def _engine(model: "Transformer | Engine", *others: Engine) -> Engine:
     members = [one for one in (first, *others) if isinstance(one, TorchEngine)]
     if len(members) <= len(others):
         raise ConfigError("an ensemble needs models on the engine torch: choose the engine torch for all of them")
-    return TorchEngine(*(model for member in members for model in member.models), workers=members[0].workers)
+    return TorchEngine(
+        *(model for member in members for model in member.models), workers=members[0].workers, budget=members[0].budget
+    )
 
 
 def _with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:

@@ -130,9 +130,8 @@ def test_a_corpus_is_read_and_cut(tmp_path):
 
 
 @pytest.mark.slow
-def test_of_a_large_corpus_the_beginning_is_read_and_the_rest_reckoned(tmp_path, monkeypatch):
-    monkeypatch.setattr("glassformer.bench.sample.READ_PAIRS", 10)
-    sample = read_sample(corpus(tmp_path, 50_000))
+def test_of_a_large_corpus_the_beginning_is_read_and_the_rest_reckoned(tmp_path):
+    sample = read_sample(corpus(tmp_path, 50_000), most_pairs=10)
     assert sample.pairs == pytest.approx(49_993, rel=0.05)
     assert "about" in sample.origin
 

@@ -9,7 +9,6 @@ import numpy as np
 import psutil
 import pytest
 
-from glassformer.corpus import encoding
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.encoding import encode, encode_all
 from glassformer.corpus.shards import Encoded
@@ -48,12 +47,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "tokenizer"
 
 
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make parts of 7 pairs."""
-    monkeypatch.setattr(encoding, "PART", 7)
-
-
 def corpus(count: int):
     source = [SOURCE[place % 6] + f" {place}" for place in range(count)]
     return source, [TARGET[place % 5] for place in range(count)]
@@ -77,13 +70,11 @@ def test_no_pairs_are_none() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_all_pairs_come_in_order_whatever_the_blocks_and_the_workers(
-    small_parts: None, folder: Path, workers: int
-) -> None:
+def test_all_pairs_come_in_order_whatever_the_blocks_and_the_workers(folder: Path, workers: int) -> None:
     source, target = corpus(61)
     cuts = [0, 3, 3, 20, 41, 61]
     blocks = ((source[begin:end], target[begin:end]) for begin, end in pairwise(cuts))
-    parts = list(encode_all(blocks, folder, 30, workers))
+    parts = list(encode_all(blocks, folder, 30, workers, part_pairs=7))
     assert [part.encoded.pairs + part.too_long for part in parts] == [7] * 8 + [5]
     pairs = expected(source, target, tokenizers_of("unigram"), 30)
     assert [pair for part in parts for pair in lists(part.encoded)] == pairs
@@ -91,7 +82,7 @@ def test_all_pairs_come_in_order_whatever_the_blocks_and_the_workers(
 
 
 @pytest.mark.slow
-def test_no_more_is_read_ahead_than_workers_need(small_parts: None, folder: Path) -> None:
+def test_no_more_is_read_ahead_than_workers_need(folder: Path) -> None:
     read = []
 
     def blocks():
@@ -99,16 +90,16 @@ def test_no_more_is_read_ahead_than_workers_need(small_parts: None, folder: Path
             read.append(number)
             yield corpus(7)
 
-    parts = encode_all(blocks(), folder, 100, 2)
+    parts = encode_all(blocks(), folder, 100, 2, part_pairs=7)
     list(islice(parts, 3))
     parts.close()
     assert len(read) <= 3 + 2 * 2 + 1
 
 
 @pytest.mark.slow
-def test_workers_end_with_the_generator(small_parts: None, folder: Path) -> None:
+def test_workers_end_with_the_generator(folder: Path) -> None:
     before = set(psutil.Process().children())
-    parts = encode_all([corpus(70)], folder, 100, 2)
+    parts = encode_all([corpus(70)], folder, 100, 2, part_pairs=7)
     next(parts)
     workers = set(psutil.Process().children()) - before
     assert len(workers) == 2
@@ -117,9 +108,9 @@ def test_workers_end_with_the_generator(small_parts: None, folder: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_is_an_error_that_says_what_to_do(small_parts: None, folder: Path) -> None:
+def test_a_worker_that_is_killed_is_an_error_that_says_what_to_do(folder: Path) -> None:
     before = set(psutil.Process().children())
-    parts = encode_all([corpus(700)], folder, 100, 2)
+    parts = encode_all([corpus(700)], folder, 100, 2, part_pairs=7)
     next(parts)
     for worker in set(psutil.Process().children()) - before:
         worker.kill()

@@ -36,11 +36,10 @@ def main() -> None:
     import sentencepiece  # noqa: F401
 
     import glassformer.jobs.preparation
-    from glassformer.corpus import encoding
 
     # Four shards of four parts each, of a corpus that is small enough to be prepared hundreds of times.
     glassformer.jobs.preparation.SHARD = SHARD
-    glassformer.jobs.preparation.PART = encoding.PART = PART
+    glassformer.jobs.preparation.PART = PART
     answer(pid=os.getpid())
     for line in sys.stdin:
         pid = os.fork()

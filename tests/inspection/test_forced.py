@@ -100,12 +100,11 @@ def test_outputs_are_those_that_greedy_search_writes_or_not(make_model):
     assert [one.log_prob for one in forced[:3]] == pytest.approx([one.log_prob for one in written], abs=1e-9)
 
 
-def test_many_outputs_keep_to_a_budget_and_to_their_order(make_model, monkeypatch):
+def test_many_outputs_keep_to_a_budget_and_to_their_order(make_model):
     model = make_model()
     pairs = [([4] * length + [2], [5] * (9 - length) + [2]) for length in range(1, 9)]
     alone = [outputs(model, [pair])[0].log_prob for pair in pairs]
-    monkeypatch.setattr("glassformer.inspection.forced.SIDE_BY_SIDE", 20)
-    assert [one.log_prob for one in outputs(model, pairs)] == pytest.approx(alone, abs=1e-10)
+    assert [one.log_prob for one in outputs(model, pairs, budget=20)] == pytest.approx(alone, abs=1e-10)
 
 
 def test_two_recordings_of_one_sentence_are_compared(make_model):

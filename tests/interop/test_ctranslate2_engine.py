@@ -7,8 +7,8 @@ import pytest
 
 from glassformer.decoding.engine import Engine, Job, Search
 from glassformer.errors import CheckpointError, ConfigError, DecodingError
-from glassformer.interop import ctranslate2_engine
 from glassformer.interop.choice import load_engine
+from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.export import converted
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.translator import Translator
@@ -102,13 +102,13 @@ def test_without_log_probabilities_the_texts_are_the_same(translators, beam_size
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_text_has_the_same_translation_whatever_stands_beside_it(translators, monkeypatch, beam_size):
+def test_a_text_has_the_same_translation_whatever_stands_beside_it(translators, run, beam_size):
     _, theirs = translators
     together = theirs.translate(some(23), beam_size=beam_size)
     for text, one in zip(some(23), together, strict=True):
         assert_same(theirs.translate([text], beam_size=beam_size)[0], one)
-    monkeypatch.setattr(ctranslate2_engine, "DECODED_POSITIONS", 40)
-    assert_all_same(theirs.translate(some(23), beam_size=beam_size), together)
+    engine = CTranslate2Engine(converted(run, "float32"), run, positions=theirs.engine.longest, budget=40)
+    assert_all_same(Translator(run, engine).translate(some(23), beam_size=beam_size), together)
 
 
 def test_there_are_as_many_results_as_texts(translators):
@@ -231,7 +231,7 @@ def test_a_damaged_folder_is_said_to_be_one(run, tmp_path):
     folder = converted(run, "float32")
     (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:999])
     with pytest.raises(CheckpointError, match="CTranslate2 cannot read"):
-        ctranslate2_engine.CTranslate2Engine(tmp_path, run, positions=61)
+        CTranslate2Engine(tmp_path, run, positions=61)
 
 
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import word_by_word
-from glassformer.corpus import encoding
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, DataError
@@ -67,7 +66,6 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make shards of 60 pairs from parts of 20, so that there are four."""
     monkeypatch.setattr(module, "SHARD", 60)
     monkeypatch.setattr(module, "PART", 20)
-    monkeypatch.setattr(encoding, "PART", 20)
 
 
 def write_sides(folder: Path, name: str, pairs) -> None:
@@ -206,7 +204,6 @@ def test_how_it_is_cut_up_changes_nothing(folder: Path, monkeypatch: pytest.Monk
     assert len(Manifest.load(whole.folder).shards) == 1
     monkeypatch.setattr(module, "SHARD", 21)
     monkeypatch.setattr(module, "PART", 7)
-    monkeypatch.setattr(encoding, "PART", 7)
     monkeypatch.setattr(module, "POOL_PAIRS", 1)
     monkeypatch.setattr(module, "APART_PAIRS", 1)
     for workers in (1, 2):

@@ -17,6 +17,7 @@ from glassformer.training import steps
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.gradients import batch_loss
 from glassformer.training.loop import (
+    SCALE_UP_AFTER,
     CheckpointReport,
     EndReport,
     Measured,
@@ -286,13 +287,10 @@ def test_gradients_beyond_fp16_change_nothing_but_the_scale_of_the_loss(make_mod
     assert all(map(math.isfinite, losses))
 
 
-def test_the_scale_of_the_loss_grows_after_updates_in_range_and_leaves_gradients_as_they_are(
-    make_model, make_examples, monkeypatch
-):
-    monkeypatch.setattr("glassformer.training.loop.SCALE_UP_AFTER", 2)
+def test_the_scale_of_the_loss_grows_after_updates_in_range_and_leaves_gradients_as_they_are(make_model, make_examples):
     exact, _, _ = float_losses(make_model, make_examples, "fp32")
-    rough, _, state = float_losses(make_model, make_examples, "fp16", loss_scale=4.0)
-    assert (state.loss_scale, state.unscaled) == (16.0, 1)
+    rough, _, state = float_losses(make_model, make_examples, "fp16", loss_scale=4.0, unscaled=SCALE_UP_AFTER - 3)
+    assert (state.loss_scale, state.unscaled) == (8.0, 2)
     assert rough == pytest.approx(exact, rel=0.006)
 
 
@@ -309,9 +307,8 @@ def test_what_is_no_number_without_any_scale_is_a_divergence_in_fp16_too(make_mo
 
 
 @pytest.mark.slow
-def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path, monkeypatch):
-    """The scale of the loss is part of the state: here it changes at every second update."""
-    monkeypatch.setattr("glassformer.training.loop.SCALE_UP_AFTER", 2)
+def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path):
+    """The scale of the loss is part of the state: it doubles at update 4, between two resumptions."""
 
     def trained(folder, ends):
         for end in ends:
@@ -320,7 +317,9 @@ def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path,
             begun = weights_of(model)
             config = TrainingConfig(**QUICK, steps=9, precision="fp16")
             optimiser, checkpoints = make_optimiser(model, config), Checkpoints(folder, 3)
-            state = checkpoints.restore(model, optimiser) or TrainingState(loss_scale=2.0**8)
+            state = checkpoints.restore(model, optimiser) or TrainingState(
+                loss_scale=2.0**8, unscaled=SCALE_UP_AFTER - 4
+            )
             reports = steps(
                 model,
                 make_examples(),
@@ -335,7 +334,7 @@ def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path,
         return weights_of(model), state
 
     (weights, state), (again, other) = trained(tmp_path / "one", [9]), trained(tmp_path / "two", [2, 5, 9])
-    assert (state.loss_scale, state.unscaled) == (other.loss_scale, other.unscaled) == (2.0**12, 1)
+    assert (state.loss_scale, state.unscaled) == (other.loss_scale, other.unscaled) == (2.0**9, 5)
     assert all(torch.equal(weights[name], again[name]) for name in weights)
 
 

@@ -58,8 +58,10 @@ class Sample:
     """The source of the sentence lengths, in words."""
 
 
-def read_sample(configuration: Configuration) -> Sample:
+def read_sample(configuration: Configuration, *, most_pairs: int = READ_PAIRS) -> Sample:
     """Return a sample of a configuration's corpus, or, without a corpus, random sentences of typical lengths.
+
+    Reading stops after the block with pair number `most_pairs`, or after READ_SECONDS.
 
     Raises:
         DataError: the corpus cannot be read, or lacks some of its files.
@@ -75,7 +77,7 @@ def read_sample(configuration: Configuration) -> Sample:
             raise
         return _typical(configuration, str(error).removesuffix(": correct the path"))
     assert corpus is not None  # without a task, the training files are required
-    reading = _Reading(corpus)
+    reading = _Reading(corpus, most_pairs)
     if not reading.pairs:
         raise DataError(f"{corpus.names}: expected pairs with text on both sides, got none; choose another file")
     if valid := corpus_for(data, "valid"):
@@ -97,7 +99,7 @@ def _of_task(configuration: Configuration) -> Sample:
 class _Reading:
     """The beginning of a corpus or all of it: `pairs` with text on both sides, and the estimated `count` of all."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: Corpus, most_pairs: int) -> None:
         self._read, lines = 0, 0
         self.pairs: list[tuple[str, str]] = []
         self.whole = True
@@ -105,7 +107,7 @@ class _Reading:
         for block in (reader := PairReader(corpus, self._watch)):
             lines += block.lines
             self.pairs += _texts(block.source, block.target)
-            if lines >= READ_PAIRS or time.perf_counter() - begun > READ_SECONDS:
+            if lines >= most_pairs or time.perf_counter() - begun > READ_SECONDS:
                 self.whole = False
                 break
         if self.whole:

@@ -53,19 +53,22 @@ def encode(texts: Texts, source: Tokenizer, target: Tokenizer, max_length: int) 
     return Part(Encoded(flat[0], flat[1], lengths), int((~fits).sum()))
 
 
-def encode_all(blocks: Iterable[Texts], tokenizers: Path, max_length: int, workers: int) -> Generator[Part, None, None]:
-    """Yield the result of `encode` for all pairs of all blocks, in order and `PART` pairs at a time.
+def encode_all(
+    blocks: Iterable[Texts], tokenizers: Path, max_length: int, workers: int, part_pairs: int = PART
+) -> Generator[Part, None, None]:
+    """Yield the result of `encode` for all pairs of all blocks, in order and `part_pairs` pairs at a time.
 
     Args:
         blocks: sources and targets, in equal numbers.
         tokenizers: the folder of the tokenizers.
         max_length: most ids per side.
         workers: number of processes; 1 = this process alone.
+        part_pairs: pairs per part; the last part may have fewer.
 
     Raises:
         DataError: a process was killed.
     """
-    parts, encoder = _parts(blocks), _PairEncoder(tokenizers, max_length)
+    parts, encoder = _parts(blocks, part_pairs), _PairEncoder(tokenizers, max_length)
     if workers == 1:
         yield from map(encoder, parts)
         return
@@ -92,16 +95,16 @@ def _flat(sentences: Sequence[list[int]], ends: NDArray[np.int64], tokenizer: To
     return ids
 
 
-def _parts(blocks: Iterable[Texts]) -> Iterator[Texts]:
+def _parts(blocks: Iterable[Texts], pairs: int) -> Iterator[Texts]:
     """Yield all pairs in parts of equal size."""
     sources: list[str] = []
     targets: list[str] = []
     for source, target in blocks:
         sources += source
         targets += target
-        while len(sources) >= PART:
-            yield sources[:PART], targets[:PART]
-            del sources[:PART], targets[:PART]
+        while len(sources) >= pairs:
+            yield sources[:pairs], targets[:pairs]
+            del sources[:pairs], targets[:pairs]
     if sources:
         yield sources, targets
 

@@ -28,15 +28,15 @@ SCORED_TOKENS = 1000
 
 class TorchEngine:
     """An engine of one model, or of several as an ensemble, where each model reads its own ids of a source. On CPUs, it
-    may use several processes.
+    may use several processes. `budget` bounds the source positions, including padding and beams, decoded in one batch.
     """
 
     name = "torch"
     reads_ahead = False
 
-    def __init__(self, *models: Transformer, workers: int = 1) -> None:
-        self.models, self.workers = models, workers
-        self._team = Team(partial(_decode, models), workers)
+    def __init__(self, *models: Transformer, workers: int = 1, budget: int = DECODED_POSITIONS) -> None:
+        self.models, self.workers, self.budget = models, workers, budget
+        self._team = Team(partial(_decode, models, budget), workers)
 
     @property
     def longest(self) -> int:
@@ -80,10 +80,10 @@ class TorchEngine:
         return [tuple(row[: len(target)]) for row, target in zip(rows, targets, strict=True)]
 
 
-def _decode(models: Sequence[Transformer], jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-    """Return the hypotheses of jobs in descending order of size."""
-    sizes, budget = [job.size for job in jobs], DECODED_POSITIONS // search.rows
-    step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget)
+def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
+    """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time."""
+    sizes = [job.size for job in jobs]
+    step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
     lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
     common: dict[str, Any] = {"max_lengths": lengths, "prefixes": prefixes, **asdict(search.settings)}
     if search.sample:

@@ -95,15 +95,17 @@ def log_prob(
 
 
 @torch.no_grad()
-def outputs(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Forced]:
+def outputs(
+    model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, budget: int = SIDE_BY_SIDE
+) -> list[Forced]:
     """Return the scores of each (source, output) by the model as it is; call it within `changed` to apply changes.
 
-    Many pairs are scored in one padded pass, instead of one search per pair.
+    Many pairs, up to `budget` padded positions, are scored in one pass, instead of one search per pair.
     """
     results: dict[int, Forced] = {}
     batch: list[int] = []
     for place in sorted(range(len(pairs)), key=lambda place: max(map(len, pairs[place]))):
-        if batch and max(map(len, pairs[place])) * (len(batch) + 1) > SIDE_BY_SIDE:
+        if batch and max(map(len, pairs[place])) * (len(batch) + 1) > budget:
             results |= zip(batch, _forced(model, [pairs[one] for one in batch]), strict=True)
             batch = []
         batch.append(place)

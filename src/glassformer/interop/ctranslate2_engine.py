@@ -45,6 +45,8 @@ LARGEST_EXPONENT = 2.0
 class CTranslate2Engine:
     """The model in an exported folder, decoded by CTranslate2.
 
+    `budget` bounds the source positions, including padding and beams, decoded in one batch.
+
     Raises:
         CheckpointError: the folder is damaged.
         MissingDependencyError: CTranslate2 is not installed.
@@ -68,8 +70,10 @@ class CTranslate2Engine:
             alpha, most = settings.length_penalty, LARGEST_EXPONENT
             yield f"length_penalty = {alpha:g}: CTranslate2 searches with at most {most:g}"
 
-    def __init__(self, folder: Path, bundle: Bundle, *, positions: int, workers: int = 0) -> None:
-        self.longest = positions
+    def __init__(
+        self, folder: Path, bundle: Bundle, *, positions: int, workers: int = 0, budget: int = DECODED_POSITIONS
+    ) -> None:
+        self.longest, self.budget = positions, budget
         self._source_tokens, self._target_tokens = (
             tokenizer.tokens(range(len(tokenizer))) for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer)
         )
@@ -102,7 +106,7 @@ class CTranslate2Engine:
         most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
         waiting: dict[int, Any] = {}
         for places in batched_by_size(
-            range(len(jobs)), lambda place: jobs[place].size * search.rows, DECODED_POSITIONS, most
+            range(len(jobs)), lambda place: jobs[place].size * search.rows, self.budget, most
         ):
             waiting.update(zip(places, self._start([jobs[place] for place in places], search), strict=True))
         return self._finish(jobs, waiting, search)

@@ -371,7 +371,9 @@ class _Preparation:
         todo, done = sum(missing.values()), 0
         workers = self.configuration.cleaning.workers or cores() if todo >= POOL_PAIRS else 1
         texts = _of_shards(self._training_texts(), missing)
-        with closing(encode_all(texts, self.folder / TOKENIZER, self.data.max_length, workers)) as parts:
+        with closing(
+            encode_all(texts, self.folder / TOKENIZER, self.data.max_length, workers, part_pairs=PART)
+        ) as parts:
             for number, count in missing.items():
                 some: list[Part] = []
                 for part in islice(parts, math.ceil(count / PART)):
