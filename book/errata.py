@@ -139,7 +139,7 @@ verdict("residual_normed")
 # value its own name, or no name at all, as in `right`.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_residual.py`:
-# `test_pre_norm_normalises_what_enters_and_adds_x_as_it_came`. More in [add & norm](06_residual.py#what-goes-wrong)
+# `test_pre_norm_normalises_the_input_and_adds_x_unchanged`. More in [add & norm](06_residual.py#what-goes-wrong)
 # and [the encoder](08_encoder.py#what-goes-wrong).
 
 # %% [markdown]
@@ -301,7 +301,7 @@ verdict("doubled_exponent")
 # In the second line, each pair has two different speeds, and no matrix moves all rows on by one position: the shift
 # property is lost. In the third line it holds, but half of the dimensions hardly turn at all.
 #
-# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_are_the_formula_of_the_paper`
+# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_equal_the_formula_of_the_paper`
 # and `test_a_shift_is_the_same_rotation_at_every_position`. More in [positions](02_positions.py#what-goes-wrong).
 
 # %% [markdown]
@@ -335,7 +335,7 @@ print("right: weights", short(fixed_weights[0]), "output", short(fixed[0]))
 # A good habit is to try code with sizes that are all different (5 words of width 3): then `q * k.T` stops by itself.
 # For this reason the library's tests give every size a different prime.
 #
-# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`. The whole example is in
+# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`. The whole example is in
 # [attention](03_attention.py#line-by-line).
 
 # %% [markdown]
@@ -368,7 +368,8 @@ torch.testing.assert_close(fixed, weights @ v)
 
 # %% [markdown]
 # **Caught by** `model/test_residual.py`: `test_post_norm_normalises_the_sum`; `model/test_feed_forward.py`:
-# `test_is_equation_two_in_plain_numbers`; `model/test_attention.py`: `test_equals_the_loop_over_plain_numbers`. More in
+# `test_feed_forward_equals_equation_two_in_plain_numbers`; `model/test_attention.py`:
+# `test_attention_equals_a_loop_over_plain_numbers`. More in
 # [feed-forward](07_feed_forward.py#what-goes-wrong).
 
 # %% [markdown]
@@ -388,7 +389,7 @@ torch.testing.assert_close(F.cosine_similarity(q[:, None], 2 * k[None], dim=-1),
 # %% [markdown]
 # The length of a key is part of what it says: "look at me, in any case". The softmax is what bounds the *weights*.
 #
-# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_on_paper`, with scores far above 1.
+# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`, with scores far above 1.
 # More in [attention](03_attention.py#what-goes-wrong) and [embeddings](01_embeddings.py#what-goes-wrong).
 
 # %% [markdown]
@@ -410,7 +411,7 @@ assert not hasattr(nn.TransformerEncoderLayer(8, 2), "multihead_attn")
 sorted(encoder_has), sorted(decoder_has)
 
 # %% [markdown]
-# **Caught by** `model/test_parity.py`: `test_the_logits_equal_those_of_torch`. More in
+# **Caught by** `model/test_parity.py`: `test_the_logits_equal_torchs`. More in
 # [the decoder](09_decoder.py#what-goes-wrong).
 
 # %% [markdown]
@@ -529,7 +530,7 @@ verdict("no_embedding_scale")
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_embedding.py`:
-# `test_a_row_is_scaled_by_the_root_of_d_model_and_its_position_added`. More in
+# `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. More in
 # [embeddings](01_embeddings.py#what-goes-wrong).
 
 # %% [markdown]
@@ -560,8 +561,8 @@ for name, (scores, mask) in rows.items():
 # %% [markdown]
 # The fix is −∞, and a row of zeros for a query that may not look at anything (−∞ alone gives NaN there).
 #
-# **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_however_small_the_others_are` and
-# `test_a_query_without_any_key_gets_zeros_and_a_finite_gradient`. In usual rows the weights are the same to the last
+# **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_even_beside_very_small_scores` and
+# `test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient`. In usual rows the weights are the same to the last
 # bit, so only unusual rows show the mistake. More in [masks](05_masks.py#why-and-no-other-number).
 
 # %% [markdown]
@@ -611,7 +612,7 @@ torch.testing.assert_close(trace["source.input"], word + position)
 tuple((word + position).shape), tuple(torch.cat([word, position.expand_as(word)], dim=-1).shape)
 
 # %% [markdown]
-# **Caught by** `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_and_its_position_added`. Why the
+# **Caught by** `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. Why the
 # sum does not blur the two: [positions](02_positions.py#adding-and-what-stays-apart).
 
 # %% [markdown]
@@ -656,7 +657,7 @@ assert gf.attention is sys.modules["glassformer.model.attention"].attention  # o
 one.Mask, other.Mask
 
 # %% [markdown]
-# **Caught by** `model/test_transformer.py`: `test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens`, which, like all
+# **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`, which, like all
 # tests, checks the shapes in signatures; and `test_house_rules.py`:
 # `test_imports_are_absolute_and_annotations_are_not_postponed`. More in [positions](02_positions.py#what-goes-wrong).
 
@@ -682,7 +683,7 @@ verdict("no_transpose")
 # they should, so *causality* and *padding* fail too.
 #
 # **Caught by** `gf.check`, and `model/test_attention.py`:
-# `test_a_view_without_the_transpose_has_the_same_shape_and_other_numbers` and
+# `test_a_view_without_the_transpose_has_the_same_shape_but_other_numbers` and
 # `test_a_head_is_a_slice_of_the_projection`. More in [heads](04_heads.py#what-goes-wrong).
 
 # %% [markdown]
@@ -709,7 +710,7 @@ verdict("mask_after_softmax")
 
 # %% [markdown]
 # **Caught by** `gf.check` (*attention*: weights sum to 1 and are 0 where masked; *causality*, *padding*, *batch*), and
-# `model/test_attention.py`: `test_set_yourself_free_with_the_causal_mask`. More in
+# `model/test_attention.py`: `test_set_yourself_free_with_the_causal_mask_is_computed_as_by_hand`. More in
 # [masks](05_masks.py#why-and-no-other-number).
 
 # %% [markdown]
@@ -730,7 +731,7 @@ assert trace["heads"][0, 0].shape == (10, 64)
 tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
 
 # %% [markdown]
-# **Caught by** `model/test_transformer.py`: `test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens`. More in
+# **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`. More in
 # [heads](04_heads.py#line-by-line).
 
 # %% [markdown]
@@ -752,7 +753,7 @@ with gf.intervene(model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1
 check.likely
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_is_zero_and_one_in_turn`.
+# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_alternates_between_zero_and_one`.
 # More in [positions](02_positions.py#what-goes-wrong).
 
 # %% [markdown]
@@ -856,7 +857,7 @@ check.likely
 
 # %% [markdown]
 # **Caught by** `gf.check` (*save and load*), and `model/test_transformer.py`:
-# `test_the_names_of_the_parameters_are_those_of_saved_models` and `test_every_parameter_learns`. More in [heads](04_heads.py#what-goes-wrong).
+# `test_the_names_of_the_parameters_match_saved_models` and `test_every_parameter_learns`. More in [heads](04_heads.py#what-goes-wrong).
 
 # %% [markdown]
 # ## A tensor on the wrong device
@@ -881,7 +882,7 @@ tuple(joined.shape), joined.device
 # Where you need a new tensor, take the device from an existing one: `x.new_zeros(…)`,
 # `torch.arange(…, device=x.device)`.
 #
-# **Caught by** `model/test_masks.py`: `test_a_mask_is_made_on_the_device_of_its_ids`, which also uses `meta`. More in
+# **Caught by** `model/test_masks.py`: `test_a_mask_is_on_the_device_of_its_ids`, which also uses `meta`. More in
 # [heads](04_heads.py#what-goes-wrong).
 
 # %% [markdown]
@@ -905,7 +906,7 @@ except gf.ShapeError as error:
     print(error)
 
 # %% [markdown]
-# **Caught by** `model/test_attention.py`: `test_equals_the_loop_over_plain_numbers` and
+# **Caught by** `model/test_attention.py`: `test_attention_equals_a_loop_over_plain_numbers` and
 # `test_shapes_that_do_not_fit_are_named`. More in [attention](03_attention.py#what-goes-wrong).
 
 # %% [markdown]
@@ -965,7 +966,7 @@ verdict("target_padding_mask")
 # The fix is `padding_mask(source, pad_id)`, whatever the target.
 #
 # **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
-# `test_cross_attention_follows_the_padding_of_the_source_and_not_of_the_target`. More in
+# `test_cross_attention_masks_the_padding_of_the_source_not_of_the_target`. More in
 # [the decoder](09_decoder.py#what-goes-wrong).
 
 # %% [markdown]
@@ -1011,7 +1012,7 @@ verdict("double_softmax")
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `training/test_objective.py`:
-# `test_value_and_both_gradients_equal_those_of_torch`. More in [the output](10_output.py#what-goes-wrong), and for the
+# `test_value_and_both_gradients_equal_torchs`. More in [the output](10_output.py#what-goes-wrong), and for the
 # search in [decoding](12_decoding.py#what-goes-wrong).
 
 # %% [markdown]
@@ -1034,7 +1035,7 @@ read.tolist(), said.tolist()
 # The telltale sign is a loss that falls to 0 within a few hundred steps. Fed with `<bos>`, the parrot says `<bos>`, for
 # ever.
 #
-# **Caught by** `training/test_loop.py`: `test_a_training_is_the_loop_that_one_would_write`; for scoring,
+# **Caught by** `training/test_loop.py`: `test_a_training_equals_a_simple_loop`; for scoring,
 # `test_translator.py`: `test_the_prefix_counts_in_the_log_probability`. A model trained this way, with its curve, is in
 # [the output](10_output.py#what-goes-wrong).
 
@@ -1057,7 +1058,7 @@ assert math.isclose(fixed, math.log(11), rel_tol=1e-6)
 assert math.isclose(counted, 13 / 20 * math.log(11), rel_tol=1e-6)
 
 # %% [markdown]
-# **Caught by** `training/test_loop.py`: `test_padding_counts_for_nothing`. More in
+# **Caught by** `training/test_loop.py`: `test_padding_does_not_count`. More in
 # [training](11_training.py#what-goes-wrong) and [the output](10_output.py#what-goes-wrong).
 
 # %% [markdown]
@@ -1095,7 +1096,7 @@ pictures.bars(
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_attention.py`:
-# `test_set_yourself_free_is_computed_as_on_paper`; `model/test_parity.py`: `test_the_encoder_equals_that_of_torch`. The
+# `test_set_yourself_free_is_computed_as_by_hand`; `model/test_parity.py`: `test_the_encoder_equals_torchs`. The
 # reason for the root is in [attention](03_attention.py#why-the-scores-are-divided).
 
 # %% [markdown]

@@ -580,7 +580,7 @@ MISTAKES = [
         "jobs/training.py",
         "isinstance(report, ValidationReport) and report.best",
         "isinstance(report, ValidationReport)",
-        "tests/test_run.py::test_the_weights_of_a_run_are_those_of_its_best_validation",
+        "tests/test_run.py::test_a_run_keeps_the_weights_of_its_best_validation",
     ),
     Mistake(
         "validation pairs are trained on",

@@ -71,7 +71,7 @@ def run(make_bundle):
 
 
 @pytest.mark.parametrize(("tokenizer", "settings"), LAYOUTS.values(), ids=LAYOUTS)
-def test_what_is_saved_is_loaded(make_bundle, tokenizer, settings):
+def test_a_saved_bundle_is_loaded_back_equal(make_bundle, tokenizer, settings):
     bundle, model = make_bundle(tokenizer, **settings)
     bundle.save(model)
     loaded = Bundle.load(bundle.folder)
@@ -88,7 +88,7 @@ def test_what_is_saved_is_loaded(make_bundle, tokenizer, settings):
 
 
 @pytest.mark.parametrize(("tokenizer", "settings"), LAYOUTS.values(), ids=LAYOUTS)
-def test_saving_what_was_loaded_changes_no_file(make_bundle, tmp_path, tokenizer, settings):
+def test_saving_a_loaded_bundle_changes_no_file(make_bundle, tmp_path, tokenizer, settings):
     bundle, model = make_bundle(tokenizer, **settings)
     bundle.save(model)
     first = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -151,7 +151,7 @@ def test_shared_matrices_are_written_once(make_bundle):
     assert loaded.source.tokens.weight is loaded.target.tokens.weight is loaded.output.weight
 
 
-def test_weights_of_double_precision_are_loaded_in_the_precision_of_the_model(run):
+def test_weights_in_double_precision_are_loaded_in_the_models_precision(run):
     path = run / "model.safetensors"
     weights = load_file(path)
     save_file({name: weight.double() for name, weight in weights.items()}, path)
@@ -181,7 +181,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_weights_are_one_line_that_names_the_file_and_what_to_do(run, damage):
+def test_damaged_weights_are_one_line_with_the_file_and_advice(run, damage):
     damage(run / "model.safetensors")
     with pytest.raises(CheckpointError) as caught:
         Bundle.load(run).model()
@@ -251,14 +251,14 @@ def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
         ({"d_v": 5}, "expected shape .*, got"),
     ],
 )
-def test_weights_of_another_configuration_are_refused(make_bundle, run, settings, message):
+def test_weights_of_a_different_configuration_are_refused(make_bundle, run, settings, message):
     _, other = make_bundle(**settings)
     save_weights(other, run / "model.safetensors")
     with pytest.raises(CheckpointError, match=message):
         Bundle.load(run).model()
 
 
-def test_weights_of_a_smaller_configuration_lack_some(make_bundle, run):
+def test_missing_weights_are_named(make_bundle, run):
     bundle, model = make_bundle(norm="pre", folder=run.with_name("pre"))
     bundle.save(model)
     shutil.copy(run / "model.safetensors", bundle.folder)
@@ -266,7 +266,7 @@ def test_weights_of_a_smaller_configuration_lack_some(make_bundle, run):
         Bundle.load(bundle.folder).model()
 
 
-def test_refused_weights_leave_the_model_as_it_was(make_bundle, tmp_path):
+def test_refused_weights_leave_the_model_unchanged(make_bundle, tmp_path):
     _, model = make_bundle()
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     _, other = make_bundle(d_ff=17)
@@ -283,14 +283,14 @@ def test_a_configuration_that_contradicts_its_tokenizer_is_damaged(run):
         Bundle.load(run)
 
 
-def test_a_run_of_a_newer_version_says_so(run):
+def test_a_run_of_a_newer_version_is_refused(run):
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("format_version = 2", "format_version = 3"))
     with pytest.raises(CheckpointVersionError, match="expected at most 2, got 3; upgrade"):
         Bundle.load(run)
 
 
-def test_a_missing_folder_names_the_nearest(run):
+def test_a_missing_folder_is_an_error_that_names_the_nearest(run):
     with pytest.raises(CheckpointError, match=r"rum' does not exist \(did you mean 'run'\?\); give the folder of"):
         Bundle.load(run.with_name("rum"))
     with pytest.raises(CheckpointError, match="' does not exist; give the folder of a run"):
@@ -298,7 +298,7 @@ def test_a_missing_folder_names_the_nearest(run):
 
 
 @pytest.mark.parametrize("name", ["config.toml", "tokenizer"])
-def test_a_folder_that_is_no_run_says_what_it_lacks(run, name):
+def test_a_folder_that_is_not_a_run_is_an_error_that_says_what_is_missing(run, name):
     (run / name).rename(run / "other")
     with pytest.raises(CheckpointError, match=rf"is not a run: {name} is missing; `glassformer train` makes a run"):
         Bundle.load(run)
@@ -307,7 +307,7 @@ def test_a_folder_that_is_no_run_says_what_it_lacks(run, name):
 # Writing
 
 
-def test_what_is_written_is_in_place_and_nothing_else(tmp_path):
+def test_a_write_leaves_only_the_written_file(tmp_path):
     write_safely(tmp_path / "new" / "a.txt", lambda path: path.write_text("one"))
     write_safely(tmp_path / "new" / "a.txt", lambda path: path.write_text("two"))
     assert [(path.name, path.read_text()) for path in (tmp_path / "new").iterdir()] == [("a.txt", "two")]
@@ -327,7 +327,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call):
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "old")]
 
 
-def test_a_write_that_breaks_off_leaves_the_old_file(tmp_path):
+def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
 
@@ -341,7 +341,7 @@ def test_a_write_that_breaks_off_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 50, 2000])
-def test_weights_that_really_cannot_be_written_leave_the_old_ones(run, make_bundle, limit):
+def test_a_failed_write_of_weights_leaves_the_old_weights(run, make_bundle, limit):
     files = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
     _, model = make_bundle()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -355,7 +355,7 @@ def test_weights_that_really_cannot_be_written_leave_the_old_ones(run, make_bund
 
 
 @pytest.mark.parametrize("part", [".", "run", "run/tokenizer", "run/config.toml/x"])
-def test_a_place_that_cannot_be_written_is_one_error(make_bundle, tmp_path, part):
+def test_a_folder_that_cannot_be_written_is_one_error(make_bundle, tmp_path, part):
     bundle, model = make_bundle(folder=tmp_path / "blocked" / "run")
     blocked = (tmp_path / "blocked" / part).resolve()
     blocked.parent.mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,7 @@ def test_importing_glassformer_loads_nothing_heavy():
     assert not heavy & loaded_after("import glassformer; dir(glassformer)")
 
 
-def test_the_command_line_starts_without_what_only_some_commands_need():
+def test_the_command_line_starts_without_modules_that_only_some_commands_need():
     assert not {"torch", "numpy", "matplotlib", "http.server", "webbrowser"} & loaded_after("import glassformer.cli")
 
 
@@ -86,11 +86,11 @@ def test_the_command_line_starts_without_configurations():
     assert not needless & loaded_after("import glassformer.cli")
 
 
-def test_a_configuration_needs_no_torch():
+def test_a_configuration_does_not_need_torch():
     assert not {"torch", "numpy"} & loaded_after("import glassformer as gf; gf.ModelConfig(vocab_size=11).to_json()")
 
 
-def test_words_corpora_recipes_and_metrics_need_no_torch():
+def test_text_corpora_recipes_and_metrics_do_not_need_torch():
     names = [module_name(file) for file in FILES if file.relative_to(SRC).parts[0] in TORCH_FREE]
     assert "torch" not in loaded_after("\n".join(f"import {name}" for name in names))
 
@@ -104,7 +104,7 @@ def test_imports_are_absolute_and_annotations_are_not_postponed():
 # Names
 
 
-def test_all_names_what_type_checkers_see():
+def test_all_lists_the_names_that_type_checkers_see():
     tree = ast.parse(Path(gf.__file__).read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     seen = [alias.asname or alias.name for node in block.body for alias in node.names]
@@ -119,7 +119,7 @@ def test_each_public_name_can_be_used(name):
     assert name in dir(gf)
 
 
-def test_a_name_that_does_not_exist_is_an_attribute_error():
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'transformer_'"):
         gf.transformer_  # noqa: B018 – looking it up is the test
 
@@ -158,12 +158,12 @@ def test_a_public_name_is_defined_in_one_module():
     assert not {name: found for name, found in modules.items() if len(found) > 1}
 
 
-def test_no_name_of_ours_is_imported_under_another():
+def test_our_names_are_never_imported_under_an_alias():
     ours = [(place, node) for place, node in places(ast.ImportFrom) if (node.module or "").startswith("glassformer")]
     assert not [place for place, node in ours if any(alias.asname for alias in node.names)]
 
 
-def test_no_module_is_a_drawer_for_everything():
+def test_no_module_is_called_utils_or_helpers():
     drawers = {"utils", "util", "common", "helpers", "misc"}
     assert not [file for file in FILES if drawers & {*file.relative_to(SRC).with_suffix("").parts}]
 
@@ -171,14 +171,14 @@ def test_no_module_is_a_drawer_for_everything():
 # Words
 
 
-def test_everything_public_says_what_it_is():
+def test_every_public_name_has_a_docstring():
     assert not [module_name(file) for file, tree in trees().items() if not ast.get_docstring(tree)]
     defined = [(module_name(file), node) for file, tree in trees().items() for node in public(tree.body)]
     assert not [(module, node.name) for module, node in defined if not ast.get_docstring(node)]
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if ">>> " in file.read_text()], ids=lambda file: file.stem)
-def test_examples_in_docstrings_give_what_they_show(file):
+def test_examples_in_docstrings_give_the_shown_results(file):
     result = doctest.testmod(import_module(module_name(file)))
     assert result.attempted > 0
     assert result.failed == 0
@@ -189,7 +189,7 @@ def test_only_the_command_line_prints():
     assert not [place for place, called in calls if isinstance(called, ast.Name) and called.id == "print"]
 
 
-def test_the_drawn_tree_of_errors_is_the_real_one():
+def test_the_drawn_tree_of_errors_matches_the_classes():
     drawing = re.findall(r"^    ([│├└─ ]*)(\w+Error)(?:\((\w+)\))?", errors.__doc__, flags=re.MULTILINE)
     drawn, path = {}, []
     for branch, name, builtin in drawing:

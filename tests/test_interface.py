@@ -11,7 +11,7 @@ NAMES = """
 
 
 @pytest.mark.parametrize("name", NAMES.split())
-def test_a_public_name_is_there_and_explained(name):
+def test_each_public_name_exists_and_has_a_docstring(name):
     found = gf
     for part in name.split("."):
         found = getattr(found, part)

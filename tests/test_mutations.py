@@ -49,6 +49,6 @@ def test_a_mistake_is_planted_by_syntax(old, new, expected):
 
 
 @pytest.mark.parametrize("old", ["scores - length", "length", "X / X"])
-def test_what_is_not_there_or_there_twice_is_an_error(old):
+def test_a_line_that_does_not_occur_exactly_once_is_an_error(old):
     with pytest.raises(LookupError, match=r"'.*' is in \d places of a\.py"):
         planted(mistake(old, "None"), SOURCE)

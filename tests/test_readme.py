@@ -65,7 +65,7 @@ def test_the_map_of_the_code_has_every_part():
         assert f"`{path.name}{'/' if path.is_dir() else ''}`" in text
 
 
-def test_the_readme_is_short_and_begins_with_what_a_visitor_needs():
+def test_the_readme_is_short_and_begins_with_the_essentials():
     text = README.read_text(encoding="utf-8")
     assert len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) <= 900
     lines = text.splitlines()
@@ -76,7 +76,7 @@ def test_the_readme_is_short_and_begins_with_what_a_visitor_needs():
 
 
 @pytest.mark.long
-def test_the_commands_run_as_they_stand(folder):
+def test_the_commands_run_as_printed(folder):
     """Trainings are cut short, everything else is as written: the README's commands, then the guide's, page by page."""
     texts = [text for path in (README, *GUIDE) for text in blocks(path, "sh")]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
@@ -99,13 +99,13 @@ def test_the_commands_run_as_they_stand(folder):
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", [one for one in (README, *GUIDE) if blocks(one, "python")], ids=lambda one: one.stem)
-def test_the_python_blocks_run_one_after_the_other(folder, path):
+def test_the_python_blocks_run_in_order(folder, path):
     (folder / "blocks.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
     run(folder, f"{sys.executable} -W error blocks.py")
 
 
 @pytest.mark.long
-def test_the_demo_prints_what_the_readme_shows(folder):
+def test_the_demo_prints_the_output_in_the_readme(folder):
     """The table has the same rows and classic sentences; its numbers come from a longer training."""
     printed = (folder / "demo.txt").read_text(encoding="utf-8")
     [shown] = blocks(README, "text")

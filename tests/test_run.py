@@ -98,7 +98,7 @@ def stop_at(step):
 
 
 @pytest.mark.slow
-def test_a_run_holds_configuration_tokenizers_weights_checkpoints_and_metrics(make_configuration, corpus):
+def test_a_run_has_configuration_tokenizers_weights_checkpoints_and_metrics(make_configuration, corpus):
     summary = train(make_configuration())
     assert {path.name for path in (corpus / "run").iterdir() if path.name != ".lock"} == {
         *("config.toml", "tokenizer", "model.safetensors", "checkpoints", "metrics.jsonl", "prepared")
@@ -112,7 +112,7 @@ def test_a_run_holds_configuration_tokenizers_weights_checkpoints_and_metrics(ma
 
 
 @pytest.mark.slow
-def test_updates_validations_and_the_end_are_lines_of_metrics(make_configuration, corpus):
+def test_updates_validations_and_the_end_are_logged_as_lines(make_configuration, corpus):
     summary = train(make_configuration())
     lines = metrics(corpus / "run")
     counts = {
@@ -128,7 +128,7 @@ def test_updates_validations_and_the_end_are_lines_of_metrics(make_configuration
 
 
 @pytest.mark.slow
-def test_the_weights_of_a_run_are_those_of_its_best_validation(make_configuration, corpus):
+def test_a_run_keeps_the_weights_of_its_best_validation(make_configuration, corpus):
     kept = []
 
     def watch(report):
@@ -144,7 +144,7 @@ def test_the_weights_of_a_run_are_those_of_its_best_validation(make_configuratio
     assert all(torch.equal(final[name], best[name]) for name in best)
 
 
-def test_two_files_and_their_validation_files_are_a_corpus_too(make_configuration, corpus):
+def test_two_files_with_validation_files_are_a_corpus(make_configuration, corpus):
     sides = {"a": made_up(50), "v": made_up(7, seed=2)}
     for name, pairs in sides.items():
         (corpus / f"{name}.source").write_text("".join(f"{source}\n" for source, _ in pairs))
@@ -156,7 +156,7 @@ def test_two_files_and_their_validation_files_are_a_corpus_too(make_configuratio
     assert (prepared.train_pairs, prepared.valid_pairs, prepared.resumed_step) == (50, 7, 0)
 
 
-def test_what_is_left_out_is_counted(make_configuration, corpus):
+def test_dropped_pairs_are_counted(make_configuration, corpus):
     with (corpus / "train.tsv").open("a") as file:
         file.write("\tle\nthe\t \n" + "cat " * 30 + "\tchat\n")
     prepared = next(training_run(make_configuration("run", "data.max_length=13")))
@@ -164,7 +164,7 @@ def test_what_is_left_out_is_counted(make_configuration, corpus):
     assert prepared.train_pairs + prepared.valid_pairs == 200
 
 
-def test_pairs_that_are_held_out_are_not_trained_on(make_configuration, corpus):
+def test_held_out_pairs_are_not_trained_on(make_configuration, corpus):
     pairs = [(f"the cat {number}", f"le chat {number}") for number in range(200)]
     (corpus / "train.tsv").write_text(word_by_word.tsv(pairs))
     bundle_words = []
@@ -177,13 +177,13 @@ def test_pairs_that_are_held_out_are_not_trained_on(make_configuration, corpus):
     assert bundle_words[0] == bundle_words[1] != bundle_words[2]
 
 
-def test_never_more_than_a_tenth_is_held_out(make_configuration, corpus):
+def test_at_most_a_tenth_of_the_pairs_is_held_out(make_configuration, corpus):
     prepared = next(training_run(make_configuration("run", "data.valid_lines=500")))
     assert prepared.train_pairs + prepared.valid_pairs == 200
     assert 15 <= prepared.valid_pairs <= 20  # all pairs of a source, or none: there may be no room for one with many
 
 
-def test_of_a_source_with_several_targets_all_are_held_out_or_none(make_configuration, corpus):
+def test_all_targets_of_a_source_are_held_out_or_none(make_configuration, corpus):
     pairs = [(f"word {number // 3}", f"mot {number}") for number in range(300)]
     (corpus / "train.tsv").write_text(word_by_word.tsv(pairs))
     prepared = prepare(make_configuration("run", "data.valid_lines=20"))
@@ -192,7 +192,7 @@ def test_of_a_source_with_several_targets_all_are_held_out_or_none(make_configur
     assert len(prepared.train) == 300 - 18
 
 
-def test_without_validation_each_checkpoint_is_the_best(make_configuration, corpus):
+def test_each_checkpoint_is_the_best_without_validation(make_configuration, corpus):
     (corpus / "train.tsv").write_text("the cat\tle chat\n" * 7)
     summary = train(make_configuration())
     assert summary.valid_loss is None
@@ -210,7 +210,7 @@ def test_a_path_and_a_configuration_object_train_the_same(make_configuration, co
 
 
 @pytest.mark.slow
-def test_a_metric_of_the_validation_set_is_measured_and_may_decide(make_configuration, corpus):
+def test_a_metric_of_the_validation_set_is_measured_and_can_decide(make_configuration, corpus):
     overrides = ["training.metric=per", "training.best_by=metric", "training.metric_lines=5"]
     summary = train(make_configuration("run", *overrides))
     measured = [line["metric"] for line in metrics(corpus / "run") if line["type"] == "validation"]
@@ -223,7 +223,7 @@ def test_a_metric_of_the_validation_set_is_measured_and_may_decide(make_configur
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stops", [(7,), (3, 10), (19,)])
-def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(make_configuration, corpus, stops):
+def test_a_resumed_run_equals_an_uninterrupted_run(make_configuration, corpus, stops):
     whole = train(make_configuration("whole"))
     for step in stops:
         assert train(make_configuration("parts"), **stop_at(step)).reason == "stopped"
@@ -236,7 +236,7 @@ def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(make_configu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [2, 7, 18])
-def test_a_run_that_is_killed_goes_on_from_its_last_checkpoint(make_configuration, corpus, step):
+def test_a_killed_run_resumes_from_its_last_checkpoint(make_configuration, corpus, step):
     train(make_configuration("whole"))
     after(step, training_run(make_configuration("parts")))
     with (corpus / "parts" / "metrics.jsonl").open("a") as file:
@@ -250,7 +250,7 @@ def test_a_run_that_is_killed_goes_on_from_its_last_checkpoint(make_configuratio
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", ["fp32", "bf16"])
-def test_a_run_goes_on_in_the_precision_that_it_began_with(make_configuration, corpus, begun):
+def test_a_run_resumes_in_its_first_precision(make_configuration, corpus, begun):
     train(make_configuration("run", f"training.precision={begun}"), **stop_at(3))
     train(make_configuration("run", "training.precision=auto"))
     train(make_configuration("whole", f"training.precision={begun}"))
@@ -270,7 +270,7 @@ def test_a_finished_run_has_nothing_more_to_do(make_configuration, corpus):
 
 
 @pytest.mark.slow
-def test_a_run_may_be_trained_for_longer_and_its_data_may_move(make_configuration, corpus):
+def test_a_run_can_be_trained_for_longer_and_its_data_moved(make_configuration, corpus):
     train(make_configuration())
     (corpus / "moved").mkdir()
     (corpus / "train.tsv").rename(corpus / "moved" / "train.tsv")
@@ -290,7 +290,7 @@ def test_a_run_may_be_trained_for_longer_and_its_data_may_move(make_configuratio
         ("run.seed=2", "run.seed = 1, not 2"),
     ],
 )
-def test_another_configuration_in_the_same_folder_is_refused(make_configuration, corpus, override, message):
+def test_a_different_configuration_in_the_same_folder_is_refused(make_configuration, corpus, override, message):
     next(training_run(make_configuration()))
     before = {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()}
     with pytest.raises(ConfigError, match=message):
@@ -333,7 +333,7 @@ def test_snapshots_change_nothing_else(make_configuration, corpus):
     [(3, 12), *(pytest.param(1, step, marks=pytest.mark.long) for step in (7, 9, 12, 17))]
     + [pytest.param(3, step, marks=pytest.mark.long) for step in (7, 9, 17)],
 )
-def test_a_run_that_is_stopped_or_killed_has_the_snapshots_of_one_that_was_not(make_configuration, corpus, step, kept):
+def test_a_stopped_or_killed_run_has_the_snapshots_of_an_uninterrupted_run(make_configuration, corpus, step, kept):
     setting = f"training.snapshots={kept}"
     train(make_configuration("whole", setting))
     train(make_configuration("stopped", setting), **stop_at(step))
@@ -344,7 +344,7 @@ def test_a_run_that_is_stopped_or_killed_has_the_snapshots_of_one_that_was_not(m
 
 
 @pytest.mark.slow
-def test_a_run_that_goes_on_otherwise_has_no_snapshots_of_what_it_left(make_configuration, corpus):
+def test_a_run_resumed_from_an_earlier_step_drops_later_snapshots(make_configuration, corpus):
     after(18, training_run(make_configuration("run", "training.snapshots=3", "training.checkpoint_every=12")))
     assert len(snapshots_of(corpus / "run")) == 2
     next(training_run(make_configuration("run", "training.snapshots=3")))
@@ -355,7 +355,7 @@ def test_a_run_that_goes_on_otherwise_has_no_snapshots_of_what_it_left(make_conf
 
 
 @pytest.mark.slow
-def test_the_mean_of_the_last_checkpoints_is_a_model_of_its_own(make_configuration, corpus):
+def test_the_mean_of_the_last_checkpoints_is_a_separate_model(make_configuration, corpus):
     train(make_configuration())
     before = (corpus / "run" / "model.safetensors").read_bytes()
     folder = average(corpus / "run", last=3)
@@ -369,7 +369,7 @@ def test_the_mean_of_the_last_checkpoints_is_a_model_of_its_own(make_configurati
 
 @pytest.mark.slow
 @pytest.mark.parametrize("last", [0, 5, -1])
-def test_more_checkpoints_than_there_are_have_no_mean(make_configuration, corpus, last):
+def test_a_mean_of_more_checkpoints_than_exist_is_refused(make_configuration, corpus, last):
     train(make_configuration())
     with pytest.raises(ConfigError, match=rf"expected a number from 1 to 4 .*, got {last};"):
         average(corpus / "run", last)
@@ -393,7 +393,7 @@ def test_a_mean_replaces_the_best_weights_if_it_is_better(make_configuration, co
 
 
 @pytest.mark.slow
-def test_a_mean_that_was_not_reached_is_made_when_the_run_goes_on(make_configuration, corpus):
+def test_a_mean_that_a_stop_prevented_is_made_on_resuming(make_configuration, corpus):
     configuration = make_configuration("run", "training.average=2")
     reports = training_run(configuration)
     for report in reports:
@@ -425,7 +425,7 @@ def rows_of(folder, side, words):
     return {word: weight[tokenizer.encode(word)[0]].detach() for word in words}
 
 
-def test_matrices_start_as_wide_as_is_asked_for(make_configuration, corpus):
+def test_matrices_start_with_the_requested_width(make_configuration, corpus):
     """What a step of the rate 10⁻⁹ leaves is what the run started with."""
     few = ["training.steps=1", "training.learning_rate=1e-9", "training.warmup=1"]
     starts = {}
@@ -443,7 +443,7 @@ def test_matrices_start_as_wide_as_is_asked_for(make_configuration, corpus):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("freeze", [True, False])
-def test_vectors_are_loaded_and_frozen_if_asked_for(make_configuration, corpus, vectors, freeze):
+def test_vectors_are_loaded_and_frozen_on_request(make_configuration, corpus, vectors, freeze):
     overrides = [f"embeddings.source={corpus / 'words.vec'}", f"embeddings.freeze={str(freeze).lower()}"]
     reports = training_run(make_configuration("run", *overrides))
     list(reports)
@@ -455,7 +455,7 @@ def test_vectors_are_loaded_and_frozen_if_asked_for(make_configuration, corpus, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tied", ["true", "false"])
-def test_with_a_joint_vocabulary_the_source_vectors_serve_both(make_configuration, corpus, vectors, tied):
+def test_source_vectors_serve_both_sides_of_a_joint_vocabulary(make_configuration, corpus, vectors, tied):
     overrides = [f"embeddings.source={corpus / 'words.vec'}", "embeddings.freeze=true", "tokenizer.joint=true"]
     train(make_configuration("run", *overrides, f"model.tie_embeddings={tied}"))
     for side in ("source", "target"):
@@ -463,7 +463,7 @@ def test_with_a_joint_vocabulary_the_source_vectors_serve_both(make_configuratio
         assert all(torch.equal(found[word], vectors[word].float()) for word in vectors)
 
 
-def test_vectors_of_another_width_are_refused_before_there_is_a_run(make_configuration, corpus, vectors):
+def test_vectors_of_a_different_width_are_refused_before_the_run_exists(make_configuration, corpus, vectors):
     overrides = [f"embeddings.target={corpus / 'words.vec'}", "model.d_model=18"]
     with pytest.raises(
         ConfigError, match=r"embeddings\.target: expected vectors of width model\.d_model = 18, got width 16"
@@ -495,14 +495,14 @@ def test_an_unknown_task_is_named(make_configuration):
 
 
 @pytest.mark.parametrize("setting", ["average=2", "patience=3"])
-def test_what_needs_validation_pairs_says_so(make_configuration, corpus, setting):
+def test_settings_that_need_validation_pairs_are_refused_without_them(make_configuration, corpus, setting):
     (corpus / "train.tsv").write_text("the cat\tle chat\n" * 9)
     with pytest.raises(ConfigError, match=rf"training.{setting.replace('=', ' = ')} needs validation pairs, but"):
         train(make_configuration("run", f"training.{setting}"))
     assert not (corpus / "run" / "config.toml").exists()
 
 
-def test_a_corpus_of_too_long_pairs_has_no_examples(make_configuration, corpus):
+def test_a_corpus_of_too_long_pairs_is_an_error(make_configuration, corpus):
     (corpus / "train.tsv").write_text("the big cat\tle grand chat\n" * 9)
     with pytest.raises(DataError, match="no training examples"):
         train(make_configuration("run", "data.max_length=3"))
@@ -531,7 +531,7 @@ def copier(make_configuration, monkeypatch):
     return Translator.load(train(configuration).folder)
 
 
-def test_each_split_but_the_training_is_evaluated(copier):
+def test_every_split_except_training_is_evaluated(copier):
     results = {result.name: result for result in evaluate_splits(copier, beam_size=1)}
     assert {name: result.sentences for name, result in results.items()} == {"valid": 5, "test": 7}
     for result in results.values():
@@ -539,7 +539,7 @@ def test_each_split_but_the_training_is_evaluated(copier):
         assert 0 <= result.bleu < 20
 
 
-def test_both_members_of_a_minimal_pair_have_to_be_right(copier, monkeypatch):
+def test_both_members_of_a_minimal_pair_must_be_right(copier, monkeypatch):
     texts = ["1 2 3", "4 5 6", "7 8 9", "3 2 1", "6 5 4", "9 8 7"]
     right = [one.text for one in copier.translate(texts)]
     kinds = [("word", 1), ("word", 1), ("word", 2), ("word", 2), ("gender", 3), ("gender", 3)]
@@ -554,7 +554,7 @@ def test_both_members_of_a_minimal_pair_have_to_be_right(copier, monkeypatch):
     assert result.exact == pytest.approx(100 * 5 / 6)
 
 
-def test_a_run_with_a_corpus_of_its_own_has_no_splits(make_configuration, corpus):
+def test_a_run_on_a_users_corpus_has_no_splits(make_configuration, corpus):
     train(make_configuration("run", "training.steps=1"))
     with pytest.raises(ConfigError, match="not on a built-in task: give its test set as SRC and REF"):
         list(evaluate_splits(Translator.load(corpus / "run")))
@@ -575,7 +575,7 @@ def test_the_copy_task_is_learned(tmp_path):
 
 
 @pytest.mark.long
-def test_with_a_decoder_that_sees_the_future_the_copy_task_is_not_learned(tmp_path, monkeypatch):
+def test_a_decoder_that_sees_the_future_does_not_learn_the_copy_task(tmp_path, monkeypatch):
     def sees_the_future(ids, pad_id):
         return padding_mask(ids, pad_id).expand(-1, -1, ids.shape[1], -1)
 
@@ -586,7 +586,7 @@ def test_with_a_decoder_that_sees_the_future_the_copy_task_is_not_learned(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_model_trains_and_is_validated_with_what_is_changed_in_it_and_only_there(make_configuration):
+def test_a_change_applies_to_training_and_validation_of_its_model_only(make_configuration):
     """Scores that weigh nothing while training: no gradient ever reaches a query, so that its weights stay as drawn."""
     seen = []
 
@@ -614,7 +614,7 @@ def test_a_model_trains_and_is_validated_with_what_is_changed_in_it_and_only_the
 
 
 @pytest.mark.slow
-def test_the_mean_of_checkpoints_and_the_best_weights_are_compared_with_the_same_change(make_configuration):
+def test_the_mean_and_the_best_weights_are_compared_under_the_same_change(make_configuration):
     changed = []
 
     def change(model):

@@ -7,7 +7,7 @@ from pathlib import Path
 import shared
 
 
-def test_a_folder_is_made_once_whoever_asks(tmp_path):
+def test_a_shared_folder_is_made_once(tmp_path):
     calls = []
 
     def make(folder):
@@ -25,14 +25,14 @@ def make(folder):
     (folder / "made").touch()
 
 
-def test_what_was_left_half_made_is_made_anew(tmp_path):
+def test_a_half_made_folder_is_made_again(tmp_path):
     folder = shared.made_once(tmp_path, "one", make)
     folder.with_name(f"{folder.name}.whole").unlink()
     (folder / "made").unlink()
     assert (shared.made_once(tmp_path, "one", make) / "made").exists()
 
 
-def test_what_other_sources_made_is_kept_for_a_day(tmp_path):
+def test_folders_of_different_sources_are_kept_for_a_day(tmp_path):
     (tmp_path / "other.py").write_text("another way to make it")
     assert shared.digest(tmp_path / "other.py") != shared.digest(Path(__file__))
     old, recent = (tmp_path / "one" / name for name in ("0123456789abcdef", "123456789abcdef0"))

@@ -112,7 +112,7 @@ def test_a_saved_run_translates(run, translator):
     assert not loaded.model.training
 
 
-def test_a_result_is_whole(translator):
+def test_a_result_has_all_its_fields(translator):
     for result in translator.translate(some(7)):
         assert result.status == "ok"
         assert result.tokens[-1] == "<eos>"
@@ -132,7 +132,7 @@ def test_the_texts_of_this_file_have_different_translations(translator):
 
 @few
 @given(texts=some_texts, beam_size=st.sampled_from([1, 3]))
-def test_a_text_has_the_same_translation_whatever_stands_beside_it(translator, texts, beam_size):
+def test_a_text_has_the_same_translation_in_any_batch(translator, texts, beam_size):
     results = translator.translate(texts, beam_size=beam_size)
     for text, result in zip(texts, results, strict=True):
         assert_same(result, translator.translate([text], beam_size=beam_size)[0])
@@ -149,7 +149,7 @@ def test_the_order_of_the_texts_does_not_matter(translator, texts, order):
 
 
 @pytest.mark.slow
-def test_small_batches_give_what_large_ones_give(translator):
+def test_small_and_large_batches_give_the_same_translations(translator):
     texts = some(23)
     expected = translator.translate(texts)
     for budget in (1, 40, 100):
@@ -172,7 +172,7 @@ def test_equal_texts_with_different_prefixes_are_different_jobs(translator):
     assert translator.model.started == 3
 
 
-def test_no_texts_have_no_translations(translator):
+def test_no_texts_give_no_translations(translator):
     assert translator.translate([]) == []
     assert translator.score([]) == []
     assert list(translator.stream([])) == []
@@ -194,21 +194,21 @@ def test_no_texts_have_no_translations(translator):
         ("cat " * 1024, "too_long"),
     ],
 )
-def test_what_cannot_be_translated_has_a_status_and_no_text(translator, text, status):
+def test_a_text_that_cannot_be_translated_has_a_status_and_no_text(translator, text, status):
     first, middle, last = translator.translate(["the cat", text, "a dog"])
     assert (middle.text, middle.status, middle.log_prob, middle.tokens) == ("", status, 0.0, ())
     assert_all_same([first, last], translator.translate(["the cat", "a dog"]))
     assert translator.model.started == 4
 
 
-def test_a_source_may_be_as_long_as_is_said_with_its_eos(translator):
+def test_a_source_may_have_the_maximum_length_including_eos(translator):
     texts = ["cat " * length for length in (5, 6, 7)]
     assert [one.status for one in translator.translate(texts, max_source=7)] == ["ok", "ok", "too_long"]
     with pytest.raises(ConfigError, match=r"decoding\.max_source: expected an integer from 1 to 1,000,000,000, got -5"):
         translator.translate(texts, max_source=-5)
 
 
-def test_an_output_that_is_cut_says_so(translator):
+def test_a_truncated_output_has_a_status(translator):
     text = max(some(23), key=lambda text: len(translator.translate([text], extra_length=0)[0].tokens))
     [result] = translator.translate(["dog"], prefix="le", extra_length=0)
     assert result.status == "max_length"
@@ -217,7 +217,7 @@ def test_an_output_that_is_cut_says_so(translator):
     assert len(result.tokens) <= len(text.split()) + 1
 
 
-def test_unknown_words_are_translated_somehow(translator):
+def test_unknown_words_do_not_prevent_a_translation(translator):
     [result] = translator.translate(["the zebra 日本 🦓"])
     assert result.status == "ok"
 
@@ -237,14 +237,14 @@ def test_learned_positions_end_where_the_table_ends(tmp_path, seed):
 # Searches
 
 
-def test_unless_told_otherwise_the_search_is_that_of_the_configuration(translator):
+def test_the_search_follows_the_configuration_by_default(translator):
     texts = some(7)
     assert translator.translate(texts) == translator.translate(texts, beam_size=3, length_penalty=0.8)
     plain = translator.translate(texts, length_penalty=0.0)
     assert all(result.score == result.log_prob for result in plain)
 
 
-def test_the_alternatives_are_the_next_best_ones(translator):
+def test_the_alternatives_are_the_next_best_outputs(translator):
     for one, best in zip(translator.translate(some(7), n_best=3), translator.translate(some(7)), strict=True):
         assert_same(replace(one, alternatives=()), best)
         every = [one, *one.alternatives]
@@ -260,7 +260,7 @@ def test_a_larger_beam_finds_nothing_worse(translator):
     assert sum(one.score for one in large) > sum(one.score for one in small)
 
 
-def test_one_prefix_begins_every_output(translator):
+def test_one_prefix_can_begin_every_output(translator):
     for result in translator.translate(some(7), prefix="le  chat"):
         assert result.tokens[:2] == ("le", "chat")
         assert result.text.startswith("le chat")
@@ -286,7 +286,7 @@ def test_the_prefix_counts_in_the_log_probability(translator):
 
 @few
 @given(text=st.sampled_from(some(20)), beam_size=st.sampled_from([1, 2, 5]), alpha=st.sampled_from([0.0, 0.8]))
-def test_what_is_explained_is_what_is_translated(translator, text, beam_size, alpha):
+def test_an_explanation_shows_the_same_translation(translator, text, beam_size, alpha):
     options = {"beam_size": beam_size, "length_penalty": alpha}
     explanation = translator.explain(text, **options)
     [translation] = translator.translate([text], n_best=beam_size, **options)
@@ -295,13 +295,13 @@ def test_what_is_explained_is_what_is_translated(translator, text, beam_size, al
     assert (explanation.settings.beam_size, explanation.settings.length_penalty) == (beam_size, alpha)
 
 
-def test_unless_told_otherwise_the_search_of_the_configuration_is_explained(translator):
+def test_an_explanation_follows_the_configuration_by_default(translator):
     explanation = translator.explain("the cat sleeps")
     assert (explanation.settings.beam_size, explanation.settings.length_penalty) == (3, 0.8)
     assert_same(replace(explanation.translation, alternatives=()), translator.translate(["the cat sleeps"])[0])
 
 
-def test_every_output_lies_in_the_tree_with_its_numbers(translator):
+def test_every_output_is_in_the_tree_with_its_numbers(translator):
     explanation = translator.explain("the big cat sees a dog")
     tree, words = explanation.tree, explanation.tree_tokens
     best = explanation.translation
@@ -316,7 +316,7 @@ def test_every_output_lies_in_the_tree_with_its_numbers(translator):
         assert tuple(each.token_log_prob for each in tree.path(node.id)) == one.token_log_probs
 
 
-def test_attention_is_that_of_the_position_that_predicts_each_token(translator):
+def test_attention_is_taken_at_the_position_that_predicts_each_token(translator):
     explanation = translator.explain("the big cat sees a dog")
     target = [1, *translator.bundle.target_tokenizer.encode(explanation.translation.text)]
     source = [*translator.bundle.source_tokenizer.encode("the big cat sees a dog"), 2]
@@ -342,7 +342,7 @@ def test_a_prefix_is_followed_by_the_explained_search(translator):
 
 
 @pytest.mark.parametrize(("text", "status"), [("  ", "blank"), ("cat " * 30, "too_long"), ("\udc80", "undecodable")])
-def test_what_cannot_be_translated_is_explained_by_its_status(translator, text, status):
+def test_a_text_that_cannot_be_translated_is_explained_by_its_status(translator, text, status):
     explanation = translator.explain(text, max_source=20)
     assert (explanation.translation.status, explanation.translation.text) == (status, "")
     assert (explanation.source, explanation.attention, explanation.tree.nodes) == ((), (), ())
@@ -351,7 +351,7 @@ def test_what_cannot_be_translated_is_explained_by_its_status(translator, text, 
 # Samples
 
 
-def test_samples_depend_on_the_seed_and_the_place_alone(translator):
+def test_samples_depend_only_on_the_seed_and_the_place(translator):
     texts, sampling = some(7), {"sample": True, "seed": 5}
     results = translator.translate(texts, **sampling)
     assert results == translator.translate(texts, **sampling)
@@ -379,7 +379,7 @@ def test_a_sample_has_the_score_of_its_text(translator):
     assert_all_same(results, scored)
 
 
-def test_only_the_most_probable_tokens_may_be_the_ones_that_are_drawn(translator):
+def test_sampling_can_be_limited_to_the_most_probable_tokens(translator):
     texts = some(5)
     assert_all_same(translator.translate(texts, sample=True, top_k=1), translator.translate(texts, beam_size=1))
 
@@ -389,7 +389,7 @@ def test_only_the_most_probable_tokens_may_be_the_ones_that_are_drawn(translator
 
 @pytest.mark.parametrize("window", [1, 3, 100])
 @pytest.mark.parametrize("sampling", [{}, {"sample": True, "seed": 3}])
-def test_a_stream_gives_what_translate_gives(translator, window, sampling):
+def test_a_stream_gives_the_same_as_translate(translator, window, sampling):
     texts = [*some(7), "", "the cat", "the cat", "\udcff"]
     streamed = translator.stream(iter(texts), window=window, length_penalty=0.3, **sampling)
     assert_all_same(streamed, translator.translate(texts, length_penalty=0.3, **sampling))
@@ -407,7 +407,7 @@ def test_a_stream_holds_no_more_than_its_window(translator):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_the_score_of_a_translation_is_what_the_search_gave(translator, beam_size):
+def test_the_score_of_a_translation_is_the_score_of_the_search(translator, beam_size):
     found = dict(zip(some(41), translator.translate(some(41), beam_size=beam_size), strict=True))
     whole = {text: one for text, one in found.items() if one.text and one.status == "ok"}
     assert len(whole) > 30
@@ -427,18 +427,18 @@ def test_pairs_that_cannot_be_scored_have_a_status(translator):
 # Mistakes
 
 
-def test_one_string_is_no_list_of_texts(translator):
+def test_one_string_instead_of_a_list_is_refused(translator):
     with pytest.raises(ShapeError, match=r"a list of strings, got one string; call translate\(\['the cat'\]\)"):
         translator.translate("the cat")
 
 
-def test_prefixes_are_as_many_as_texts(translator):
+def test_a_wrong_number_of_prefixes_is_refused(translator):
     with pytest.raises(ShapeError, match="expected one for each of 2 texts, got 1"):
         translator.translate(["the cat", "a dog"], prefix=["le"])
 
 
 @pytest.mark.parametrize("options", [{"beam_size": 2}, {"n_best": 2}, {"beam_size": 1, "n_best": 2}])
-def test_samples_have_no_beam(translator, options):
+def test_sampling_with_a_beam_is_refused(translator, options):
     with pytest.raises(ConfigError, match="sampling draws one output per text: leave out beam_size and n_best"):
         translator.translate(["the cat"], sample=True, **options)
 
@@ -481,7 +481,7 @@ def ensemble(run, other_run):
     return Translator.load(run, other_run)
 
 
-def test_an_ensemble_of_a_model_and_itself_is_the_model(run, translator):
+def test_an_ensemble_of_a_model_with_itself_is_the_model(run, translator):
     twice = Translator.load(run, run)
     for options in ({}, {"beam_size": 1}, {"n_best": 3}, {"sample": True, "seed": 5}, {"prefix": "le"}):
         ours, theirs = twice.translate(some(7), **options), translator.translate(some(7), **options)
@@ -491,7 +491,7 @@ def test_an_ensemble_of_a_model_and_itself_is_the_model(run, translator):
 
 
 @pytest.mark.slow
-def test_an_ensemble_is_neither_of_its_models(run, other_run, ensemble):
+def test_an_ensemble_differs_from_each_of_its_models(run, other_run, ensemble):
     results = [each.translate(some(23)) for each in (ensemble, Translator.load(run), Translator.load(other_run))]
     ours, first, second = ([one.log_prob for one in several] for several in results)
     assert all(a != b for a, b in zip(ours, first, strict=True))
@@ -513,23 +513,23 @@ def test_a_translation_of_an_ensemble_has_the_mean_probability_of_its_models(run
 
 
 @pytest.mark.slow
-def test_an_ensemble_gives_a_text_the_same_translation_whatever_stands_beside_it(ensemble):
+def test_an_ensemble_gives_a_text_the_same_translation_in_any_batch(ensemble):
     texts = some(11)
     for beam_size in (1, 3):
         together = ensemble.translate(texts, beam_size=beam_size)
         assert_all_same(together, [ensemble.translate([text], beam_size=beam_size)[0] for text in texts])
 
 
-def test_the_order_of_the_models_changes_nothing_but_the_defaults(run, other_run, ensemble):
+def test_the_order_of_the_models_decides_only_the_defaults(run, other_run, ensemble):
     assert_all_same(Translator.load(other_run, run).translate(some(7)), ensemble.translate(some(7)))
 
 
-def test_an_ensemble_in_an_ensemble_is_one_of_all_models(run, other_run, ensemble):
+def test_a_nested_ensemble_is_an_ensemble_of_all_models(run, other_run, ensemble):
     nested = Translator(ensemble.bundle, Translator.load(run).model, ensemble)
     assert_all_same(nested.translate(some(7)), Translator.load(run, run, other_run).translate(some(7)))
 
 
-def test_the_shortest_memory_decides_what_is_too_long_for_an_ensemble(run, tmp_path, seed):
+def test_the_shortest_maximum_length_decides_for_an_ensemble(run, tmp_path, seed):
     save_run(tmp_path / "short", steps=1, positions="learned", max_length=11)
     short, long = Translator.load(run, tmp_path / "short").translate(["cat " * 10, "cat " * 11])
     assert (short.status in ("ok", "max_length"), long.status) == (True, "too_long")
@@ -537,7 +537,7 @@ def test_the_shortest_memory_decides_what_is_too_long_for_an_ensemble(run, tmp_p
     assert scored.status == "too_long"
 
 
-def test_an_ensemble_cannot_be_looked_into(ensemble):
+def test_an_ensemble_cannot_be_inspected(ensemble):
     with pytest.raises(ConfigError, match="cannot be inspected: explain or explore one of its models"):
         ensemble.explain("the cat")
     with pytest.raises(ConfigError, match="cannot be inspected"):
@@ -554,7 +554,7 @@ def test_an_ensemble_cannot_be_checked(ensemble, unchecked):
     [(TARGET_WORDS[1:], "17 words and 16 words"), (("el", *TARGET_WORDS[1:]), "differ first in id 7, 'et' and 'el'")],
     ids=["fewer", "another"],
 )
-def test_models_that_write_with_different_tokens_are_no_ensemble(run, tmp_path, seed, words, message):
+def test_models_with_different_target_tokens_cannot_form_an_ensemble(run, tmp_path, seed, words, message):
     save_run(tmp_path / "other", steps=1, target_words=words)
     with pytest.raises(ConfigError, match=message):
         Translator.load(run, tmp_path / "other")

@@ -71,21 +71,21 @@ def measured(tokens: int, peak: int, seconds: float = 1.0, **more) -> Measuremen
 # What is worked out
 
 
-def test_the_papers_parameters_are_counted_without_allocating_them():
+def test_the_parameters_of_the_papers_models_are_counted_without_allocation():
     assert count_parameters(gf.ModelConfig.preset("base", vocab_size=37_000)) == 63_082_496
     assert count_parameters(gf.ModelConfig.preset("big", vocab_size=37_000)) == 214_245_376
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"norm": "pre", "tie_output": False}, {"encoder_layers": 3}])
-def test_flops_are_those_that_torch_counts(make_model, settings):
+def test_flops_equal_torchs_count(make_model, settings):
     model = make_model(**settings)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.ones(1, 17, dtype=torch.int64), torch.ones(1, 7, dtype=torch.int64))
     assert forward_flops(model.config, source=17, target=7) == counter.get_total_flops()
 
 
-def test_memory_is_a_line_through_what_was_measured():
+def test_memory_is_a_line_through_the_measurements():
     start, slope = memory_line([measured(100, 1700), measured(200, 2700), measured(400, 4700)])
     assert (start, slope) == (pytest.approx(700), pytest.approx(10))
     assert memory_line([measured(100, 1700), measured(200, 1500)]) == (1700, 0)
@@ -96,7 +96,7 @@ def test_the_largest_batch_leaves_a_margin():
     assert largest_batch(start=9500, slope=10, available=10_000) == 0
 
 
-def test_a_batch_that_was_measured_takes_what_it_took():
+def test_a_measured_batch_keeps_its_measured_time():
     sizes = [measured(100, 1, 1.0), measured(400, 1, 2.0)]
     assert update_seconds(sizes, TrainingConfig(batch_tokens=400), tokens=400) == 2
     # Of a larger one, the part that does not grow is there once for each batch that is accumulated.
@@ -113,7 +113,7 @@ def test_a_batch_that_was_measured_takes_what_it_took():
         (TrainingConfig(minutes=10, steps=100, validate_every=0), 100, 200),
     ],
 )
-def test_a_training_ends_by_its_steps_or_its_minutes_validation_included(training, steps, seconds):
+def test_a_training_ends_by_its_steps_or_by_its_minutes_including_validation(training, steps, seconds):
     found = training_length(training, per_step=2.0, validation=10.0)
     assert found == (steps, pytest.approx(seconds, rel=0.005))
 
@@ -121,7 +121,7 @@ def test_a_training_ends_by_its_steps_or_its_minutes_validation_included(trainin
 # The sample
 
 
-def test_a_corpus_is_read_and_cut(tmp_path):
+def test_a_corpus_is_read_and_encoded(tmp_path):
     sample = read_sample(corpus(tmp_path, 301))
     assert (sample.pairs, sample.valid_pairs) == (294, 7)
     assert {len(ids) for ids in sample.examples.source} == {11}
@@ -130,7 +130,7 @@ def test_a_corpus_is_read_and_cut(tmp_path):
 
 
 @pytest.mark.slow
-def test_of_a_large_corpus_the_beginning_is_read_and_the_rest_reckoned(tmp_path):
+def test_a_large_corpus_is_estimated_from_its_beginning(tmp_path):
     sample = read_sample(corpus(tmp_path, 50_000), most_pairs=10)
     assert sample.pairs == pytest.approx(49_993, rel=0.05)
     assert "about" in sample.origin
@@ -154,7 +154,7 @@ def test_a_corpus_with_named_columns_is_validated_on_plain_files(tmp_path):
     assert (sample.pairs, sample.valid_pairs) == (20, 3)
 
 
-def test_without_its_corpus_a_configuration_is_measured_with_typical_sentences(tmp_path):
+def test_a_configuration_without_its_corpus_is_measured_with_typical_sentences(tmp_path):
     training = {"batch_tokens": 500, "warmup": 10, "metric": "none"}
     values = {"data": {"source": "no.de", "target": "no.en"}, "model": {"preset": "tiny"}, "training": training}
     configuration = from_dict({**values, "tokenizer": {"kind": "bpe", "vocab_size": 100}})
@@ -166,20 +166,20 @@ def test_without_its_corpus_a_configuration_is_measured_with_typical_sentences(t
     assert "25 tokens" in sample.origin
 
 
-def test_what_only_the_corpus_could_decide_needs_the_corpus():
+def test_settings_that_depend_on_the_corpus_need_the_corpus():
     configuration = from_dict({"data": {"source": "no.de", "target": "no.en"}, "tokenizer": {"kind": "auto"}})
     with pytest.raises(gf.ConfigError, match="name its folder with --data"):
         read_sample(configuration)
 
 
-def test_a_folder_that_was_named_has_to_hold_the_corpus(tmp_path):
+def test_a_given_folder_must_contain_the_corpus(tmp_path):
     configuration = from_dict({"data": {"source": "no.de", "target": "no.en", "directory": str(tmp_path)}})
     with pytest.raises(gf.DataError, match="does not exist"):
         read_sample(configuration)
 
 
 @pytest.mark.slow
-def test_a_runs_own_tokenizer_cuts_its_sample(tmp_path):
+def test_a_runs_tokenizer_encodes_its_sample(tmp_path):
     run = tmp_path / "run"
     configuration = corpus(tmp_path, 100, run={"directory": str(run)}, training={"steps": 1, "batch_tokens": 50})
     gf.train(configuration)
@@ -190,7 +190,7 @@ def test_a_runs_own_tokenizer_cuts_its_sample(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_estimate_agrees_with_itself(made):
+def test_the_figures_of_an_estimate_are_consistent(made):
     found, _ = made
     assert found.steps == 7
     assert found.pairs == 20_000
@@ -233,14 +233,14 @@ def test_the_estimate_can_be_written_as_json(made):
 
 
 @pytest.mark.slow
-def test_a_model_that_cannot_fit_is_refused_before_anything_is_tried(monkeypatch):
+def test_a_model_too_large_for_memory_is_refused_before_any_measurement(monkeypatch):
     monkeypatch.setattr("glassformer.bench.estimate.count_parameters", lambda config: 10**13)
     with pytest.raises(gf.ConfigError, match=r"need 160000\.0 GB in training"):
         estimate(load("copy", COPY), seconds=0.1)
 
 
 @pytest.mark.slow
-def test_a_training_that_the_system_ends_is_an_error_that_says_what_may_help():
+def test_a_training_killed_by_the_system_is_an_error_with_advice():
     before, sample = set(psutil.Process().children()), read_sample(load("copy", COPY))
     job = Workload(
         model=gf.ModelConfig.preset("tiny", vocab_size=40),
@@ -266,7 +266,7 @@ def test_a_training_that_the_system_ends_is_an_error_that_says_what_may_help():
 
 
 @pytest.mark.slow
-def test_the_speed_of_this_machine_is_a_number_of_operations():
+def test_the_speed_of_this_machine_is_in_operations_per_second():
     assert 1e8 < matrix_speed(0.05) < 1e15
 
 
@@ -280,7 +280,7 @@ def warned(made: Estimate, *, too_long: float = 0.0, busy: float = 0.0, **change
 
 
 @pytest.mark.slow
-def test_nothing_is_said_where_all_is_well(made):
+def test_a_good_configuration_gets_no_warnings(made):
     assert warned(made[0]) == ""
 
 
@@ -297,12 +297,12 @@ def test_nothing_is_said_where_all_is_well(made):
     ],
 )
 @pytest.mark.slow
-def test_what_should_be_known_is_said(made, changes, words):
+def test_each_problem_gets_a_warning(made, changes, words):
     assert words in warned(made[0], **changes)
 
 
 @pytest.mark.long
-def test_the_memory_of_a_real_training_is_what_was_estimated(tmp_path):
+def test_the_memory_of_a_real_training_equals_the_estimate(tmp_path):
     settings = ["training.batch_tokens=2000", "training.steps=12", f"run.directory={tmp_path / 'run'}"]
     found = estimate(load("copy", settings), seconds=2)
     options = [option for setting in settings for option in ("--set", setting)]

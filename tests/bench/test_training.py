@@ -53,7 +53,7 @@ def concluded(profiled: Measurement, busy: float = 0.0, trials=(), **settings):
 
 
 @pytest.mark.slow
-def test_a_training_is_measured_as_it_is_and_otherwise(tmp_path):
+def test_a_training_is_measured_with_its_own_and_with_other_settings(tmp_path):
     said: list[str] = []
     configuration = load("copy", [*COPY, f"run.directory={tmp_path / 'run'}"])
     speed = training_speed(configuration, seconds=0.5, on_progress=said.append)
@@ -70,7 +70,7 @@ def test_a_training_is_measured_as_it_is_and_otherwise(tmp_path):
 
 
 @pytest.mark.slow
-def test_speeds_are_worked_out_from_the_measurement():
+def test_speeds_are_computed_from_the_measurement():
     speed = concluded(measured())
     assert (speed.tokens_per_second, speed.seconds_per_update, speed.padding) == (1000, 1, 0.05)
     assert [(work.kind, work.seconds) for work in speed.work] == [
@@ -81,7 +81,7 @@ def test_speeds_are_worked_out_from_the_measurement():
     assert speed.advice == ()
 
 
-def test_only_what_was_faster_by_more_than_chance_is_advised():
+def test_a_setting_is_advised_only_if_it_was_faster_by_more_than_chance():
     trials = [
         Trial(change="a", per_second=1.0, gain=1.05),
         Trial(change="b", per_second=1.0, gain=1.2, remark="but"),
@@ -109,7 +109,7 @@ def test_the_table_is_read(measurement, options, beginning):
 
 
 @pytest.mark.slow
-def test_a_large_vocabulary_is_remarked_on():
+def test_a_large_vocabulary_gets_a_remark():
     sample = copy_sample()
     config = model_config(sample.configuration, 8000, 8000)
     share = output_share(config, sample)

@@ -33,7 +33,7 @@ from glassformer.training.loop import steps
         ("_SmoothedCrossEntropy", None, None),
     ],
 )
-def test_an_operation_is_named_by_what_it_does_and_by_what_encloses_it(name, owner, kind):
+def test_an_operation_is_classified_by_its_kind_and_its_enclosing_call(name, owner, kind):
     assert kind_of(name, owner) == kind
     assert kind in (*WORK_KINDS, None)
 
@@ -52,7 +52,7 @@ def test_shares_add_up_and_the_rest_is_overhead():
 
 
 @pytest.mark.slow
-def test_updates_have_all_kinds_of_work_and_leave_the_model_as_it_was(seed):
+def test_updates_contain_every_kind_of_work_and_leave_the_model_unchanged(seed):
     model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=23, dropout=0.1))
     ids = [torch.randint(4, 23, (7,)).numpy() for _ in range(8)]
     updates = steps(model, Examples(source=ids, target=ids), TrainingConfig(steps=9))
@@ -63,7 +63,7 @@ def test_updates_have_all_kinds_of_work_and_leave_the_model_as_it_was(seed):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def test_what_a_gradient_does_belongs_to_what_it_is_the_gradient_of(seed):
+def test_a_backward_operation_counts_to_its_forward_operation(seed):
     class Halved(module.Dropout):
         def forward(self, x):
             return torch.atan(x)

@@ -25,13 +25,13 @@ class Clock:
         return translate
 
 
-def test_a_process_gives_a_line_for_each(tmp_path, monkeypatch):
+def test_a_process_returns_one_line_per_input_line(tmp_path, monkeypatch):
     (tmp_path / "capitals.py").write_text("import sys\nprint(*(line.upper() for line in sys.stdin), sep='', end='')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert engines.through_process("capitals")(["a", "é c"]) == ["A", "É C"]
 
 
-def test_what_a_process_needs_to_start_is_taken_off(monkeypatch):
+def test_the_start_up_time_of_a_process_is_subtracted(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(engines, "time", clock)
     ways = {engines.DIRECT: clock.way(1.0, 0.5), engines.COMMAND: clock.way(3.0, 0.5)}
@@ -41,7 +41,7 @@ def test_what_a_process_needs_to_start_is_taken_off(monkeypatch):
     assert found["scores"][engines.COMMAND]["equal"] == 100.0
 
 
-def test_the_page_says_how_near_the_command_comes(tmp_path):
+def test_the_page_compares_the_command_with_the_package(tmp_path):
     speeds = {engines.DIRECT: [100.0, 200.0], engines.DIRECT_PROCESS: [50.0, 100.0], engines.COMMAND: [80.0, 160.0]}
     scores = {name: {"bleu": 30.0, "equal": 100.0} for name in speeds}
     figures = {"quantization": "int8", "sentences": 7, "rounds": 2}

@@ -59,7 +59,7 @@ def data_of(folder):
     return folder
 
 
-def test_decoding_gives_all_the_weights_and_the_test_set_of_one_run(run, tmp_path):
+def test_decoding_gives_all_peers_the_weights_and_the_test_set_of_one_run(run, tmp_path):
     work = tmp_path / "work"
     decoding.make_work(work, run, data_of(tmp_path))
     task, weights = read_task(work), read_weights(work)
@@ -69,13 +69,13 @@ def test_decoding_gives_all_the_weights_and_the_test_set_of_one_run(run, tmp_pat
     assert (work / RUN / "model.safetensors").exists()
 
 
-def test_the_model_that_is_trained_for_decoding_is_one_that_every_peer_has(tmp_path):
+def test_the_model_trained_for_decoding_is_supported_by_every_peer(tmp_path):
     configuration = toml.load(decoding.RECIPE, decoding.REFERENCE, data=tmp_path)
     decoding.check_model(toml.model_config(configuration, 8000, 8000), tmp_path)
 
 
 @pytest.mark.long
-def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_with(run, tmp_path):
+def test_ours_decodes_in_every_precision_and_fp32_is_the_baseline(run, tmp_path):
     work = tmp_path / "work"
     decoding.make_work(work, run, data_of(tmp_path))
     chosen = [Entry(peer="ours", precision=one, threads=1) for one in ("fp32", "bf16", "int8")]
@@ -90,7 +90,7 @@ def test_ours_decodes_in_every_precision_and_fp32_is_what_others_are_compared_wi
     assert decoding.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_that_no_peer_could_load_is_refused(run, tmp_path):
+def test_a_run_that_the_peers_cannot_load_is_refused(run, tmp_path):
     other = tmp_path / "other"
     bundle = Bundle.load(run)
     text = (run / "config.toml").read_text().replace('positions = "halves"', 'positions = "interleaved"')
@@ -109,14 +109,14 @@ def test_equal_texts_are_counted_against_the_first_one():
     assert found["a"]["bleu"] > found["b"]["bleu"]
 
 
-def test_the_rate_rises_stays_and_falls_to_a_fiftieth():
+def test_the_learning_rate_rises_stays_and_falls_to_a_fiftieth():
     assert quality.rate(3.0, quality.WARMUP // 2, 0.0) == pytest.approx(1.5)
     assert quality.rate(3.0, quality.WARMUP, 0.4) == pytest.approx(3.0)
     assert quality.rate(3.0, 10_000, 0.7) == pytest.approx(1.5)
     assert quality.rate(3.0, 10_000, 1.0) == pytest.approx(3.0 / 50)
 
 
-def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_not_reached():
+def test_the_time_to_a_score_is_the_shortest_of_all_trainings_or_none():
     curves = [[point(1, 10), point(6, 35)], [point(2, 20), point(4, 34), point(9, 36)]]
     assert quality.time_to(34, curves) == 4
     assert quality.time_to(36.5, curves) is None
@@ -124,7 +124,7 @@ def test_the_time_to_a_score_is_the_least_of_all_trainings_and_none_where_it_is_
 
 
 @pytest.mark.slow
-def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(tmp_path):
+def test_the_table_of_quality_has_the_ratio_and_the_scores_not_reached(tmp_path):
     figures = {
         "commands": ["c", "c2"],
         "day": "d",
@@ -141,7 +141,7 @@ def test_the_table_of_quality_says_how_much_sooner_and_what_was_not_reached(tmp_
     assert quality.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
-def test_each_epoch_the_peer_is_given_other_batches_of_all_sentences(work, tmp_path):
+def test_the_peer_gets_new_batches_of_all_sentences_in_each_epoch(work, tmp_path):
     class Reader:
         """A process that reads each list of batches that it is given."""
 
@@ -166,7 +166,7 @@ def test_each_epoch_the_peer_is_given_other_batches_of_all_sentences(work, tmp_p
     )
 
 
-def test_the_verdict_on_precision_is_the_difference_of_means_beside_the_spread_of_seeds():
+def test_the_verdict_on_precision_compares_the_means_with_the_spread_of_seeds():
     found = precision.verdict({"fp32": [1.0, 2.0, 3.0], "bf16": [2.0, 3.0, 4.0]})
     assert found["difference"] == pytest.approx(1.0)
     assert found["seeds"] == pytest.approx(1.0)
@@ -174,7 +174,7 @@ def test_the_verdict_on_precision_is_the_difference_of_means_beside_the_spread_o
 
 
 @pytest.mark.parametrize("shift", [0.001, 1.0], ids=["within", "beyond"])
-def test_precision_is_within_the_noise_of_seeds_or_it_is_not(shift):
+def test_precision_is_compared_with_the_noise_of_seeds(shift):
     def curves(losses):
         return {str(seed): [{"step": 9, "loss": loss}] for seed, loss in enumerate(losses)}
 
@@ -192,7 +192,7 @@ def test_precision_is_within_the_noise_of_seeds_or_it_is_not(shift):
 
 
 @pytest.mark.long
-def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path):
+def test_growth_trains_on_sentences_of_the_given_length(tmp_path):
     task = Task(vocabulary=41, d_model=12, heads=3, d_ff=20, encoder_layers=1, decoder_layers=1)
     found = growth.train(tmp_path, (task, 3, 17), [Entry(peer="torch_nn", threads=1), Entry(peer="ours", threads=1)], 2)
     assert found["tokens"] == 51
@@ -203,7 +203,7 @@ def test_growth_trains_on_sentences_of_the_length_that_is_asked_for(tmp_path):
     assert growth.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
-def test_each_axis_changes_one_thing_and_keeps_the_tokens():
+def test_each_axis_changes_one_size_and_keeps_the_number_of_tokens():
     cases = growth.cases()
     for axis in ("length", "vocabulary", "width"):
         assert {rows * length for _, rows, length in cases[axis].values()} == {growth.TOKENS}
@@ -213,7 +213,7 @@ def test_each_axis_changes_one_thing_and_keeps_the_tokens():
 
 
 @pytest.mark.long
-def test_a_model_that_never_wants_to_end_writes_as_much_as_it_may(tmp_path):
+def test_a_model_that_avoids_eos_writes_outputs_of_maximum_length(tmp_path):
     growth.make_decoding_work(tmp_path)
     found = growth.decode(tmp_path, 9, [Entry(peer="ours", threads=1)], 1)
     assert found["failed"] == {}
@@ -227,7 +227,7 @@ def test_a_model_that_never_wants_to_end_writes_as_much_as_it_may(tmp_path):
 
 
 @pytest.mark.slow
-def test_startup_times_each_in_turn_and_shows_what_is_added():
+def test_startup_times_the_commands_in_turns_and_shows_the_added_time():
     timed = {
         "empty interpreter": ([sys.executable, "-c", "pass"], ""),
         "import json": ([sys.executable, "-c", "import json"], ""),
@@ -239,12 +239,12 @@ def test_startup_times_each_in_turn_and_shows_what_is_added():
     assert "+0 ms" in text
 
 
-def test_a_command_that_fails_is_no_figure():
+def test_a_failed_command_gives_no_figure():
     with pytest.raises(startup.subprocess.CalledProcessError):
         startup.seconds([sys.executable, "-c", "raise SystemExit(3)"], "")
 
 
-def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatch, capsys):
+def test_an_unknown_name_is_refused_before_anything_is_trained(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["quality", "--data", "d", "--only", "ours", "hugging_face"])
     with pytest.raises(SystemExit):
         quality.main()
@@ -263,7 +263,7 @@ def test_a_name_that_nobody_has_is_refused_before_anything_is_trained(monkeypatc
     ids=["engines", "pareto", "startup"],
 )
 @pytest.mark.slow
-def test_a_mistake_is_told_in_a_sentence(words, message, tmp_path):
+def test_a_mistake_is_reported_in_one_sentence(words, message, tmp_path):
     arguments = [word.format(here=tmp_path) for word in words[1:]]
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{words[0]}", *arguments], capture_output=True, text=True, check=False
@@ -274,12 +274,12 @@ def test_a_mistake_is_told_in_a_sentence(words, message, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_run_that_is_not_there_is_not_trained(tmp_path):
+def test_a_missing_run_is_not_trained(tmp_path):
     with pytest.raises(CheckpointError, match="does not exist; give the folder of a run"):
         decoding.trained(argparse.Namespace(run=tmp_path / "run"))
 
 
-def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch):
+def test_a_stopped_training_resumes(tmp_path, monkeypatch):
     calls = []
 
     def train(arguments, check):

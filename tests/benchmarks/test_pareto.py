@@ -26,21 +26,21 @@ UNTIMED = Point(name="untimed", quality=35, sentences_per_second=None, ours=Fals
 POINTS = [point("slow", 40, 10), point("beaten", 39, 9), point("fast", 30, 90, ours=False), point("equal", 40, 10)]
 
 
-def test_the_front_is_what_nobody_beats():
+def test_the_front_has_the_points_that_no_point_beats():
     assert [one.name for one in front(POINTS, higher_is_better=True)] == ["fast", "slow"]
     assert [one.name for one in front(POINTS, higher_is_better=False)] == ["fast"]
     between = [*POINTS, point("between", 35, 50)]
     assert [one.name for one in front(between, higher_is_better=True)] == ["fast", "between", "slow"]
 
 
-def test_the_table_is_by_speed_with_the_front_in_bold():
+def test_the_table_is_sorted_by_speed_with_the_front_in_bold():
     lines = table(POINTS, front(POINTS, higher_is_better=True), "BLEU").splitlines()
     assert lines[2] == "| **fast** | 30.00 | 90 | page 1 |"
     assert lines[3] == "| **slow** | 40.00 | 10 | 10–10 |"
     assert [line.split("|")[1].strip() for line in lines[4:]] == ["equal", "beaten"]
 
 
-def test_a_peer_whose_speed_nobody_knows_is_in_the_table_and_never_on_the_front():
+def test_a_peer_of_unknown_speed_is_in_the_table_but_never_on_the_front():
     [known, unknown] = peers(
         {"peers": [{"name": "a", "quality": 1, "sentences_per_second": 2}, {"name": "b", "quality": 9, "from": "c"}]}
     )
@@ -53,7 +53,7 @@ def test_a_peer_whose_speed_nobody_knows_is_in_the_table_and_never_on_the_front(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("higher_is_better", [True, False])
-def test_the_picture_and_the_page_have_every_point(tmp_path, higher_is_better):
+def test_the_picture_and_the_page_show_every_point(tmp_path, higher_is_better):
     figures = {"name": "words", "metric": "BLEU", "higher_is_better": higher_is_better, "rounds": 3, "sentences": 1000}
     figures |= {
         "points": [asdict(one) for one in (*POINTS, UNTIMED)],
@@ -121,7 +121,7 @@ def test_runs_are_measured_in_processes_and_written_down(listed, tmp_path, monke
     assert markdown(made) in page.page(tmp_path / "out")
 
 
-def test_without_a_reference_a_word_may_be_any_of_its_references(listed, tmp_path):
+def test_a_word_may_equal_any_of_its_references(listed, tmp_path):
     (tmp_path / "words.tsv").write_text("a b c\tx\na b c\ty\nb a\tz\n")
     wanted = {**read_list(listed), "source": str(tmp_path / "words.tsv"), "metric": "word_error"}
     del wanted["reference"]
@@ -141,7 +141,7 @@ def test_a_run_that_fails_says_why(listed, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_models_are_made_once(tmp_path, monkeypatch):
+def test_models_are_trained_once(tmp_path, monkeypatch):
     monkeypatch.chdir(Path(pareto.__file__).parent.parent)
     models = {"a": ["recipes"], "b": ["--version"]}
     pareto.make(models, tmp_path)
@@ -152,7 +152,7 @@ def test_models_are_made_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", sorted(pareto.LISTS.glob("*.json")), ids=lambda path: path.stem)
-def test_the_lists_that_are_there_can_be_read_and_their_models_made(path):
+def test_the_committed_lists_can_be_read_and_their_models_trained(path):
     wanted = read_list(path, "DATA", "WORK")
     folders = {f"WORK/{name}" for name in wanted["models"]}
     runs = [one for run in wanted["runs"] for one in (run["run"], *run.get("ensemble", ()))]

@@ -17,7 +17,7 @@ def no_peers(tmp_path, monkeypatch):
     monkeypatch.setenv("PEERS", str(tmp_path / "peers"))
 
 
-def test_each_round_begins_with_another_one_and_all_have_their_turn():
+def test_each_round_begins_with_a_different_peer_and_includes_all():
     names = ["a", "b", "c"]
     assert [rotated(names, number) for number in range(4)] == [
         ["a", "b", "c"],
@@ -28,7 +28,7 @@ def test_each_round_begins_with_another_one_and_all_have_their_turn():
     assert rotated([], 1) == []
 
 
-def test_the_first_entry_sits_in_each_sitting_and_every_other_one_in_one():
+def test_the_first_entry_is_in_every_sitting_and_each_other_in_one():
     entries = [Entry(peer=f"peer{number}") for number in range(6)]
     groups = sittings(entries, 3)
     assert all(group[0] == entries[0] and len(group) <= 3 for group in groups)
@@ -36,7 +36,7 @@ def test_the_first_entry_sits_in_each_sitting_and_every_other_one_in_one():
     assert sittings(entries[:1], 3) == [[entries[0]]]
 
 
-def test_entries_are_named_by_all_that_makes_them_differ():
+def test_entries_with_different_settings_have_different_names():
     assert Entry(peer="ours", precision="bf16", options={"workers": 2}).name == "ours, bf16, workers=2"
     assert Entry(peer="joeynmt", keeping=True).name == "joeynmt, fp32, allocator kept"
     assert Entry(peer="annotated", options={"path": "/somewhere"}).name == "annotated, fp32"
@@ -56,7 +56,7 @@ def test_two_peers_take_turns_on_the_same_batches(work):
 
 
 @pytest.mark.long
-def test_one_that_dies_is_reported_and_the_others_go_on(work):
+def test_a_peer_that_dies_is_reported_and_the_others_continue(work):
     def kill(number):
         if number == 2:
             [victim] = [child for child in psutil.Process().children() if "torch_nn" in child.cmdline()]
@@ -69,27 +69,27 @@ def test_one_that_dies_is_reported_and_the_others_go_on(work):
 
 
 @pytest.mark.long
-def test_one_that_cannot_do_what_is_asked_is_reported_with_the_reason(work):
+def test_a_peer_that_cannot_do_the_work_is_reported_with_the_reason(work):
     turns = take_turns([OURS, TORCH], work, [*UPDATES, {"do": "update", "batch": 999}])
     assert turns.answers == {}
     assert "IndexError" in turns.failed[TORCH.name]
 
 
 @pytest.mark.long
-def test_one_that_is_not_installed_is_reported_with_what_to_do(work):
+def test_a_peer_that_is_not_installed_is_reported_with_advice(work):
     turns = take_turns([TORCH, Entry(peer="x_transformers")], work, UPDATES[:1])
     assert list(turns.answers) == [TORCH.name]
     assert "make bench-peers" in turns.failed["x_transformers, fp32"]
 
 
 @pytest.mark.slow
-def test_one_that_cannot_begin_says_why(tmp_path):
+def test_a_peer_that_cannot_start_is_reported_with_the_reason(tmp_path):
     with pytest.raises(PeerError, match="FileNotFoundError"), Process(TORCH, tmp_path):
         pass
 
 
 @pytest.mark.long
-def test_no_process_is_left_behind(work):
+def test_no_process_survives_a_measurement(work):
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     take_turns([TORCH, Entry(peer="ours", threads=1, options={"workers": 2})], work, UPDATES[:2])
     after = {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
@@ -106,7 +106,7 @@ def test_the_allocator_setting_reaches_the_process(work, keeping):
 
 
 @pytest.mark.long
-def test_peak_memory_counts_the_processes_below(work):
+def test_peak_memory_includes_child_processes(work):
     with Process(Entry(peer="ours", threads=1, options={"workers": 2}), work) as process:
         process.ask("update", batch=0)
         pid = process.process.pid
@@ -128,7 +128,7 @@ sys.stdin.read()
 
 
 @pytest.mark.slow
-def test_what_processes_have_of_one_file_is_counted_once(tmp_path):
+def test_memory_shared_through_a_file_is_counted_once(tmp_path):
     """Two processes that have all of a file of 100 MB, and 20 MB of their own each."""
     (tmp_path / "file").write_bytes(bytes(100_000_000))
     (tmp_path / "family.py").write_text(FAMILY)

@@ -7,19 +7,19 @@ from benchmarks.results import Spread, described, failures, machine, read, sprea
 from benchmarks import page, results
 
 
-def test_a_spread_is_the_median_with_its_quartiles():
+def test_a_spread_is_the_median_with_quartiles():
     assert spread([5.0, 1.0, 3.0, 2.0, 4.0]) == Spread(3.0, 2.0, 4.0)
     assert spread([7.0]) == Spread(7.0, 7.0, 7.0)
     assert Spread(12345.6, 1.0, 2.0).text() == "12 346 (1–2)"
     assert Spread(1.256, 1.2, 1.3).text(2) == "1.26 (1.20–1.30)"
 
 
-def test_a_table_is_markdown_with_numbers_at_the_right():
+def test_a_table_is_markdown_with_numbers_aligned_right():
     assert table(["", "speed"], [["a", "1"]]) == "|  | speed |\n| --- | ---: |\n| a | 1 |\n"
     assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe does not end a cell
 
 
-def test_what_was_written_is_read_with_machine_command_and_day(tmp_path):
+def test_written_figures_are_read_with_machine_command_and_day(tmp_path):
     of = machine()
     write("one", {"values": [1, 2], "spread": spread([1.0])}, of, tmp_path)
     found = read("one", tmp_path)
@@ -31,7 +31,7 @@ def test_what_was_written_is_read_with_machine_command_and_day(tmp_path):
     assert len(found["day"]) == 10
 
 
-def test_no_folder_of_this_machine_is_written(tmp_path, monkeypatch):
+def test_folders_of_this_machine_are_left_out_of_results(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "--data", str(tmp_path / "multi30k"), "--rounds", "3"])
     path = write("one", {}, machine(), tmp_path)
     assert json.loads(path.read_text())["command"].endswith("--data …/multi30k --rounds 3")
@@ -39,22 +39,22 @@ def test_no_folder_of_this_machine_is_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["12 tokens/s", "https://example.org/a/b", "docs/decisions/x.md", "1/2"], ids=str)
-def test_what_is_no_folder_of_this_machine_stays(text):
+def test_other_slashes_stay_in_results(text):
     assert results.FOLDERS.sub("…/", text) == text
 
 
-def test_a_busy_machine_is_said_beside_its_figures():
+def test_the_load_of_a_busy_machine_is_reported():
     of = {"processor": "a", "cores": 2, "flags": ["avx2"], "memory_gib": 3, "system": "b", "versions": {"torch": "2"}}
     assert described({**of, "busy_before": 0.02}) == "a (AVX2), 2 cores, 3 GiB, b; torch 2"
     assert "the machine was 50 % busy" in described({**of, "busy_before": 0.5})
 
 
-def test_what_failed_is_named_with_its_last_line():
+def test_failures_are_listed_with_the_last_line_of_their_error():
     assert failures({"a": "Traceback\nKeyError: b"}) == "\nNot measured: a: KeyError: b\n"
     assert failures({}) == ""
 
 
-def test_the_page_has_what_was_measured_and_nothing_else(tmp_path):
+def test_the_page_has_all_measurements_and_nothing_else(tmp_path):
     assert "Start-up" not in page.page(tmp_path)
     figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
     write("startup", figures, machine(), tmp_path)
@@ -64,7 +64,7 @@ def test_the_page_has_what_was_measured_and_nothing_else(tmp_path):
     assert "## Training" not in found
 
 
-def test_what_another_machine_measured_comes_last_under_its_name(tmp_path):
+def test_results_of_a_different_machine_come_last_under_its_name(tmp_path):
     figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
     path = write("startup", figures, machine(), tmp_path)
     (tmp_path / "slow").mkdir()

@@ -17,7 +17,7 @@ from glassformer.system.machine import cores
 TASK = Task(vocabulary=41, d_model=12, heads=2, d_ff=20, encoder_layers=2, decoder_layers=3, max_length=20)
 
 
-def test_the_operations_are_those_that_torch_counts_in_its_own_transformer():
+def test_the_operations_equal_torchs_count_in_its_own_transformer():
     source, target = synthetic(rows=5, source=7, target=11, count=1, vocabulary=TASK.vocabulary)
     [batch] = epoch(Examples(source=source, target=target), 55, 1)
     model = torch_nn.Model(TASK)
@@ -26,7 +26,7 @@ def test_the_operations_are_those_that_torch_counts_in_its_own_transformer():
     assert training.flops(TASK, batch) == 3 * counted.get_total_flops()
 
 
-def test_padding_is_no_work(work):
+def test_padding_does_not_count_as_work(work):
     def operations(batch):
         return training.flops(TASK, batch)
 
@@ -38,7 +38,7 @@ def test_padding_is_no_work(work):
     assert operations(batch) == pytest.approx(sum(map(operations, alone)))
 
 
-def test_the_reference_model_and_its_training_are_those_of_the_task():
+def test_the_reference_model_and_its_training_follow_the_task():
     config, settings = model_config(Task()), training_config(Task(), "bf16", 2)
     assert (config.d_model, config.heads, config.d_ff, config.encoder_layers) == (256, 4, 1024, 3)
     assert (config.norm, config.tie_output, config.dropout, config.attention_dropout) == ("post", True, 0.1, 0.0)
@@ -68,7 +68,7 @@ def figures(work, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_table_has_a_line_for_each_with_what_was_measured(figures):
+def test_the_table_has_a_row_of_figures_for_each_entry(figures):
     rival = Entry(peer="torch_nn")
     text = training.markdown(figures, rival)
     for name in ("ours, fp32", "torch_nn, fp32"):
@@ -79,17 +79,17 @@ def test_the_table_has_a_line_for_each_with_what_was_measured(figures):
 
 
 @pytest.mark.slow
-def test_the_speeds_are_drawn(figures, tmp_path):
+def test_the_picture_shows_the_speeds(figures, tmp_path):
     assert training.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
-def test_one_that_could_not_be_measured_is_named_below_the_table(figures):
+def test_an_entry_that_could_not_be_measured_is_named_below_the_table(figures):
     assert "Not measured: nobody, fp32: " in training.markdown(figures)
 
 
 @pytest.mark.slow
-def test_speeds_are_tokens_by_seconds_and_ratios_those_of_single_updates(figures):
+def test_speeds_are_tokens_per_second_and_ratios_are_taken_update_by_update(figures):
     [sitting] = figures["sittings"]
     ours, theirs = (training.seconds(sitting, name) for name in ("ours, fp32", "torch_nn, fp32"))
     assert len(ours) == len(figures["target_tokens"]) == 3
@@ -108,7 +108,7 @@ def test_the_ceiling_is_the_best_of_shapes_and_ways():
     assert gemm.ceilings(measured) == {"fp32": 5.0, "bf16": 7.0}
 
 
-def test_matrix_products_are_measured_in_every_way_there_is():
+def test_matrix_products_are_measured_in_every_way_that_exists():
     with torch.no_grad():
         measured = gemm.measure(0.0, {"small": (32, 16, 24)})
     assert {"fp32 linear", "bf16 linear"} <= measured.keys()

@@ -20,7 +20,7 @@ from glassformer.corpus.batching import Examples, Position, stream
 from glassformer.text.subwords import SentencePieceTokenizer
 
 
-def test_the_list_is_what_the_training_loop_itself_takes_of_the_sentences(work):
+def test_the_list_has_the_batches_of_the_training_loop(work):
     task, batches = read_task(work), read_batches(work / BATCHES)
     source, target = read_sentences(work / EXAMPLES)
     coming = stream(Examples(source=source, target=target), task.batch_tokens, seed=task.seed, start=Position())
@@ -31,7 +31,7 @@ def test_the_list_is_what_the_training_loop_itself_takes_of_the_sentences(work):
         assert ours.target_tokens == theirs.target_tokens
 
 
-def test_an_epoch_has_each_sentence_once_and_the_next_one_another_order(work):
+def test_an_epoch_has_each_sentence_once_and_the_next_has_a_different_order(work):
     source, target = read_sentences(work / EXAMPLES)
     examples, rows = Examples(source=source, target=target), []
     for number in range(2):
@@ -41,7 +41,7 @@ def test_an_epoch_has_each_sentence_once_and_the_next_one_another_order(work):
     assert sorted(rows[0]) == sorted(rows[1]) == sorted(tuple(ids) for ids in target)
 
 
-def test_synthetic_sentences_make_batches_of_exactly_the_shape_that_is_asked_for():
+def test_synthetic_sentences_make_batches_of_exactly_the_given_shape():
     source, target = synthetic(rows=3, source=7, target=5, count=4, vocabulary=19)
     shapes = [
         batch.source.shape + batch.target_output.shape for batch in epoch(Examples(source=source, target=target), 21, 1)
@@ -50,7 +50,7 @@ def test_synthetic_sentences_make_batches_of_exactly_the_shape_that_is_asked_for
     assert max(ids.max() for ids in source) < 19
 
 
-def test_weights_come_back_as_they_were(tmp_path):
+def test_written_weights_are_read_back_exactly(tmp_path):
     weights = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros(1, dtype=np.float32)}
     write_weights(weights, tmp_path)
     found = read_weights(tmp_path)
@@ -58,7 +58,7 @@ def test_weights_come_back_as_they_were(tmp_path):
     np.testing.assert_array_equal(found["a.weight"], weights["a.weight"])
 
 
-def test_a_corpus_becomes_tokenizer_sentences_batches_and_test_set(tmp_path):
+def test_a_corpus_is_turned_into_tokenizer_sentences_batches_and_test_set(tmp_path):
     data, folder = tmp_path / "data", tmp_path / "work"
     data.mkdir()
     text = {"de": "ein Hund läuft\nzwei Hunde laufen\n", "en": "a dog runs\ntwo dogs run\n"}
@@ -79,7 +79,7 @@ def test_a_corpus_becomes_tokenizer_sentences_batches_and_test_set(tmp_path):
     }
 
 
-def test_a_corpus_that_is_not_there_is_named(tmp_path):
+def test_a_missing_corpus_is_named(tmp_path):
     with pytest.raises(SystemExit, match=r"train\.de"):
         make_work(tmp_path / "work", tmp_path, Task())
 

@@ -38,7 +38,7 @@ def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
 
 
 @pytest.mark.parametrize("chapter", NUMBERED, ids=name_of)
-def test_a_chapter_asks_explains_computes_and_lets_the_reader_try(chapter):
+def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
     text = chapter.path.read_text(encoding="utf-8")
     headings = re.findall(r"^# ## (.*)$", text, flags=re.MULTILINE)
     assert len(headings) == len(set(headings))
@@ -50,7 +50,7 @@ def test_a_chapter_asks_explains_computes_and_lets_the_reader_try(chapter):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
-def test_links_lead_to_code_and_headings_that_exist(chapter):
+def test_links_lead_to_existing_code_and_headings(chapter):
     links = re.findall(r"\]\(([^()\s:]*\.py)(?:#([^()\s]+))?\)", chapter.path.read_text(encoding="utf-8"))
     assert links
     for file, name in links:
@@ -64,7 +64,7 @@ def test_links_lead_to_code_and_headings_that_exist(chapter):
 
 
 @pytest.mark.parametrize("chapter", EXPERIMENTS, ids=name_of)
-def test_an_experiment_is_a_command_a_committed_result_and_a_chapter(chapter):
+def test_an_experiment_has_a_command_a_committed_result_and_a_chapter(chapter):
     command = BOOK / "experiments" / "measure" / chapter.path.name
     result = json.loads((BOOK / "experiments" / "results" / f"{chapter.path.stem}.json").read_text(encoding="utf-8"))
     assert command.exists()
@@ -74,12 +74,12 @@ def test_an_experiment_is_a_command_a_committed_result_and_a_chapter(chapter):
     assert f"{chapter.path.stem}.json" in chapter.path.read_text(encoding="utf-8")
 
 
-def test_the_chapters_of_the_bilingual_tutorial_are_there_in_chinese():
+def test_the_chapters_of_the_bilingual_tutorial_exist_in_chinese():
     assert {chapter.name for chapter in CHAPTERS if chapter.translation.exists()} >= TRANSLATED
 
 
 @pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
-def test_a_translation_has_every_cell_of_its_chapter_as_it_is_now(chapter):
+def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
     english = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "markdown"]
     texts = translations(chapter.translation)
     assert set(texts) == set(map(key, english))

@@ -19,13 +19,13 @@ def lines(code: str) -> str:
     return "\n".join((ROOT / file).read_text(encoding="utf-8").splitlines()[first - 1 : last])
 
 
-def test_there_is_a_map_for_the_paper_and_for_each_tutorial():
+def test_the_paper_and_each_tutorial_have_a_map():
     assert set(MAPS) == {"paper", "encoder_notebook", "whole_model", "step_by_step", "posts", "intuitions"}
     assert MAPS["step_by_step"].translated
 
 
 @pytest.mark.parametrize(("name", "step"), STEPS, ids=lambda value: str(value)[:40] if isinstance(value, str) else "")
-def test_every_step_leads_to_code_chapters_and_points_that_exist(name, step):
+def test_every_step_leads_to_existing_code_chapters_and_points(name, step):
     code = "\n".join(map(lines, step.get("code", ())))
     assert all(fragment in code for fragment in step.get("shows", ()))
     assert step.get("point") in POINTS | {None}
@@ -37,7 +37,7 @@ def test_every_step_leads_to_code_chapters_and_points_that_exist(name, step):
         assert not anchor or anchor in {slug(line.lstrip("# ")) for line in headings if line.startswith("#")}
 
 
-def test_every_section_of_the_paper_that_is_code_is_on_its_map():
+def test_every_section_of_the_paper_with_code_is_on_its_map():
     text = " ".join(step["step"] for step in MAPS["paper"].steps)
     for section in (
         "§3.1",
@@ -57,7 +57,7 @@ def test_every_section_of_the_paper_that_is_code_is_on_its_map():
 
 
 @pytest.mark.parametrize(("name", "language"), [*((name, "en") for name in MAPS), ("step_by_step", "zh")])
-def test_a_page_has_a_row_for_each_step_and_no_address_that_only_fits_the_sources(name, language):
+def test_a_page_has_a_row_for_each_step_and_its_links_work_on_the_site(name, language):
     page, files = map_page(name, {f"maps/{name}"}, language)
     assert page.count("\n| ") == len(MAPS[name].steps) + 2
     assert "](" not in page

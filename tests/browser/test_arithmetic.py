@@ -28,7 +28,7 @@ def number(text: str) -> float:
     return float(text.replace("\u2212", "-").replace("=", ""))
 
 
-def test_the_products_that_are_shown_add_up_to_the_score_that_is_shown(make_translator, explore):
+def test_the_shown_products_add_up_to_the_shown_score(make_translator, explore):
     page = explore(make_translator(d_k=17), SENTENCE)
     page.evaluate("(prefix) => glassformer.set({prefix})", PREFIX)
     for index in ([0, 1, 2], [3, 4, 4], [2, 0, 5]):
@@ -64,7 +64,7 @@ def test_a_mistaken_softmax_shows_the_queries_of_a_key(make_translator, explore)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_clicking_operands_leads_from_a_logit_back_to_the_embedding(make_translator, explore, norm):
+def test_clicking_operands_leads_from_a_logit_to_the_embedding(make_translator, explore, norm):
     page = explore(make_translator(norm=norm), SENTENCE)
     page.evaluate("(prefix) => glassformer.set({prefix})", PREFIX)
     order = page.evaluate("glassformer.points()")
@@ -114,7 +114,7 @@ def test_without_a_cell_the_panel_asks_two_questions(make_translator, explore):
     )
 
 
-def test_where_a_word_comes_from_is_its_logit(make_translator, explore):
+def test_the_question_about_a_word_leads_to_its_logit(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.get_by_role("button", name="Where does the word").click()
     page.wait_for_selector(".gf-terms")
@@ -122,7 +122,7 @@ def test_where_a_word_comes_from_is_its_logit(make_translator, explore):
     assert (name, word) == ("logits", page.evaluate("(row) => glassformer.app.result.current.hypothesis.ids[row]", row))
 
 
-def test_what_is_copied_runs(make_translator, explore):
+def test_copied_code_runs(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     select(page, f"{CROSS}.scores", [0, 1, 2])
@@ -131,7 +131,7 @@ def test_what_is_copied_runs(make_translator, explore):
     assert page.evaluate("navigator.clipboard.readText()").startswith(f"# {CROSS}.scores[0, 1, 2]\n")
 
 
-def test_where_the_page_may_not_copy_the_snippet_is_shown_and_selected(make_translator, explore):
+def test_a_snippet_that_cannot_be_copied_is_shown_and_selected(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     select(page, f"{CROSS}.scores", [0, 1, 2])
@@ -140,7 +140,7 @@ def test_where_the_page_may_not_copy_the_snippet_is_shown_and_selected(make_tran
     assert "import numpy as np" in page.evaluate("getSelection().toString() || document.activeElement.value")
 
 
-def test_a_cell_that_a_shorter_sentence_lacks_is_no_riddle(make_translator, explore):
+def test_a_cell_beyond_a_shorter_sentence_is_reported(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     select(page, f"{SELF}.scores", [0, 8, 8])
     page.evaluate("(text) => glassformer.set({source: text})", OTHER)
@@ -148,7 +148,7 @@ def test_a_cell_that_a_shorter_sentence_lacks_is_no_riddle(make_translator, expl
     assert page.locator(".gf-numbers .gf-example").count() == 2
 
 
-def test_words_in_the_arithmetic_are_text(make_translator, explore):
+def test_words_in_the_arithmetic_stay_text(make_translator, explore):
     hostile = ["<img/src=x/onerror=alert(1)>", "</script><b>x</b>", "שלום"]
     page = explore(make_translator(" ".join(hostile), " ".join(hostile)), " ".join(hostile))
     for name, index in ((f"{CROSS}.heads", [0, 0, 0]), (f"{SELF}.weights", [0, 1, 2]), ("log_probs", [0, 5])):

@@ -79,7 +79,7 @@ def choose(page: Any, label: str, value: str) -> None:
     )
 
 
-def test_every_nodes_terms_sum_to_its_log_probability(beam):
+def test_the_terms_of_every_node_sum_to_its_log_probability(beam):
     tree = beam.evaluate(SEARCH)["tree"]
     said = beam.evaluate(SAID)
     assert len(said) > 20
@@ -101,7 +101,7 @@ def test_the_best_path_is_the_translation_with_its_score(beam):
     assert beam.locator(".gf-best").count() == len(best["ids"])
 
 
-def test_what_became_of_a_node_is_said_and_not_only_coloured(beam):
+def test_the_state_of_a_node_is_written_as_well_as_coloured(beam):
     tree = beam.evaluate(SEARCH)["tree"]
     borders = {"kept": "solid", "pruned": "dashed", "finished": "double"}
     for node in beam.evaluate(SAID):
@@ -112,7 +112,7 @@ def test_what_became_of_a_node_is_said_and_not_only_coloured(beam):
 
 
 @pytest.mark.parametrize("alpha", [0, 0.3, 0.6, 1.35, 2])
-def test_the_slider_ranks_the_ends_as_python_does(beam, alpha):
+def test_the_slider_ranks_finished_outputs_as_python_does(beam, alpha):
     tree = beam.evaluate(SEARCH)["tree"]
     slide(beam, alpha)
     expected, got = ranked(tree, alpha), listed(beam)
@@ -122,7 +122,7 @@ def test_the_slider_ranks_the_ends_as_python_does(beam, alpha):
     assert beam.locator(".gf-beam output").inner_text() == f"{alpha:.2f}"
 
 
-def test_the_length_penalty_changes_who_wins(beam):
+def test_the_length_penalty_changes_the_winner(beam):
     winners = set()
     for alpha in (0, 2):
         slide(beam, alpha)
@@ -131,13 +131,13 @@ def test_the_length_penalty_changes_who_wins(beam):
     assert len(winners) == 2
 
 
-def test_the_ranking_begins_with_what_the_search_returned(beam):
+def test_the_ranking_begins_as_the_search_returned_it(beam):
     hypotheses = beam.evaluate(SEARCH)["hypotheses"]
     texts = beam.locator(".gf-ranking button").all_inner_texts()
     assert texts[: len(hypotheses)] == [hypothesis["text"] for hypothesis in hypotheses]
 
 
-def test_another_alpha_is_searched_with_when_asked_for(beam):
+def test_a_button_repeats_the_search_with_the_new_alpha(beam):
     again = beam.get_by_role("button", name="Search again")
     assert again.is_disabled()
     slide(beam, 2)
@@ -158,7 +158,7 @@ def test_a_beam_of_one_is_greedy_search(beam):
 
 
 @pytest.mark.parametrize("most", [0, 2, 99])
-def test_so_many_pruned_candidates_of_each_step_are_shown(beam, most):
+def test_the_chosen_number_of_pruned_candidates_is_shown_at_each_step(beam, most):
     tree = beam.evaluate(SEARCH)["tree"]
     beam.get_by_label("Show pruned candidates").select_option("Infinity" if most == 99 else str(most))
     shown = [tree[node["id"]] for node in beam.evaluate(SAID)]
@@ -168,7 +168,7 @@ def test_so_many_pruned_candidates_of_each_step_are_shown(beam, most):
     assert {node["id"] for node in tree if node["state"] != "pruned"} <= {node["id"] for node in shown}
 
 
-def test_arrows_lead_to_parent_child_and_sibling(beam):
+def test_arrow_keys_lead_to_parent_child_and_sibling(beam):
     tree = beam.evaluate(SEARCH)["tree"]
     assert beam.locator(".gf-node[tabindex='0']").count() == 1
     beam.locator(".gf-node[tabindex='0']").focus()
@@ -188,7 +188,7 @@ def test_arrows_lead_to_parent_child_and_sibling(beam):
     assert beam.locator(".gf-node[tabindex='0']").count() == 1
 
 
-def test_a_node_lights_its_place_in_the_translation(beam):
+def test_a_node_highlights_its_position_in_the_translation(beam):
     tree = beam.evaluate(SEARCH)["tree"]
     node = next(node for node in tree if node["position"] == 2)
     beam.locator(f"[data-node='{node['id']}']").hover()
@@ -197,7 +197,7 @@ def test_a_node_lights_its_place_in_the_translation(beam):
     ]
 
 
-def test_the_tree_can_be_made_larger_and_comes_back(beam):
+def test_the_tree_can_be_enlarged_and_restored(beam):
     before = beam.locator(".gf-node").count()
     beam.get_by_role("button", name="Larger", exact=True).click()
     assert beam.get_by_role("dialog").get_by_role("treeitem").count() == before
@@ -211,7 +211,7 @@ def test_the_tree_can_be_made_larger_and_comes_back(beam):
     assert beam.get_by_role("dialog").count() == 0
 
 
-def test_a_long_search_is_cut_and_says_so(make_translator, explore):
+def test_a_long_search_is_shortened_with_a_note(make_translator, explore):
     translator = make_translator()
     config = translator.bundle.model_config
     translator.model.output.weight.data[config.eos_id] *= -1

@@ -53,7 +53,7 @@ def key(page: Any, name: str) -> Any:
 # Words
 
 
-def test_a_word_is_replaced_by_what_is_typed(make_translator, explore):
+def test_a_word_is_replaced_by_the_typed_text(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "word 2").click()
     page.get_by_role("combobox", name="another word for “cat”").fill("dog")
@@ -65,7 +65,7 @@ def test_a_word_is_replaced_by_what_is_typed(make_translator, explore):
     assert page.evaluate("glassformer.app.result.reference.text") in outcome.text_content()
 
 
-def test_words_are_offered_that_begin_as_typed(make_translator, explore):
+def test_words_that_begin_with_the_typed_text_are_offered(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "word 2").click()
     key(page, "replacement").fill("b")
@@ -84,7 +84,7 @@ def test_a_similar_word_is_one_click_away(make_translator, explore):
     assert word != "black"
 
 
-def test_a_word_is_deleted_and_comes_back(make_translator, explore):
+def test_a_word_can_be_deleted_and_restored(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "word 1").click()
     page.get_by_role("button", name="Delete “black”").click()
@@ -102,7 +102,7 @@ def test_words_around_the_replaced_one_stay_as_they_were_typed(make_translator, 
     expect(page, "app.changes.source", "the zebra (cat) sleeps, the big dog.")
 
 
-def test_characters_are_replaced_and_deleted_spaces_too(make_translator, explore):
+def test_characters_including_spaces_are_replaced_and_deleted(make_translator, explore):
     tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁", *"abcdefghi"]
     page = shown(explore(make_translator(), source={"kind": "characters", "tokens": tokens}, sentence="ab cab"))
     key(page, "word 3").click()
@@ -114,7 +114,7 @@ def test_characters_are_replaced_and_deleted_spaces_too(make_translator, explore
     expect(page, "app.changes.source", "abaab")
 
 
-def test_a_beginning_is_forced_upon_the_output(make_translator, explore):
+def test_the_beginning_of_the_output_can_be_forced(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "prefix").fill("un grand")
     page.keyboard.press("Enter")
@@ -123,7 +123,7 @@ def test_a_beginning_is_forced_upon_the_output(make_translator, explore):
     assert key(page, "prefix").input_value() == "un grand"
 
 
-def test_a_rival_takes_the_place_of_an_output_word(make_translator, explore):
+def test_a_rival_replaces_an_output_word(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     tokens = page.evaluate("glassformer.app.result.current.outputTokens")
     key(page, "rival 1").click()
@@ -160,7 +160,7 @@ def test_quick_clicks_all_count(make_translator, explore):
     expect(page, "app.changed", False)
 
 
-def test_a_layer_and_a_whole_set_go_off_and_on(make_translator, explore):
+def test_a_layer_and_a_whole_set_can_be_switched_off_and_on(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Heads")
     page.get_by_role("button", name="Encoder self-attention, layer 1: all heads off").click()
     expect(page, "app.changes.ablated", {"encoder.layers.1.self_attention": [0, 1, 2, 3]})
@@ -174,7 +174,7 @@ def test_a_layer_and_a_whole_set_go_off_and_on(make_translator, explore):
 # Masks
 
 
-def test_a_cell_of_a_mask_is_blocked_in_words(make_translator, explore):
+def test_a_cell_of_a_mask_is_blocked_by_the_names_of_its_words(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Mask")
     page.get_by_label("Attention", exact=True).select_option(FIRST)
     page.get_by_label("Who looks (query)").select_option("2")
@@ -188,7 +188,7 @@ def test_a_cell_of_a_mask_is_blocked_in_words(make_translator, explore):
     expect(page, "app.changed", False)
 
 
-def test_the_future_can_be_opened(make_translator, explore):
+def test_the_future_can_be_unmasked(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Mask")
     page.get_by_label("Attention", exact=True).select_option(MASKED.removesuffix(".weights"))
     page.get_by_label("At what (key)").select_option("1")
@@ -198,7 +198,7 @@ def test_the_future_can_be_opened(make_translator, explore):
     expect_first(page, MASKED)
 
 
-def test_a_word_is_hidden_from_everyone_also_from_words_to_come(make_translator, explore):
+def test_a_word_hidden_from_everyone_is_also_hidden_from_later_words(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Mask")
     page.get_by_label("At what (key)").select_option("2")
     page.get_by_role("button", name="Hide “cat” from everyone").click()
@@ -213,7 +213,7 @@ def test_a_word_is_hidden_from_everyone_also_from_words_to_come(make_translator,
     expect(page, "Object.keys(app.changes.masks).length", 3)
 
 
-def test_a_row_without_any_key_says_so(make_translator, explore):
+def test_a_row_without_visible_keys_has_a_note(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Mask")
     page.evaluate(f"glassformer.set({{masks: {{'{CROSS}': [0, 1, 2, 3, 4, 5].map((key) => [1, key, false])}}}})")
     page.get_by_label("Who looks (query)").select_option("1")
@@ -222,7 +222,7 @@ def test_a_row_without_any_key_says_so(make_translator, explore):
     assert page.evaluate(weights) == [0] * 6
 
 
-def test_the_cell_that_was_clicked_on_the_map_is_the_one_to_change(make_translator, explore):
+def test_the_cell_clicked_on_the_map_is_the_cell_to_change(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.evaluate(f"glassformer.app.select('{FIRST}.weights', [2, 3, 1])")
     shown(page, "Mask").get_by_text("“sleeps” may look at “black”.").wait_for()
@@ -231,7 +231,7 @@ def test_the_cell_that_was_clicked_on_the_map_is_the_one_to_change(make_translat
 # Rows by hand
 
 
-def test_a_row_of_weights_is_written_by_hand(make_translator, explore):
+def test_a_row_of_weights_can_be_written_by_hand(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Attention by hand")
     page.get_by_label("Attention", exact=True).select_option(FIRST)
     page.get_by_label("Head", exact=True).select_option("2")
@@ -248,7 +248,7 @@ def test_a_row_of_weights_is_written_by_hand(make_translator, explore):
     expect_first(page, f"{FIRST}.weights")
 
 
-def test_sliders_begin_at_the_models_own_weights(make_translator, explore):
+def test_the_sliders_start_at_the_models_own_weights(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Attention by hand")
     page.get_by_role("slider").first.wait_for()
     row = page.evaluate(f"async () => Array.from((await glassformer.value('{CROSS}.weights')).data.slice(0, 6))")
@@ -260,7 +260,7 @@ def test_sliders_begin_at_the_models_own_weights(make_translator, explore):
 # Patches
 
 
-def test_a_word_is_patched_in_from_another_sentence(make_translator, explore):
+def test_a_word_of_a_different_sentence_can_be_patched_in(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE, examples=["the black dog sleeps .", "a cat ."]), "Patch")
     page.get_by_text("cat ← dog").wait_for()
     point = "encoder.layers.1.feed_forward.normed"
@@ -271,7 +271,7 @@ def test_a_word_is_patched_in_from_another_sentence(make_translator, explore):
     expect_first(page, point)
 
 
-def test_patched_positions_heads_and_sentences_are_chosen(make_translator, explore):
+def test_positions_heads_and_sentence_of_a_patch_can_be_chosen(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Patch")
     page.get_by_role("textbox", name="the other sentence").fill("a big dog sees .")
     page.keyboard.press("Enter")
@@ -297,7 +297,7 @@ def test_patched_positions_heads_and_sentences_are_chosen(make_translator, explo
     ("No positions", "positions", "source.positions"),
     ("No √d_k", "scale", f"{FIRST}.scores"),
 ])  # fmt: skip
-def test_a_part_is_left_out(make_translator, explore, name, part, first):
+def test_a_part_of_the_model_can_be_left_out(make_translator, explore, name, part, first):
     page = shown(explore(make_translator(), SENTENCE), "Leave something out")
     page.get_by_role("checkbox", name=name).check()
     expect(page, f"app.changes.{part}", False)
@@ -321,7 +321,7 @@ def test_a_mistake_shows_the_tensor_at_which_it_begins(make_translator, explore,
     page.get_by_role("button", name=f"Undo: {name}", exact=True).wait_for()
 
 
-def test_several_mistakes_may_be_on(make_translator, explore):
+def test_several_mistakes_can_be_on_together(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Classic mistakes")
     for name in ("Softmax twice", "No causal mask"):
         page.get_by_role("checkbox", name=name).check()
@@ -346,7 +346,7 @@ def test_a_mistake_that_cannot_show_here_is_disabled_with_its_reason(make_transl
 # The whole
 
 
-def test_changes_are_undone_and_redone(make_translator, explore):
+def test_changes_can_be_undone_and_redone(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     undo, redo = (page.get_by_role("button", name=name, exact=True) for name in ("↶ Undo", "↷ Redo"))
     assert undo.is_disabled()
@@ -364,7 +364,7 @@ def test_changes_are_undone_and_redone(make_translator, explore):
     expect(page, "app.changes.positions", False)
 
 
-def test_every_change_can_be_taken_back_alone(make_translator, explore):
+def test_every_change_can_be_undone_separately(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     page.evaluate(
         """glassformer.set({
@@ -387,7 +387,7 @@ def test_a_first_try_is_one_click_away(make_translator, explore):
     expect_first(page, f"{CROSS}.heads")
 
 
-def test_what_cannot_be_computed_is_said_and_leaves_nothing_behind(make_translator, explore):
+def test_a_change_that_cannot_be_computed_is_reported_and_undone(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "prefix").fill("le chat " * 40)
     page.get_by_role("button", name="Force").click()
@@ -399,7 +399,7 @@ def test_what_cannot_be_computed_is_said_and_leaves_nothing_behind(make_translat
     assert not page.get_by_role("alert").is_visible()
 
 
-def test_without_weights_or_python_nothing_can_be_changed(make_translator, explore):
+def test_nothing_can_be_changed_without_weights_or_python(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE, limits=PageLimits(model=0)))
     page.get_by_text("need Python behind the page: glassformer explore RUN").first.wait_for()
     for section in SECTIONS:
@@ -411,7 +411,7 @@ def test_without_weights_or_python_nothing_can_be_changed(make_translator, explo
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_hundred_and_twenty_eight_tokens_are_few_elements(make_translator, explore, language):
+def test_128_tokens_need_few_elements(make_translator, explore, language):
     page = explore(make_translator(), " ".join(["the cat"] * 63 + ["."]))
     page.evaluate("(language) => glassformer.app.show({panel: 'changes', language})", language)
     for place in range(len(SECTIONS)):
@@ -433,7 +433,7 @@ def test_axe_finds_nothing_serious_in_any_section(make_translator, explore, them
         assert problems(page) == [], SECTIONS[place]
 
 
-def test_hostile_words_are_only_text(make_translator, explore):
+def test_hostile_words_stay_text(make_translator, explore):
     words = "<img/src=x/onerror=alert(1)> $& </script><!-- {0}"
     page = shown(explore(make_translator(source=words), words))
     key(page, "word 0").click()

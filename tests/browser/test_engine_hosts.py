@@ -46,7 +46,7 @@ def ids(translator: Translator) -> list[int]:
     return [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
 
 
-def test_python_behind_the_page_computes_what_the_page_would(page, make_translator):
+def test_python_behind_the_page_computes_the_same_as_the_page(page, make_translator):
     translator = make_translator()
     engine = remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
     assert page.evaluate("engine.live") == "remote"
@@ -59,7 +59,7 @@ def test_python_behind_the_page_computes_what_the_page_would(page, make_translat
     assert engine.first_difference(ids(translator), [1, 5, 6], ablated={CROSS: [1]}) == f"{CROSS}.heads"
 
 
-def test_points_are_fetched_when_they_are_asked_for_and_together(page, make_translator):
+def test_points_are_fetched_on_demand_and_together(page, make_translator):
     translator = make_translator()
     remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
     names = page.evaluate("""async () => {
@@ -102,7 +102,7 @@ def test_page_python_and_recording_end_an_endless_output_at_the_same_token(page,
     assert max(map(len, found[0])) == len(asked) + 7
 
 
-def test_a_checkpoint_may_be_fetched_from_python(page, make_translator):
+def test_a_checkpoint_can_be_fetched_from_python(page, make_translator):
     from glassformer.training.snapshots import Snapshots
 
     translator, earlier = make_translator(), make_translator(seed=5)
@@ -115,7 +115,7 @@ def test_a_checkpoint_may_be_fetched_from_python(page, make_translator):
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
 
 
-def test_a_checkpoint_of_a_larger_model_is_run_in_python(page, make_translator):
+def test_a_checkpoint_of_a_larger_model_runs_in_python(page, make_translator):
     from glassformer.training.snapshots import Snapshots
 
     translator, earlier = make_translator(), make_translator(seed=5)
@@ -127,7 +127,7 @@ def test_a_checkpoint_of_a_larger_model_is_run_in_python(page, make_translator):
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
 
 
-def test_a_page_alone_shows_what_was_recorded(page, make_translator):
+def test_a_page_without_python_shows_the_recording(page, make_translator):
     translator = make_translator()
     shown = payload(translator, SENTENCE, limits=TOO_SMALL)
     engine = PageEngine(page, shown)
@@ -150,7 +150,7 @@ def test_a_page_alone_shows_what_was_recorded(page, make_translator):
         {"changes": {"scale": False}},
     ],
 )
-def test_a_page_alone_says_what_needs_python(page, make_translator, asked):
+def test_a_page_without_python_says_what_needs_python(page, make_translator, asked):
     shown = payload(make_translator(), SENTENCE, limits=TOO_SMALL)
     PageEngine(page, shown)
     whole = {"sourceIds": shown["trace"]["source_ids"], "targetIds": shown["trace"]["target_ids"], **asked}
@@ -162,7 +162,7 @@ def test_a_page_alone_says_what_needs_python(page, make_translator, asked):
 
 
 @pytest.mark.parametrize("options", [{"beamSize": 2}, {"lengthPenalty": 0.5}, {"prefixIds": [4]}])
-def test_a_page_alone_searches_only_as_recorded(page, make_translator, options):
+def test_a_page_without_python_shows_only_the_recorded_search(page, make_translator, options):
     shown = payload(make_translator(), SENTENCE, limits=TOO_SMALL)
     PageEngine(page, shown)
     asked = {"sourceIds": shown["trace"]["source_ids"], **options}

@@ -154,7 +154,7 @@ def expected(translator: gf.Translator, name: str, changes: dict[str, Any]) -> n
     return trace[name][0].numpy()
 
 
-def test_a_file_asks_for_nothing(make_translator, page, written):
+def test_a_page_from_a_file_requests_nothing(make_translator, page, written):
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     written(make_translator())
@@ -164,7 +164,7 @@ def test_a_file_asks_for_nothing(make_translator, page, written):
     assert sum(url.startswith("file:") for url in requests) == 1
 
 
-def test_a_file_cannot_ask_for_anything_or_run_anything_else(make_translator, browser, tmp_path):
+def test_a_page_from_a_file_cannot_request_anything_or_run_other_code(make_translator, browser, tmp_path):
     write_page(make_translator(), tmp_path / "page.html", SENTENCE)
     context = browser.new_context(offline=True)
     page = context.new_page()
@@ -174,7 +174,7 @@ def test_a_file_cannot_ask_for_anything_or_run_anything_else(make_translator, br
     context.close()
 
 
-def test_a_file_plays_the_training_back(make_translator, written):
+def test_a_page_from_a_file_plays_the_training_back(make_translator, written):
     translator, early = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early.model, 16)
     page = written(translator, playback=True)
@@ -208,7 +208,7 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
 
 @pytest.mark.parametrize("host", ["served", "cell"])
 @pytest.mark.parametrize("changes", [{}, {"ablated": {CROSS: [0, 2]}, "mistakes": ["no_causal_mask"]}])
-def test_python_computes_what_is_too_large_for_the_page(make_translator, request, host, changes):
+def test_python_computes_a_model_too_large_for_the_page(make_translator, request, host, changes):
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator)
     frame.evaluate("(changes) => glassformer.set(changes)", changes)
@@ -217,7 +217,7 @@ def test_python_computes_what_is_too_large_for_the_page(make_translator, request
 
 
 @pytest.mark.parametrize("host", ["written", "exported"])
-def test_without_python_a_large_model_shows_its_recording_and_says_what_it_needs(make_translator, request, host):
+def test_a_large_model_without_python_shows_its_recording_and_a_note(make_translator, request, host):
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator)
     name = f"{CROSS}.weights"
@@ -227,7 +227,7 @@ def test_without_python_a_large_model_shows_its_recording_and_says_what_it_needs
 
 
 @pytest.mark.parametrize("host", ["served", "cell"])
-def test_snapshots_are_fetched_when_they_are_looked_at(make_translator, request, host):
+def test_snapshots_are_fetched_when_they_are_chosen(make_translator, request, host):
     translator, early = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early.model, 16)
     frame = request.getfixturevalue(host)(translator)

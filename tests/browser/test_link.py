@@ -82,7 +82,7 @@ def blank(page: Any, tmp_path: Any, body: str = "") -> Any:
     return page
 
 
-def test_a_link_brings_back_all_that_was_changed_and_seen(make_translator, explore):
+def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore):
     translator = make_translator()
     page = explore(translator, SENTENCE)
     page.evaluate("glassformer.app.open('the cat sees a dog .')")
@@ -101,7 +101,7 @@ def test_a_link_brings_back_all_that_was_changed_and_seen(make_translator, explo
     assert address(page) == fragment
 
 
-def test_a_link_says_only_what_differs(make_translator, explore):
+def test_a_link_contains_only_differences(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     assert address(page) == ""
     page.evaluate("glassformer.set({mistakes: ['no_scale']})")
@@ -114,13 +114,13 @@ def test_a_link_says_only_what_differs(make_translator, explore):
     assert address(page) == "#panel=beam"
 
 
-def test_a_word_hidden_from_everyone_is_short(make_translator, explore):
+def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.evaluate("(masks) => glassformer.set({masks})", {CROSS: [[query, 2, False] for query in range(400)]})
     assert len(address(page)) < 120
 
 
-def test_changes_leave_no_pages_to_go_back_to(make_translator, explore):
+def test_changes_add_no_entries_to_the_history(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     before = page.evaluate("history.length")
     for name in ("no_scale", "mask_zero", "double_softmax"):
@@ -129,7 +129,7 @@ def test_changes_leave_no_pages_to_go_back_to(make_translator, explore):
 
 
 @pytest.mark.parametrize("fragment", BAD)
-def test_a_bad_link_is_reported_and_leaves_the_page_as_it_is(make_translator, explore, fragment):
+def test_an_invalid_link_is_reported_and_leaves_the_page_unchanged(make_translator, explore, fragment):
     page = explore(make_translator(), SENTENCE, fragment="#" + quote(fragment[1:], safe="=%&"))
     alert = page.get_by_role("alert")
     assert "the link is ignored" in alert.text_content()
@@ -146,7 +146,7 @@ def test_a_bad_link_is_reported_and_leaves_the_page_as_it_is(make_translator, ex
     assert address(page) == "#positions=false"
 
 
-def test_what_a_link_says_is_only_text(make_translator, explore):
+def test_the_content_of_a_link_stays_text(make_translator, explore):
     hostile = "<img src=x onerror=alert(1)> </script> ${1}"
     page = explore(
         make_translator(), SENTENCE, fragment=f"#text={quote(hostile)}&prefix={quote(hostile)}&panel=changes"
@@ -156,7 +156,7 @@ def test_what_a_link_says_is_only_text(make_translator, explore):
     assert page.locator(".glassformer img, .glassformer script").count() == 0
 
 
-def test_an_address_that_is_typed_changes_the_page(make_translator, explore):
+def test_typing_an_address_changes_the_page(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     first = "glassformer.app.result.firstDifference"
     wait = """async () => { const end = Date.now() + 5000; while (%s) {
@@ -167,7 +167,7 @@ def test_an_address_that_is_typed_changes_the_page(make_translator, explore):
     page.evaluate(wait % f"{first} !== null || glassformer.app.ui.panel !== 'numbers'")
 
 
-def test_of_two_views_the_older_has_the_address(page, tmp_path, make_translator):
+def test_the_older_of_two_views_owns_the_address(page, tmp_path, make_translator):
     mounted(blank(page, tmp_path), payload(make_translator(), SENTENCE))
     page.evaluate("views[1].set({positions: false})")
     assert address(page) == ""

@@ -49,7 +49,7 @@ def matrices(page: Any) -> dict[str, list[float]]:
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 @pytest.mark.parametrize(("position", "shift", "pair"), [(0, 1, 0), (3, 2, 1), (7, 40, 4), (10, 53, 11)])
-def test_the_matrix_takes_one_position_to_the_other(positions, layout, position, shift, pair):
+def test_the_matrix_maps_one_position_to_the_other(positions, layout, position, shift, pair):
     page = positions(positions=layout)
     for name, value in zip(SLIDERS, (position, shift, pair), strict=True):
         slide(page, name, value)
@@ -65,7 +65,7 @@ def test_the_matrix_takes_one_position_to_the_other(positions, layout, position,
 
 
 @pytest.mark.parametrize(("shift", "pair"), [(1, 0), (2, 3), (40, 11)])
-def test_the_angle_is_the_papers(positions, shift, pair):
+def test_the_angle_follows_the_papers_formula(positions, shift, pair):
     page = positions()
     slide(page, "Shift k", shift)
     slide(page, "Pair i", pair)
@@ -82,7 +82,7 @@ def test_one_matrix_fits_every_position(positions):
     assert float(worst.split("largest difference ")[1].split(". ")[0]) < 1e-6
 
 
-def test_with_the_doubled_exponent_no_matrix_fits(positions):
+def test_no_matrix_fits_the_doubled_exponent(positions):
     page = positions()
     page.evaluate("glassformer.set({ mistakes: ['doubled_exponent'] })")
     slide(page, "Pair i", 2)
@@ -115,14 +115,14 @@ def test_the_sliders_obey_the_keyboard_and_keep_the_focus(positions):
 
 
 @pytest.mark.parametrize(("kind", "words"), [("learned", "has learned its positions"), ("none", "has no positions")])
-def test_other_positions_say_what_they_are(positions, kind, words):
+def test_other_kinds_of_positions_are_named(positions, kind, words):
     page = positions(positions=kind, max_length=256)
     assert words in page.locator(".gf-positions").inner_text()
     assert page.locator(".gf-positions canvas").count() == (kind == "learned")
     assert page.locator(".gf-equation").count() == 0
 
 
-def test_an_odd_width_leaves_the_last_sine_alone(positions):
+def test_an_odd_width_leaves_the_last_sine_without_a_pair(positions):
     page = positions(d_model=27, heads=3, d_k=5, d_v=5, positions="halves")
     slide(page, "Pair i", 99)
     assert "Pair 12: dimensions 12 (sine) and 26 (cosine)" in page.locator(".gf-positions").inner_text()

@@ -37,7 +37,7 @@ def opened(page: Any, path: Any) -> list[str]:
     return found
 
 
-def test_the_page_asks_for_nothing_and_complains_of_nothing(page, report):
+def test_the_page_requests_nothing_and_logs_no_errors(page, report):
     found = opened(page, report)
     assert [url for url in found if not url.startswith("data:")] == [report.as_uri()]
     assert page.locator("h2").all_inner_texts()[0] == "Training"
@@ -46,7 +46,7 @@ def test_the_page_asks_for_nothing_and_complains_of_nothing(page, report):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_sideways_scroll_and_nothing_serious_for_axe(page, report, width, theme):
+def test_the_page_does_not_scroll_sideways_and_axe_finds_nothing_serious(page, report, width, theme):
     from axe_playwright_python.base import AXE_FILE_PATH
 
     page.emulate_media(color_scheme=theme)
@@ -59,14 +59,14 @@ def test_no_sideways_scroll_and_nothing_serious_for_axe(page, report, width, the
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
 
 
-def test_a_picture_on_a_phone_can_be_read(page, report):
+def test_a_picture_is_readable_on_a_phone(page, report):
     page.set_viewport_size({"width": 390, "height": 800})
     opened(page, report)
     labels = page.locator("figure svg text").first
     assert labels.bounding_box()["height"] >= 8
 
 
-def test_text_of_the_corpus_is_no_markup(page, report):
+def test_text_of_the_corpus_stays_text(page, report):
     opened(page, report)
     assert page.locator(".outputs b").count() == 0
     assert page.get_by_text("a big dog <b>sleeps").first.is_visible()

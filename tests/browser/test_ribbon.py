@@ -75,7 +75,7 @@ def words(page: Any) -> int:
     return page.evaluate("glassformer.app.result.current.hypothesis.ids.length")
 
 
-def test_the_steps_are_the_papers_in_order(ribbon):
+def test_the_steps_follow_the_paper_in_order(ribbon):
     assert ribbon.locator(".gf-step span:last-child").all_inner_texts() == STEPS
     assert ribbon.locator(".gf-step span:first-child").all_inner_texts() == [str(place) for place in range(1, 15)]
 
@@ -104,14 +104,14 @@ def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon, step, stack, layer,
     assert ui(ribbon)["step"] is None
 
 
-def test_what_the_encoder_lacks_is_shown_in_the_decoder(ribbon):
+def test_steps_that_the_encoder_lacks_are_shown_in_the_decoder(ribbon):
     ribbon.locator("[data-step=cross]").click()
     assert ribbon.get_by_label("Encoder or decoder").input_value() == "decoder"
     ribbon.get_by_label("Encoder or decoder").select_option("encoder")
     assert ui(ribbon)["point"]["name"] == "encoder.layers.0.feed_forward.activated"
 
 
-def test_the_mask_is_seen_on_the_map_in_the_chosen_layer(ribbon):
+def test_the_mask_is_shown_on_the_map_in_the_chosen_layer(ribbon):
     ribbon.get_by_label("Encoder or decoder").select_option("decoder")
     ribbon.get_by_label("layer", exact=True).select_option("0")
     ribbon.locator("[data-step=mask]").click()
@@ -119,7 +119,7 @@ def test_the_mask_is_seen_on_the_map_in_the_chosen_layer(ribbon):
     assert [ui(ribbon)["heads"][family]["layer"] for family in ("cross", "decoder")] == [0, 0]
 
 
-def test_a_reader_who_goes_elsewhere_leaves_the_step(ribbon):
+def test_selecting_something_else_leaves_the_step(ribbon):
     ribbon.locator("[data-step=scores]").click()
     ribbon.evaluate("glassformer.app.show({ stage: 'point', point: { name: 'logits', head: 0 } })")
     assert ui(ribbon)["step"] is None
@@ -156,14 +156,14 @@ def test_the_next_word_is_shown_with_its_probability_and_its_rivals(ribbon):
         assert len(text[4::2]) == 3
 
 
-def test_the_whole_translation_stands_there_at_the_end(ribbon):
+def test_the_whole_translation_is_shown_at_the_end(ribbon):
     played(ribbon)
     assert f"the decoder {words(ribbon)} times" in ribbon.locator(".gf-writer").inner_text()
     assert ribbon.evaluate("glassformer.app.result.current.text") in ribbon.locator(".gf-writer").inner_text()
     assert ribbon.get_by_role("button", name="Play").is_visible()
 
 
-def test_it_is_paused_stepped_and_restarted_with_the_keyboard(ribbon):
+def test_the_keyboard_pauses_steps_and_restarts_the_animation(ribbon):
     ribbon.evaluate("glassformer.app.show({ pace: 100000 })")
     ribbon.get_by_role("button", name="Play").focus()
     ribbon.keyboard.press("Enter")
@@ -177,7 +177,7 @@ def test_it_is_paused_stepped_and_restarted_with_the_keyboard(ribbon):
     assert ui(ribbon)["step"] == "tokens"
 
 
-def test_arrows_move_along_the_steps(ribbon):
+def test_arrow_keys_move_along_the_steps(ribbon):
     ribbon.locator("[data-step=tokens]").focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
         ribbon.keyboard.press(key)
@@ -188,7 +188,7 @@ def test_arrows_move_along_the_steps(ribbon):
 
 
 @pytest.mark.parametrize("action", ["glassformer.app.open('a cat sees the dog .')", "glassformer.close()"])
-def test_another_sentence_or_the_end_of_the_view_stops_it(page, make_translator, explore, action):
+def test_a_new_sentence_or_closing_the_view_stops_the_animation(page, make_translator, explore, action):
     page.add_init_script(TIMERS)
     ribbon = explore(make_translator(), SENTENCE)
     ribbon.evaluate(WATCH)
@@ -202,7 +202,7 @@ def test_another_sentence_or_the_end_of_the_view_stops_it(page, make_translator,
         assert ribbon.evaluate("[app.ui.shown, app.ui.step]") == [None, None]
 
 
-def test_nothing_moves_by_itself_where_less_motion_is_wanted(page, make_translator, explore):
+def test_nothing_moves_by_itself_with_reduced_motion(page, make_translator, explore):
     page.emulate_media(reduced_motion="reduce")
     page.add_init_script(TIMERS)
     ribbon = explore(make_translator(), SENTENCE)

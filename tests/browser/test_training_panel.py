@@ -89,7 +89,7 @@ def test_each_checkpoint_gives_its_own_output(make_translator, explore):
     assert slider.get_attribute("aria-valuetext") == "step 8"
 
 
-def test_the_last_place_is_the_runs_own_model(make_translator, explore):
+def test_the_last_checkpoint_is_the_runs_own_model(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
     slider = page.get_by_role("slider", name="Checkpoint")
     slider.press("Home")
@@ -98,7 +98,7 @@ def test_the_last_place_is_the_runs_own_model(make_translator, explore):
     until(page, "app.changes.checkpoint === null && !app.changed")
 
 
-def test_another_sentence_begins_another_table(make_translator, explore):
+def test_a_new_sentence_starts_a_new_table(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
     page.get_by_role("slider", name="Checkpoint").press("Home")
     page.get_by_role("row", name="step 8").wait_for()
@@ -135,7 +135,7 @@ def test_playing_can_be_stopped(stopped, ending):
     assert stopped.evaluate("kept.changes.checkpoint") == 8
 
 
-def test_nothing_moves_before_the_reader_asks(stopped):
+def test_nothing_plays_before_the_reader_presses_play(stopped):
     stopped.clock.run_for(10_000)
     assert stopped.evaluate("glassformer.app.changes.checkpoint") is None
 
@@ -160,14 +160,14 @@ def test_steps_that_did_not_fit_are_named(make_translator, explore):
     page.get_by_text("did not fit into the page: 16, 32.").wait_for()
 
 
-def test_without_checkpoints_it_says_how_to_get_them(make_translator, explore):
+def test_a_panel_without_checkpoints_says_how_to_get_them(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, curve=CURVE))
     page.get_by_text("--html FILE --playback").wait_for()
     page.get_by_role("img", name="Curve of the loss").wait_for()
     assert page.locator(".gf-training").get_by_role("slider").count() == 0
 
 
-def test_weights_that_did_not_travel_are_fetched_when_chosen(page, tmp_path, make_translator):
+def test_weights_outside_the_page_are_fetched_when_chosen(page, tmp_path, make_translator):
     (tmp_path / "blank.html").write_text("<!doctype html><title>t</title>")
     page.goto((tmp_path / "blank.html").as_uri())
     more = checkpoints(make_translator)
@@ -194,7 +194,7 @@ def test_weights_that_did_not_travel_are_fetched_when_chosen(page, tmp_path, mak
     assert rows(page)[0][1] == translation(make_translator, SEEDS[8])
 
 
-def test_weights_that_cannot_be_fetched_are_a_problem_that_is_told(make_translator, explore):
+def test_weights_that_cannot_be_fetched_are_an_error_message(make_translator, explore):
     more = checkpoints(make_translator) | {"checkpoints": [{"step": 8, "data": None}]}
     page = played(explore(make_translator(), SENTENCE, **more))
     page.get_by_role("slider", name="Checkpoint").press("Home")

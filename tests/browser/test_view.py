@@ -24,7 +24,7 @@ def problems(page: Any) -> list[tuple[str, str]]:
     return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
 
 
-def test_the_three_attentions_stand_on_one_screen(make_translator, explore):
+def test_the_three_attentions_fit_on_one_screen(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     for grid in page.locator(".gf-columns .gf-grid canvas").all():
         box = grid.bounding_box()
@@ -37,7 +37,7 @@ def test_the_three_attentions_stand_on_one_screen(make_translator, explore):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("stage", ["map", "point"])
-def test_a_phone_shows_all_without_scrolling_sideways(make_translator, explore, stage, language):
+def test_a_phone_shows_everything_without_scrolling_sideways(make_translator, explore, stage, language):
     page = explore(make_translator(), SENTENCE)
     page.set_viewport_size({"width": 360, "height": 740})
     for panel in ("numbers", "changes", "beam", "positions", "training"):
@@ -60,7 +60,7 @@ def test_axe_finds_nothing_serious(make_translator, explore, theme):
     assert problems(page) == []
 
 
-def test_every_control_is_reached_by_the_tab_key(make_translator, explore):
+def test_the_tab_key_reaches_every_control(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     wanted = page.evaluate(f"{CONTROLS}.filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0)")
     page.evaluate("globalThis.seen = new Set()")
@@ -70,7 +70,7 @@ def test_every_control_is_reached_by_the_tab_key(make_translator, explore):
     assert len(page.evaluate(f"{CONTROLS}.filter((one) => seen.has(one))")) == len(wanted) > 10
 
 
-def test_arrows_move_in_a_grid_and_enter_opens_the_arithmetic(make_translator, explore):
+def test_arrow_keys_move_in_a_grid_and_enter_opens_the_arithmetic(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     grid = page.get_by_role("grid", name="encoder.layers.1.self_attention.weights")
     grid.focus()
@@ -81,7 +81,7 @@ def test_arrows_move_in_a_grid_and_enter_opens_the_arithmetic(make_translator, e
     assert page.evaluate("glassformer.app.ui.selected.index.slice(1)") == [1, 2]
 
 
-def test_a_word_is_lit_wherever_it_stands(make_translator, explore):
+def test_a_word_is_highlighted_everywhere(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     word = page.locator("[data-side=source][data-position='2']")
     before = page.evaluate(
@@ -118,7 +118,7 @@ def test_a_blank_sentence_is_refused_and_changes_nothing(make_translator, explor
     assert page.evaluate("glassformer.translate(' ')") == {"text": "", "score": 0, "logProb": 0, "tokens": []}
 
 
-def test_words_of_a_model_are_shown_as_text(make_translator, explore):
+def test_words_of_a_model_stay_text(make_translator, explore):
     words = " ".join(HOSTILE)
     page = explore(make_translator(words, words, name="<b>run"), words)
     assert page.locator(".gf-outcome [data-side=source]").all_inner_texts() == [*HOSTILE, "<eos>"]
@@ -162,7 +162,7 @@ MOUNT = """async ([text, payload]) => {
 }"""
 
 
-def test_two_views_do_not_disturb_each_other_and_a_closed_one_leaves_nothing(make_translator, page):
+def test_two_views_are_independent_and_a_closed_view_leaves_nothing(make_translator, page):
     page.goto("about:blank")
     page.evaluate(COUNT_LISTENERS)
     page.evaluate(MOUNT, [explorer_module(), payload(make_translator(), SENTENCE)])
@@ -181,7 +181,7 @@ def test_two_views_do_not_disturb_each_other_and_a_closed_one_leaves_nothing(mak
 
 
 @pytest.mark.parametrize("stage", ["map", "point"])
-def test_a_late_answer_does_not_overwrite_what_was_asked_for_after_it(make_translator, explore, stage):
+def test_a_late_answer_does_not_overwrite_a_newer_one(make_translator, explore, stage):
     page = explore(make_translator(), SENTENCE)
     layers = page.evaluate(
         """async (stage) => {
@@ -207,7 +207,7 @@ def test_a_late_answer_does_not_overwrite_what_was_asked_for_after_it(make_trans
     assert layers == ["1", "1"]
 
 
-def test_pictures_have_the_colours_of_the_style_sheet(make_translator, explore):
+def test_pictures_use_the_colours_of_the_style_sheet(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
 
     def shown(theme: str) -> set[int]:

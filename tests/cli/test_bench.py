@@ -50,7 +50,7 @@ def test_a_translation_is_measured(glassformer, trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_translation_reads_as_a_table(glassformer, trained, tmp_path):
+def test_a_translation_is_reported_as_a_table(glassformer, trained, tmp_path):
     (tmp_path / "in.txt").write_text("the cat sees a dog\na big dog\n")
     out = glassformer("bench", "translate", trained, tmp_path / "in.txt", "--beam-size", 1, "--seconds", 0.1).out
     lines = out.splitlines()
@@ -74,7 +74,7 @@ def test_a_run_without_test_files_needs_a_file(glassformer, trained):
 
 
 @pytest.mark.slow
-def test_the_profiler_says_nothing_of_itself(trained, tmp_path):
+def test_the_profiler_prints_nothing(trained, tmp_path):
     (tmp_path / "in.txt").write_text("the cat sees a dog\n")
     command = [sys.executable, "-m", "glassformer", "bench", "translate", str(trained), str(tmp_path / "in.txt")]
     done = subprocess.run([*command, "--seconds", "0.1"], capture_output=True, text=True, check=True)

@@ -31,7 +31,7 @@ def test_a_trained_run_passes(glassformer, trained):
 
 
 @pytest.mark.slow
-def test_a_failure_has_a_reason_and_status_1(glassformer, damaged):
+def test_a_failed_check_has_a_reason_and_status_1(glassformer, damaged):
     result = glassformer("check", damaged)
     assert result.status == 1
     assert result.err == ""
@@ -41,7 +41,7 @@ def test_a_failure_has_a_reason_and_status_1(glassformer, damaged):
 
 
 @pytest.mark.slow
-def test_as_json(glassformer, trained, damaged):
+def test_the_result_can_be_printed_as_json(glassformer, trained, damaged):
     assert json.loads(glassformer("check", trained, "--json").out)["passed"]
     result = glassformer("check", damaged, "--json")
     report = json.loads(result.out)
@@ -49,7 +49,7 @@ def test_as_json(glassformer, trained, damaged):
     assert result.status == 1
 
 
-def test_a_folder_that_is_no_run_is_one_line(glassformer, tmp_path):
+def test_a_folder_that_is_not_a_run_is_an_error_of_one_line(glassformer, tmp_path):
     result = glassformer("check", tmp_path)
     assert result.status == 1
     assert result.err.startswith("error: ")

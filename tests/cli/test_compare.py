@@ -41,7 +41,7 @@ def test_translations_of_words_are_compared_by_item(glassformer, outputs):
     assert (word_error["better"], per["better"]) == ("", "")
 
 
-def test_the_table_says_in_words_what_it_means(glassformer, outputs):
+def test_the_table_explains_its_result_in_words(glassformer, outputs):
     (outputs / "worst").write_text("X\n" * 30)
     out = glassformer("compare", "good", "worst", "words.tsv", "--hypotheses", "--examples", 2).out
     assert out.startswith("A  good\nB  worst\n")
@@ -53,7 +53,7 @@ def test_the_table_says_in_words_what_it_means(glassformer, outputs):
     assert "no difference" in glassformer("compare", "good", "good", "words.tsv", "--hypotheses").out
 
 
-def test_an_entry_makes_a_column(glassformer, outputs, monkeypatch):
+def test_an_entry_adds_a_column(glassformer, outputs, monkeypatch):
     monkeypatch.setitem(COMPARED_COLUMNS, "B / A", lambda one: f"{one.second / one.first:.3f}" if one.first else "–")
     out = glassformer("compare", "bad", "good", "words.tsv", "--hypotheses").out.splitlines()
     [heading] = [line for line in out if line.startswith("metric")]
@@ -62,7 +62,7 @@ def test_an_entry_makes_a_column(glassformer, outputs, monkeypatch):
     assert row.split()[-1] == "0.000"
 
 
-def test_exchanging_the_systems_exchanges_everything(glassformer, outputs):
+def test_swapping_the_systems_swaps_every_figure(glassformer, outputs):
     [one] = compare(glassformer, "good", "bad", "words.tsv", "--hypotheses", "--metric", "cer")
     [other] = compare(glassformer, "bad", "good", "words.tsv", "--hypotheses", "--metric", "cer")
     [metric], [reverse] = one["metrics"], other["metrics"]
@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_table(glassformer, outputs):
 
 
 @pytest.mark.slow
-def test_runs_are_compared_by_what_they_translate(glassformer, trained, corpus):
+def test_runs_are_compared_by_their_translations(glassformer, trained, corpus):
     (corpus / "test.tsv").write_text("".join((corpus / "train.tsv").read_text().splitlines(keepends=True)[:40]))
     options = ["--set", "training.steps=5", "--set", "training.validate_every=5", "--set", "run.directory=poor"]
     assert glassformer("train", "small.toml", "--data", corpus, *options).status == 0
@@ -89,7 +89,7 @@ def test_runs_are_compared_by_what_they_translate(glassformer, trained, corpus):
 
 
 @pytest.mark.slow
-def test_without_files_runs_are_compared_on_their_own_test_set(glassformer, trained, corpus):
+def test_runs_are_compared_on_their_own_test_set_by_default(glassformer, trained, corpus):
     run = shutil.copytree(trained, corpus / "run")
     config = (run / "config.toml").read_text()
     (corpus / "test.tsv").write_text("the cat\tle chat\n")
@@ -113,7 +113,7 @@ def test_without_files_runs_are_compared_on_their_own_test_set(glassformer, trai
         (["nowhere", "bad", "words.tsv"], "does not exist; give the folder of a run"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line_and_status_1(glassformer, outputs, arguments, message):
+def test_an_impossible_comparison_is_an_error_of_one_line(glassformer, outputs, arguments, message):
     (outputs / "short").write_text("X\n")
     result = glassformer("compare", *arguments)
     assert (result.status, result.out) == (1, "")

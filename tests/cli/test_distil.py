@@ -21,7 +21,7 @@ def test_a_corpus_is_translated_and_a_student_trained(glassformer, trained, tmp_
 
 
 @pytest.mark.slow
-def test_a_dictionary_stays_one(glassformer, trained, tmp_path):
+def test_a_distilled_dictionary_stays_a_dictionary(glassformer, trained, tmp_path):
     """The held-out pairs of a file with both sides are in one file again: lines with one source are one item."""
     glassformer("distil", trained, "--output", tmp_path / "d")
     pairs = [json.loads(line) for line in (tmp_path / "d" / "valid.jsonl").read_text().splitlines()]
@@ -29,14 +29,14 @@ def test_a_dictionary_stays_one(glassformer, trained, tmp_path):
     assert {"source", "target"} == set(pairs[0])
 
 
-def test_settings_of_a_student_need_one(glassformer, trained, tmp_path):
+def test_settings_of_a_student_need_a_student(glassformer, trained, tmp_path):
     result = glassformer("distil", trained, "--output", tmp_path / "d", "--set", "model.d_model=8")
     assert result.status == 1
     assert "--set model.d_model=8 is for the student" in result.err
     assert not (tmp_path / "d").exists()
 
 
-def test_a_folder_that_is_no_run_is_an_error(glassformer, tmp_path):
+def test_a_folder_that_is_not_a_run_is_an_error(glassformer, tmp_path):
     result = glassformer("distil", tmp_path / "nothing", "--output", tmp_path / "d")
     assert result.status == 1
     assert "does not exist; give the folder of a run" in result.err

@@ -8,7 +8,7 @@ from glassformer.cli.measure.estimate import clock
 
 
 @pytest.mark.slow
-def test_it_reads_as_a_table_and_leaves_no_run(glassformer, corpus):
+def test_the_estimate_is_a_table_and_leaves_no_run(glassformer, corpus):
     result = glassformer("estimate", "small.toml", "--seconds", 0.1)
     assert result.status == 0
     names = ["corpus", "model", "a step", "speed", "an epoch", "validation", "in all", "memory", "batch"]
@@ -19,24 +19,24 @@ def test_it_reads_as_a_table_and_leaves_no_run(glassformer, corpus):
 
 
 @pytest.mark.slow
-def test_as_json_it_has_everything(glassformer, corpus):
+def test_the_estimate_as_json_has_every_figure(glassformer, corpus):
     made = json.loads(glassformer("estimate", "small.toml", "--seconds", 0.1, "--json").out)
     assert (made["pairs"], made["valid_pairs"], made["steps"]) == (187, 13, 60)
     assert made["training_bytes"] > made["base_bytes"] > 0
     assert {one["batch_tokens"] for one in made["measurements"]} <= {125, 250, 500}
 
 
-def test_it_needs_a_configuration(glassformer):
+def test_the_estimate_needs_a_configuration(glassformer):
     assert "CONFIG: expected a TOML file or the name of a recipe, got nothing" in glassformer("estimate").err
 
 
-def test_a_corpus_that_is_not_where_it_was_said_to_be_is_an_error(glassformer, corpus):
+def test_a_missing_corpus_folder_is_an_error(glassformer, corpus):
     result = glassformer("estimate", "small.toml", "--data", corpus / "nowhere")
     assert result.status == 1
     assert "does not exist" in result.err
 
 
-def test_it_lists_the_presets(glassformer):
+def test_the_presets_are_listed(glassformer):
     rows = dict(line.split() for line in glassformer("estimate", "--presets").out.splitlines()[1:])
     assert rows["base"] == "63.1"
     assert rows["big"] == "214.2"
@@ -54,5 +54,5 @@ def test_it_lists_the_presets(glassformer):
         (1e6, "11.6 days"),
     ],
 )
-def test_times_are_told_in_the_unit_that_suits_them(seconds, text):
+def test_times_are_printed_in_a_suitable_unit(seconds, text):
     assert clock(seconds) == text

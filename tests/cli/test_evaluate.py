@@ -32,7 +32,7 @@ def test_lines_with_the_same_source_are_one_item_with_several_references(glassfo
     assert result.err == "3 lines, 2 different sources (1 with a blank side left out)\n"
 
 
-def test_two_files_are_scored_line_by_line_unless_told_otherwise(glassformer, trained, readings):
+def test_two_files_are_scored_line_by_line_by_default(glassformer, trained, readings):
     pair = readings / "src", readings / "ref"
     for arguments, exact, sources in [
         (pair, 200 / 3, 3),
@@ -43,27 +43,27 @@ def test_two_files_are_scored_line_by_line_unless_told_otherwise(glassformer, tr
         assert (score["value"], score["sources"], score["lines"]) == (pytest.approx(exact), sources, 3)
 
 
-def test_further_references_are_right_too(glassformer, trained, readings):
+def test_further_references_count_as_right(glassformer, trained, readings):
     more = ["--reference", readings / "src", "--reference", readings / "ref"]
     arguments = [trained, readings / "src", readings / "src", "--metric", "exact"]
     assert values(glassformer, *arguments)["exact"]["value"] == 0
     assert values(glassformer, *arguments, *more)["exact"]["value"] == pytest.approx(200 / 3)
 
 
-def test_there_is_a_translation_for_each_line_of_the_file(glassformer, trained, readings):
+def test_each_line_of_the_file_gets_a_translation(glassformer, trained, readings):
     glassformer("evaluate", trained, readings / "test.tsv", "--output", readings / "out")
     written = (readings / "out").read_text().split("\n")
     assert written[0] == written[3]
     assert [bool(line) for line in written] == [True, True, False, True, False]
 
 
-def test_the_metrics_fit_the_data(glassformer, trained, readings):
+def test_the_default_metrics_suit_the_data(glassformer, trained, readings):
     assert list(values(glassformer, trained, readings / "test.tsv")) == ["BLEU", "chrF2", "exact"]
     (readings / "words.tsv").write_text("cat\tk a t\ndog\td o g\n")
     assert list(values(glassformer, trained, readings / "words.tsv")) == ["WER (whole words)", "PER"]
 
 
-def test_intervals_hold_the_value(glassformer, trained, readings):
+def test_each_interval_contains_its_value(glassformer, trained, readings):
     arguments = [trained, readings / "src", readings / "ref", "--metric", "wer"]
     score = values(glassformer, *arguments, "--bootstrap")["WER"]
     assert score["interval"][0] <= score["value"] <= score["interval"][1]
@@ -71,7 +71,7 @@ def test_intervals_hold_the_value(glassformer, trained, readings):
     assert "[" in glassformer("evaluate", *arguments, "--bootstrap").out
 
 
-def test_an_ensemble_of_a_run_and_itself_scores_as_the_run(glassformer, trained, readings):
+def test_an_ensemble_of_a_run_with_itself_scores_like_the_run(glassformer, trained, readings):
     arguments = [trained, readings / "src", readings / "ref"]
     assert values(glassformer, *arguments, "--ensemble", trained) == values(glassformer, *arguments)
 

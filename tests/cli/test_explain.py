@@ -18,7 +18,7 @@ def explain(glassformer, trained, monkeypatch):
     return call
 
 
-def test_everything_is_shown_in_order(explain, glassformer, trained):
+def test_all_parts_are_shown_in_order(explain, glassformer, trained):
     shown = explain()
     translated = glassformer("translate", trained, stdin=b"the cat sees a dog\n").out.strip()
     assert shown.status == 0
@@ -41,7 +41,7 @@ def test_everything_is_shown_in_order(explain, glassformer, trained):
     assert places == sorted(places)
 
 
-def test_its_numbers_are_those_of_the_translation(explain, glassformer, trained):
+def test_the_numbers_equal_those_of_the_translation(explain, glassformer, trained):
     shown = explain()
     score = float(re.search(r"^score +(\S+) =", shown.out, re.MULTILINE)[1])
     log_prob = float(re.search(r"^log p +(\S+):", shown.out, re.MULTILINE)[1])
@@ -53,7 +53,7 @@ def test_its_numbers_are_those_of_the_translation(explain, glassformer, trained)
     assert [float(line.split()[0]) for line in table] == [float(line.split("\t")[1]) for line in found]
 
 
-def test_the_confidence_is_a_number_and_a_bar_and_the_unlikeliest_is_marked(explain):
+def test_the_confidence_is_a_number_and_a_bar_and_the_lowest_is_marked(explain):
     rows = re.findall(r"^(\S+) +([01]\.\d{3}) +([▏▎▍▌▋▊▉█]*) +(.*)$", explain().out, re.MULTILINE)
     assert [row[0] for row in rows][-1] == "<eos>"
     shares = [float(share) for _, share, _, _ in rows]
@@ -62,7 +62,7 @@ def test_the_confidence_is_a_number_and_a_bar_and_the_unlikeliest_is_marked(expl
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_no_line_is_wider_than_the_terminal(explain, columns):
+def test_lines_fit_the_width_of_the_terminal(explain, columns):
     shown = explain(
         stdin=b"the cat sees a dog and the big dog sees a cat and a big cat sees the dog\n", columns=columns
     )
@@ -83,7 +83,7 @@ def test_lines_without_a_translation_say_why(explain, tmp_path):
     assert "no translation of 3 of 4 lines" in shown.err
 
 
-def test_the_options_of_the_search_are_followed(explain):
+def test_the_options_of_the_search_apply(explain):
     shown = explain("--beam-size", 1, "--length-penalty", 0, "--prefix", "grand")
     assert "the beam, of size 1: the best 2 candidates" in shown.out
     assert "by score = log p / ((5 + tokens) / 6)^0" in shown.out
@@ -92,7 +92,7 @@ def test_the_options_of_the_search_are_followed(explain):
     assert log_prob == score
 
 
-def test_the_way_of_the_output_adds_up(explain):
+def test_the_log_probabilities_along_the_output_add_up(explain):
     out = explain().out
     way = [float(number) for number in re.findall(r" → +(-\d+\.\d+) ", out)]
     shares = [float(share) for share in re.findall(r"^\S+ +([01]\.\d{3}) +[▏▎▍▌▋▊▉█]", out, re.MULTILINE)]
@@ -100,14 +100,14 @@ def test_the_way_of_the_output_adds_up(explain):
     assert way == pytest.approx(sums, abs=0.01)
 
 
-def test_unknown_words_are_named_as_they_stand_but_for_what_upsets_a_terminal(explain):
+def test_unknown_words_are_named_without_control_characters(explain):
     shown = explain(stdin=b"the zebra [/bold :cat :smile:x \x1b[31m a cat\n", columns=200)
     assert shown.status == 0
     assert "<unk> stands for what is not in the vocabulary: zebra, [, /bold, :cat, :smile:x" in shown.out
     assert "\x1b" not in shown.out
 
 
-def test_words_that_come_twice_are_told_apart(explain):
+def test_repeated_words_are_numbered(explain):
     shown = explain(stdin=b"the cat sees the dog\n").out
     assert "source  the#1 cat sees the#2 dog <eos>" in shown
 
@@ -121,7 +121,7 @@ def test_words_that_come_twice_are_told_apart(explain):
         (["--set", "decoding.seed=2"], "no effect without `translate --sample`"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(explain, options, message):
+def test_contradicting_options_are_an_error_of_one_line(explain, options, message):
     result = explain(*options)
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith("error: ")

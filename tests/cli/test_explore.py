@@ -10,14 +10,14 @@ from urllib.request import urlopen
 import pytest
 
 
-def test_html_writes_one_page_and_says_how_large_it_is(glassformer, trained, tmp_path):
+def test_html_writes_one_page_and_prints_its_size(glassformer, trained, tmp_path):
     result = glassformer("explore", trained, "the cat sees a dog", "--html", tmp_path / "page.html")
     size = (tmp_path / "page.html").stat().st_size
     assert result.out == f"{tmp_path / 'page.html'}: {size / 1e6:.1f} MB; open it in a browser, no network is needed\n"
     assert "the cat sees a dog" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_playback_of_a_run_without_snapshots_says_so(glassformer, trained, tmp_path):
+def test_playback_without_snapshots_is_reported(glassformer, trained, tmp_path):
     out = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback").out
     assert (
         out.splitlines()[1]
@@ -43,7 +43,7 @@ def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_
         (["--html", "page.html", "--port", "80"], "--port 80 has no effect with --html"),
     ],
 )
-def test_nonsense_is_refused_and_writes_nothing(glassformer, trained, tmp_path, monkeypatch, arguments, message):
+def test_invalid_input_is_refused_and_writes_nothing(glassformer, trained, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     result = glassformer("explore", trained, *arguments)
     assert (result.status, result.out) == (1, "")
@@ -51,12 +51,12 @@ def test_nonsense_is_refused_and_writes_nothing(glassformer, trained, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_no_run_is_refused(glassformer, tmp_path):
+def test_a_folder_that_is_not_a_run_is_refused(glassformer, tmp_path):
     assert "does not exist; give the folder of a run" in glassformer("explore", tmp_path / "none").err
 
 
 @pytest.mark.slow
-def test_help_loads_no_torch():
+def test_help_does_not_load_torch():
     code = "import sys\ntry:\n    main(['explore', '--help'])\nfinally:\n    assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", f"from glassformer.cli import main\n{code}"], check=True, capture_output=True)
 
@@ -78,7 +78,7 @@ def test_the_page_is_served_until_ctrl_c(trained, port):
 
 
 @pytest.mark.slow
-def test_a_port_that_is_taken_is_said(glassformer, trained):
+def test_a_port_in_use_is_an_error(glassformer, trained):
     command = [sys.executable, "-m", "glassformer", "explore", str(trained), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         port = re.search(r":(\d+)/", process.stdout.readline())[1]

@@ -20,7 +20,7 @@ def test_an_export_translates_as_the_run_does(glassformer, trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_validation_texts_an_export_is_verified_by_random_tokens(glassformer, trained, tmp_path):
+def test_an_export_without_validation_texts_is_verified_by_random_tokens(glassformer, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("prepared", "ctranslate2"))
     result = glassformer("export", tmp_path / "run", "--quantization", "float32")
     assert "verified: 32 of 32 outputs are the run's own" in result.err
@@ -28,7 +28,7 @@ def test_without_validation_texts_an_export_is_verified_by_random_tokens(glassfo
     assert (asked.status, "holds no validation texts: give --probe a file of texts" in asked.err) == (1, True)
 
 
-def test_an_export_is_verified_by_the_texts_that_are_given(glassformer, trained, tmp_path):
+def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
     (tmp_path / "probe.txt").write_text("the cat\na dog\n")
     texts = len((trained / "prepared" / "valid.jsonl").read_text().splitlines())
     for probe, outputs in ((tmp_path / "probe.txt", 2), (5, 5), (99, texts)):
@@ -43,7 +43,7 @@ def test_an_unknown_format_is_a_clear_error(glassformer, trained, tmp_path):
     assert "--to: expected ctranslate2, got 'onnx'" in result.err
 
 
-def test_a_probe_that_is_not_there_is_a_clear_error(glassformer, trained, tmp_path):
+def test_a_missing_probe_is_a_clear_error(glassformer, trained, tmp_path):
     result = glassformer("export", trained, tmp_path / "out", "--probe", tmp_path / "nothing.txt")
     assert result.status == 1
     assert "nothing.txt" in result.err
@@ -53,7 +53,7 @@ def test_a_probe_that_is_not_there_is_a_clear_error(glassformer, trained, tmp_pa
 @pytest.mark.parametrize(
     "options", [[], ["--beam-size", 1], ["--n-best", 2], ["--beam-size", 2, "--n-best", 2]], ids=str
 )
-def test_the_engines_give_the_same(glassformer, trained, options):
+def test_the_engines_give_the_same_outputs(glassformer, trained, options):
     ours = glassformer("translate", trained, *options, "--engine", "torch", stdin=LINES)
     theirs = glassformer("translate", trained, *options, "--engine", "ctranslate2", stdin=LINES)
     for one, other in zip(ours.out.splitlines(), theirs.out.splitlines(), strict=True):
@@ -63,19 +63,19 @@ def test_the_engines_give_the_same(glassformer, trained, options):
         assert [*map(float, numbers)] == pytest.approx([*map(float, others)], abs=2e-4)
 
 
-def test_verbose_says_which_engine_translates(glassformer, trained):
+def test_verbose_names_the_engine(glassformer, trained):
     assert "engine ctranslate2 (float32)" in glassformer("translate", trained, "--verbose", stdin=LINES).err
     assert "engine" not in glassformer("translate", trained, stdin=LINES).err
 
 
 @pytest.mark.parametrize("options", [["--sample"], ["--explain"], ["--prefix", "le"]], ids=str)
-def test_what_only_pytorch_does_is_left_to_it(glassformer, trained, options):
+def test_pytorch_serves_requests_that_only_it_supports(glassformer, trained, options):
     result = glassformer("translate", trained, *options, stdin=LINES)
     assert result.status == 0
     assert result == glassformer("translate", trained, *options, "--engine", "torch", stdin=LINES)
 
 
-def test_an_evaluation_has_its_engine(glassformer, trained, tmp_path):
+def test_an_evaluation_can_choose_its_engine(glassformer, trained, tmp_path):
     (tmp_path / "test.en").write_text("the cat\na dog sees\n")
     (tmp_path / "test.fr").write_text("le chat\nun chien voit\n")
     files = (tmp_path / "test.en", tmp_path / "test.fr")
@@ -87,5 +87,5 @@ def test_an_evaluation_has_its_engine(glassformer, trained, tmp_path):
 
 
 @pytest.mark.parametrize("option", [["--engine", "tensorflow"], ["--quantization", "int3"]], ids=str)
-def test_what_does_not_exist_is_a_usage_error(glassformer, trained, option):
+def test_an_unknown_engine_or_quantization_is_a_usage_error(glassformer, trained, option):
     assert glassformer("translate", trained, *option, stdin=LINES).status == 2

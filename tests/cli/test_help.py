@@ -60,11 +60,11 @@ each_command = pytest.mark.parametrize("typed", ALL)
 
 @pytest.mark.skipif(version("typer") != PINNED, reason="pages are stored as the pinned typer lays them out")
 @each_command
-def test_a_help_page_is_the_stored_one(typed):
+def test_each_help_page_equals_the_stored_page(typed):
     assert page_of(typed, ALL[typed]) == path_of(typed).read_text(encoding="utf-8")
 
 
-def test_no_page_is_stored_for_a_command_that_is_gone():
+def test_every_stored_page_belongs_to_a_command():
     assert {path.stem for path in PAGES.iterdir()} == {path_of(typed).stem for typed in ALL}
 
 
@@ -74,7 +74,7 @@ def test_a_help_page_fits_80_columns(typed):
 
 
 @each_command
-def test_a_command_has_few_options_each_with_help(typed):
+def test_each_command_has_few_options_each_with_help(typed):
     shown = [one for one in ALL[typed].params if one.param_type_name == "option" and not one.hidden]
     assert len(shown) <= MOST_OPTIONS
     assert all(one.help and one.help[0].isupper() for one in shown)
@@ -89,7 +89,7 @@ def test_each_summary_fits_one_line():
 
 
 @pytest.mark.parametrize("name", DESIGN)
-def test_a_command_of_the_design_answers_help(glassformer, name):
+def test_every_documented_command_answers_help(glassformer, name):
     result = glassformer(*name.split(), "--help")
     assert result.status == 0
     assert f" {name} [OPTIONS]" in result.out.splitlines()[0]

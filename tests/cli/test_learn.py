@@ -28,7 +28,7 @@ def site(tmp_path, monkeypatch):
     return tmp_path / "site"
 
 
-def test_the_chapters_are_listed_in_their_order(glassformer, site):
+def test_the_chapters_are_listed_in_order(glassformer, site):
     assert glassformer("learn", "--list").out.split() == ["index", "attention", "experiments/beam"]
 
 
@@ -40,13 +40,13 @@ def test_the_chapters_are_listed_in_their_order(glassformer, site):
         (["../secret"], "got '../secret'"),
     ],
 )
-def test_a_chapter_that_is_not_there_is_named(glassformer, site, arguments, message):
+def test_a_missing_chapter_is_named(glassformer, site, arguments, message):
     result = glassformer("learn", *arguments)
     assert result.status == 1
     assert message in result.err
 
 
-def test_without_a_book_it_says_how_to_get_one(glassformer, tmp_path, monkeypatch):
+def test_a_missing_book_is_an_error_with_advice(glassformer, tmp_path, monkeypatch):
     monkeypatch.setattr(learn, "SITE", tmp_path)
     monkeypatch.setattr(learn, "BUILDER", tmp_path / "build.py")
     assert "run `make docs`" in glassformer("learn").err
@@ -57,7 +57,7 @@ def test_without_a_book_it_says_how_to_get_one(glassformer, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_it_is_served_until_ctrl_c(site):
+def test_the_book_is_served_until_ctrl_c(site):
     code = (
         "import pathlib; from glassformer.cli import main; from glassformer.cli.use import learn\n"
         f"learn.SITE = pathlib.Path({str(site)!r})\n"

@@ -23,7 +23,7 @@ def test_evaluate_prints_scores_with_signatures(glassformer, trained, test_set):
     assert "version:" in result.out
 
 
-def test_evaluate_writes_what_it_scored(glassformer, trained, test_set, tmp_path):
+def test_evaluate_writes_the_scored_outputs(glassformer, trained, test_set, tmp_path):
     result = glassformer("evaluate", trained, *test_set, "--metric", "wer", "--json", "--output", tmp_path / "out.txt")
     [score] = json.loads(result.out)
     assert score["name"] == "WER"
@@ -43,7 +43,7 @@ def test_evaluate_needs_files_unless_the_run_has_a_task(glassformer, trained, te
     assert "expected SRC and REF" in glassformer("evaluate", trained, test_set[0]).err
 
 
-def test_score_gives_what_translate_found(glassformer, trained, tmp_path):
+def test_score_gives_the_score_that_translate_found(glassformer, trained, tmp_path):
     (tmp_path / "source").write_text("the cat\n\n")
     (tmp_path / "target").write_text(glassformer("translate", trained, stdin=b"the cat\n\n").out)
     found = glassformer("translate", trained, "--n-best", 2, stdin=b"the cat\n").out.split("\t")[1]
@@ -59,7 +59,7 @@ def test_score_as_json_has_each_token(glassformer, trained, test_set):
     assert sum(one["token_log_probs"]) == pytest.approx(one["log_prob"])
 
 
-def test_commands_that_search_take_its_settings(glassformer, trained, test_set):
+def test_commands_that_search_take_the_settings_of_the_search(glassformer, trained, test_set):
     """With a longest source of 2 tokens nothing is translated, scored or right."""
     few = ["--set", "decoding.max_source=2"]
     assert glassformer("score", trained, *test_set, *few).out == "\n\n"
@@ -72,7 +72,7 @@ def test_commands_that_search_take_its_settings(glassformer, trained, test_set):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare", "score"])
-def test_a_setting_of_sampling_is_refused_where_nothing_is_drawn(glassformer, trained, test_set, command):
+def test_a_setting_of_sampling_is_refused_without_sampling(glassformer, trained, test_set, command):
     runs = [trained, trained] if command == "compare" else [trained]
     result = glassformer(command, *runs, *test_set, "--set", "decoding.temperature=2")
     assert result.status == 1
@@ -86,7 +86,7 @@ def test_average_makes_a_model_that_translates(glassformer, trained, tmp_path):
     assert glassformer("translate", tmp_path / "mean", stdin=b"the cat\n").out.strip()
 
 
-def test_average_of_more_checkpoints_than_there_are(glassformer, trained):
+def test_average_refuses_more_checkpoints_than_exist(glassformer, trained):
     assert "expected a number from 1 to 3" in glassformer("average", trained, "--last", 9).err
 
 
@@ -97,7 +97,7 @@ def test_trace_shows_every_point_once(glassformer, trained):
     assert "the cat <eos>" in out
 
 
-def test_trace_goes_the_way_of_the_book_step_by_step(glassformer, trained):
+def test_trace_follows_the_steps_of_the_book(glassformer, trained):
     out = glassformer("trace", trained, "the cat").out
     steps = ["source", "ids", "embedding", "positions", "input", "self_attention", "query", "key", "value", "scores"]
     steps += ["mask", "weights", "heads", "joined", "output", "added", "normed", "feed_forward", "hidden", "activated"]
@@ -107,7 +107,7 @@ def test_trace_goes_the_way_of_the_book_step_by_step(glassformer, trained):
         assert found
 
 
-def test_trace_says_in_words_what_each_mask_allows(glassformer, trained):
+def test_trace_describes_each_mask_in_words(glassformer, trained):
     masks = [line for line in glassformer("trace", trained, "the cat").out.splitlines() if "  mask " in line]
     assert ["sees all positions (no padding)" in mask for mask in masks] == [True, True, False, False, False, False]
     assert ["itself and earlier ones" in mask for mask in masks] == [False, False, True, False, True, False]
@@ -115,7 +115,7 @@ def test_trace_says_in_words_what_each_mask_allows(glassformer, trained):
 
 
 @pytest.mark.slow
-def test_trace_says_what_a_norm_is_applied_to(glassformer, trained, corpus):
+def test_trace_names_the_input_of_a_norm(glassformer, trained, corpus):
     assert "layer norm of added" in glassformer("trace", trained, "the cat").out
     options = ["--set", "model.norm=pre", "--set", "training.steps=1", "--set", "run.directory=pre"]
     assert glassformer("train", "small.toml", "--data", corpus, *options).status == 0
@@ -126,7 +126,7 @@ def test_trace_says_what_a_norm_is_applied_to(glassformer, trained, corpus):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 200])
-def test_all_numbers_of_a_grid_can_be_read_in_any_terminal(glassformer, trained, monkeypatch, columns):
+def test_all_numbers_of_a_grid_fit_any_terminal(glassformer, trained, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     text = "the cat and the dog and the big cat and a dog"
     lines = glassformer("trace", trained, text, "--point", "encoder.layers.0.self_attention.weights").out.splitlines()
@@ -136,7 +136,7 @@ def test_all_numbers_of_a_grid_can_be_read_in_any_terminal(glassformer, trained,
     assert sum(map(float, numbers)) == pytest.approx(4 * 13, abs=0.3)
 
 
-def test_trace_as_json_holds_numbers_that_add_up(glassformer, trained):
+def test_trace_as_json_has_numbers_that_add_up(glassformer, trained):
     traced = json.loads(glassformer("trace", trained, "the cat", "--json").out)
     weights = traced["points"]["encoder.layers.0.self_attention.weights"]
     assert weights["shape"] == [4, 3, 3]
@@ -144,7 +144,7 @@ def test_trace_as_json_holds_numbers_that_add_up(glassformer, trained):
     assert traced["source"] == ["the", "cat", "<eos>"]
 
 
-def test_trace_of_one_point_and_a_given_target(glassformer, trained):
+def test_trace_can_show_one_point_for_a_given_target(glassformer, trained):
     options = ["--point", "decoder.layers.1.cross_attention.weights", "--target", "chien chien"]
     out = glassformer("trace", trained, "the cat", *options).out
     assert "4 × 3 × 3" in out
@@ -156,20 +156,20 @@ def test_trace_of_a_blank_text_is_refused(glassformer, trained):
     assert "blank" in glassformer("trace", trained, "  ").err
 
 
-def test_recipes_are_listed_with_what_they_are_for(glassformer):
+def test_recipes_are_listed_with_their_purpose(glassformer):
     out = glassformer("recipes").out
     for name in ("copy", "demo", "multi30k-de-en", "translation"):
         assert any(line.startswith(name) and len(line) > 30 for line in out.splitlines())
 
 
-def test_version(glassformer):
+def test_the_version_is_printed(glassformer):
     import glassformer as package
 
     assert glassformer("--version").out == f"glassformer {package.__version__}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_the_same_alone_as_among_all(name):
+def test_a_command_works_alike_alone_and_among_all_commands(name):
     def helps(commands):
         command = typer.main.get_command(application(commands)).commands[name]
         return command.get_help(typer.Context(command, info_name=name)), [one.name for one in command.params]
@@ -186,7 +186,7 @@ def test_the_help_lists_all_commands_by_group(glassformer, given):
     assert listed == GROUPS
 
 
-def test_a_misspelt_command_is_told_the_right_one(glassformer):
+def test_a_misspelt_command_is_answered_by_the_nearest_name(glassformer):
     result = glassformer("tranlsate", "runs/demo")
     assert result.status == 2
     assert "'tranlsate'" in result.err
@@ -198,7 +198,7 @@ def test_a_misspelt_command_is_told_the_right_one(glassformer):
     [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
     ids=["nothing", "how often", "the policy"],
 )
-def test_threads_that_wait_sleep_soon_unless_the_user_says_otherwise(glassformer, monkeypatch, given, spins):
+def test_waiting_threads_sleep_soon_unless_the_user_sets_otherwise(glassformer, monkeypatch, given, spins):
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.setenv(name, "")  # so that what the command sets is taken back
         monkeypatch.delenv(name)

@@ -58,7 +58,7 @@ def test_two_files_need_no_configuration(glassformer, files):
     assert [warning.split(":")[0] for warning in report["warnings"]] == ["invalid UTF-8"]
 
 
-def test_the_table_shows_what_is_left_out_and_where(glassformer, files):
+def test_the_table_shows_the_dropped_pairs_and_their_lines(glassformer, files):
     result = glassformer("prepare", "--check", "--source", "train_source", "--target", "train_target")
     assert (result.status, result.err) == (0, "")
     rows = [line.split() for line in result.out.splitlines()]
@@ -70,7 +70,7 @@ def test_the_table_shows_what_is_left_out_and_where(glassformer, files):
     assert sorted(path.name for path in files.iterdir() if path.is_dir()) == []  # nothing is written
 
 
-def test_pipes_are_checked_as_files_are(glassformer, files):
+def test_pipes_are_checked_like_files(glassformer, files):
     """As with `--source <(cat train_source) --target <(cat train_target)` in a shell."""
     pipes = []
     for side in ("train_source", "train_target"):
@@ -89,13 +89,13 @@ def test_pipes_are_checked_as_files_are(glassformer, files):
         os.close(read)
 
 
-def test_a_clean_corpus_is_ready(glassformer, files):
+def test_a_clean_corpus_is_reported_as_ready(glassformer, files):
     write(files, "clean", PAIRS)
     result = glassformer("prepare", "--check", "--source", "clean_source", "--target", "clean_target")
     assert (result.status, result.out) == (0, "50 pairs, 50 kept (100.00 %). Ready to train on.\n")
 
 
-def test_a_configuration_gives_files_thresholds_and_what_is_held_out(glassformer, files):
+def test_a_configuration_gives_files_thresholds_and_held_out_pairs(glassformer, files):
     result = glassformer(
         "prepare", "files.toml", "--check", "--json", "--set", "cleaning.leakage=drop", "--set", "cleaning.max_ratio=0",
         "--set", "cleaning.on_invalid=skip",
@@ -107,7 +107,7 @@ def test_a_configuration_gives_files_thresholds_and_what_is_held_out(glassformer
     assert [warning.split(":")[0] for warning in report["warnings"]] == ["leakage", "leakage"]
 
 
-def test_settings_can_be_given_without_a_configuration(glassformer, files):
+def test_settings_can_be_set_without_a_configuration(glassformer, files):
     options = ["--source", "train_source", "--target", "train_target", "--set", "cleaning.duplicates=keep"]
     report = json.loads(glassformer("prepare", "--check", "--json", *options).out)
     assert report["kept"] == 45
@@ -146,7 +146,7 @@ def test_files_of_unequal_length_are_an_error_in_one_line(glassformer, files):
     ],
     ids=["nothing", "no-files", "both", "no-check", "task", "misspelt", "one-side"],
 )
-def test_a_mistake_is_one_line_on_stderr(glassformer, files, arguments, message):
+def test_a_users_mistake_is_one_line_on_stderr(glassformer, files, arguments, message):
     result = glassformer("prepare", *arguments)
     assert (result.status, result.out) == (1, "")
     assert result.err.count("\n") == 1

@@ -50,13 +50,15 @@ def ends(report: PreparedReport | ProgressReport, *numbers: signal.Signals) -> i
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_before_training_the_command_ends_at_once(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_before_training_ends_the_command_at_once(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ends(CHECKING, number) == 130
     assert capsys.readouterr().err == f"checking the corpus\n{ENDED}"
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_in_training_a_step_ends_in_peace(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_in_training_lets_the_step_finish(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(number)
     with TrainingProgress() as show, stop_on_signal(show) as stop:
         show(PREPARED)
@@ -67,13 +69,13 @@ def test_in_training_a_step_ends_in_peace(number: signal.Signals, capsys: pytest
     assert signal.getsignal(number) is before
 
 
-def test_a_second_one_ends_the_command_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_ctrl_c_ends_the_command_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert ends(PREPARED, signal.SIGTERM, signal.SIGINT) == 130
     assert capsys.readouterr().err.endswith(ENDED)
 
 
 @pytest.mark.parametrize("report", [CHECKING, PREPARED], ids=["before", "in"])
-def test_more_of_them_do_not_disturb_the_end(
+def test_further_signals_do_not_disturb_the_end(
     report: PreparedReport | ProgressReport, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with TrainingProgress() as show, pytest.raises(typer.Exit), stop_on_signal(show):
@@ -93,7 +95,7 @@ def end_in_disorder(show: TrainingProgress, report: PreparedReport | ProgressRep
             signal.raise_signal(number)
 
 
-def test_one_that_is_lost_is_heard_at_the_next_report(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_signal_acts_at_the_next_report(capsys: pytest.CaptureFixture[str]) -> None:
     with TrainingProgress() as show, pytest.raises(typer.Exit), stop_on_signal(show):
         lose_one(show)
     assert capsys.readouterr().err == ENDED

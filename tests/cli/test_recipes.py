@@ -16,14 +16,14 @@ def test_every_recipe_is_listed_once_under_its_group(glassformer):
 
 
 @pytest.mark.parametrize("name", ["cmudict", "translation", "wmt14-big-en-fr"])
-def test_a_recipe_is_printed_as_it_is(glassformer, name):
+def test_a_recipe_is_printed_unchanged(glassformer, name):
     result = glassformer("recipes", name)
     assert result.out == recipes()[name].read_text(encoding="utf-8")
     assert "training" in tomllib.loads(result.out)
 
 
 @pytest.mark.slow
-def test_what_is_printed_is_a_configuration_to_begin_with(glassformer, corpus):
+def test_a_printed_recipe_is_a_working_configuration(glassformer, corpus):
     (corpus / "mine.toml").write_text(glassformer("recipes", "translation").out, encoding="utf-8")
     values = ["data.source=train.tsv", "training.steps=2", "training.minutes=0", "model.d_model=16", "model.heads=2"]
     result = glassformer("train", "mine.toml", *(f"--set={value}" for value in values))

@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_page_is_written_and_named(glassformer, trained, tmp_path):
+def test_the_page_is_written_and_its_path_printed(glassformer, trained, tmp_path):
     result = glassformer("report", trained, "--output", tmp_path / "page.html")
     assert result.status == 0
     assert result.out.startswith(f"{tmp_path / 'page.html'}: 0.")
@@ -15,13 +15,13 @@ def test_the_page_is_written_and_named(glassformer, trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_stands_in_the_run_unless_told_otherwise(glassformer, trained, tmp_path):
+def test_the_page_is_written_into_the_run_by_default(glassformer, trained, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     assert glassformer("report", run).out.startswith(f"{run / 'report.html'}: ")
     assert (run / "report.html").exists()
 
 
-def test_what_is_no_run_is_refused_in_one_line(glassformer, tmp_path):
+def test_a_folder_that_is_not_a_run_is_refused_in_one_line(glassformer, tmp_path):
     result = glassformer("report", tmp_path)
     assert result.status == 1
     assert "is not a run" in result.err

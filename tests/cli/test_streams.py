@@ -19,7 +19,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, env=given, encoding="utf-8", timeout=120)
 
 
-def test_closed_standard_input_is_said_in_a_sentence(trained):
+def test_closed_standard_input_is_an_error_of_one_sentence(trained):
     done = shell(f"$G translate {trained} <&-")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: standard input is closed: give a FILE, or redirect standard input\n"
@@ -40,7 +40,7 @@ def test_closed_standard_output_is_an_error(trained, command):
     assert "standard output is closed" in done.stderr
 
 
-def test_closed_standard_error_leaves_the_output_alone(trained):
+def test_closed_standard_error_does_not_change_the_output(trained):
     done = shell(f"printf 'a b\\n\\n' | $G translate {trained} 2>&-")
     assert done.returncode == 0
     assert done.stdout.count("\n") == 2
@@ -57,14 +57,14 @@ def test_a_full_disk_behind_standard_output_is_an_error(trained):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_output_is_utf_8_whatever_the_locale_says(trained, encoding):
+def test_output_is_utf_8_in_any_locale(trained, encoding):
     done = shell(f"echo 'a b' | $G translate {trained} --explain", PYTHONIOENCODING=encoding, LC_ALL="C")
     assert done.returncode == 0
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize("columns", ["0", "-3", "wide"])
-def test_columns_that_are_no_width_do_not_empty_the_output(trained, columns):
+def test_an_invalid_number_of_columns_does_not_empty_the_output(trained, columns):
     done = shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS=columns)
     assert "a" in done.stdout
     assert done.stdout == shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS="80").stdout
@@ -72,7 +72,7 @@ def test_columns_that_are_no_width_do_not_empty_the_output(trained, columns):
 
 @pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--explain"]])
 @pytest.mark.parametrize("engine", ["torch", "auto"])
-def test_a_process_that_waits_for_each_line_gets_it(trained, options, engine):
+def test_each_line_is_answered_before_the_next_is_read(trained, options, engine):
     command = [*COMMAND, "translate", str(trained), "--engine", engine, *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for _ in range(3):
@@ -91,7 +91,7 @@ def test_a_process_that_waits_for_each_line_gets_it(trained, options, engine):
     assert process.returncode == 0
 
 
-def test_lines_that_come_in_pieces_are_whole(trained):
+def test_lines_that_arrive_in_pieces_are_joined(trained):
     whole = shell(f"printf 'a b\\nb a\\r\\nb' | $G translate {trained}").stdout
     pieces = shell(f"(printf 'a '; sleep 0.3; printf 'b\\nb a\\r'; sleep 0.3; printf '\\nb') | $G translate {trained}")
     assert pieces.stdout == whole

@@ -6,7 +6,7 @@ import re
 import pytest
 
 
-def test_a_run_holds_all_that_it_should(trained):
+def test_a_run_contains_all_its_files(trained):
     names = {path.name for path in trained.iterdir()}
     made = {"config.toml", "tokenizer", "model.safetensors", "checkpoints", "metrics.jsonl", "prepared", "report.html"}
     assert names - {"ctranslate2"} == {*made, ".lock"}  # which a translation of another test may have left
@@ -16,7 +16,7 @@ def test_a_run_holds_all_that_it_should(trained):
 
 
 @pytest.mark.slow
-def test_training_says_how_it_goes_and_where_it_went(glassformer, corpus):
+def test_training_prints_its_progress_and_its_folder(glassformer, corpus):
     result = glassformer("train", "small.toml")
     assert result.status == 0
     [train, valid] = re.search(r"(\d+) training pairs, (\d+) for validation", result.err).groups()
@@ -51,7 +51,9 @@ def test_a_finished_run_has_nothing_more_to_do(glassformer, corpus):
         ("steps=3", "expected section.field=value"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_value_and_what_is_right(unchecked, glassformer, corpus, override, message):
+def test_a_wrong_setting_is_named_with_its_value_and_the_allowed_values(
+    unchecked, glassformer, corpus, override, message
+):
     result = glassformer("train", "small.toml", "--set", override)
     assert result.status == 1
     assert result.err.startswith("error: ")
@@ -90,7 +92,7 @@ def test_a_missing_corpus_is_named(glassformer, corpus):
 
 
 @pytest.mark.slow
-def test_another_configuration_in_the_same_folder_is_refused(glassformer, corpus):
+def test_a_different_configuration_in_the_same_folder_is_refused(glassformer, corpus):
     glassformer("train", "small.toml", "--set", "training.steps=5")
     before = (corpus / "runs/small/config.toml").read_text()
     result = glassformer("train", "small.toml", "--set", "model.d_ff=64")
@@ -99,7 +101,7 @@ def test_another_configuration_in_the_same_folder_is_refused(glassformer, corpus
     assert (corpus / "runs/small/config.toml").read_text() == before
 
 
-def test_a_folder_of_data_is_refused_for_a_built_in_task(glassformer, tmp_path):
+def test_a_data_folder_is_refused_for_a_built_in_task(glassformer, tmp_path):
     result = glassformer("train", "copy", "--data", tmp_path)
     assert result.status == 1
     assert "data.directory: expected nothing beside a built-in task" in result.err

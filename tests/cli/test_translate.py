@@ -27,7 +27,7 @@ def test_a_file_and_standard_input_give_the_same(glassformer, trained, tmp_path)
     assert from_file.out.count("\n") == 2
 
 
-def test_an_empty_line_and_one_of_spaces_give_empty_lines(glassformer, trained):
+def test_blank_lines_give_empty_lines(glassformer, trained):
     result = glassformer("translate", trained, stdin=b"the cat\n\n   \n\xe3\x80\x80\na dog\n")
     lines = result.out.split("\n")
     assert [bool(line) for line in lines] == [True, False, False, False, True, False]
@@ -45,7 +45,7 @@ def test_a_line_of_100_000_characters_gives_an_empty_line(glassformer, trained):
     assert result.status == 0
 
 
-def test_max_source_says_what_is_too_long(glassformer, trained):
+def test_max_source_limits_the_length_of_a_source(glassformer, trained):
     result = glassformer(
         "translate", trained, "--set", "decoding.max_source=4", stdin=b"the cat sees\nthe cat sees a\n"
     )
@@ -55,14 +55,14 @@ def test_max_source_says_what_is_too_long(glassformer, trained):
     assert "decoding.max_source: expected an integer from 1 to" in refused.err
 
 
-def test_unknown_words_are_translated_somehow(glassformer, trained):
+def test_unknown_words_do_not_prevent_a_translation(glassformer, trained):
     result = glassformer("translate", trained, stdin="the zebra 日本 🦓\n".encode())
     assert result.status == 0
     assert result.out.count("\n") == 1
     assert "no translation" not in result.err
 
 
-def test_bytes_that_are_no_utf8_give_an_empty_line_and_a_status(glassformer, trained, tmp_path):
+def test_invalid_utf_8_gives_an_empty_line_and_a_status(glassformer, trained, tmp_path):
     status = tmp_path / "status.jsonl"
     result = glassformer("translate", trained, "--status", status, stdin=b"the cat\n\xff\xfe\n\n")
     assert result.out.count("\n") == 3
@@ -88,7 +88,7 @@ def test_lines_end_at_line_feeds_only(glassformer, trained):
 @pytest.mark.slow
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line), max_size=8))
 @scaled(25)
-def test_as_many_lines_out_as_in(glassformer, trained, lines):
+def test_each_input_line_gives_one_output_line(glassformer, trained, lines):
     result = glassformer("translate", trained, "--beam-size", 1, stdin=b"".join(line + b"\n" for line in lines))
     assert result.status == 0
     assert result.out.count("\n") == len(lines)
@@ -139,7 +139,7 @@ def test_impossible_options_are_one_line_and_status_1(glassformer, trained, opti
     assert message in result.err
 
 
-def test_a_missing_file_is_named_with_its_neighbour(glassformer, trained, tmp_path):
+def test_a_missing_file_is_named_with_the_nearest_file(glassformer, trained, tmp_path):
     (tmp_path / "input.txt").write_text("the cat\n")
     result = glassformer("translate", trained, tmp_path / "inptu.txt")
     assert result.status == 1
@@ -153,7 +153,7 @@ def test_a_missing_run_is_named(glassformer, tmp_path):
     assert result.err.count("\n") == 1
 
 
-def test_a_file_in_the_place_of_a_run_is_named(glassformer, tmp_path):
+def test_a_file_instead_of_a_run_is_an_error(glassformer, tmp_path):
     (tmp_path / "run").write_text("")
     assert "is a file; give the folder of a run" in glassformer("translate", tmp_path / "run").err
 
@@ -211,7 +211,7 @@ def test_an_ensemble_translates_with_several_runs(glassformer, trained, second):
 
 
 @pytest.mark.slow
-def test_a_score_of_an_ensemble_is_what_its_search_found(glassformer, trained, second, tmp_path):
+def test_the_score_of_an_ensemble_is_the_score_of_its_search(glassformer, trained, second, tmp_path):
     found = glassformer("translate", trained, "--ensemble", second, "--n-best", 2, stdin=b"the cat\n").out.split("\t")
     (tmp_path / "src").write_text("the cat\n")
     (tmp_path / "tgt").write_text(found[2].split("\n")[0] + "\n")
@@ -219,14 +219,14 @@ def test_a_score_of_an_ensemble_is_what_its_search_found(glassformer, trained, s
     assert float(scored.split("\t")[1]) == pytest.approx(float(found[1]), abs=1e-3)
 
 
-def test_an_ensemble_is_not_explained(glassformer, trained):
+def test_an_ensemble_cannot_be_explained(glassformer, trained):
     result = glassformer("translate", trained, "--ensemble", trained, "--explain", stdin=b"the cat\n")
     assert result.status == 1
     assert "cannot be inspected" in result.err
 
 
 @pytest.mark.slow
-def test_runs_with_other_words_are_no_ensemble(glassformer, trained, corpus):
+def test_runs_with_different_vocabularies_cannot_form_an_ensemble(glassformer, trained, corpus):
     (corpus / "train.tsv").write_text("the cat\tel gato\nthe dog\tel perro\n" * 20)
     options = ["--set", "run.directory=spanish", "--set", "training.steps=2"]
     assert glassformer("train", "small.toml", "--data", corpus, *options).status == 0
@@ -251,7 +251,7 @@ def test_runs_with_other_words_are_no_ensemble(glassformer, trained, corpus):
     ],
     ids=["length penalty", "longest source", "sampling"],
 )
-def test_an_option_that_has_moved_works_and_names_its_new_spelling(glassformer, trained, kept, options, settings):
+def test_a_moved_option_works_and_names_its_new_spelling(glassformer, trained, kept, options, settings):
     text = b"the big cat sees\na dog\nthe cat\n"
     old = glassformer("translate", trained, *kept, *options, stdin=text)
     assert [line.partition("use --set ")[2] for line in old.err.splitlines() if "has moved" in line] == settings
@@ -260,13 +260,13 @@ def test_an_option_that_has_moved_works_and_names_its_new_spelling(glassformer, 
     assert "has moved" not in new.err
 
 
-def test_a_setting_takes_the_place_of_the_runs_own(glassformer, trained):
+def test_a_setting_overrides_the_runs_own(glassformer, trained):
     for size, status in ((2, 1), (3, 0)):
         options = ["--n-best", 3, "--set", f"decoding.beam_size={size}"]
         assert glassformer("translate", trained, *options, stdin=b"the cat\n").status == status
 
 
-def test_the_engine_is_chosen_by_what_it_can_do(glassformer, trained):
+def test_the_engine_is_chosen_by_its_abilities(glassformer, trained):
     def engine(*options: object) -> str:
         return glassformer("translate", trained, "--verbose", *options, stdin=b"the cat\n").err
 
@@ -282,14 +282,14 @@ def test_the_engine_is_chosen_by_what_it_can_do(glassformer, trained):
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
-def test_verbose_may_stand_before_and_behind_the_command(glassformer, trained, place):
+def test_verbose_may_come_before_or_after_the_command(glassformer, trained, place):
     words = ["--verbose", "translate", trained] if place == "before" else ["translate", trained, "--verbose"]
     result = glassformer(*words, stdin=b"the cat\n")
     assert result.err.count("engine ctranslate2") == 1
     assert "engine" not in glassformer("translate", trained, stdin=b"the cat\n").err
 
 
-def test_what_follows_two_dashes_is_an_argument(glassformer, trained, corpus):
+def test_words_after_two_dashes_are_arguments(glassformer, trained, corpus):
     (corpus / "--verbose").write_text("the cat\n")
     result = glassformer("translate", trained, "--", "--verbose")
     assert result.out == glassformer("translate", trained, stdin=b"the cat\n").out

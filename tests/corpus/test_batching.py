@@ -53,7 +53,7 @@ def equal(a: Batch, b: Batch) -> bool:
 
 
 @given(sizes=lengths, budget=budgets, seed=st.integers(0, 7), epoch=st.integers(0, 3))
-def test_every_example_comes_once_an_epoch_and_within_the_budget(sizes, budget: int, seed: int, epoch: int) -> None:
+def test_every_example_comes_once_per_epoch_within_the_budget(sizes, budget: int, seed: int, epoch: int) -> None:
     examples = examples_of(sizes)
     made = list(batches(examples, budget, seed=seed, epoch=epoch))
     assert sorted(row for batch in made for row in batch.rows.tolist()) == list(range(len(sizes)))
@@ -62,7 +62,7 @@ def test_every_example_comes_once_an_epoch_and_within_the_budget(sizes, budget: 
 
 
 @given(sizes=lengths, budget=budgets)
-def test_batches_hold_their_examples_and_padding_and_nothing_else(sizes, budget: int) -> None:
+def test_batches_contain_only_their_examples_and_padding(sizes, budget: int) -> None:
     examples = examples_of(sizes)
     for batch in batches(examples, budget, seed=5, epoch=0):
         for place, row in enumerate(batch.rows):
@@ -74,7 +74,7 @@ def test_batches_hold_their_examples_and_padding_and_nothing_else(sizes, budget:
         assert not np.logical_xor(batch.target_input == 0, batch.target_output == 0).any()
 
 
-def test_a_batch_looks_as_the_interface_says() -> None:
+def test_a_batch_has_the_documented_format() -> None:
     examples = Examples(
         source=[np.array([5, 6, 2], np.int32), np.array([7, 2], np.int32)],
         target=[np.array([8, 2]), np.array([9, 10, 11, 2])],
@@ -88,7 +88,7 @@ def test_a_batch_looks_as_the_interface_says() -> None:
 
 
 @given(sizes=lengths, budget=budgets, start=st.integers(0, 70))
-def test_starting_later_gives_the_rest_of_the_same_epoch(sizes, budget: int, start: int) -> None:
+def test_starting_at_a_later_batch_gives_the_rest_of_the_epoch(sizes, budget: int, start: int) -> None:
     examples = examples_of(sizes)
     whole = list(batches(examples, budget, seed=3, epoch=2))
     rest = list(batches(examples, budget, seed=3, epoch=2, start=start))
@@ -106,7 +106,7 @@ def test_seed_and_epoch_decide_the_order() -> None:
     assert len({tuple(order(seed, epoch)) for seed, epoch in [(1, 0), (1, 1), (0, 1), (2, 0)]}) == 4
 
 
-def test_examples_of_equal_length_are_mixed_anew_each_epoch() -> None:
+def test_examples_of_equal_length_are_shuffled_in_each_epoch() -> None:
     examples = examples_of([(5, 5)] * 100)
     first, second = ({frozenset(rows.tolist()) for rows in plan_batches(examples, 50, seed=1, epoch=e)} for e in (0, 1))
     assert first != second
@@ -119,7 +119,7 @@ def test_short_and_long_batches_are_mixed() -> None:
     assert widths != sorted(widths, reverse=True)
 
 
-def test_examples_are_encoded_with_eos_and_too_long_pairs_are_named() -> None:
+def test_examples_end_with_eos_and_too_long_pairs_are_listed() -> None:
     source, target = train_tokenizers(["abcd"], ["abcd"], TokenizerConfig(kind="characters"))
     pairs = [("ab", "c"), ("abcd", "a"), ("abc", "a"), ("a", "abcdabcd")]
     examples, too_long = Examples.encode(iter(pairs), source, target, max_length=4)
@@ -150,7 +150,7 @@ def epochs(sizes, budget: int, seed: int, count: int) -> list[tuple[Batch, Posit
 
 
 @given(sizes=lengths.filter(len), budget=budgets, seed=st.integers(0, 7))
-def test_the_stream_has_every_example_once_an_epoch_and_keeps_to_the_budget(
+def test_the_stream_has_every_example_once_per_epoch_within_the_budget(
     small_windows: None, sizes, budget: int, seed: int
 ) -> None:
     before = Position()
@@ -165,7 +165,7 @@ def test_the_stream_has_every_example_once_an_epoch_and_keeps_to_the_budget(
 
 
 @given(sizes=lengths.filter(len), budget=budgets, data=st.data())
-def test_the_stream_goes_on_exactly_from_every_position(small_windows: None, sizes, budget: int, data) -> None:
+def test_the_stream_resumes_exactly_from_every_position(small_windows: None, sizes, budget: int, data) -> None:
     whole = epochs(sizes, budget, 5, 2)
     place = data.draw(st.integers(0, len(whole) - 1))
     rest = stream(examples_of(sizes), budget, seed=5, start=whole[place - 1][1] if place else Position())
@@ -174,21 +174,21 @@ def test_the_stream_goes_on_exactly_from_every_position(small_windows: None, siz
         assert after == again_after
 
 
-def test_the_stream_of_a_corpus_within_a_window_is_that_of_its_epochs() -> None:
+def test_the_stream_of_a_corpus_in_one_window_equals_its_epochs() -> None:
     sizes = [(1 + row % 11, 1 + row % 7) for row in range(97)]
     examples = examples_of(sizes)
     planned = [batch for epoch in (0, 1) for batch in batches(examples, 64, seed=3, epoch=epoch)]
     assert all(equal(a, b) for a, (b, _) in zip(planned, epochs(sizes, 64, 3, 2), strict=True))
 
 
-def test_the_order_of_a_corpus_within_a_window_is_that_of_format_1() -> None:
+def test_the_order_of_a_corpus_in_one_window_is_the_same_as_in_format_1() -> None:
     """Runs that were trained before there were windows of blocks go on exactly."""
     sizes = [(1 + row % 5, 1 + row % 3) for row in range(17)]
     plan = plan_batches(examples_of(sizes), 13, seed=7, epoch=2)
     assert [rows.tolist() for rows in plan] == [[15, 0, 6, 1, 16, 10], [12, 7, 5, 2], [8, 9], [11, 3, 13], [4, 14]]
 
 
-def test_a_position_behind_the_last_batch_is_the_next_epoch() -> None:
+def test_a_position_after_the_last_batch_is_the_next_epoch() -> None:
     """A checkpoint of format 1 may name the end of an epoch so."""
     sizes = [(3, 2)] * 7
     count = len(plan_batches(examples_of(sizes), 9, seed=1, epoch=0))
@@ -199,14 +199,14 @@ def test_a_position_behind_the_last_batch_is_the_next_epoch() -> None:
 
 
 @pytest.mark.usefixtures("small_windows", "unchecked")  # the checks look at a random sentence
-def test_seeking_looks_at_one_window_only() -> None:
+def test_seeking_reads_one_window_only() -> None:
     examples = examples_of([(1 + row % 11, 1 + row % 7) for row in range(200)])
     watched = Examples(source=Watched(examples.source), target=Watched(examples.target))
     next(stream(watched, 30, seed=1, start=Position(epoch=4, window=9, batch=1)))
     assert len(watched.source.seen) == len(watched.target.seen) == 12
 
 
-def test_windows_are_made_of_blocks_from_all_over_the_corpus(small_windows: None) -> None:
+def test_windows_have_blocks_from_the_whole_corpus(small_windows: None) -> None:
     sizes = [(3, 2)] * 240
     windows: dict[int, list[int]] = {}
     before = Position()
@@ -232,9 +232,7 @@ def longer(sources, targets, seed: int):
 
 
 @given(sizes=lengths.filter(len), budget=budgets, data=st.data())
-def test_cut_anew_the_stream_still_keeps_to_the_budget_and_goes_on_exactly(
-    small_windows: None, sizes, budget: int, data
-) -> None:
+def test_a_resampled_stream_keeps_the_budget_and_resumes_exactly(small_windows: None, sizes, budget: int, data) -> None:
     examples = examples_of(sizes)
     whole = []
     for batch, after in stream(examples, budget, seed=5, resample=longer):
@@ -251,13 +249,13 @@ def test_cut_anew_the_stream_still_keeps_to_the_budget_and_goes_on_exactly(
         assert after == again_after
 
 
-def test_texts_are_cut_anew_in_every_epoch() -> None:
+def test_texts_are_resampled_in_every_epoch() -> None:
     examples = examples_of([(5, 5)] * 20)
     taken = list(islice(stream(examples, 10**6, seed=1, resample=longer), 3))
     assert len({batch.source_tokens for batch, _ in taken}) == 3
 
 
-def test_the_places_of_a_batch_are_those_of_both_sides() -> None:
+def test_the_positions_of_a_batch_count_both_sides() -> None:
     examples = Examples(source=[np.array([5, 6, 2]), np.array([7, 2])], target=[np.array([8, 2])] * 2)
     batch = make_batch(examples, np.array([0, 1]))
     assert batch.places == 6 + 4

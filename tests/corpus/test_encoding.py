@@ -54,7 +54,7 @@ def corpus(count: int):
 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("max_length", [1, 9, 23, 1000])
-def test_many_pairs_are_encoded_as_one_by_one(kind, max_length: int) -> None:
+def test_many_pairs_are_encoded_like_single_pairs(kind, max_length: int) -> None:
     tokenizers = tokenizers_of(kind)
     encoded, too_long = encode((SOURCE, TARGET), *tokenizers, max_length)
     pairs = expected(SOURCE, TARGET, tokenizers, max_length)
@@ -63,14 +63,14 @@ def test_many_pairs_are_encoded_as_one_by_one(kind, max_length: int) -> None:
     assert encoded.source.dtype == np.uint16
 
 
-def test_no_pairs_are_none() -> None:
+def test_no_pairs_give_no_examples() -> None:
     encoded, too_long = encode(([], []), *tokenizers_of("words"), 10)
     assert (lists(encoded), too_long, encoded.pairs) == ([], 0, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_all_pairs_come_in_order_whatever_the_blocks_and_the_workers(folder: Path, workers: int) -> None:
+def test_all_pairs_come_in_order_with_any_blocks_and_workers(folder: Path, workers: int) -> None:
     source, target = corpus(61)
     cuts = [0, 3, 3, 20, 41, 61]
     blocks = ((source[begin:end], target[begin:end]) for begin, end in pairwise(cuts))
@@ -82,7 +82,7 @@ def test_all_pairs_come_in_order_whatever_the_blocks_and_the_workers(folder: Pat
 
 
 @pytest.mark.slow
-def test_no_more_is_read_ahead_than_workers_need(folder: Path) -> None:
+def test_only_as_much_is_read_ahead_as_the_workers_need(folder: Path) -> None:
     read = []
 
     def blocks():
@@ -108,7 +108,7 @@ def test_workers_end_with_the_generator(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_is_an_error_that_says_what_to_do(folder: Path) -> None:
+def test_a_killed_worker_is_an_error_with_advice(folder: Path) -> None:
     before = set(psutil.Process().children())
     parts = encode_all([corpus(700)], folder, 100, 2, part_pairs=7)
     next(parts)
@@ -119,7 +119,7 @@ def test_a_worker_that_is_killed_is_an_error_that_says_what_to_do(folder: Path) 
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_goes_wrong_in_a_worker_is_raised_here(folder: Path, workers: int) -> None:
+def test_an_error_in_a_worker_is_raised_in_the_caller(folder: Path, workers: int) -> None:
     with pytest.raises(DataError, match="surrogate"):
         list(encode_all([(["half \ud83d pair"], ["x"])], folder, 100, workers))
 
@@ -158,5 +158,5 @@ def test_workers_end_when_the_program_is_killed(tmp_path: Path, folder: Path) ->
     assert errors == b""
 
 
-def test_there_is_a_core() -> None:
+def test_the_number_of_cores_is_positive() -> None:
     assert 1 <= cores() <= os.cpu_count()

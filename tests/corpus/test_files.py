@@ -27,7 +27,7 @@ TEXT = b"".join(b"line %d \xc3\xa9\r\n" % number for number in range(50_000)) + 
 
 
 @each_packing
-def test_packed_text_is_read_in_blocks_of_whole_lines(tmp_path: Path, ending: str):
+def test_compressed_text_is_read_in_blocks_of_whole_lines(tmp_path: Path, ending: str):
     path = tmp_path / f"text{ending}"
     path.write_bytes(PACK[ending](TEXT))
     read = [*blocks(str(path))]
@@ -38,7 +38,7 @@ def test_packed_text_is_read_in_blocks_of_whole_lines(tmp_path: Path, ending: st
 
 
 @each_packing
-def test_files_of_several_packed_parts_are_read_to_their_end(tmp_path: Path, ending: str):
+def test_files_of_several_compressed_parts_are_read_to_the_end(tmp_path: Path, ending: str):
     path = tmp_path / f"text{ending}"
     path.write_bytes(PACK[ending](TEXT) + PACK[ending](b"more\n") + PACK[ending](b"") + PACK[ending](TEXT))
     assert b"".join(blocks(str(path))) == TEXT + b"more\n" + TEXT
@@ -46,7 +46,7 @@ def test_files_of_several_packed_parts_are_read_to_their_end(tmp_path: Path, end
 
 @each_compression
 @pytest.mark.parametrize("left", [0, 1, 100, -1])
-def test_a_packed_file_that_ends_too_early_is_an_error(tmp_path: Path, ending: str, left: int):
+def test_a_truncated_compressed_file_is_an_error(tmp_path: Path, ending: str, left: int):
     packed = PACK[ending](TEXT)
     (tmp_path / f"text{ending}").write_bytes(packed[:left])
     if left == 0 and ending != ".xz":  # an empty file is an empty text
@@ -57,14 +57,14 @@ def test_a_packed_file_that_ends_too_early_is_an_error(tmp_path: Path, ending: s
 
 
 @each_compression
-def test_a_file_that_is_not_packed_is_an_error(tmp_path: Path, ending: str):
+def test_an_uncompressed_file_with_a_compressed_name_is_an_error(tmp_path: Path, ending: str):
     (tmp_path / f"text{ending}").write_bytes(b"plain text\n" * 100)
     with pytest.raises(DataError, match=f"cannot read .*text{ending}: .*make sure that the file is complete"):
         [*blocks(str(tmp_path / f"text{ending}"))]
 
 
 @each_packing
-def test_a_url_is_read_as_a_file_is(ending: str):
+def test_a_url_is_read_like_a_file(ending: str):
     url = f"memory://corpus/text{ending}"
     with fsspec.open(url, "wb") as file:
         file.write(PACK[ending](TEXT))
@@ -83,7 +83,7 @@ def test_a_missing_or_unknown_url_is_an_error():
 
 
 @pytest.mark.parametrize("cut", [1, files.READ_BYTES - 1, files.READ_BYTES, files.READ_BYTES + 1, 3 * files.READ_BYTES])
-def test_a_line_may_end_anywhere_in_what_is_read_at_once(tmp_path: Path, cut: int):
+def test_a_line_may_end_anywhere_in_a_read_block(tmp_path: Path, cut: int):
     text = b"x" * (cut - 1) + b"\n" + b"y\n" * files.READ_BYTES
     (tmp_path / "text").write_bytes(text)
     assert b"".join(blocks(str(tmp_path / "text"))) == text
@@ -99,7 +99,7 @@ def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path):
         [*raw_lines(path)]
 
 
-def test_lines_come_as_they_are_written(tmp_path: Path):
+def test_lines_are_yielded_as_they_arrive(tmp_path: Path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer_may_end = threading.Event()
@@ -118,7 +118,7 @@ def test_lines_come_as_they_are_written(tmp_path: Path):
     writer.join()
 
 
-def test_progress_is_in_stored_bytes(tmp_path: Path):
+def test_progress_counts_stored_bytes(tmp_path: Path):
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(TEXT))
     seen: list[int] = []
@@ -127,7 +127,7 @@ def test_progress_is_in_stored_bytes(tmp_path: Path):
     assert seen[-1] == path.stat().st_size == stored_bytes(str(path))
 
 
-def test_names_globs_and_lists_become_files_in_order(tmp_path: Path):
+def test_names_globs_and_lists_are_expanded_to_files_in_order(tmp_path: Path):
     for name in ["b.2.en", "b.1.en", "b.1.de", "a[1].en", "a1.en"]:
         (tmp_path / name).write_text("x\n")
     (tmp_path / "b.0.en").mkdir()
@@ -149,7 +149,7 @@ def test_globs_and_folders_may_be_urls():
     assert expand("memory://shards/1.txt", "folder") == ("memory://shards/1.txt",)
 
 
-def test_a_name_without_a_file_is_an_error_that_names_the_nearest(tmp_path: Path):
+def test_a_missing_file_is_an_error_that_names_the_nearest(tmp_path: Path):
     (tmp_path / "train.de.gz").write_bytes(b"")
     with pytest.raises(DataError, match=r"train\.de does not exist \(did you mean 'train\.de\.gz'\?\)"):
         expand("train.de", str(tmp_path))
@@ -170,11 +170,11 @@ def test_a_name_without_a_file_is_an_error_that_names_the_nearest(tmp_path: Path
         ("tsv", "lines"),
     ],
 )
-def test_the_ending_says_how_a_file_holds_sentences(name: str, kind: str):
+def test_the_ending_decides_the_format_of_a_file(name: str, kind: str):
     assert format_of(name) == kind
 
 
-def test_reading_zstandard_into_small_buffers_loses_nothing():
+def test_zstandard_is_read_completely_into_small_buffers():
     from glassformer.corpus.zstd import ZstandardFile
 
     file = ZstandardFile(io.BytesIO(PACK[".zst"](TEXT)))
@@ -182,7 +182,7 @@ def test_reading_zstandard_into_small_buffers_loses_nothing():
     assert b"".join(pieces) == TEXT
 
 
-def test_a_pipe_is_read_once_and_found_again(tmp_path: Path):
+def test_a_pipe_is_read_once_and_can_be_read_again(tmp_path: Path):
     pipe = tmp_path / "pipe.tsv.gz"
     os.mkfifo(pipe)
     packed = gzip.compress(TEXT)
@@ -195,7 +195,7 @@ def test_a_pipe_is_read_once_and_found_again(tmp_path: Path):
     assert expand(str(pipe)) == (str(pipe),)
 
 
-def test_a_pipe_that_is_not_part_of_a_corpus_is_read_as_it_comes(tmp_path: Path):
+def test_a_pipe_outside_a_corpus_is_read_as_it_comes(tmp_path: Path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read = threading.Event()
@@ -226,12 +226,12 @@ def test_a_folder_instead_of_a_file_is_an_error(tmp_path: Path, monkeypatch: pyt
             list(blocks(found))
 
 
-def test_an_error_of_the_system_is_told_in_its_words():
+def test_an_error_of_the_system_is_reported_with_its_reason():
     with pytest.raises(DataError, match=r"^cannot read a+: File name too long; make sure that it can be read$"):
         read_lines("a" * 300)
 
 
-def test_a_loop_of_symbolic_links_is_not_a_missing_file(tmp_path: Path):
+def test_a_loop_of_symbolic_links_is_not_reported_as_missing(tmp_path: Path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(DataError, match=r"loop' cannot be read: Too many levels of symbolic links; correct the path"):

@@ -55,7 +55,7 @@ def write(path: Path, content: bytes) -> Path:
 
 @scaled(200)
 @given(lines=st.lists(line, min_size=1), end=st.sampled_from(["\n", "\r\n"]), compressed=st.booleans())
-def test_as_many_lines_are_read_as_were_written(
+def test_reading_returns_the_written_number_of_lines(
     tmp_path_factory: pytest.TempPathFactory, lines, end, compressed
 ) -> None:
     path = tmp_path_factory.mktemp("corpus") / ("lines.gz" if compressed else "lines")
@@ -83,7 +83,7 @@ def test_lines_end_at_line_feeds_only(tmp_path: Path, separator: str) -> None:
         (b"\xef\xbb\xbf\nb\n", ["", "b"]),
     ],
 )
-def test_line_ends_and_byte_order_marks(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+def test_line_ends_and_byte_order_marks_are_removed(tmp_path: Path, content: bytes, lines: list[str]) -> None:
     assert read_lines(write(tmp_path / "lines", content)) == lines
 
 
@@ -102,7 +102,7 @@ def test_invalid_utf8_is_an_error_with_file_line_and_byte(tmp_path: Path, name: 
     assert "convert the file to UTF-8" in str(caught.value)
 
 
-def test_lines_before_an_invalid_one_can_be_read(tmp_path: Path) -> None:
+def test_lines_before_an_invalid_line_can_be_read(tmp_path: Path) -> None:
     lines = iterate_lines(write(tmp_path / "lines", b"one\n\xff\n"))
     assert next(lines) == "one"
     with pytest.raises(DataError, match="line 2"):
@@ -137,14 +137,14 @@ def pairs_of(*arguments: Any, **options: Any) -> list[tuple[str, str]]:
 
 
 @given(pairs=st.lists(st.tuples(line, line), min_size=1))
-def test_pairs_stay_pairs_and_lines_are_kept_as_they_are(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
+def test_pairs_stay_aligned_and_lines_stay_unchanged(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
     folder = tmp_path_factory.mktemp("corpus")
     for side, name in enumerate(["source", "target"]):
         write(folder / name, "".join(pair[side] + "\n" for pair in [("\ufefffirst", "\ufefffirst"), *pairs]).encode())
     assert pairs_of("source", "target", str(folder)) == [("first", "first"), *pairs]
 
 
-def test_files_of_unequal_length_are_an_error_that_names_both_counts(tmp_path: Path) -> None:
+def test_files_of_unequal_length_are_an_error_with_both_counts(tmp_path: Path) -> None:
     source, target = write(tmp_path / "a.en", b"one\ntwo\nthree\n"), write(tmp_path / "a.de", b"eins\nzwei\n")
     with pytest.raises(DataError, match=r"a\.en has 3 lines, .*a\.de has 2: "):
         read_parallel_lines(source, target)
@@ -160,7 +160,7 @@ def test_columns_are_separated_by_tabs_only(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_with_too_few_columns_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_line_with_too_few_columns_is_an_error_that_names_the_line(tmp_path: Path) -> None:
     write(tmp_path / "words.tsv", b"cat\tK AE1 T\ndog D AO1 G\n")
     with pytest.raises(DataError, match=r"words\.tsv, line 2: expected at least 2 columns .* got 1"):
         pairs_of("words.tsv", "", str(tmp_path))
@@ -172,7 +172,9 @@ def test_a_line_with_too_few_columns_is_an_error_that_names_it(tmp_path: Path) -
     seed=st.integers(0, 99),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_lists_of_files_are_parallel_however_they_are_cut(tmp_path_factory: pytest.TempPathFactory, sides, seed, end):
+def test_lists_of_files_are_parallel_wherever_they_are_split(
+    tmp_path_factory: pytest.TempPathFactory, sides, seed, end
+):
     folder = tmp_path_factory.mktemp("corpus")
     chosen = random.Random(seed)
     total = max(sum(side) for side in sides) + 5
@@ -191,7 +193,7 @@ def test_lists_of_files_are_parallel_however_they_are_cut(tmp_path_factory: pyte
     ] == [(f"s{number}", f"t{number}") for number in range(total)]
 
 
-def test_a_line_of_many_files_is_named_by_its_own(tmp_path: Path) -> None:
+def test_a_line_of_many_files_is_named_by_its_own_file(tmp_path: Path) -> None:
     for name, count in {"a.1": 3, "a.2": 0, "a.3": 4, "b.1": 5, "b.2": 2}.items():
         (tmp_path / name).write_text(f"{name}\n" * count)
     reader = PairReader(Corpus.of("a.*", "b.*", str(tmp_path)))
@@ -204,7 +206,7 @@ def test_a_line_of_many_files_is_named_by_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("counts", [(0, 1), (7, 6), (100_000, 99_999), (3, 300_000)])
-def test_sides_of_unequal_length_are_an_error_that_names_both_counts(tmp_path: Path, counts: tuple[int, int]) -> None:
+def test_sides_of_unequal_length_are_an_error_with_both_counts(tmp_path: Path, counts: tuple[int, int]) -> None:
     for name, count in zip("ab", counts, strict=True):
         (tmp_path / name).write_bytes(b"line\n" * count)
     with pytest.raises(DataError, match=rf"a has {counts[0]} lines, .*b has {counts[1]}: expected equal numbers"):
@@ -225,7 +227,7 @@ def test_a_long_line_beside_many_short_ones_takes_no_more_memory(tmp_path: Path)
     assert largest < 8_000_000
 
 
-def test_kept_pairs_are_those_whose_bits_are_set(tmp_path: Path) -> None:
+def test_pairs_with_set_bits_are_kept(tmp_path: Path) -> None:
     chosen = np.random.default_rng(3).random(100_003) < 0.3
     for name in "ab":
         (tmp_path / name).write_bytes(b"".join(b"%s%d\n" % (name.encode(), number) for number in range(len(chosen))))
@@ -237,7 +239,7 @@ def test_kept_pairs_are_those_whose_bits_are_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_columns_have_numbers_or_names(tmp_path: Path, end: str) -> None:
+def test_columns_are_chosen_by_number_or_name(tmp_path: Path, end: str) -> None:
     lines = ["id\tde\ten", "1\tHund\tdog", "2\tKatze\tcat\textra", "", " \t\t"]
     (tmp_path / "words.tsv.gz").write_bytes(gzip.compress(end.join(lines).encode()))
     named = pairs_of("words.tsv.gz", "", str(tmp_path), "en", "de")
@@ -247,7 +249,7 @@ def test_columns_have_numbers_or_names(tmp_path: Path, end: str) -> None:
     assert pairs_of("words.tsv.gz", "", str(tmp_path), 2, "id")[0] == ("dog", "1")
 
 
-def test_a_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_column_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "words.tsv").write_text("id\tde\ten\tde\n1\tHund\tdog\n")
     with pytest.raises(DataError, match=r"words\.tsv, line 1: expected one column named 'eng' \(did you mean 'en'"):
         pairs_of("words.tsv", "", str(tmp_path), "eng", "de")
@@ -265,7 +267,7 @@ def jsonl(folder: Path, *lines: object) -> str:
     return str(folder)
 
 
-def test_fields_have_names_and_paths(tmp_path: Path) -> None:
+def test_fields_are_chosen_by_name_or_path(tmp_path: Path) -> None:
     folder = jsonl(
         tmp_path,
         {"source": "a", "target": "b", "translation": {"en": "c", "de": "ä\n\u2028\r\n"}},
@@ -293,12 +295,12 @@ def test_fields_have_names_and_paths(tmp_path: Path) -> None:
     ],
     ids=["text", "list", "deep", "missing", "near", "number", "empty"],
 )
-def test_a_line_without_its_fields_is_an_error_that_names_it(tmp_path: Path, line: object, message: str) -> None:
+def test_a_line_without_the_fields_is_an_error_that_names_the_line(tmp_path: Path, line: object, message: str) -> None:
     with pytest.raises(DataError, match=rf"corpus\.jsonl, line 2: {message}"):
         pairs_of("corpus.jsonl", "", jsonl(tmp_path, {"source": "a", "target": "b"}, line))
 
 
-def test_fields_that_are_no_utf8_are_invalid_and_others_do_not_matter(tmp_path: Path) -> None:
+def test_only_invalid_utf_8_in_the_chosen_fields_matters(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_bytes(
         b'{"source": "a", "target": "b", "other": "\xff"}\n{"source": "\xff", "target": "b"}\n'
         b'{"source": "a", "target": "\\ud800"}\n'
@@ -332,7 +334,7 @@ def test_settings_that_do_not_fit_the_files_are_errors(tmp_path: Path) -> None:
         Corpus.of("b.jsonl", "", folder, 1)
 
 
-def test_a_corpus_may_be_of_urls() -> None:
+def test_a_corpus_may_consist_of_urls() -> None:
     for name, content in {
         "1.en": b"one\ntwo\n",
         "2.en": b"three",

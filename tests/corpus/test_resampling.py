@@ -38,7 +38,7 @@ def case(request: pytest.FixtureRequest):
     return tokenizers, examples_of(tokenizers), AMOUNTS[request.param]
 
 
-def test_a_new_cut_spells_the_same_text_and_ends_with_eos(case) -> None:
+def test_a_new_segmentation_spells_the_same_text_and_ends_with_eos(case) -> None:
     tokenizers, examples, amount = case
     sides = lists(resampler_of(tokenizers, amount)(examples.source, examples.target, 5))
     assert sides != lists((examples.source, examples.target))
@@ -47,7 +47,7 @@ def test_a_new_cut_spells_the_same_text_and_ends_with_eos(case) -> None:
         assert all(ids[-1] == tokenizer.eos_id and min(ids[:-1]) > tokenizer.unk_id for ids in side)
 
 
-def test_a_seed_decides_the_cuts_in_every_thread(case) -> None:
+def test_a_seed_decides_the_segmentations_in_every_thread(case) -> None:
     tokenizers, examples, amount = case
     cut = resampler_of(tokenizers, amount)
     first, second, other = (lists(cut(examples.source, examples.target, seed)) for seed in (5, 5, 6))
@@ -59,14 +59,14 @@ def test_a_seed_decides_the_cuts_in_every_thread(case) -> None:
     assert first != other
 
 
-def test_the_cuts_of_a_sentence_differ_from_each_other(case) -> None:
+def test_the_segmentations_of_a_sentence_differ(case) -> None:
     tokenizers, examples, amount = case
     source, _ = lists(resampler_of(tokenizers, amount)(examples.source, examples.target, 1))
     assert len({tuple(ids) for ids in source[::3]}) > 1
 
 
 @given(limit=st.integers(1, 30), seed=st.integers(0, 2**32 - 1))
-def test_a_cut_that_is_too_long_is_not_taken(limit: int, seed: int) -> None:
+def test_a_segmentation_that_is_too_long_is_not_used(limit: int, seed: int) -> None:
     tokenizers = tokenizers_of("bpe")
     examples = examples_of(tokenizers)
     source, target = resampler_of(tokenizers, 0.5, limit)(examples.source, examples.target, seed)
@@ -74,7 +74,7 @@ def test_a_cut_that_is_too_long_is_not_taken(limit: int, seed: int) -> None:
         assert len(after) <= limit or after is before
 
 
-def test_a_sentence_with_an_unknown_character_stays_as_it_is(case) -> None:
+def test_a_sentence_with_an_unknown_character_is_not_resampled(case) -> None:
     tokenizers, _, amount = case
     examples = examples_of(tokenizers, ["the Щ cat", "the cat"], ["le chat Щ", "le chat"])
     cut = resampler_of(tokenizers, amount)
@@ -84,7 +84,7 @@ def test_a_sentence_with_an_unknown_character_stays_as_it_is(case) -> None:
     assert len({tuple(ids) for _, ids in source}) > 1
 
 
-def test_symbols_stay_whole_and_bytes_come_back(case) -> None:
+def test_symbols_stay_whole_and_bytes_are_decoded(case) -> None:
     kind = case[0][0].kind
     tokenizers = tokenizers_of(kind, vocab_size=360, symbols=("<de>",), byte_fallback=True)
     text = "<de> the Щ cat"
@@ -95,7 +95,7 @@ def test_symbols_stay_whole_and_bytes_come_back(case) -> None:
     assert len({tuple(ids.tolist()) for ids in source}) > 1
 
 
-def test_sides_without_subwords_stay_as_they_are() -> None:
+def test_sides_without_subwords_are_not_resampled() -> None:
     config = TokenizerConfig(joint=False, source_kind="characters", target_kind="bpe", vocab_size=90)
     tokenizers = train_tokenizers(SOURCE, TARGET, config)
     examples = examples_of(tokenizers)
@@ -104,7 +104,7 @@ def test_sides_without_subwords_stay_as_they_are() -> None:
     assert lists([target]) != lists([examples.target])
 
 
-def test_a_stream_that_is_cut_anew_goes_on_exactly(case) -> None:
+def test_a_resampled_stream_resumes_exactly(case) -> None:
     tokenizers, examples, amount = case
     cut = resampler_of(tokenizers, amount)
     whole = []

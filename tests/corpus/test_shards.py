@@ -42,7 +42,7 @@ def lists(examples: Examples):
 
 @pytest.mark.slow
 @given(pairs=pairs_of_ids, data=st.data())
-def test_what_is_written_is_read_whatever_the_shards(tmp_path_factory, pairs, data) -> None:
+def test_written_examples_are_read_back_from_any_number_of_shards(tmp_path_factory, pairs, data) -> None:
     pairs = [([*source, 2], [*target, 2]) for source, target in pairs]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(pairs)), max_size=3)))
     folder = tmp_path_factory.mktemp("shards")
@@ -56,7 +56,7 @@ def test_what_is_written_is_read_whatever_the_shards(tmp_path_factory, pairs, da
     assert examples.target.lengths.tolist() == [len(target) for _, target in pairs]
 
 
-def test_batches_of_shards_are_those_of_lists(tmp_path) -> None:
+def test_batches_of_shards_equal_batches_of_lists(tmp_path) -> None:
     random = np.random.default_rng(3)
     pairs = [
         tuple([*random.integers(4, 60_000, random.integers(0, 12)).tolist(), 2] for _ in range(2)) for _ in range(211)
@@ -73,25 +73,25 @@ def test_batches_of_shards_are_those_of_lists(tmp_path) -> None:
         assert ours.rows.tolist() == theirs.rows.tolist()
 
 
-def test_a_step_through_sentences_is_that_of_a_list() -> None:
+def test_a_stepped_slice_equals_that_of_a_list() -> None:
     examples = encoded_of(PAIRS).examples()
     assert [ids.tolist() for ids in examples.source[::-2]] == [source for source, _ in PAIRS[::-2]]
     assert [len(ids) for ids in examples.source] == examples.source.lengths.tolist()
 
 
 @pytest.mark.parametrize("row", [5, -6])
-def test_a_sentence_that_is_not_there_is_an_index_error(row: int) -> None:
+def test_a_missing_sentence_is_an_index_error(row: int) -> None:
     with pytest.raises(IndexError):
         encoded_of(PAIRS).examples().source[row]
 
 
-def test_no_shards_are_no_sentences(tmp_path) -> None:
+def test_no_shards_have_no_sentences(tmp_path) -> None:
     examples = open_shards(tmp_path, [])
     assert len(examples) == len(examples.source.lengths) == 0
     assert examples.source[0:5] == [] == list(examples.source)
 
 
-def test_a_shard_of_which_every_pair_is_too_long_is_whole_and_empty(tmp_path) -> None:
+def test_a_shard_of_only_too_long_pairs_is_valid_and_empty(tmp_path) -> None:
     shard = write_shard(tmp_path, "train-00000", encoded_of([]), too_long=7)
     assert (shard.pairs, shard.too_long) == (0, 7)
     assert shard.is_whole(tmp_path)
@@ -99,7 +99,7 @@ def test_a_shard_of_which_every_pair_is_too_long_is_whole_and_empty(tmp_path) ->
 
 
 @pytest.mark.parametrize(("size", "kind"), [(4, np.uint16), (65_536, np.uint16), (65_537, np.int32)])
-def test_ids_take_two_bytes_where_they_can(tmp_path, size: int, kind) -> None:
+def test_ids_take_two_bytes_if_possible(tmp_path, size: int, kind) -> None:
     assert id_type(size) is kind
     last = size - 1
     shard = write_shard(tmp_path, "train-00000", encoded_of([([last, 2], [2])], id_type(size)), too_long=0)
@@ -108,7 +108,7 @@ def test_ids_take_two_bytes_where_they_can(tmp_path, size: int, kind) -> None:
     assert np.load(tmp_path / "train-00000.source.npy").dtype == kind
 
 
-def test_a_shard_says_what_it_holds(tmp_path) -> None:
+def test_a_shard_describes_its_content(tmp_path) -> None:
     [shard] = written(tmp_path, PAIRS)
     assert (shard.pairs, shard.source_tokens, shard.target_tokens) == (5, 13, 14)
     files = sorted(path.name for path in tmp_path.iterdir())
@@ -121,7 +121,7 @@ def test_a_shard_says_what_it_holds(tmp_path) -> None:
 
 @pytest.mark.parametrize("part", ["source", "target", "ends"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "longer", "a bit"])
-def test_every_kind_of_damage_is_noticed(tmp_path, part: str, damage: str) -> None:
+def test_every_kind_of_damage_is_detected(tmp_path, part: str, damage: str) -> None:
     [shard] = written(tmp_path, PAIRS)
     assert shard.is_whole(tmp_path)
     path = tmp_path / f"train-00000.{part}.npy"
@@ -135,7 +135,7 @@ def test_every_kind_of_damage_is_noticed(tmp_path, part: str, damage: str) -> No
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY\x01\0v\0{'descr': '<u2'"])
-def test_opening_what_is_no_shard_is_an_error_that_names_the_file(tmp_path, content) -> None:
+def test_opening_a_file_that_is_not_a_shard_is_an_error_that_names_the_file(tmp_path, content) -> None:
     [shard] = written(tmp_path, PAIRS)
     path = tmp_path / "train-00000.target.npy"
     path.unlink() if content is None else path.write_bytes(content)
@@ -143,14 +143,14 @@ def test_opening_what_is_no_shard_is_an_error_that_names_the_file(tmp_path, cont
         open_shards(tmp_path, [shard])
 
 
-def test_what_cannot_be_written_is_an_error_and_leaves_nothing_behind(tmp_path) -> None:
+def test_a_failed_write_is_an_error_and_leaves_nothing_behind(tmp_path) -> None:
     (tmp_path / "train-00000.target.npy").mkdir()
     with pytest.raises(CheckpointError, match=r"train-00000\.target\.npy"):
         written(tmp_path, PAIRS)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_neighbours_are_read_in_one_go_and_stay_without_the_disk(tmp_path) -> None:
+def test_neighbours_are_read_together_and_stay_in_memory(tmp_path) -> None:
     examples = open_shards(tmp_path, written(tmp_path, PAIRS, [2]))
     some = examples.source[1:4]
     assert some[0].base is not None

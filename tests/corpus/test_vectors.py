@@ -19,7 +19,7 @@ def write(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.vec.gz"])
 @pytest.mark.parametrize("header", ["", "4 3\n"])
-def test_vectors_come_in_the_order_of_the_tokens(tmp_path: Path, name: str, header: str) -> None:
+def test_vectors_are_returned_in_the_order_of_the_tokens(tmp_path: Path, name: str, header: str) -> None:
     lines = "bird 7 8 9\ndog 1 -2.5 3e-1 \na\u00a0b 4 5 6\ndog 0 0 0\n"
     rows, found = read_vectors(write(tmp_path / name, header + lines), TOKENS)
     assert rows.dtype == np.float32

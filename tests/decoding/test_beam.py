@@ -40,7 +40,7 @@ def beam_by_hand(step, sentence, beam_size, max_length, alpha):
     return finished, length
 
 
-def test_the_beam_finds_what_greedy_search_walks_past(written_toy):
+def test_the_beam_finds_an_output_that_greedy_search_misses(written_toy):
     (straight,) = greedy(written_toy(GARDEN_PATH), max_lengths=[2], length_penalty=0.0)
     ((best, second),) = beam_search(
         written_toy(GARDEN_PATH), beam_size=2, n_best=2, max_lengths=[2], length_penalty=0.0
@@ -58,7 +58,7 @@ def test_the_length_penalty_decides_between_short_and_long(written_toy):
         assert best.tokens == expected
 
 
-def test_an_eos_behind_the_first_n_candidates_does_not_finish(written_toy):
+def test_an_eos_after_the_first_n_candidates_does_not_finish(written_toy):
     table = {(): {3: 0.4, 4: 0.35, 2: 0.2, 5: 0.05}, (3,): {2: 0.1, 3: 0.9}, (4,): {2: 0.1, 3: 0.9}}
     (narrow,) = beam_search(
         written_toy(table, vocab_size=7), beam_size=2, n_best=2, max_lengths=[2], length_penalty=0.0
@@ -94,7 +94,7 @@ def test_a_beam_of_one_is_greedy_search(random_toy, seed, alpha):
 
 @examples
 @given(seed=SEEDS, alpha=ALPHAS, beam_size=st.integers(1, 5), max_length=st.integers(1, 13))
-def test_it_is_beam_search_written_out_in_plain_python(random_toy, seed, alpha, beam_size, max_length):
+def test_the_beam_equals_a_plain_python_implementation(random_toy, seed, alpha, beam_size, max_length):
     step = random_toy(seed, vocab_size=7)
     expected, steps = beam_by_hand(step, 0, beam_size, max_length, alpha)
     (found,) = beam_search(step, beam_size=beam_size, n_best=beam_size, max_lengths=[max_length], length_penalty=alpha)
@@ -120,7 +120,7 @@ def test_a_beam_as_large_as_the_space_of_outputs_is_exhaustive_search(
 
 @examples
 @given(seed=SEEDS, alpha=ALPHAS, dtype=st.sampled_from([torch.float32, torch.float64]))
-def test_log_probs_are_those_of_forced_rescoring(random_toy, seed, alpha, dtype):
+def test_log_probs_equal_those_of_forced_rescoring(random_toy, seed, alpha, dtype):
     step = random_toy(seed, sentences=3, vocab_size=7, dtype=dtype)
     found = beam_search(step, beam_size=5, n_best=3, max_lengths=[2, 7, 5], length_penalty=alpha)
     for sentence, hypotheses in enumerate(found):
@@ -142,7 +142,7 @@ def test_hypotheses_are_different_and_the_best_come_first(random_toy, seed, alph
 
 @examples
 @given(seed=SEEDS)
-def test_fewer_results_are_the_first_of_more(random_toy, seed):
+def test_fewer_results_are_the_first_of_more_results(random_toy, seed):
     step = random_toy(seed, sentences=2, vocab_size=7)
     one, three = (beam_search(step, beam_size=3, n_best=n_best, max_lengths=[5, 7]) for n_best in (1, 3))
     assert one == [hypotheses[:1] for hypotheses in three]
@@ -150,7 +150,7 @@ def test_fewer_results_are_the_first_of_more(random_toy, seed):
 
 @examples
 @given(seed=SEEDS, beam_size=st.integers(1, 5))
-def test_a_batch_gives_what_its_sentences_give_alone(random_toy, seed, beam_size):
+def test_a_batch_gives_the_same_results_as_single_sentences(random_toy, seed, beam_size):
     step = random_toy(seed, sentences=5, vocab_size=7)
     max_lengths, prefixes = [3, 11, 1, 7, 2], [[4], [], [], [6, 5, 3], []]
     together = beam_search(step, beam_size=beam_size, n_best=beam_size, max_lengths=max_lengths, prefixes=prefixes)
@@ -184,7 +184,7 @@ def test_impossible_tokens_are_never_chosen(random_toy, seed):
         assert all(hypothesis.log_prob > -math.inf for hypothesis in hypotheses)
 
 
-def test_fewer_hypotheses_come_back_where_fewer_exist(random_toy):
+def test_fewer_hypotheses_are_returned_if_fewer_exist(random_toy):
     (hypotheses,) = beam_search(random_toy(0), beam_size=3, n_best=3, max_lengths=[1])
     assert [hypothesis.tokens for hypothesis in hypotheses] == [(2,)]
 
@@ -202,7 +202,7 @@ def test_a_hypothesis_whose_probabilities_are_nan_is_dropped(written_toy):
 
 
 @pytest.mark.parametrize("impossible", [-math.inf, math.nan])
-def test_a_sentence_without_any_possible_output_is_named(random_toy, impossible):
+def test_a_sentence_without_a_possible_output_is_named(random_toy, impossible):
     step = random_toy(0, sentences=3)
     good = step.rule
     step.rule = lambda sentence, history: [impossible] * 5 if sentence == 1 else good(sentence, history)

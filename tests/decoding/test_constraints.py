@@ -11,7 +11,7 @@ from glassformer.errors import DecodingError
 INF = math.inf
 
 
-def test_keeping_one_token_leaves_free_rows_as_they_are():
+def test_keeping_one_token_leaves_free_rows_unchanged():
     log_probs = torch.arange(-21.0, 0).view(3, 7)
     expected = log_probs.clone()
     expected[1] = -INF
@@ -27,7 +27,7 @@ def test_bos_and_pad_are_always_impossible_and_nothing_is_renormalised(random_to
     assert log_probs.tolist() == [[-INF, -INF, -1.5, -1.5, -1.5]] * 2
 
 
-def test_prefixes_and_last_positions_bind_every_row_of_their_sentence(random_toy):
+def test_prefixes_and_last_positions_apply_to_every_row_of_their_sentence(random_toy):
     constraints = Constraints.of(random_toy(0, sentences=3), [2, 7, 5], [[], [4, 3], [4]])
     log_probs = torch.zeros(4, 5)
     constraints.apply_(

@@ -21,7 +21,7 @@ SIZES = [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 7, 5 * BLOCKS
     count=st.integers(1, 23),
     seed=st.integers(0, 999),
 )
-def test_they_are_those_of_topk_over_all_tokens_of_all_hypotheses(B, K, V, count, seed):
+def test_the_continuations_equal_topk_over_all_tokens_of_all_hypotheses(B, K, V, count, seed):
     generator = torch.Generator().manual_seed(seed)
     log_probs = torch.randn(B * K, V, generator=generator, dtype=torch.float64).log_softmax(-1)
     so_far = -torch.rand(B, K, generator=generator, dtype=torch.float64)
@@ -36,7 +36,7 @@ def test_they_are_those_of_topk_over_all_tokens_of_all_hypotheses(B, K, V, count
 
 @pytest.mark.parametrize("V", SIZES)
 @pytest.mark.parametrize("impossible", [-math.inf, math.nan])
-def test_impossible_hypotheses_and_tokens_come_last_as_minus_infinity(V, impossible):
+def test_impossible_continuations_come_last_with_minus_infinity(V, impossible):
     log_probs = torch.full((3, V), -math.inf)
     log_probs[0, V - 1], log_probs[1, 0] = -0.5, -0.25
     log_probs[2] = impossible
@@ -47,7 +47,7 @@ def test_impossible_hypotheses_and_tokens_come_last_as_minus_infinity(V, impossi
     assert 0 <= best.tokens.min() <= best.tokens.max() < V
 
 
-def test_a_hypothesis_that_is_impossible_already_has_no_continuation():
+def test_an_impossible_hypothesis_has_no_continuation():
     best = best_continuations(torch.zeros(2, 2 * BLOCK + 3), torch.tensor([[-math.inf, -7.0]]), 5)
     assert best.rows.tolist() == [[1] * 5]
     assert best.log_probs.tolist() == [[-7.0] * 5]

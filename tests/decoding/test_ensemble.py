@@ -43,7 +43,7 @@ def assert_same(ours, theirs):
 
 
 @given(st.lists(st.lists(st.floats(-1000, 0), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_the_mean_of_probabilities_is_taken_whatever_their_size(rows):
+def test_the_mean_of_probabilities_is_correct_for_any_size(rows):
     ours = mean_probability(torch.tensor(rows, dtype=torch.float64)).tolist()
     for x, several in zip(ours, zip(*rows, strict=True), strict=True):
         peak = max(several)
@@ -52,12 +52,12 @@ def test_the_mean_of_probabilities_is_taken_whatever_their_size(rows):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("models", [1, 2, 3, 7])
-def test_the_mean_of_equal_models_is_exactly_each_of_them(seed, dtype, models):
+def test_the_mean_of_equal_models_equals_each_of_them_exactly(seed, dtype, models):
     log_probs = torch.randn(5, 11, dtype=dtype).log_softmax(-1)
     assert torch.equal(mean_probability(log_probs.expand(models, 5, 11)), log_probs)
 
 
-def test_what_is_impossible_for_all_stays_impossible_and_what_is_no_number_stays_none():
+def test_tokens_impossible_for_all_stay_impossible_and_nan_stays_nan():
     inf, nan = math.inf, math.nan
     mean = mean_probability(torch.tensor([[-inf, 0.0, nan], [-inf, -inf, 0.0]])).tolist()
     assert mean[0] == -inf
@@ -70,7 +70,7 @@ def test_what_is_impossible_for_all_stays_impossible_and_what_is_no_number_stays
 
 @examples
 @given(seed=SEEDS, alpha=ALPHAS, beam_size=st.integers(1, 5), models=st.integers(2, 3))
-def test_a_search_sees_the_toy_whose_probabilities_are_the_mean(random_toy, seed, alpha, beam_size, models):
+def test_a_search_of_an_ensemble_equals_a_search_of_the_mean_model(random_toy, seed, alpha, beam_size, models):
     toys = [random_toy((seed, model), sentences=3, vocab_size=7) for model in range(models)]
     options = {"max_lengths": [5, 2, 7], "prefixes": [[], [3], [4, 3]], "length_penalty": alpha}
     beam = {"beam_size": beam_size, "n_best": beam_size}
@@ -84,7 +84,7 @@ def test_a_search_sees_the_toy_whose_probabilities_are_the_mean(random_toy, seed
 
 @examples
 @given(seed=SEEDS, alpha=ALPHAS, max_length=st.integers(1, 4))
-def test_a_beam_as_large_as_the_space_of_outputs_finds_the_best_of_all(random_toy, seed, alpha, max_length):
+def test_a_beam_as_large_as_the_space_of_outputs_finds_the_best_output(random_toy, seed, alpha, max_length):
     toys = [random_toy((seed, model), holes=0.4) for model in range(2)]
     size = 5**max_length
     [found] = beam_search(
@@ -95,7 +95,7 @@ def test_a_beam_as_large_as_the_space_of_outputs_finds_the_best_of_all(random_to
     assert [one.score for one in found] == pytest.approx([score for score, _ in expected])
 
 
-def test_a_token_that_one_model_finds_impossible_may_win(written_toy):
+def test_a_token_impossible_for_one_model_may_win(written_toy):
     sure = written_toy({(): {3: 0.9, 4: 0.1}})
     against = written_toy({(): {4: 0.6, 2: 0.4}})
     [best] = greedy(EnsembleStep([sure, against]), max_lengths=[2])
@@ -156,7 +156,7 @@ def two_models(make_model):
 @pytest.mark.slow
 @few
 @given(seed=SEEDS)
-def test_caches_batches_and_reordering_give_what_two_whole_models_give(two_models, seed):
+def test_caches_batches_and_reordering_equal_two_whole_models(two_models, seed):
     models, sources, step = two_models(seed)
     assert isinstance(step, Step)
     options = {"beam_size": 3, "n_best": 3, "max_lengths": [3, 7, 5], "prefixes": [[], [4], []]}
@@ -168,7 +168,7 @@ def test_caches_batches_and_reordering_give_what_two_whole_models_give(two_model
 
 @few
 @given(seed=SEEDS)
-def test_what_is_found_has_the_mean_probability_of_forced_decoding(two_models, seed):
+def test_a_found_output_has_the_mean_probability_of_forced_decoding(two_models, seed):
     models, sources, step = two_models(seed)
     for source, one in zip(sources, greedy(step, max_lengths=[5, 5, 5]), strict=True):
         tokens = torch.tensor([one.tokens])
@@ -177,7 +177,7 @@ def test_what_is_found_has_the_mean_probability_of_forced_decoding(two_models, s
         assert one.token_log_probs == pytest.approx((sum(forced) / 2).log().tolist(), abs=1e-10)
 
 
-def test_a_model_beside_itself_is_that_model(two_models):
+def test_an_ensemble_of_a_model_with_itself_is_that_model(two_models):
     [model, _], sources, _ = two_models(1)
     alone = TransformerStep(model, torch.tensor([sources[1]]))
     options = {"beam_size": 3, "n_best": 3, "max_lengths": [7]}

@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 10**6)
 examples = scaled(40)
 
 
-def test_each_token_is_the_most_probable_one(written_toy):
+def test_each_token_is_the_most_probable(written_toy):
     step = written_toy({(): {3: 0.6, 4: 0.4}, (3,): {3: 0.2, 4: 0.5, 2: 0.3}, (3, 4): {2: 0.75, 4: 0.25}})
     (hypothesis,) = greedy(step, max_lengths=[7])
     assert hypothesis.tokens == (3, 4, 2)
@@ -28,7 +28,7 @@ def test_each_token_is_the_most_probable_one(written_toy):
 
 @examples
 @given(seed=SEEDS)
-def test_log_probs_are_those_of_forced_rescoring(random_toy, seed):
+def test_log_probs_equal_those_of_forced_rescoring(random_toy, seed):
     step = random_toy(seed, sentences=3, vocab_size=7)
     for sentence, hypothesis in enumerate(greedy(step, max_lengths=[2, 5, 11])):
         assert hypothesis.token_log_probs == step.rescore(sentence, hypothesis.tokens)
@@ -36,7 +36,7 @@ def test_log_probs_are_those_of_forced_rescoring(random_toy, seed):
 
 @examples
 @given(seed=SEEDS)
-def test_a_batch_gives_what_its_sentences_give_alone(random_toy, seed):
+def test_a_batch_gives_the_same_results_as_single_sentences(random_toy, seed):
     step = random_toy(seed, sentences=5, vocab_size=7)
     max_lengths, prefixes = [3, 11, 1, 7, 2], [[4], [], [], [6, 5, 3], []]
     together = greedy(step, max_lengths=max_lengths, prefixes=prefixes)
@@ -46,7 +46,7 @@ def test_a_batch_gives_what_its_sentences_give_alone(random_toy, seed):
 
 @examples
 @given(seed=SEEDS)
-def test_bos_and_pad_are_never_written_and_eos_only_last(random_toy, seed):
+def test_bos_and_pad_are_never_written_and_eos_comes_last_only(random_toy, seed):
     max_lengths = [2, 3, 5, 7]
     hypotheses = greedy(random_toy(seed, sentences=4), max_lengths=max_lengths)
     for hypothesis, max_length in zip(hypotheses, max_lengths, strict=True):
@@ -62,7 +62,7 @@ def test_the_last_allowed_token_is_eos_with_its_own_probability(written_toy):
     assert hypothesis.log_prob == pytest.approx(math.log(0.9 * 0.9 * 0.1))
 
 
-def test_a_prefix_is_kept_and_counted_whatever_its_probability(written_toy):
+def test_a_prefix_is_kept_and_scored_whatever_its_probability(written_toy):
     step = written_toy({(): {3: 0.99, 4: 0.01}, (4,): {3: 0.25, 2: 0.75}, (4, 3): {4: 0.5, 2: 0.25, 3: 0.25}})
     (hypothesis,) = greedy(step, max_lengths=[5], prefixes=[[4, 3]])
     assert hypothesis.tokens == (4, 3, 4, 2)
@@ -86,7 +86,7 @@ def test_single_precision_probabilities_become_plain_floats(random_toy):
 
 
 @pytest.mark.parametrize("impossible", [-math.inf, math.nan])
-def test_a_sentence_without_any_possible_output_is_named(random_toy, impossible):
+def test_a_sentence_without_a_possible_output_is_named(random_toy, impossible):
     step = random_toy(0, sentences=3)
     good = step.rule
     step.rule = lambda sentence, history: [impossible] * 5 if sentence == 1 else good(sentence, history)
@@ -126,7 +126,7 @@ print(used[1] - used[0])
 
 @pytest.mark.long
 @pytest.mark.parametrize("time", range(2))
-def test_long_outputs_leave_no_holes_in_memory(time):
+def test_long_outputs_do_not_fragment_memory(time):
     """Keys and values are 49 MB, twice while a step takes the one and makes the other; holes were up to 1.3 GB."""
     answer = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
     assert int(answer.stdout) < 250e6

@@ -22,7 +22,7 @@ def test_scores_of_living_and_finished_outputs_follow_the_same_formula(alpha):
     assert score_of(-3.0, penalty_of(7, settings)) == -3.0 / 2**alpha
 
 
-def test_a_hypothesis_ends_with_its_first_eos_and_sums_what_is_before_it():
+def test_a_hypothesis_ends_with_its_first_eos_and_sums_the_tokens_up_to_it():
     settings = DecodingConfig(length_penalty=1.0)
     hypothesis = Hypothesis.ending_with(2, [5, 7, 2, 0, 2], [-0.1, -0.2, -0.3, -11.0, -13.0], settings)
     assert hypothesis.tokens == (5, 7, 2)

@@ -24,7 +24,7 @@ def single(make_model):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("rows", SHAPES, ids=str)
-def test_products_are_those_of_float32_but_for_rounding(seed, kind, error, bias, width, rows):
+def test_products_equal_float32_up_to_rounding(seed, kind, error, bias, width, rows):
     linear, x = Linear(width, 17, bias=bias), torch.randn(*rows, width)
     expected = linear(x)
     narrow = kind(linear)
@@ -36,7 +36,7 @@ def test_products_are_those_of_float32_but_for_rounding(seed, kind, error, bias,
         torch.testing.assert_close(narrow.part(x, slice(3, 7)), narrow(x)[..., 3:7])
 
 
-def test_int8_is_exact_where_nothing_is_to_be_rounded(seed):
+def test_int8_is_exact_when_nothing_is_rounded(seed):
     linear = Linear(31, 17)
     with torch.no_grad():
         linear.weight.copy_(torch.randint(-127, 128, (17, 31)))
@@ -48,7 +48,7 @@ def test_int8_is_exact_where_nothing_is_to_be_rounded(seed):
 
 
 @pytest.mark.parametrize("kind", [RoundedLinear, IntegerLinear])
-def test_a_row_of_zeros_is_no_trouble(seed, kind):
+def test_a_row_of_zeros_gives_the_bias(seed, kind):
     linear = Linear(31, 17)
     with torch.no_grad():
         linear.weight[5] = 0
@@ -57,14 +57,14 @@ def test_a_row_of_zeros_is_no_trouble(seed, kind):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_int8_gives_a_row_the_same_result_whatever_stands_beside_it(seed, width):
+def test_int8_gives_a_row_the_same_result_in_any_batch(seed, width):
     linear, x = Linear(width, 17), torch.randn(61, width)
     narrow = IntegerLinear(linear)
     for rows in (1, 2, 7, 32):
         assert torch.equal(narrow(x[:rows]), narrow(x)[:rows])
 
 
-def test_int8_in_small_products_and_in_large_ones_differs_less_than_it_is_off(seed):
+def test_int8_differs_less_between_small_and_large_products_than_from_float32(seed):
     linear, x = Linear(64, 17), torch.randn(61, 64)
     one, other = IntegerLinear(linear), IntegerLinear(linear)
     other.small = 0
@@ -93,11 +93,11 @@ def test_float32_changes_nothing(single):
     assert dict(quantise(model, "float32").named_modules()) == before
 
 
-def test_a_model_that_is_no_float32_is_refused(make_model):
+def test_a_model_that_is_not_float32_is_refused(make_model):
     with pytest.raises(ConfigError, match=r"expected a model on the CPU in float32 for int8, .*cpu in torch\.float64"):
         quantise(make_model(), "int8")
 
 
-def test_a_kind_that_pytorch_does_not_have_here_is_refused(single):
+def test_a_quantization_that_pytorch_lacks_here_is_refused(single):
     with pytest.raises(ConfigError, match="quantization: expected float32, bfloat16 or int8 with PyTorch, got 'int16'"):
         quantise(single(), "int16")

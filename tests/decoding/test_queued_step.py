@@ -45,7 +45,7 @@ def assert_same(ours, theirs):
 
 @few
 @given(seed=SEEDS, lengths=LENGTHS, budget=st.integers(1, 30), positions=st.sampled_from(["interleaved", "learned"]))
-def test_greedy_search_writes_what_it_writes_alone(make_task, seed, lengths, budget, positions):
+def test_greedy_search_writes_the_same_as_for_each_sentence_alone(make_task, seed, lengths, budget, positions):
     model, sources = make_task(seed, lengths, positions=positions)
     longest = [3 + place % 5 for place in range(len(sources))]
     found = greedy(queue_of(model, sources, budget), max_lengths=longest)
@@ -56,7 +56,7 @@ def test_greedy_search_writes_what_it_writes_alone(make_task, seed, lengths, bud
 
 @few
 @given(seed=SEEDS, lengths=LENGTHS, budget=st.integers(1, 30), beam_size=st.integers(1, 4))
-def test_beam_search_finds_what_it_finds_alone(make_task, seed, lengths, budget, beam_size):
+def test_beam_search_finds_the_same_as_for_each_sentence_alone(make_task, seed, lengths, budget, beam_size):
     model, sources = make_task(seed, lengths)
     options = {"beam_size": beam_size, "n_best": beam_size, "length_penalty": 0.7}
     longest = [2 + place % 6 for place in range(len(sources))]
@@ -91,7 +91,7 @@ def test_a_draw_depends_on_its_own_seed_alone(make_task, seed, lengths, budget):
         assert_same(ours, alone)
 
 
-def test_an_ensemble_takes_in_sentences_like_one_model(make_task):
+def test_an_ensemble_admits_sentences_like_one_model(make_task):
     models = [make_task(seed, [2])[0] for seed in (1, 2)]
     _, sources = make_task(3, [6, 5, 5, 4, 3, 2, 2])
 
@@ -106,7 +106,7 @@ def test_an_ensemble_takes_in_sentences_like_one_model(make_task):
         assert_same(ours, theirs)
 
 
-def test_places_are_filled_again_and_the_budget_is_kept(make_task):
+def test_free_rows_are_refilled_within_the_budget(make_task):
     """Outputs of 2 and 12 tokens by turns: batches of four that wait for their longest would take 36 steps."""
     model, sources = make_task(1, [6] * 12)
     longest = [2 if place % 2 else 12 for place in range(12)]

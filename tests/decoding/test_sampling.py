@@ -38,13 +38,13 @@ def first_tokens(written_toy, **sampling):
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_tokens_come_as_often_as_the_tempered_probabilities_say(written_toy, temperature):
+def test_tokens_are_as_frequent_as_their_tempered_probabilities(written_toy, temperature):
     weights = {token: p ** (1 / temperature) for token, p in FIRST[()].items()}
     expected = {token: weight / sum(weights.values()) for token, weight in weights.items()}
     assert chi_square(first_tokens(written_toy, temperature=temperature), expected) < CHI_SQUARE_2
 
 
-def test_whole_outputs_come_as_often_as_their_probabilities_say(written_toy):
+def test_whole_outputs_are_as_frequent_as_their_probabilities(written_toy):
     word = {3: 0.45, 4: 0.3, 2: 0.25}
     step = written_toy(
         {(): word, (3,): word, (4,): word, **{(a, b): word for a in (3, 4) for b in (3, 4)}}, copies=DRAWS
@@ -55,13 +55,13 @@ def test_whole_outputs_come_as_often_as_their_probabilities_say(written_toy):
     assert chi_square(collections.Counter(hypothesis.tokens for hypothesis in drawn), free) < CHI_SQUARE_6
 
 
-def test_top_k_leaves_the_most_probable_tokens_in_their_proportions(written_toy):
+def test_top_k_keeps_the_most_probable_tokens_in_proportion(written_toy):
     assert chi_square(first_tokens(written_toy, top_k=2), {3: 5 / 8, 4: 3 / 8}) < CHI_SQUARE_2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("top_p", "left"), [(0.4, [3]), (0.5, [3]), (0.51, [3, 4]), (0.81, [3, 4, 2])])
-def test_top_p_leaves_the_fewest_tokens_that_have_the_share(written_toy, top_p, left):
+def test_top_p_keeps_the_fewest_tokens_with_that_share(written_toy, top_p, left):
     share = sum(FIRST[()][token] for token in left)
     counts = first_tokens(written_toy, top_p=top_p)
     assert chi_square(counts, {token: FIRST[()][token] / share for token in left}) < CHI_SQUARE_2
@@ -69,7 +69,7 @@ def test_top_p_leaves_the_fewest_tokens_that_have_the_share(written_toy, top_p, 
 
 
 @pytest.mark.slow
-def test_top_p_is_a_share_of_what_top_k_leaves(written_toy):
+def test_top_p_is_a_share_of_the_tokens_that_top_k_keeps(written_toy):
     assert set(first_tokens(written_toy, top_k=2, top_p=0.6)) == {3}  # 0.5 of 0.8; 0.6 of all would leave 3 and 4
     assert set(first_tokens(written_toy, top_k=2, top_p=0.7)) == {3, 4}
 
@@ -77,7 +77,7 @@ def test_top_p_is_a_share_of_what_top_k_leaves(written_toy):
 @pytest.mark.slow
 @examples
 @given(seed=SEEDS, dtype=DTYPES)
-def test_the_most_probable_token_alone_is_greedy_search(random_toy, seed, dtype):
+def test_top_1_sampling_is_greedy_search(random_toy, seed, dtype):
     step = random_toy(seed, sentences=3, vocab_size=7, dtype=dtype)
     arguments = {"max_lengths": [2, 11, 5], "prefixes": [[], [5], [3, 4]]}
     expected = greedy(step, **arguments)
@@ -87,7 +87,7 @@ def test_the_most_probable_token_alone_is_greedy_search(random_toy, seed, dtype)
 
 @examples
 @given(seed=SEEDS, top_k=st.sampled_from([0, 3, 7, 11]), top_p=st.sampled_from([0.7, 1.0]))
-def test_a_sentence_is_drawn_alike_in_any_batch(random_toy, seed, top_k, top_p):
+def test_a_sentence_is_sampled_alike_in_any_batch(random_toy, seed, top_k, top_p):
     step = random_toy(seed, sentences=4, vocab_size=7)
     max_lengths, seeds, prefixes = [3, 11, 1, 7], [seed, 5, seed, 2**32 - 1], [[4], [], [], [6, 5]]
     sampling = {"temperature": 1.3, "top_k": top_k, "top_p": top_p}
@@ -97,7 +97,7 @@ def test_a_sentence_is_drawn_alike_in_any_batch(random_toy, seed, top_k, top_p):
         assert sample(step.alone(i), **arguments, **sampling) == [hypothesis]
 
 
-def test_equal_seeds_draw_equally_and_others_do_not(random_toy):
+def test_equal_seeds_give_equal_samples_and_different_seeds_do_not(random_toy):
     step = random_toy(5, sentences=23, vocab_size=13)
     every = step.rule
     step.rule = lambda sentence, history: every(0, history)
@@ -114,7 +114,7 @@ def test_seeds_may_be_any_integers(random_toy):
 
 @examples
 @given(seed=SEEDS, dtype=DTYPES)
-def test_log_probs_are_those_of_forced_rescoring_whatever_the_temperature(random_toy, seed, dtype):
+def test_log_probs_equal_those_of_forced_rescoring_at_any_temperature(random_toy, seed, dtype):
     step = random_toy(seed, sentences=3, vocab_size=7, dtype=dtype)
     drawn = sample(step, max_lengths=[2, 5, 11], seeds=[seed, 1, 2], temperature=3.0, top_k=5, top_p=0.9)
     for sentence, hypothesis in enumerate(drawn):
@@ -123,7 +123,7 @@ def test_log_probs_are_those_of_forced_rescoring_whatever_the_temperature(random
 
 @examples
 @given(seed=SEEDS)
-def test_impossible_and_special_tokens_are_never_drawn(random_toy, seed):
+def test_impossible_and_special_tokens_are_never_sampled(random_toy, seed):
     step = random_toy(seed, sentences=3, vocab_size=7, holes=0.7)
     drawn = sample(step, max_lengths=[3, 5, 7], seeds=[seed, seed + 1, seed + 2], temperature=50.0)
     for hypothesis, max_length in zip(drawn, [3, 5, 7], strict=True):
@@ -133,7 +133,7 @@ def test_impossible_and_special_tokens_are_never_drawn(random_toy, seed):
 
 
 @pytest.mark.parametrize("sampling", [{}, {"top_k": 3}, {"top_p": 0.8}])
-def test_the_ends_of_the_random_numbers_reach_possible_tokens(sampling):
+def test_extreme_random_numbers_give_possible_tokens(sampling):
     log_probs = torch.tensor([-math.inf, 0.25, -math.inf, 0.75, -math.inf]).log_softmax(0).expand(2, 5)
     tokens = draw(
         log_probs, torch.tensor([2.0**-53, 1.0]), **{"temperature": 1.0, "top_k": 0, "top_p": 1.0, **sampling}
@@ -149,7 +149,7 @@ def test_finished_sentences_leave_the_batch(written_toy):
 
 @pytest.mark.parametrize("impossible", [-math.inf, math.nan])
 @pytest.mark.parametrize("sampling", [{}, {"top_k": 3}, {"top_p": 0.8}])
-def test_a_sentence_without_any_possible_output_is_named(random_toy, impossible, sampling):
+def test_a_sentence_without_a_possible_output_is_named(random_toy, impossible, sampling):
     step = random_toy(0, sentences=3)
     good = step.rule
     step.rule = lambda sentence, history: [impossible] * 5 if sentence == 1 else good(sentence, history)

@@ -39,7 +39,7 @@ def of_state(tree, state):
     return [node for node in tree.nodes[1:] if node.state == state]
 
 
-def test_a_small_search_written_out(written_toy):
+def test_a_small_search_has_the_expected_tree(written_toy):
     [(_, tree)] = watched(written_toy(GARDEN_PATH), beam_size=2, max_lengths=[2], length_penalty=0.0)
     seen = [(tokens_of(tree, node), round(math.exp(node.log_prob), 6), node.state) for node in tree.nodes[1:]]
     assert seen == [
@@ -59,7 +59,7 @@ def test_the_root_is_the_beginning_of_the_sentence(random_toy):
 
 
 @given(seed=SEEDS, alpha=ALPHAS, beam_size=SIZES)
-def test_hypotheses_lie_in_the_tree_with_the_very_same_numbers(random_toy, seed, alpha, beam_size):
+def test_hypotheses_are_in_the_tree_with_identical_numbers(random_toy, seed, alpha, beam_size):
     step = random_toy(seed, sentences=2, vocab_size=7, dtype=torch.float32)
     for hypotheses, tree in watched(step, beam_size=beam_size, max_lengths=[7, 4], length_penalty=alpha):
         finished = {tokens_of(tree, node): node for node in of_state(tree, "finished")}
@@ -71,7 +71,7 @@ def test_hypotheses_lie_in_the_tree_with_the_very_same_numbers(random_toy, seed,
 
 
 @given(seed=SEEDS, alpha=ALPHAS, beam_size=SIZES)
-def test_each_number_is_the_sum_of_its_path_as_the_model_rescores_it(random_toy, seed, alpha, beam_size):
+def test_each_log_probability_equals_the_rescored_sum_of_its_path(random_toy, seed, alpha, beam_size):
     step = random_toy(seed, vocab_size=7)
     [(_, tree)] = watched(step, beam_size=beam_size, max_lengths=[5], length_penalty=alpha)
     for node in tree.nodes[1:]:
@@ -84,7 +84,7 @@ def test_each_number_is_the_sum_of_its_path_as_the_model_rescores_it(random_toy,
 
 
 @given(seed=SEEDS, beam_size=SIZES, holes=st.sampled_from([0.0, 0.5]))
-def test_a_step_has_the_best_candidates_of_all_that_its_beam_allows(random_toy, seed, beam_size, holes):
+def test_a_step_has_the_best_candidates_of_its_beam(random_toy, seed, beam_size, holes):
     step = random_toy(seed, vocab_size=7, holes=holes)
     [(_, tree)] = watched(step, beam_size=beam_size, max_lengths=[5])
     beam = [(0.0, ())]
@@ -100,7 +100,7 @@ def test_a_step_has_the_best_candidates_of_all_that_its_beam_allows(random_toy, 
 
 
 @given(seed=SEEDS, beam_size=SIZES)
-def test_the_kept_are_the_beam_the_finished_have_ended_and_the_rest_is_pruned(random_toy, seed, beam_size):
+def test_candidates_are_kept_finished_or_pruned_as_the_beam_decides(random_toy, seed, beam_size):
     [(_, tree)] = watched(random_toy(seed, vocab_size=7), beam_size=beam_size, max_lengths=[6])
     parents = {node.parent for node in tree.nodes[1:]}
     assert parents <= {0, *(node.id for node in of_state(tree, "kept"))}
@@ -116,7 +116,7 @@ def test_the_kept_are_the_beam_the_finished_have_ended_and_the_rest_is_pruned(ra
 
 @pytest.mark.slow
 @given(seed=SEEDS, beam_size=SIZES)
-def test_neighbours_in_the_batch_leave_a_tree_alone(random_toy, seed, beam_size):
+def test_a_tree_does_not_depend_on_the_batch(random_toy, seed, beam_size):
     step = random_toy(seed, sentences=4, vocab_size=7)
     max_lengths, prefixes = [3, 7, 1, 5], [[4], [], [], [6, 5]]
     together = watched(step, beam_size=beam_size, max_lengths=max_lengths, prefixes=prefixes)
@@ -127,7 +127,7 @@ def test_neighbours_in_the_batch_leave_a_tree_alone(random_toy, seed, beam_size)
 
 @pytest.mark.slow
 @given(seed=SEEDS, beam_size=SIZES)
-def test_watching_changes_no_result(random_toy, seed, beam_size):
+def test_tracing_changes_no_result(random_toy, seed, beam_size):
     arguments = {"beam_size": beam_size, "n_best": beam_size, "max_lengths": [7, 3, 5]}
     step = random_toy(seed, sentences=3, vocab_size=7)
     seen = []
@@ -142,7 +142,7 @@ def test_a_prefix_is_a_path_without_branches(random_toy):
     assert len(third) > 1
 
 
-def test_a_candidate_whose_probability_is_not_a_number_is_none(written_toy):
+def test_a_token_whose_probability_is_nan_is_not_a_candidate(written_toy):
     step = written_toy(GARDEN_PATH)
     good = step.rule
     step.rule = lambda sentence, history: [math.nan] * 5 if history == (4,) else good(sentence, history)

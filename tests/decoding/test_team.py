@@ -65,7 +65,7 @@ def assert_same(ours, theirs):
     "search",
     [GREEDY, Search(settings=DecodingConfig(beam_size=3), n_best=2), Search(settings=DecodingConfig(), sample=True)],
 )
-def test_several_processes_find_what_one_finds(model, engine, others, search):
+def test_several_processes_find_the_same_as_one(model, engine, others, search):
     jobs = some(300)
     assert_same(engine.decode(jobs, search), TorchEngine(model).decode(jobs, search))
     assert len(others()) == 2
@@ -78,7 +78,7 @@ def test_few_sentences_start_no_process(engine, others):
 
 
 @pytest.mark.slow
-def test_torch_has_its_threads_again(engine):
+def test_torch_gets_its_threads_back(engine):
     before = torch.get_num_threads()
     list(engine.decode(some(200), GREEDY))
     assert torch.get_num_threads() == before
@@ -95,7 +95,7 @@ def test_the_processes_end_with_the_engine(model, others):
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(model, engine, others):
+def test_a_killed_process_is_an_error_and_is_replaced(model, engine, others):
     list(engine.decode(some(200), GREEDY))
     os.kill(others().pop().pid, signal.SIGKILL)
     time.sleep(0.1)
@@ -108,6 +108,6 @@ def test_a_killed_process_is_an_error_that_says_so_and_others_take_its_place(mod
 
 
 @pytest.mark.slow
-def test_what_goes_wrong_there_is_raised_here(engine):
+def test_an_error_in_a_process_is_raised_in_the_caller(engine):
     with pytest.raises(DecodingError, match="the prefix of sentence"):
         list(engine.decode(some(300, prefix=tuple(range(4, 19))), GREEDY))

@@ -46,7 +46,7 @@ def assert_same(ours, theirs):
 # The step
 
 
-def test_it_is_a_step(make_task):
+def test_a_transformer_step_is_a_step(make_task):
     model, sources = make_task(1)
     step = step_for(model, sources)
     assert isinstance(step, Step)
@@ -56,7 +56,7 @@ def test_it_is_a_step(make_task):
 
 @few
 @given(seed=SEEDS)
-def test_step_by_step_gives_what_the_whole_target_gives(make_task, seed):
+def test_decoding_step_by_step_equals_the_whole_target(make_task, seed):
     model, sources = make_task(seed, (2, 5, 3))
     step, target = step_for(model, sources), torch.randint(3, 7, (3, 5))
     whole = model(padded(sources), torch.cat([torch.ones(3, 1, dtype=torch.int64), target], 1)).log_softmax(-1)
@@ -69,7 +69,7 @@ def test_step_by_step_gives_what_the_whole_target_gives(make_task, seed):
 
 @few
 @given(seed=SEEDS, data=st.data())
-def test_rows_that_are_chosen_anew_go_on_as_if_they_were_fed_in_full(make_task, seed, data):
+def test_reselected_rows_continue_as_if_fed_in_full(make_task, seed, data):
     model, sources = make_task(seed, (2, 5, 3))
     step, left = step_for(model, sources), [0, 1, 2]
     state, newest, histories, owners = step.start(), torch.tensor([1, 1, 1]), [(), (), ()], [0, 1, 2]
@@ -91,7 +91,7 @@ def test_rows_that_are_chosen_anew_go_on_as_if_they_were_fed_in_full(make_task, 
         newest = torch.randint(3, 7, (len(rows),))
 
 
-def test_the_probabilities_are_the_searchs_to_write_into(make_task):
+def test_a_search_may_write_into_the_returned_probabilities(make_task):
     model, sources = make_task(1)
     step = step_for(model, sources)
     first, _ = step.advance(torch.tensor([1]), step.start())
@@ -103,7 +103,7 @@ def test_the_probabilities_are_the_searchs_to_write_into(make_task):
 # Given targets
 
 
-def test_given_targets_are_scored_by_their_own_tokens_and_padding_is_nothing(make_task):
+def test_given_targets_are_scored_by_their_tokens_without_padding(make_task):
     model, sources = make_task(1, (3, 5))
     target_input, target_output = torch.tensor([[1, 4, 5], [1, 3, 0]]), torch.tensor([[4, 5, 2], [3, 2, 0]])
     log_probs = target_log_probs(model, padded(sources), target_input, target_output)
@@ -137,7 +137,7 @@ def test_every_search_returns_the_log_probabilities_of_forced_decoding(make_task
 
 @scaled(4)
 @given(seed=SEEDS, alpha=st.sampled_from([0.0, 0.6, 1.0]))
-def test_a_beam_as_large_as_the_space_of_outputs_finds_the_best_of_all(make_task, seed, alpha):
+def test_a_beam_as_large_as_the_space_of_outputs_finds_the_best_output(make_task, seed, alpha):
     model, sources = make_task(seed, (2, 5), target_vocab_size=6)
     outputs = [(*chosen, 2) for length in range(3) for chosen in itertools.product((3, 4, 5), repeat=length)]
     beams = beam_search(step_for(model, sources), beam_size=6**3, n_best=13, length_penalty=alpha, max_lengths=[3, 3])
@@ -160,7 +160,7 @@ SEARCHES = {
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 @few
 @given(seed=SEEDS, norm=st.sampled_from(["post", "pre"]))
-def test_a_sentence_has_the_same_output_alone_and_between_longer_and_shorter_ones(make_task, search, seed, norm):
+def test_a_sentence_has_the_same_output_alone_and_in_a_batch(make_task, search, seed, norm):
     model, sources = make_task(seed, (2, 11, 1, 5), norm=norm)
     max_lengths, seeds, prefixes = [7, 3, 2, 5], [5, 3, 2, 7], [[], [4, 5], [], [3]]
     together = search(step_for(model, sources), seeds, max_lengths=max_lengths, prefixes=prefixes)
@@ -207,7 +207,7 @@ def test_the_order_of_the_sentences_does_not_matter(make_task, seed):
         assert_same(ours, theirs)
 
 
-def test_a_search_keeps_no_gradients_and_does_not_touch_the_model(make_task):
+def test_a_search_keeps_no_gradients_and_leaves_the_model_unchanged(make_task):
     model, sources = make_task(1)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     beam_search(step_for(model, sources), beam_size=3, max_lengths=[7])

@@ -34,7 +34,7 @@ def test_every_named_point_is_in_the_reference():
         assert f"| `{re.sub(r'[.][0-9]+[.]', '.{i}.', name)}` |" in text
 
 
-def test_every_public_name_is_in_a_module_that_the_reference_describes():
+def test_every_public_name_is_in_a_documented_module():
     described = {f"glassformer.{module}" for modules in MODULES.values() for module in modules}
     described |= {"glassformer.errors", "glassformer.inspection", "glassformer.training"}
     for name in gf.__all__:
@@ -45,7 +45,7 @@ def test_every_public_name_is_in_a_module_that_the_reference_describes():
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_between_files_lead_somewhere(path):
+def test_links_between_files_lead_to_existing_files(path):
     """As they stand in the repository; the reference's pages exist on the built site only."""
     for target in re.findall(r"\]\(([^()\s]+)\)", path.read_text(encoding="utf-8")):
         file = target.partition("#")[0]

@@ -36,20 +36,20 @@ def visited(page):
     return visit, asked
 
 
-def test_the_site_is_there():
+def test_the_site_is_built():
     expected = {"overview", "guide/corpus", "reference/commands", "attention", "zh/attention", "errata", "maps/paper"}
     assert {"index.html", *(f"{name}.html" for name in expected)} <= set(PAGES)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_asks_for_nothing_but_files_and_does_not_complain(visited, name):
+def test_a_page_requests_only_files_and_logs_no_errors(visited, name):
     visit, asked = visited
     visit(name)
     assert [what for what in asked if not what.startswith((SITE.as_uri(), "data:", "about:srcdoc"))] == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
-def test_every_code_cell_was_executed_and_stands_on_the_page_with_its_output(visited, chapter):
+def test_every_code_cell_is_executed_and_shown_with_its_output(visited, chapter):
     visit, _ = visited
     notebook = nbformat.read(EXECUTED / f"{chapter.name}.ipynb", 4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -63,7 +63,7 @@ def test_every_code_cell_was_executed_and_stands_on_the_page_with_its_output(vis
 
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("width", [390, 1200])
-def test_a_page_does_not_scroll_sideways_and_its_pictures_have_words(visited, name, width):
+def test_a_page_does_not_scroll_sideways_and_its_pictures_have_descriptions(visited, name, width):
     visit, _ = visited
     page = visit(name)
     page.set_viewport_size({"width": width, "height": 800})
@@ -71,7 +71,7 @@ def test_a_page_does_not_scroll_sideways_and_its_pictures_have_words(visited, na
     assert page.evaluate("[...document.querySelectorAll('svg[role=img]')].every((one) => one.ariaLabel.length > 10)")
 
 
-def test_no_width_of_the_screen_makes_a_page_scroll_sideways(visited):
+def test_a_page_never_scrolls_sideways_at_any_width(visited):
     visit, _ = visited
     page = visit("errata.html")
     for width in (360, 700, 1000, 1152, 1310, 1330, 1552, 1600, 1792, 2000):
@@ -96,7 +96,7 @@ def test_search_finds_a_chapter(visited, search, chapter):
     assert not any(what.startswith("error") for what in asked)
 
 
-def test_the_language_can_be_switched_to_and_fro(visited):
+def test_the_language_can_be_switched_both_ways(visited):
     visit, _ = visited
     page = visit("attention.html")
     page.locator(".language a").click()
@@ -113,7 +113,7 @@ def test_a_box_of_the_architecture_leads_to_its_chapter(visited):
     page.wait_for_url("**/decoder.html")
 
 
-def test_the_explorer_in_the_overview_is_alive(visited):
+def test_the_explorer_in_the_overview_works(visited):
     visit, _ = visited
     page = visit("overview.html")
     page.locator("iframe").scroll_into_view_if_needed()
@@ -132,7 +132,7 @@ def test_a_failing_cell_stops_the_build(tmp_path, monkeypatch):
         executed(type(CHAPTERS[0])(broken, "broken"))
 
 
-def test_an_experiment_repeated_at_reduced_size_shows_what_the_chapter_concludes(tmp_path):
+def test_an_experiment_at_reduced_size_supports_the_chapters_conclusion(tmp_path):
     """On the demo of this machine, whose weights are others: what the chapter says of all models, within 12 points."""
     command = [sys.executable, BOOK / "experiments/measure/hidden_key.py", "--limit", "120", "--seeds", "1"]
     subprocess.run([*command, "--output", tmp_path / "repeated.json"], check=True)

@@ -70,7 +70,7 @@ def opened(demo: tuple[Path, str], page: Any) -> Any:
 
 
 @pytest.mark.browser
-def test_the_page_is_small_and_equals_pytorch(demo, opened):
+def test_the_explorers_page_is_small_and_equals_pytorch(demo, opened):
     assert (demo[0] / "explorer.html").stat().st_size <= PAGE
     assert "explorer.html" in demo[1]
     assert opened.evaluate("glassformer.parity") <= 1e-4

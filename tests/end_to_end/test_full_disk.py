@@ -45,7 +45,7 @@ def assert_said(ended, reason="No space left on device"):
 
 
 @pytest.mark.long
-def test_however_much_room_there_is_nothing_is_lost(small_disk):
+def test_nothing_is_lost_however_much_room_the_disk_has(small_disk):
     small, path, disk = small_disk
     whole = small.folder / "whole"  # on the ordinary disk
     assert small.run(*train(whole)).status == 0
@@ -71,7 +71,7 @@ def test_however_much_room_there_is_nothing_is_lost(small_disk):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_whatever_cannot_be_written_nothing_is_lost(zygote, every):
+def test_nothing_is_lost_whatever_cannot_be_written(zygote, every):
     """Each touch of the folder, or every 7th, fails once, as on a full disk."""
     assert zygote.run(*train(zygote.folder / f"short-{every}", *SHORT)).status == 0
     failed = 0

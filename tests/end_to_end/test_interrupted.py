@@ -115,7 +115,7 @@ def whole(corpus: Path) -> tuple[dict[str, bytes], float]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "number"), [("prepare", signal.SIGTERM), ("train", signal.SIGINT)])
-def test_at_each_stage_it_ends_at_once_and_the_next_start_goes_on(
+def test_an_interrupted_command_ends_at_once_and_resumes_at_each_stage(
     corpus: Path, whole: tuple[dict[str, bytes], float], name: str, number: signal.Signals
 ) -> None:
     for place, stage in enumerate(STAGES):
@@ -141,7 +141,9 @@ def test_at_each_stage_it_ends_at_once_and_the_next_start_goes_on(
 
 
 @pytest.mark.long
-def test_it_may_be_asked_at_any_moment_and_more_than_once(corpus: Path, whole: tuple[dict[str, bytes], float]) -> None:
+def test_a_command_may_be_interrupted_at_any_moment_and_repeatedly(
+    corpus: Path, whole: tuple[dict[str, bytes], float]
+) -> None:
     chance, interrupted = random.Random(20170612), 0
     for place in (0, 0, 1, 1, 1, 2, 2, 2):
         command = Command(corpus, "prepare", "often")

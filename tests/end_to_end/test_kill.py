@@ -41,7 +41,7 @@ def wait_for_a_write(folder, pid, number, delay):
 
 
 @pytest.mark.long
-def test_killed_at_random_moments_again_and_again_every_run_ends_the_same(zygote, whole):
+def test_a_run_killed_repeatedly_at_random_moments_ends_the_same(zygote, whole):
     chance, kills, inside, runs = random.Random(20170612), 0, 0, 0
     while kills < KILLS or inside < INSIDE:
         folder, before, runs = zygote.folder / f"run-{runs}", 0, runs + 1
@@ -64,7 +64,7 @@ def test_killed_at_random_moments_again_and_again_every_run_ends_the_same(zygote
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_killed_at_each_touch_of_its_folder_a_run_ends_the_same(zygote, every):
+def test_a_run_killed_at_each_write_ends_the_same(zygote, every):
     short = zygote.folder / f"short-{every}"
     assert zygote.run(*train(short, *SHORT)).status == 0
     for number in range(0, 1000, every):
@@ -81,7 +81,7 @@ def test_killed_at_each_touch_of_its_folder_a_run_ends_the_same(zygote, every):
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_run_that_is_asked_to_stop_now_and_then_ends_the_same(zygote, whole, number):
+def test_a_run_that_is_stopped_now_and_then_ends_the_same(zygote, whole, number):
     chance, folder, stops, finished = random.Random(number), zygote.folder / f"stopped-{number.name}", 0, False
     while not finished:
         pid = zygote.start(*train(folder))

@@ -35,7 +35,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended(zygote, other):
 
 
 @pytest.mark.slow
-def test_of_two_that_start_together_one_trains(zygote, other):
+def test_one_of_two_simultaneous_trainings_trains(zygote, other):
     folder, whole = zygote.folder / "together", zygote.folder / "whole"
     assert zygote.run(*train(whole)).status == 0
     for starter in (zygote, other):

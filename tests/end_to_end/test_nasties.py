@@ -165,14 +165,14 @@ def check(result: Result, data: bytes, translator: Translator) -> None:
 @pytest.mark.parametrize("file", [False, True], ids=["stdin", "file"])
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @pytest.mark.parametrize("name", NASTIES)
-def test_as_many_lines_come_out_as_went_in(command, runs, translators, name, tokenizer, file):
+def test_each_input_line_gives_one_output_line(command, runs, translators, name, tokenizer, file):
     data = NASTIES[name]
     check(command(runs[tokenizer], data, file=file), data, translators[tokenizer])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", [False, True], ids=["stdin", "file"])
-def test_all_of_them_after_one_another_stay_in_order(command, runs, translators, file):
+def test_nasty_lines_in_one_file_stay_in_order(command, runs, translators, file):
     parts = [part + b"\n" + random.Random(place).choice(WORDS).encode() for place, part in enumerate(NASTIES.values())]
     data = b"\n".join(parts)
     check(command(runs["bytes"], data, file=file), data, translators["bytes"])
@@ -188,14 +188,14 @@ SOUP = st.lists(st.one_of(BYTES, st.binary(max_size=3)), max_size=12).map(b"".jo
 @scaled(40)
 @given(data=SOUP, file=st.booleans())
 @example(data=BOM + BOM + b"\r", file=True)
-def test_any_bytes_give_as_many_lines(command, runs, translators, data, file):
+def test_any_bytes_give_one_output_line_per_input_line(command, runs, translators, data, file):
     check(command(runs["words"], data, file=file), data, translators["words"])
 
 
 @pytest.mark.slow
 @scaled(40)
 @given(texts=st.lists(st.text(st.characters(), max_size=8), max_size=7), window=st.integers(1, 5))
-def test_any_texts_give_as_many_translations(translators, texts, window):
+def test_any_texts_give_one_translation_each(translators, texts, window):
     """Of characters of any kind, line ends and halves of surrogate pairs too; whatever is held together."""
     translator = translators["bytes"]
     together = list(translator.stream(texts, window=window, beam_size=1))
@@ -203,7 +203,7 @@ def test_any_texts_give_as_many_translations(translators, texts, window):
     assert not any("\n" in one.text for one in together)
 
 
-def test_a_model_that_spells_line_ends_in_bytes_does_not_shift_what_follows(translators):
+def test_a_model_that_can_write_line_ends_does_not_shift_later_lines(translators):
     """A vocabulary with byte fallback can say any byte, the line end too: here the model always does."""
     bundle = translators["bytes"].bundle
     model = bundle.model()
@@ -240,7 +240,7 @@ def run_process(data: bytes, *arguments: object) -> tuple[bytes, str]:
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_gives_the_same_from_stdin_and_from_a_file(runs, translators, tmp_path):
+def test_a_new_process_gives_the_same_from_stdin_and_from_a_file(runs, translators, tmp_path):
     data = b"\n".join(part + b"\nthe cat" for part in NASTIES.values())
     (tmp_path / "input").write_bytes(data)
     (tmp_path / "empty").write_bytes(b"")
@@ -255,7 +255,7 @@ def test_a_process_of_its_own_gives_the_same_from_stdin_and_from_a_file(runs, tr
 
 
 @pytest.mark.slow
-def test_a_terminal_of_another_encoding_gets_utf_8(runs, translators, monkeypatch):
+def test_a_terminal_with_a_different_encoding_gets_utf_8(runs, translators, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     line = "été où"
     alone = translators["characters"].translate([line], beam_size=1)[0].text
@@ -263,7 +263,7 @@ def test_a_terminal_of_another_encoding_gets_utf_8(runs, translators, monkeypatc
 
 
 @pytest.mark.long
-def test_lines_of_a_megabyte_are_passed_over_and_their_neighbours_translated(runs, translators, tmp_path):
+def test_lines_of_a_megabyte_are_skipped_and_their_neighbours_translated(runs, translators, tmp_path):
     long = [
         b"a" * MEGABYTE,
         b"the cat " * (MEGABYTE // 8),
@@ -294,7 +294,7 @@ def memory(run: Path, place: Path) -> tuple[bytes, int]:
 @measurable
 @pytest.mark.long
 @pytest.mark.parametrize(("line", "count"), [(b"", 1_000_003), (b"the cat", 200_003)], ids=["blank", "text"])
-def test_a_million_lines_take_no_more_memory_than_ten_thousand(runs, tmp_path, line, count):
+def test_a_million_lines_take_as_little_memory_as_ten_thousand(runs, tmp_path, line, count):
     taken = {}
     for lines in (10_007, count):
         (tmp_path / "input").write_bytes((line + b"\n") * lines)
@@ -306,7 +306,7 @@ def test_a_million_lines_take_no_more_memory_than_ten_thousand(runs, tmp_path, l
 
 @measurable
 @pytest.mark.long
-def test_many_long_lines_are_not_all_held_at_once(runs, tmp_path):
+def test_many_long_lines_are_not_all_held_in_memory(runs, tmp_path):
     taken = {}
     for lines in (10, 400):  # of a megabyte as text: all of them would take 400 MB
         with (tmp_path / "input").open("wb") as file:

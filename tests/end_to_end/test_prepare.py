@@ -65,7 +65,7 @@ def whole(preparing: Preparing) -> Path:
 
 
 @pytest.mark.slow
-def test_it_is_in_several_shards(whole: Path) -> None:
+def test_the_corpus_is_written_in_several_shards(whole: Path) -> None:
     assert [shard.pairs for shard in Manifest.load(whole).shards] == [SHARD, SHARD, SHARD, 154 - 3 * SHARD]
 
 
@@ -74,7 +74,7 @@ def test_it_is_in_several_shards(whole: Path) -> None:
     ("workers", "every"),  # two workers take their time to start
     [(1, 7), *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, 1), (2, 2)))],
 )
-def test_killed_at_each_touch_of_its_folder_the_next_run_does_only_what_is_missing(
+def test_after_a_kill_at_each_write_the_next_run_completes_the_rest_only(
     preparing: Preparing, whole: Path, workers: int, every: int
 ) -> None:
     partly = 0
@@ -95,7 +95,7 @@ def test_killed_at_each_touch_of_its_folder_the_next_run_does_only_what_is_missi
 
 
 @pytest.mark.long
-def test_killed_again_and_again_it_gets_done(preparing: Preparing, whole: Path) -> None:
+def test_a_preparation_killed_repeatedly_completes(preparing: Preparing, whole: Path) -> None:
     folder, chance = preparing.folder / "again", random.Random(5)
     for _ in range(100):
         ended, _ = preparing.run(folder, kill=chance.randint(8, 40))
@@ -106,7 +106,7 @@ def test_killed_again_and_again_it_gets_done(preparing: Preparing, whole: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_a_disk_that_is_full_at_any_moment_is_an_error_and_loses_nothing(
+def test_a_full_disk_at_any_moment_is_an_error_that_loses_nothing(
     preparing: Preparing, whole: Path, every: int
 ) -> None:
     errors = 0
@@ -188,7 +188,7 @@ def test_two_processes_prepare_a_shared_folder_once(corpus: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_says_what_there_is_and_what_to_do_next(tmp_path: Path) -> None:
+def test_the_command_prints_its_result_and_the_next_step(tmp_path: Path) -> None:
     write_corpus(tmp_path, 161)
     first = finished(command(tmp_path, "--set", "tokenizer.vocab_size=30")).splitlines()
     assert first[0] == "161 pairs, 161 kept (100.00 %). Ready to train on."

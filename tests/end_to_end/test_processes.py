@@ -52,7 +52,7 @@ def start_training(folder: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_in_training_loses_nothing_and_the_same_command_goes_on(corpus, number):
+def test_ctrl_c_in_training_loses_nothing_and_the_same_command_resumes(corpus, number):
     process = start_training(corpus)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -111,7 +111,7 @@ def test_a_command_loads_no_other_command():
     assert loaded & files == {"translate"}
 
 
-def test_an_engine_without_torch_can_import_what_it_needs():
+def test_the_modules_for_an_engine_without_torch_do_not_import_torch():
     loaded = modules_after(
         "import glassformer.translator, glassformer.bundle, glassformer.model.config, glassformer.recipes.toml\n"
         "from glassformer.system.machine import keep_memory; keep_memory()"
@@ -120,7 +120,7 @@ def test_an_engine_without_torch_can_import_what_it_needs():
 
 
 @pytest.mark.slow
-def test_a_closed_pipe_is_no_error(tmp_path):
+def test_a_closed_pipe_is_not_an_error(tmp_path):
     script = f"{sys.executable} -m glassformer estimate --presets | head -1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=os.environ)
     assert "Traceback" not in done.stderr

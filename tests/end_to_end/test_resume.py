@@ -30,7 +30,7 @@ def verify(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_that_goes_on_exactly(verify, tmp_path):
+def test_a_training_that_resumes_exactly_passes(verify, tmp_path):
     done = verify("training.minutes=3", "training.steps=0")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("exact: the same weights, optimiser state and log, bit for bit, as without a break (")
@@ -40,7 +40,7 @@ def test_a_training_that_goes_on_exactly(verify, tmp_path):
 
 
 @pytest.mark.long
-def test_a_training_that_does_not(verify, tmp_path):
+def test_a_training_that_resumes_differently_fails(verify, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(FORGETFUL)
     done = verify("model.dropout=0.5")
     assert done.returncode == 1, done.stderr
@@ -50,7 +50,7 @@ def test_a_training_that_does_not(verify, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_trained_is_one_error(verify, tmp_path):
+def test_an_impossible_training_is_one_error(verify, tmp_path):
     (tmp_path / "train.tsv").write_text("")
     done = verify()
     assert (done.returncode, done.stdout) == (1, "")

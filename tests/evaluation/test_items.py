@@ -21,7 +21,7 @@ def test_lines_with_the_same_source_are_one_item_in_order_of_first_appearance():
     assert str(items) == "5 lines, 2 different sources"
 
 
-def test_without_grouping_each_line_is_an_item():
+def test_each_line_is_an_item_without_grouping():
     items = Items.of([("a", "x"), ("a", "y")], group=False)
     assert (items.sources, items.references, items.places) == (("a", "a"), (("x",), ("y",)), (0, 1))
     assert str(items) == "2 lines"
@@ -34,7 +34,7 @@ def test_the_first_items_have_all_their_references():
 
 
 @given(pairs)
-def test_grouping_loses_no_reference_and_invents_none(lines):
+def test_grouping_keeps_exactly_the_given_references(lines):
     items = Items.of(lines, group=True)
     assert len(set(items.sources)) == len(items.sources)
     assert {(s, r) for s, several in zip(items.sources, items.references, strict=True) for r in several} == set(lines)
@@ -42,7 +42,7 @@ def test_grouping_loses_no_reference_and_invents_none(lines):
 
 
 @given(pairs)
-def test_grouped_words_are_wrong_as_often_as_counted_by_hand(lines):
+def test_the_error_of_grouped_words_equals_a_count_by_hand(lines):
     items = Items.of(lines, group=True)
     outputs = [references[0][::-1] for references in items.references]
     right = sum((source, output) in lines for source, output in zip(items.sources, outputs, strict=True))
@@ -51,7 +51,7 @@ def test_grouped_words_are_wrong_as_often_as_counted_by_hand(lines):
 
 
 @given(pairs, st.sets(st.integers(1, 30), max_size=5))
-def test_outputs_go_to_the_lines_of_the_file_and_back(lines, numbers):
+def test_outputs_are_assigned_to_lines_and_back_to_items(lines, numbers):
     blank = sorted(number for number in numbers if number <= len(lines) + len(numbers))
     blank = [number for place, number in enumerate(blank) if number <= len(lines) + place + 1]
     items = Items.of(lines, group=True, blank=blank)
@@ -88,20 +88,20 @@ def test_one_file_is_grouped_and_its_blank_lines_are_counted(write):
     assert read_items(Corpus.of("words.tsv"), group=False).sources == ("a", "b", "a")
 
 
-def test_columns_by_name_and_fields_of_json_are_read_too(write):
+def test_named_columns_and_json_fields_are_read(write):
     write(words_tsv="id\tphones\tword\n1\tx\ta\n2\tz\ta\n", words_jsonl='{"word": "a", "ipa": "x"}\n')
     assert read_items(Corpus.of("words.tsv", "", "", "word", "phones")).references == (("x", "z"),)
     assert read_items(Corpus.of("words.jsonl", "", "", "word", "ipa")).references == (("x",),)
 
 
-def test_two_files_are_scored_line_by_line_unless_told_otherwise(write):
+def test_two_files_are_scored_line_by_line_by_default(write):
     write(src="a\nb\na\n", ref="x\n\nz\n")
     items = read_items(Corpus.of("src", "ref"))
     assert (items.sources, items.references) == (("a", "b", "a"), (("x",), ("",), ("z",)))
     assert read_items(Corpus.of("src", "ref"), group=True).references == (("x", "z"), ("",))
 
 
-def test_further_files_add_references_where_they_have_one(write):
+def test_further_files_add_references_for_lines_that_have_one(write):
     write(src="a\nb\n", ref="x\ny\n", second="w\n \n", short="w\n", both_tsv="a\tx\n")
     assert read_items(Corpus.of("src", "ref"), more=["second"]).references == (("x", "w"), ("y",))
     with pytest.raises(DataError, match="short: expected 2 lines as in the source, got 1"):
@@ -110,7 +110,7 @@ def test_further_files_add_references_where_they_have_one(write):
         read_items(Corpus.of("both.tsv"), more=["second"])
 
 
-def test_what_cannot_be_read_says_where(write, tmp_path):
+def test_a_file_that_cannot_be_read_is_named_with_its_line(write, tmp_path):
     write(src="a\nb\n", ref="x\n", blank_tsv="\n\t\n", empty_tsv="")
     (tmp_path / "broken").write_bytes(b"x\n\xff\n")
     for files, message in {
@@ -135,6 +135,6 @@ def test_what_cannot_be_read_says_where(write, tmp_path):
     ],
     ids=["phones", "letters", "names", "sentences", "no spaces", "blank"],
 )
-def test_the_metrics_fit_the_items(lines, metrics):
+def test_the_default_metrics_suit_the_items(lines, metrics):
     assert default_metrics(Items.of(lines, group=True)) == metrics
     assert set(metrics) <= set(METRICS)

@@ -28,7 +28,7 @@ def edits(a: list[str], b: list[str]) -> int:
 
 
 @given(corpus)
-def test_bleu_and_chrf_are_those_of_sacrebleu(pairs) -> None:
+def test_bleu_and_chrf_equal_sacrebleus(pairs) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     assert bleu(hypotheses, references).value == pytest.approx(
         sacrebleu.corpus_bleu(hypotheses, [references]).score, abs=1e-9
@@ -39,7 +39,7 @@ def test_bleu_and_chrf_are_those_of_sacrebleu(pairs) -> None:
 
 
 @given(corpus)
-def test_scores_of_single_sentences_are_those_of_sacrebleu(pairs) -> None:
+def test_scores_of_single_sentences_equal_sacrebleus(pairs) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     expected = [sacrebleu.sentence_bleu(one, [other]).score for one, other in pairs]
     assert sentence_scores(hypotheses, references, "bleu") == pytest.approx(expected, abs=1e-9)
@@ -51,14 +51,14 @@ def test_scores_of_single_sentences_are_those_of_sacrebleu(pairs) -> None:
 
 
 @given(st.lists(st.tuples(sentence, sentence, sentence), min_size=1, max_size=7))
-def test_several_references_are_those_of_sacrebleu(rows) -> None:
+def test_scores_with_several_references_equal_sacrebleus(rows) -> None:
     hypotheses, first, second = map(list, zip(*rows, strict=True))
     references = [list(pair) for pair in zip(first, second, strict=True)]
     expected = sacrebleu.corpus_bleu(hypotheses, [first, second]).score
     assert bleu(hypotheses, references).value == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_fixed_corpus_has_the_score_and_signature_of_sacrebleu() -> None:
+def test_a_fixed_corpus_has_sacrebleus_score_and_signature() -> None:
     hypotheses = ["The cat sat on the mat.", "A dog sleeps in the sun."]
     references = ["The cat sat on the mat.", "The dog is sleeping in the sun."]
     score = bleu(hypotheses, references)
@@ -79,7 +79,7 @@ def test_exact_match_counts_lines_that_equal_any_reference() -> None:
     assert (score.name, score.value) == ("exact", pytest.approx(100 / 3))
 
 
-def test_exact_match_does_not_look_at_white_space() -> None:
+def test_exact_match_ignores_white_space() -> None:
     assert exact_match(["a b"], [" a\u00a0 b "]).value == 100
     assert exact_match(["a b"], ["ab"]).value == 0
 
@@ -92,7 +92,7 @@ def test_error_rate_is_the_edit_distance_per_symbol_of_the_references(pairs) -> 
 
 
 @given(corpus.filter(lambda pairs: any(reference for _, reference in pairs)))
-def test_exact_match_and_error_rate_agree_about_perfection_and_keep_their_bounds(pairs) -> None:
+def test_exact_match_and_error_rate_agree_on_perfect_outputs_and_stay_in_range(pairs) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     exact, rate = exact_match(hypotheses, references).value, METRICS["wer"](hypotheses, references).value
     most = sum(max(len(line.split()) for line in pair) for pair in pairs)
@@ -103,14 +103,14 @@ def test_exact_match_and_error_rate_agree_about_perfection_and_keep_their_bounds
 
 
 @given(st.lists(st.tuples(word, word), min_size=1))
-def test_for_lines_of_one_word_the_error_rate_is_what_exact_match_lacks(pairs) -> None:
+def test_the_error_rate_of_one_word_lines_is_100_minus_exact_match(pairs) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     assert METRICS["wer"](hypotheses, references).value == pytest.approx(
         100 - exact_match(hypotheses, references).value
     )
 
 
-def test_a_word_is_wrong_when_it_equals_no_reference() -> None:
+def test_a_word_that_equals_no_reference_is_wrong() -> None:
     outputs = ["R EH D", "R  IY D", "R IY", "K AE T", "D"]
     several = [["R IY D", "R EH D"], ["R IY D", "R EH D"], ["R IY D", "R EH D"], ["K AE T"], ["D AO G"]]
     score = word_error(outputs, several)
@@ -120,12 +120,12 @@ def test_a_word_is_wrong_when_it_equals_no_reference() -> None:
 
 
 @given(corpus)
-def test_word_error_is_what_exact_match_lacks(pairs) -> None:
+def test_word_error_is_100_minus_exact_match(pairs) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     assert word_error(hypotheses, references).value == pytest.approx(100 - exact_match(hypotheses, references).value)
 
 
-def test_the_two_that_are_called_wer_cannot_be_mixed_up() -> None:
+def test_the_two_metrics_called_wer_have_different_names() -> None:
     whole, within = (METRICS[name](["a b c"], ["a b d"]) for name in ("word_error", "wer"))
     assert (whole.value, within.value) == (100, pytest.approx(100 / 3))
     assert whole.name != within.name
@@ -140,19 +140,19 @@ def test_more_references_never_make_a_word_worse(metric: str) -> None:
     assert METRICS[metric].meaning
 
 
-def test_the_closest_reference_counts_whatever_their_order() -> None:
+def test_the_closest_reference_counts_in_any_order() -> None:
     references = ["a b c d", "a x", "a b"]
     for several in (references, references[::-1]):
         assert METRICS["wer"](["a b c"], [several]).value == pytest.approx(100 / 4)
 
 
 @pytest.mark.parametrize(("metric", "name", "value"), [("wer", "WER", 50), ("per", "PER", 50), ("cer", "CER", 20)])
-def test_units(metric: str, name: str, value: float) -> None:
+def test_each_metric_has_its_unit(metric: str, name: str, value: float) -> None:
     score = METRICS[metric](["ab  ce"], ["ab cd"])
     assert (score.name, score.value) == (name, pytest.approx(value))
 
 
-def test_evaluate_gives_the_scores_in_the_order_asked_for() -> None:
+def test_evaluate_returns_the_scores_in_the_requested_order() -> None:
     scores = score_texts(["a b c d"], ["a b c d"], metrics=["exact", "wer", "bleu", "chrf", "per", "cer"])
     assert [score.name for score in scores] == ["exact", "WER", "BLEU", "chrF2", "PER", "CER"]
     assert [score.value for score in scores] == pytest.approx([100, 0, 100, 100, 0, 0])
@@ -173,7 +173,7 @@ def test_an_unknown_metric_is_an_error_that_names_the_nearest() -> None:
         (["a", "b"], [["a"], []], "line 2: expected at least one reference"),
     ],
 )
-def test_what_cannot_be_scored_is_an_error(metric: str, hypotheses, references, message: str) -> None:
+def test_inputs_that_cannot_be_scored_are_an_error(metric: str, hypotheses, references, message: str) -> None:
     with pytest.raises(DataError, match=message):
         METRICS[metric](hypotheses, references)
 

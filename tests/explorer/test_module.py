@@ -11,7 +11,7 @@ LARGEST = 180_000
 WEB = Path(__file__).parents[2] / "web"
 
 
-def test_the_module_loads_nothing():
+def test_the_module_imports_nothing():
     text = explorer_module()
     assert not re.search(r"\bimport\s*[\"'({*]|\bfrom\s*[\"']", text)
     assert not re.search(r"https?://(?!www\.w3\.org/)", text)
@@ -25,16 +25,16 @@ def test_the_module_may_stand_inside_a_script_element():
     assert not re.search(r"</script|<!--", explorer_module(), re.IGNORECASE)
 
 
-def test_the_module_says_where_its_source_is():
+def test_the_module_names_its_source():
     heading = explorer_module().partition("\n")[0]
     assert re.fullmatch(r"// The explorer of glassformer, .* web/ .*", heading)
 
 
-def test_the_module_exports_mount_and_the_notebooks_render():
+def test_the_module_exports_mount_and_render():
     assert explorer_module().endswith("export const { mount } = explorer;\nexport default explorer.default;\n")
 
 
-def test_reading_the_module_needs_no_torch():
+def test_reading_the_module_does_not_need_torch():
     program = "import sys, glassformer.explorer.module; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -44,7 +44,7 @@ def test_nothing_becomes_markup_or_code_at_run_time():
     assert not re.search(wrong, explorer_module())
 
 
-def test_every_language_has_every_word_and_every_place_of_it():
+def test_every_language_has_every_string_with_the_same_placeholders():
     english, chinese = strings()["en"], strings()["zh"]
     for key, text in english.items():
         assert set(re.findall(r"\{\d\}", text)) == set(re.findall(r"\{\d\}", chinese[key])), key
@@ -52,5 +52,5 @@ def test_every_language_has_every_word_and_every_place_of_it():
         assert chinese[key].strip()
 
 
-def test_the_lock_file_names_no_host():
+def test_the_lock_file_contains_no_host():
     assert "://" not in (WEB / "package-lock.json").read_text(encoding="utf-8")

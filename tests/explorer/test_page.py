@@ -43,12 +43,12 @@ def policy(text: str) -> dict[str, str]:
     return dict(rule.split(" ", 1) for rule in rules.split("; "))
 
 
-def test_the_page_holds_the_payload(make_translator):
+def test_the_page_contains_the_payload(make_translator):
     shown = payload(make_translator(), "the cat sleeps .")
     assert json.loads(Outline(page_html(shown)).scripts[0]) == shown
 
 
-def test_hostile_words_are_data_everywhere(make_translator):
+def test_hostile_words_stay_data_everywhere(make_translator):
     plain = make_translator()
     hostile = make_translator(HOSTILE, HOSTILE, name="<b>run&amp;")
     outlines = [Outline(page_html(payload(one), "<i>" * (one is hostile))) for one in (plain, hostile)]
@@ -66,7 +66,7 @@ def test_only_the_module_may_run_and_nothing_may_be_fetched(make_translator):
     assert policy(text)["default-src"] == policy(text)["connect-src"] == "'none'"
 
 
-def test_a_served_page_may_ask_its_server_alone(make_translator):
+def test_a_served_page_may_ask_only_its_server(make_translator):
     assert policy(page_html(payload(make_translator(), host="api")))["connect-src"] == "'self'"
 
 
@@ -75,7 +75,7 @@ def test_the_same_payload_makes_the_same_page(make_translator):
     assert page_html(shown) == page_html(json.loads(json.dumps(shown)))
 
 
-def test_writing_says_how_large_the_page_is(make_translator, tmp_path):
+def test_writing_returns_the_size_of_the_page(make_translator, tmp_path):
     page = write_page(make_translator(), tmp_path / "page.html", "the cat sleeps .")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.size == len(text.encode())
@@ -83,21 +83,21 @@ def test_writing_says_how_large_the_page_is(make_translator, tmp_path):
     assert '<p dir="auto">the cat sleeps .</p>' in text
 
 
-def test_the_page_says_the_translation_before_its_script_runs(make_translator, tmp_path):
+def test_the_page_contains_the_translation_before_its_script_runs(make_translator, tmp_path):
     translator = make_translator()
     write_page(translator, tmp_path / "page.html", "the cat sleeps .")
     [output] = translator.translate(["the cat sleeps ."])
     assert f'<p dir="auto">{output.text}</p>' in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_a_page_that_cannot_be_made_leaves_the_old_one(make_translator, tmp_path):
+def test_a_page_that_cannot_be_made_leaves_the_old_page(make_translator, tmp_path):
     (tmp_path / "page.html").write_text("old")
     with pytest.raises(DataError, match="tokens"):
         write_page(make_translator(), tmp_path / "page.html", "cat " * 1100)
     assert (tmp_path / "page.html").read_text() == "old"
 
 
-def test_a_link_stays_a_link(make_translator, tmp_path):
+def test_writing_through_a_symbolic_link_keeps_the_link(make_translator, tmp_path):
     (tmp_path / "real.html").touch()
     (tmp_path / "link.html").symlink_to("real.html")
     page = write_page(make_translator(), tmp_path / "link.html")
@@ -113,13 +113,13 @@ def test_a_link_stays_a_link(make_translator, tmp_path):
         ("/dev/null", "is not a regular file"),
     ],
 )
-def test_a_path_that_can_be_no_file_is_refused(tmp_path, name, message):
+def test_a_path_that_cannot_be_a_file_is_refused(tmp_path, name, message):
     with pytest.raises(ConfigError, match=message):
         check_path(tmp_path / name)
 
 
 @pytest.mark.slow
-def test_a_page_of_a_large_model_says_that_it_goes_without_weights(make_translator, tmp_path):
+def test_a_page_of_a_large_model_says_that_it_has_no_weights(make_translator, tmp_path):
     page = write_page(make_translator(d_model=256, d_ff=1024), tmp_path / "page.html")
     assert page.size < 6_000_000
     assert len(page.left_out) == 1
@@ -141,7 +141,7 @@ def test_pages_of_small_models_are_small(make_translator, tmp_path, d_model, par
     assert write_page(translator, tmp_path / "page.html").size <= megabytes * 1e6
 
 
-def test_playback_fits_into_ten_megabytes_and_says_what_does_not(make_translator, tmp_path):
+def test_playback_fits_into_ten_megabytes_and_lists_the_rest(make_translator, tmp_path):
     translator = terse(make_translator(d_model=160, d_ff=320))
     snapshots = Snapshots(translator.bundle.folder / "snapshots", keep=9)
     for power in range(3, 10):
@@ -152,13 +152,13 @@ def test_playback_fits_into_ten_megabytes_and_says_what_does_not(make_translator
     assert write_page(translator, tmp_path / "page.html").size < 4_000_000
 
 
-def test_a_translation_that_ends_at_once_makes_a_page_too(make_translator, tmp_path):
+def test_an_empty_translation_makes_a_page(make_translator, tmp_path):
     translator = terse(make_translator())
     assert translator.translate(["the cat"])[0].tokens == ("<eos>",)
     assert write_page(translator, tmp_path / "page.html", "the cat").size > 0
 
 
-def test_a_training_that_diverged_has_a_page_all_the_same(make_translator, tmp_path):
+def test_a_diverged_training_makes_a_page(make_translator, tmp_path):
     translator = terse(make_translator())
     translator.bundle.folder.mkdir()
     line = '{{"type": "step", "step": {}, "loss": {}, "epoch": 1, "seconds": 1}}\n'

@@ -70,7 +70,7 @@ def unpacked(layout: list[dict[str, Any]], data: str, dtype: str) -> dict[str, t
     }
 
 
-def test_the_payload_is_plain_data_with_these_parts(make):
+def test_the_payload_is_plain_data_with_the_expected_parts(make):
     got = payload(make())
     assert json.loads(json.dumps(got)) == got
     assert list(got) == [
@@ -95,7 +95,7 @@ def test_the_payload_is_plain_data_with_these_parts(make):
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_weights_travel_as_halves_each_matrix_once(make, joint):
+def test_weights_are_stored_as_halves_each_matrix_once(make, joint):
     translator = make(tokenizer={"joint": joint}, tie_output=joint)
     got = payload(translator)
     weights = unpacked(got["weights"]["tensors"], got["weights"]["data"], "f2")
@@ -107,7 +107,7 @@ def test_weights_travel_as_halves_each_matrix_once(make, joint):
     assert got["weights"]["dtype"] == "float16"
 
 
-def test_the_trace_is_of_the_rounded_model_and_its_own_translation(make):
+def test_the_trace_shows_the_rounded_model_and_its_own_translation(make):
     translator = make()
     got = payload(translator, "the cat sleeps")["trace"]
     points = unpacked(got["points"], got["data"], "f4")
@@ -132,7 +132,7 @@ def test_the_embedded_translation_is_as_long_as_the_run_allows(make):
 
 
 @pytest.mark.slow
-def test_of_a_long_sentence_only_as_much_is_compared_as_fits(make):
+def test_only_the_fitting_part_of_a_long_sentence_is_compared(make):
     sentence = "the cat " * 30
     whole = payload(make(), sentence)["trace"]
     part = payload(make(), sentence, limits=PageLimits(comparison=60_000))["trace"]
@@ -143,7 +143,7 @@ def test_of_a_long_sentence_only_as_much_is_compared_as_fits(make):
     assert names == [one["name"] for one in whole["points"] if one["name"] in names]
 
 
-def test_the_model_stays_as_it_is(make):
+def test_the_model_is_unchanged(make):
     translator = make()
     translator.model.double().train()
     before = {name: value.clone() for name, value in translator.model.state_dict().items()}
@@ -155,7 +155,7 @@ def test_the_model_stays_as_it_is(make):
 
 
 @pytest.mark.slow
-def test_of_a_large_model_a_recording_travels_that_fits(make):
+def test_a_large_model_gets_a_recording_that_fits(make):
     translator = make()
     whole = payload(translator, "the cat sleeps", checkpoints=3, limits=PageLimits(model=10))
     assert (whole["weights"], whole["checkpoints"], whole["left_out"]) == (None, [], [])
@@ -183,7 +183,7 @@ def write_snapshots(translator: Translator, *steps: int) -> None:
 
 
 @pytest.mark.slow
-def test_snapshots_are_spread_over_the_training_by_logarithms(make):
+def test_snapshots_are_spread_logarithmically_over_the_training(make):
     translator = make()
     write_snapshots(translator, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
     assert [one["step"] for one in payload(translator, checkpoints=3)["checkpoints"]] == [8, 128, 2048]
@@ -199,7 +199,7 @@ def test_snapshots_are_spread_over_the_training_by_logarithms(make):
 
 
 @pytest.mark.slow
-def test_snapshots_that_do_not_fit_are_left_out_by_name(make):
+def test_snapshots_that_do_not_fit_are_listed(make):
     translator = make()
     write_snapshots(translator, 8, 16, 32, 64)
     whole = payload(translator, checkpoints=4)
@@ -211,7 +211,7 @@ def test_snapshots_that_do_not_fit_are_left_out_by_name(make):
     assert payload(translator, checkpoints=4, limits=PageLimits(page=0))["left_out"] == [8, 16, 32, 64]
 
 
-def test_with_python_behind_the_page_snapshots_stay_there(make):
+def test_snapshots_stay_with_python_behind_the_page(make):
     translator = make()
     write_snapshots(translator, 8, 64)
     got = payload(translator, checkpoints=6, host="api")
@@ -222,7 +222,7 @@ def test_with_python_behind_the_page_snapshots_stay_there(make):
 
 
 @pytest.mark.slow
-def test_the_curve_is_thinned_and_knows_the_step_that_was_kept(make):
+def test_the_curve_is_thinned_and_includes_the_kept_step(make):
     translator = make()
     steps = [{"type": "step", "step": step, "loss": 9 / step, "epoch": 1, "seconds": 1} for step in range(1, 1002)]
     validations = [
@@ -246,7 +246,7 @@ def test_a_run_without_a_log_has_no_curve(make):
 
 
 @pytest.mark.slow
-def test_the_first_sentence_is_one_that_the_model_was_made_for(make):
+def test_the_first_sentence_suits_the_model(make):
     classic = payload(make(data={"task": "english-french"}))
     assert classic["sentence"] == CLASSIC[0].source
     assert classic["examples"] == [example.source for example in CLASSIC]
@@ -255,7 +255,7 @@ def test_the_first_sentence_is_one_that_the_model_was_made_for(make):
     assert payload(make(), "a dog")["sentence"] == "a dog"
 
 
-def test_of_pieces_the_first_sentence_is_made_of_words_not_bytes(make):
+def test_the_first_sentence_of_a_subword_model_has_words_not_bytes(make):
     translator = make(tokenizer={"kind": "unigram", "byte_fallback": True, "vocab_size": 300, "joint": True})
     sentence = payload(translator)["sentence"]
     assert sentence

@@ -43,7 +43,7 @@ def with_snapshot(make_translator):
 
 
 @pytest.mark.parametrize("changes", [{}, CHANGES])
-def test_a_trace_has_the_model_s_numbers_at_every_point(make_translator, changes):
+def test_a_trace_has_the_models_numbers_at_every_point(make_translator, changes):
     model = make_translator().model
     remote, expected = Remote(make_translator()), recorded(model, changes)
     names = remote.answer({"kind": "trace", **IDS, "changes": changes})[0]["names"]
@@ -54,7 +54,7 @@ def test_a_trace_has_the_model_s_numbers_at_every_point(make_translator, changes
         np.testing.assert_array_equal(got[name], tensor if tensor.dim() == 2 else tensor[0])
 
 
-def test_unless_named_weights_and_log_probs_are_sent(make_translator):
+def test_weights_and_log_probs_are_sent_by_default(make_translator):
     got = values(*Remote(make_translator()).answer({"kind": "trace", **IDS}))
     assert {name.rpartition(".")[2] for name in got} == {"weights", "log_probs"}
     assert got[f"{CROSS}.weights"].shape == (4, 3, 4)
@@ -66,14 +66,14 @@ def test_a_single_position_keeps_its_axis(make_translator):
     assert [one["shape"] for one in header["points"]] == [[1, 24], [1, 14]]
 
 
-def test_a_text_is_cut_as_the_tokenizer_cuts_it(make_translator):
+def test_a_text_is_encoded_by_the_models_tokenizer(make_translator):
     translator = make_translator()
     header, _ = Remote(translator).answer({"kind": "encode", "side": "source", "text": SENTENCE})
     assert header["ids"] == translator.bundle.source_tokenizer.encode(SENTENCE)
     assert header["tokens"] == translator.bundle.source_tokenizer.split(SENTENCE)
 
 
-def test_a_search_finds_what_the_translator_finds(make_translator):
+def test_a_search_finds_the_same_as_the_translator(make_translator):
     translator = make_translator()
     source_ids = [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
     found, _ = Remote(translator).answer({**SEARCH, "source_ids": source_ids})
@@ -87,7 +87,7 @@ def test_a_search_finds_what_the_translator_finds(make_translator):
 
 
 @pytest.mark.parametrize("extra_length", [7, 60])
-def test_ids_and_searches_are_as_long_as_the_run_allows(make_translator, extra_length):
+def test_the_run_limits_the_length_of_ids_and_searches(make_translator, extra_length):
     translator = make_translator(extra_length=extra_length)
     remote, longest = Remote(translator), 1024 + extra_length + 1
     prefix = [9] * (len(SEARCH["source_ids"]) + extra_length - 1)
@@ -160,13 +160,13 @@ def test_a_trace_can_be_of_a_snapshot(with_snapshot):
     ],
 )
 @pytest.mark.usefixtures("unchecked")
-def test_a_wrong_question_is_an_error_that_says_so(make_translator, question, message):
+def test_an_invalid_question_is_an_error_with_the_reason(make_translator, question, message):
     with pytest.raises(GlassformerError, match=message):
         Remote(make_translator()).answer(question)
 
 
 @pytest.mark.slow
-def test_questions_of_many_threads_do_not_disturb_each_other(make_translator):
+def test_questions_from_many_threads_are_independent(make_translator):
     remote = Remote(make_translator())
     questions = [{**SEARCH, "changes": {"mistakes": mistakes}} for mistakes in ([], ["no_causal_mask"], ["mask_zero"])]
     alone = [remote.answer(question)[0] for question in questions]

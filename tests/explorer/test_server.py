@@ -48,11 +48,11 @@ def header_of(body: bytes) -> dict[str, Any]:
     return json.loads(body[4 : 4 + length])
 
 
-def test_it_listens_to_this_machine_only(server):
+def test_the_server_listens_to_this_machine_only(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
-def test_the_page_is_sent_whole(server):
+def test_the_page_is_sent_completely(server):
     response, body = ask(server, "GET", "/?any#thing")
     assert response.status == 200
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -69,7 +69,7 @@ def test_a_question_is_answered(server):
     assert header_of(body)["tokens"] == ["the", "cat"]
 
 
-def test_numbers_come_behind_the_header(server):
+def test_numbers_follow_the_header(server):
     _, body = ask(server, "POST", "/api", {"kind": "trace", "source_ids": [4, 2], "target_ids": [1], "names": None})
     header = header_of(body)
     numbers = np.frombuffer(body[4 + int.from_bytes(body[:4], "little") :], "<f4")
@@ -78,7 +78,7 @@ def test_numbers_come_behind_the_header(server):
     assert len(numbers) == last["offset"] + np.prod(last["shape"])
 
 
-def test_an_answer_is_length_json_and_numbers():
+def test_an_answer_consists_of_length_json_and_numbers():
     body = framed({"a": "é"}, [np.array([[1.0]], np.float32), np.array([2.0], ">f4")])
     text = b'{"a": "\\u00e9"}'
     assert body == len(text).to_bytes(4, "little") + text + b"\0\0\x80\x3f\0\0\0\x40"
@@ -86,20 +86,20 @@ def test_an_answer_is_length_json_and_numbers():
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil", "localhost.evil:1", ""])
 @pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("POST", "/api")])
-def test_other_hosts_are_refused(server, method, path, host):
+def test_requests_for_other_hosts_are_refused(server, method, path, host):
     response, body = ask(server, method, path, ENCODE, Host=host)
     assert response.status == 421
     assert "error" in header_of(body)
 
 
 @pytest.mark.parametrize("host", ["localhost:9000", "127.0.0.1", "localhost"])
-def test_this_machine_may_be_reached_by_a_tunnel(server, host):
+def test_this_machine_can_be_reached_through_a_tunnel(server, host):
     assert ask(server, "GET", "/", Host=host)[0].status == 200
     assert ask(server, "POST", "/api", ENCODE, Host=host, Origin=f"http://{host}")[0].status == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1:{port}"])
-def test_pages_of_others_may_not_ask(server, origin):
+def test_foreign_pages_are_refused(server, origin):
     response, body = ask(server, "POST", "/api", ENCODE, Origin=origin.format(port=server.server_port))
     assert response.status == 403
     assert "are refused" in header_of(body)["error"]
@@ -118,7 +118,7 @@ def test_pages_of_others_may_not_ask(server, origin):
         ("PUT", "/api", ENCODE, 501),
     ],
 )
-def test_what_is_no_request_of_the_page_is_refused(server, method, path, body, status):
+def test_requests_that_the_page_never_makes_are_refused(server, method, path, body, status):
     assert ask(server, method, path, body)[0].status == status
 
 
@@ -129,7 +129,7 @@ def test_a_request_must_say_its_length_and_be_short(server):
     assert ask(server, "POST", "/api", b"{}", Transfer_Encoding="chunked")[0].status == 411
 
 
-def test_a_wrong_question_is_answered_by_an_error_and_the_next_one_works(server):
+def test_an_invalid_question_is_answered_by_an_error_and_the_next_works(server):
     response, body = ask(server, "POST", "/api", {"kind": "trace", "source_ids": [], "target_ids": [1]})
     assert response.status == 200
     assert "expected 1 to 1075, got 0" in header_of(body)["error"]
@@ -137,19 +137,19 @@ def test_a_wrong_question_is_answered_by_an_error_and_the_next_one_works(server)
 
 
 @pytest.mark.slow
-def test_two_hundred_visitors_at_once_are_all_answered(server):
+def test_two_hundred_simultaneous_visitors_are_answered(server):
     with ThreadPoolExecutor(200) as visitors:
         statuses = list(visitors.map(lambda _: ask(server, "GET", "/")[0].status, range(200)))
     assert statuses == [200] * 200
 
 
-def test_a_port_that_is_taken_is_an_error_that_says_what_to_do(start, make_translator):
+def test_a_port_in_use_is_an_error_with_advice(start, make_translator):
     taken = start().server_port
     with pytest.raises(ConfigError, match=rf"port {taken}: Address already in use; give another --port"):
         serve(make_translator(), port=taken)
 
 
-def test_without_a_port_any_free_one_does(start):
+def test_without_a_port_any_free_port_is_used(start):
     with closing(socket.socket()) as busy:
         busy.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -163,7 +163,7 @@ def test_without_a_port_any_free_one_does(start):
         assert ask(server, "GET", "/")[0].status == 200
 
 
-def test_a_client_that_goes_away_is_no_news(server, capsys):
+def test_a_client_that_disconnects_is_not_reported(server, capsys):
     with closing(socket.create_connection(server.server_address)) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

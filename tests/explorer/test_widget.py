@@ -41,7 +41,7 @@ def without_anywidget(monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
 
 
-def test_the_page_in_the_output_is_the_page(make_translator):
+def test_the_output_of_a_cell_contains_the_page(make_translator):
     translator = make_translator()
     [page] = Frames(gf.explore(translator, SENTENCE, live=False)._repr_html_()).pages
     [output] = translator.translate([SENTENCE])
@@ -61,7 +61,7 @@ def test_the_frame_may_run_scripts_but_not_touch_the_notebook(make_translator):
     assert "allow-same-origin" not in sandbox
 
 
-def test_it_reads_as_text_too(make_translator):
+def test_the_explorer_has_a_text_form(make_translator):
     translator = make_translator()
     [output] = translator.translate([SENTENCE])
     for live in (False, True):
@@ -69,14 +69,14 @@ def test_it_reads_as_text_too(make_translator):
 
 
 @pytest.mark.slow
-def test_a_run_is_as_good_as_its_translator(make_translator):
+def test_a_run_can_be_given_instead_of_its_translator(make_translator):
     translator = make_translator()
     translator.bundle.save(translator.model)
     one, other = (gf.explore(what, live=False) for what in (translator, str(translator.bundle.folder)))
     assert one._repr_html_() == other._repr_html_()
 
 
-def test_a_live_cell_brings_the_page_along_for_when_there_is_no_kernel(make_translator):
+def test_a_live_cell_contains_the_page_for_use_without_a_kernel(make_translator):
     translator = make_translator()
     data, _ = gf.explore(translator, SENTENCE)._repr_mimebundle_()
     assert data.keys() == {"text/plain", "text/html", VIEW}
@@ -100,7 +100,7 @@ def test_a_view_gets_the_payload_with_numbers_as_buffers(make_translator):
 
 
 @pytest.mark.slow
-def test_a_view_of_a_large_model_gets_the_recording(make_translator):
+def test_a_view_of_a_large_model_gets_a_recording(make_translator):
     header, buffers = gf.explore(make_translator(d_model=256, d_ff=1024)).answer({"kind": "payload"})
     assert header["payload"]["weights"] is None
     assert header["payload"]["trace"]["data"] == {"buffer": 0}
@@ -117,7 +117,7 @@ def test_a_view_gets_answers_and_errors_with_the_number_of_its_question(make_tra
 
 
 @pytest.mark.slow
-def test_snapshots_are_offered_where_python_can_send_them(make_translator):
+def test_snapshots_are_offered_if_python_can_send_them(make_translator):
     translator = make_translator()
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(translator.model, 16)
     widget = gf.explore(translator)
@@ -137,7 +137,7 @@ def test_without_anywidget_the_page_is_shown(make_translator):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_anywidget")
-def test_without_anywidget_a_large_model_says_what_is_missing(make_translator):
+def test_without_anywidget_a_large_model_gives_a_warning(make_translator):
     with pytest.warns(UserWarning, match=r"too large for a page.*'\.\[notebook\]'"):
         gf.explore(make_translator(d_model=256, d_ff=1024))
 

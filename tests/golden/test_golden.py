@@ -37,7 +37,7 @@ def run(stored: Path, tmp_path: Path) -> Path:
     return shutil.copytree(stored, tmp_path / "run")
 
 
-def test_it_says_what_it_said(stored):
+def test_an_old_run_gives_its_old_outputs(stored):
     translator = Translator.load(stored)
     for line in expected(stored):
         [found] = translator.translate([line["text"]], beam_size=line["beam_size"])
@@ -45,14 +45,14 @@ def test_it_says_what_it_said(stored):
         assert found.log_prob == pytest.approx(line["log_prob"], abs=1e-4)  # float32 differs from machine to machine
 
 
-def test_its_own_log_probabilities_are_found_again_by_scoring(stored):
+def test_scoring_an_old_runs_outputs_gives_their_log_probabilities(stored):
     lines = [line for line in expected(stored) if line["beam_size"] == 4]
     pairs = [(line["text"], line["translation"]) for line in lines]
     scored = Translator.load(stored).score(pairs)
     assert [one.log_prob for one in scored] == pytest.approx([line["log_prob"] for line in lines], abs=1e-4)
 
 
-def test_its_configuration_is_complete_and_means_what_it_meant(stored):
+def test_an_old_configuration_is_complete_and_keeps_its_meaning(stored):
     configuration = load(stored / "config.toml")
     assert configuration.data.source == "train.tsv"
     assert configuration.training.ema == 0
@@ -60,17 +60,17 @@ def test_its_configuration_is_complete_and_means_what_it_meant(stored):
     assert (configuration.cleaning.duplicates, configuration.cleaning.max_ratio) == CLEANING[stored.name]
 
 
-def test_opening_it_writes_nothing_into_it(stored):
+def test_opening_an_old_run_writes_nothing_into_it(stored):
     before = {path: path.stat().st_mtime_ns for path in stored.rglob("*")}
     Translator.load(stored).translate(["the cat"])
     assert {path: path.stat().st_mtime_ns for path in stored.rglob("*")} == before
 
 
-def test_it_passes_the_self_test(stored):
+def test_an_old_run_passes_the_self_test(stored):
     assert check(stored).failures == ()
 
 
-def test_its_checkpoints_can_be_averaged(run):
+def test_the_checkpoints_of_an_old_run_can_be_averaged(run):
     """The last validation was the best: the mean of the last checkpoint is the model that was kept."""
     translator = Translator.load(average(run, last=1))
     for line in expected(run):
@@ -78,7 +78,7 @@ def test_its_checkpoints_can_be_averaged(run):
         assert (found.text, found.log_prob) == (line["translation"], pytest.approx(line["log_prob"], abs=1e-4))
 
 
-def test_it_can_be_evaluated(run):
+def test_an_old_run_can_be_evaluated(run):
     translator = Translator.load(run)
     lines = expected(run)[-4:]
     scores, _ = evaluate(
@@ -88,7 +88,7 @@ def test_it_can_be_evaluated(run):
 
 
 @pytest.mark.slow
-def test_its_training_goes_on_from_its_checkpoint(run, tmp_path):
+def test_the_training_of_an_old_run_resumes_from_its_checkpoint(run, tmp_path):
     """The configuration is the run's own: what its format did not know keeps the old behaviour."""
     options = [f"run.directory={run}", "training.steps=410", "training.keep_checkpoints=2", "training.log_every=1"]
     summary = train(run / "config.toml", overrides=options, data=tmp_path)
@@ -101,7 +101,7 @@ def test_its_training_goes_on_from_its_checkpoint(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["check"], ["translate"], ["trace"], ["evaluate"]], ids=lambda words: words[0])
-def test_each_command_takes_it(run, tmp_path, capsys, command):
+def test_each_command_accepts_an_old_run(run, tmp_path, capsys, command):
     (tmp_path / "source").write_text("the old man\n")
     (tmp_path / "reference").write_text("le vieux homme\n")
     more = {

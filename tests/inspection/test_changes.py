@@ -23,7 +23,7 @@ def assert_same(one, other):
         torch.testing.assert_close(one[name], other[name], rtol=0, atol=1e-10)
 
 
-def test_they_are_the_edits_that_they_stand_for(make_model, source, target):
+def test_changes_equal_the_corresponding_edits(make_model, source, target):
     model = make_model()
     values = {
         "ablated": {CROSS: [1], FIRST: [0]},
@@ -48,7 +48,7 @@ def test_masks_keep_the_padding_of_a_batch(make_model, target):
     ]
 
 
-def test_a_masked_row_by_the_fused_kernel_is_the_explained_one(make_model, source, target):
+def test_a_masked_row_is_equal_in_fused_and_explained_attention(make_model, source, target):
     model = make_model()
     with torch.no_grad(), changed(model, Changes(masks={CROSS: [(0, key, False) for key in range(6)]})):
         fused = model(source, target)
@@ -58,7 +58,7 @@ def test_a_masked_row_by_the_fused_kernel_is_the_explained_one(make_model, sourc
     assert not trace[f"{CROSS}.weights"][0, :, 0].any()
 
 
-def test_no_positions_and_no_scale(make_model, source, target):
+def test_positions_and_scale_can_be_left_out(make_model, source, target):
     model = make_model()
     trace = recorded(model, source, target, changed(model, Changes(positions=False)))
     assert torch.equal(trace["target.input"], trace["target.embedding"])
@@ -88,7 +88,7 @@ def test_patches_are_the_last_at_their_point(make_model, source, target):
     assert weights[0, 1] > 0
 
 
-def test_edited_masks_meet_the_mistakes_of_masks(make_model, source, target):
+def test_edited_masks_combine_with_mistakes_of_masks(make_model, source, target):
     model = make_model()
     changes = Changes(masks={SELF: [(0, 0, False), (0, 1, True)]}, mistakes=["mask_after_softmax"])
     trace = recorded(model, source, target, changed(model, changes))
@@ -96,7 +96,7 @@ def test_edited_masks_meet_the_mistakes_of_masks(make_model, source, target):
     torch.testing.assert_close(trace[f"{SELF}.weights"][0, :, 0], expected)
 
 
-def test_afterwards_nothing_is_changed(make_model, source, target):
+def test_changes_end_with_their_context(make_model, source, target):
     model = make_model()
     before = recorded(model, source, target, changed(model, Changes()))
     changes = Changes(masks={SELF: [(0, 0, False)]}, ablated={CROSS: [0]}, mistakes=["no_transpose"], positions=False)
@@ -104,7 +104,7 @@ def test_afterwards_nothing_is_changed(make_model, source, target):
     assert_same(before, recorded(model, source, target, changed(model, Changes())))
 
 
-def test_as_data_they_are_the_same_again():
+def test_changes_survive_conversion_to_data():
     values = {
         "ablated": {CROSS: [0, 2]},
         "masks": {SELF: [[0, 1, True]]},
@@ -118,7 +118,7 @@ def test_as_data_they_are_the_same_again():
     assert Changes.from_dict({}).to_dict() == Changes().to_dict()
 
 
-def test_a_recording_is_no_plain_data():
+def test_a_recording_cannot_be_converted_to_plain_data():
     with pytest.raises(gf.ConfigError, match="give source_ids"):
         Changes(patches=[Patch(point="logits", positions=[], trace={})]).to_dict()
 
@@ -134,7 +134,7 @@ def test_a_recording_is_no_plain_data():
         ({"positions": 0}, "changes.positions: input should be a valid boolean"),
     ],
 )
-def test_data_of_another_form_is_refused(values, message):
+def test_malformed_data_is_refused(values, message):
     with pytest.raises(gf.ConfigError, match=message):
         Changes.from_dict(values)
 
@@ -154,7 +154,7 @@ def test_data_of_another_form_is_refused(values, message):
         ({"patches": [{"point": "logits", "positions": [], "trace": {}}]}, "is not in the recording"),
     ],
 )
-def test_what_the_model_does_not_have_is_refused(make_model, changes, message):
+def test_names_that_the_model_lacks_are_refused(make_model, changes, message):
     model = make_model()
     with pytest.raises(gf.ConfigError, match=message), changed(model, Changes.from_dict(changes)):
         pass

@@ -39,13 +39,13 @@ def failed(report):
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_right_model_passes_whatever_its_configuration(make_model, settings):
+def test_a_correct_model_passes_in_every_configuration(make_model, settings):
     report = gf.check(make_model(**settings).float())
     assert report.passed, str(report)
     assert [one.status for one in report.checks] == ["passed"] * 12
 
 
-def test_the_model_is_afterwards_what_it_was(model):
+def test_a_check_leaves_the_model_unchanged(model):
     before, random_state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     gf.check(model)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -56,7 +56,7 @@ def test_the_model_is_afterwards_what_it_was(model):
 
 
 @pytest.mark.slow
-def test_differences_are_those_of_rounding(model):
+def test_the_measured_differences_are_rounding_errors(model):
     measured = {one.name: one.measured for one in gf.check(model).checks}
     assert all(measured[name] < 1e-11 for name in ("recording", "causality", "padding", "batch", "cache", "attention"))
     assert measured["source"] > 1e-3
@@ -117,7 +117,7 @@ def test_a_wrong_function_of_the_package_is_named(model, monkeypatch, module, na
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_wrong_methods_are_named(model, monkeypatch):
+def test_wrong_methods_of_the_model_are_named(model, monkeypatch):
     monkeypatch.setattr(embedding.math, "sqrt", math.sqrt)  # the factor is taken when a model is made:
     for side in (model.source, model.target):
         side.scale = 1.0
@@ -135,7 +135,7 @@ def test_a_doubled_exponent_in_the_table_is_named(model, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_mistake_in_one_layer_is_found_there(model):
+def test_a_mistake_in_one_layer_is_located(model):
     model.decoder.layers[1].feed_forward_residual.norm.eps = 1e-3
     reference = failed(gf.check(model))["reference"]
     assert reference.note.startswith("first difference at decoder.layers.1.feed_forward.normed")
@@ -143,7 +143,7 @@ def test_a_mistake_in_one_layer_is_found_there(model):
 
 
 @pytest.mark.slow
-def test_two_mistakes_are_told_by_the_first(model):
+def test_of_two_mistakes_the_first_is_named(model):
     with plant(model, "no_embedding_scale", "no_causal_mask"):
         reference = failed(gf.check(model))["reference"]
     assert reference.likely == ("embedding not multiplied by √d_model",)
@@ -153,7 +153,7 @@ def test_two_mistakes_are_told_by_the_first(model):
 # Other mistakes
 
 
-def test_a_cache_that_does_not_follow_the_beam(model, monkeypatch):
+def test_a_cache_that_does_not_follow_the_beam_is_found(model, monkeypatch):
     def select(self, rows, sentences):
         layers = tuple(
             cache.LayerCache(one.memory.select(sentences), one.past and one.past.select(rows.sort().values))
@@ -167,7 +167,7 @@ def test_a_cache_that_does_not_follow_the_beam(model, monkeypatch):
     assert "does not follow the beam" in failures["cache"].likely[0]
 
 
-def test_stale_keys_of_a_sentence_that_has_left(model, monkeypatch):
+def test_stale_keys_of_a_finished_sentence_are_found(model, monkeypatch):
     right = cache.KeyValues.select
     monkeypatch.setattr(
         cache.KeyValues,
@@ -182,7 +182,7 @@ def test_stale_keys_of_a_sentence_that_has_left(model, monkeypatch):
 
 
 @pytest.mark.slow
-def test_padding_that_is_attended(model, monkeypatch):
+def test_attention_to_padding_is_found(model, monkeypatch):
     monkeypatch.setattr(
         transformer, "padding_mask", lambda ids, _pad_id: torch.ones_like(ids, dtype=torch.bool)[:, None, None]
     )
@@ -192,7 +192,7 @@ def test_padding_that_is_attended(model, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_source_that_is_ignored(model):
+def test_an_ignored_source_is_found(model):
     def zeros(memory):
         return torch.zeros_like(memory)
 
@@ -204,7 +204,7 @@ def test_a_source_that_is_ignored(model):
 
 
 @pytest.mark.slow
-def test_an_end_that_never_comes(model):
+def test_outputs_that_never_end_are_found(model):
     def never(logits):
         return logits.index_fill(-1, torch.tensor([2]), -torch.inf)
 
@@ -214,7 +214,7 @@ def test_an_end_that_never_comes(model):
     assert "<eos>" in failures["<eos>"].likely[0]
 
 
-def test_dropout_that_is_left_on(model, monkeypatch):
+def test_dropout_left_on_is_found(model, monkeypatch):
     monkeypatch.setattr(residual.Dropout, "forward", lambda self, x: F.dropout(x, 0.1))
     report = gf.check(model)
     assert list(failed(report)) == ["determinism"]
@@ -222,7 +222,7 @@ def test_dropout_that_is_left_on(model, monkeypatch):
     assert {one.status for one in report.checks} == {"passed", "failed", "skipped"}
 
 
-def test_a_parameter_that_is_lost_when_it_is_saved(model, monkeypatch):
+def test_a_parameter_lost_in_saving_is_found(model, monkeypatch):
     right = bundle.write_tensors
 
     def write(tensors, path):
@@ -234,7 +234,7 @@ def test_a_parameter_that_is_lost_when_it_is_saved(model, monkeypatch):
     assert "has no weight" in failures["save and load"].note
 
 
-def test_a_weight_that_is_no_number(model):
+def test_a_weight_that_is_not_a_number_is_found(model):
     with torch.no_grad():
         model.encoder.layers[0].feed_forward.expand.bias[3] = torch.nan
     report = gf.check(model)
@@ -243,13 +243,13 @@ def test_a_weight_that_is_no_number(model):
     assert failed(report).keys() <= {"finite weights", "determinism", "save and load"}
 
 
-def test_another_scale_in_the_fused_kernel_alone(model, monkeypatch):
+def test_a_different_scale_in_the_fused_kernel_is_found(model, monkeypatch):
     right = F.scaled_dot_product_attention
     monkeypatch.setattr(attention.F, "scaled_dot_product_attention", lambda *inputs: right(*inputs, scale=1.0))
     assert list(failed(gf.check(model))) == ["recording"]
 
 
-def test_a_model_that_stops_has_failed_with_the_reason(model):
+def test_a_model_that_raises_an_error_fails_with_the_reason(model):
     del model.decoder.layers[0].cross_attention.output_projection
     failures = failed(gf.check(model))
     assert "AttributeError" in failures["determinism"].note
@@ -260,7 +260,7 @@ def test_a_model_that_stops_has_failed_with_the_reason(model):
 
 
 @pytest.mark.slow
-def test_a_report_is_plain_data_and_text(model):
+def test_a_report_can_be_plain_data_and_text(model):
     with plant(model, "no_scale"):
         report = gf.check(model)
     assert report.to_dict()["checks"][2]["likely"] == ["no √d_k"]
@@ -269,10 +269,10 @@ def test_a_report_is_plain_data_and_text(model):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_what_is_no_model_is_refused():
+def test_an_object_that_is_not_a_model_is_refused():
     with pytest.raises(gf.ConfigError, match="cannot check a list"):
         gf.check([])
 
 
-def test_every_check_has_words():
+def test_every_check_has_a_description():
     assert checking.CLAIMS.keys() == {"reference", *checking.LIKELY}

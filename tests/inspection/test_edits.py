@@ -30,7 +30,7 @@ def by_hand(attention, x, memory, mask, *, off=()):
     return torch.cat(joined, -1) @ attention.output_projection.weight.T + attention.output_projection.bias
 
 
-def test_a_head_that_is_off_hands_over_zeros(make_model, source, target):
+def test_an_ablated_head_outputs_zeros(make_model, source, target):
     model = make_model()
     trace = recorded(model, source, target, without_heads({CROSS: [0, 2]}))
     attention, memory = model.decoder.layers[0].cross_attention, trace["encoder.output"][0]
@@ -38,7 +38,7 @@ def test_a_head_that_is_off_hands_over_zeros(make_model, source, target):
     torch.testing.assert_close(trace[f"{CROSS}.output"][0], expected, **close)
 
 
-def test_without_a_cross_head_the_encoder_is_bit_identical(make_model, source, target):
+def test_ablating_a_cross_attention_head_leaves_the_encoder_bit_identical(make_model, source, target):
     model = make_model()
     before, after = recorded(model, source, target), recorded(model, source, target, without_heads({CROSS: [1]}))
     changed = [name for name in before if not torch.equal(before[name], after[name])]
@@ -47,7 +47,7 @@ def test_without_a_cross_head_the_encoder_is_bit_identical(make_model, source, t
 
 
 @pytest.mark.parametrize("name", [CROSS, SELF])
-def test_cells_of_a_mask_open_and_close(make_model, source, target, name):
+def test_cells_of_a_mask_can_be_opened_and_blocked(make_model, source, target, name):
     model = make_model()
     cells = [(1, 1, False), (0, 2, True), (3, 0, False), (9, 0, False), (0, 9, True)]
     trace = recorded(model, source, target, with_mask({name: cells}))
@@ -59,7 +59,7 @@ def test_cells_of_a_mask_open_and_close(make_model, source, target, name):
     torch.testing.assert_close(trace[f"{name}.output"][0], expected, **close)
 
 
-def test_a_query_with_no_key_left_gets_zeros(make_model, source, target):
+def test_a_query_without_visible_keys_gets_zeros(make_model, source, target):
     trace = recorded(make_model(), source, target, with_mask({SELF: [(0, 0, False)]}))
     assert not trace[f"{SELF}.weights"][0, :, 0].any()
     assert not trace[f"{SELF}.heads"][0, :, 0].any()
@@ -76,7 +76,7 @@ def test_the_usual_mask_may_be_given_for_padded_batches(make_model, target):
     ]
 
 
-def test_rows_by_hand_are_filled_up_and_cut(make_model, source, target):
+def test_rows_by_hand_are_padded_and_truncated(make_model, source, target):
     rows = [(1, 0, [0.25, 0.5]), (2, 3, [1.0] * 9), (0, 7, [1.0])]
     weights = recorded(make_model(), source, target, with_rows({CROSS: rows}))[f"{CROSS}.weights"][0]
     assert weights[1, 0].tolist() == [0.25, 0.5, 0, 0, 0, 0]
@@ -84,7 +84,7 @@ def test_rows_by_hand_are_filled_up_and_cut(make_model, source, target):
     torch.testing.assert_close(weights[0].sum(-1), torch.ones(4))
 
 
-def test_rows_of_another_sentence_take_the_place_of_ours(make_model, source, target):
+def test_rows_of_a_different_sentence_replace_ours(make_model, source, target):
     model, point = make_model(), "encoder.layers.0.feed_forward.normed"
     other = recorded(model, torch.tensor([[9, 10, 11, 2]]), target)
     here = recorded(model, source, target)[point][0]
@@ -95,7 +95,7 @@ def test_rows_of_another_sentence_take_the_place_of_ours(make_model, source, tar
     assert torch.equal(everywhere, torch.cat([there, here[4:]]))
 
 
-def test_heads_of_another_sentence_and_positions_which_have_no_batch(make_model, source, target):
+def test_heads_and_positions_of_a_different_sentence_can_be_patched(make_model, source, target):
     model, point = make_model(), f"{CROSS}.query"
     other = recorded(model, source, torch.tensor([[1, 9, 8, 7]]))
     here, there = recorded(model, source, target)[point][0], other[point][0]
@@ -107,14 +107,14 @@ def test_heads_of_another_sentence_and_positions_which_have_no_batch(make_model,
     assert torch.equal(positions[3], gf.sinusoids(4, 11)[0])
 
 
-def test_rows_of_another_width_are_refused(make_model, source, target):
+def test_rows_of_a_different_width_are_refused(make_model, source, target):
     model = make_model()
     other = recorded(model, torch.tensor([[9, 10, 2]]), target)
     with pytest.raises(gf.ShapeError, match="expected rows of 6 numbers as here, got 3"):
         recorded(model, source, target, patched(other, f"{CROSS}.weights"))
 
 
-def test_edits_of_one_point_act_in_the_order_in_which_they_are_combined(make_model, source, target):
+def test_edits_of_one_point_act_in_the_order_of_their_combination(make_model, source, target):
     model, row = make_model(), {CROSS: [(0, 0, [1.0])]}
     other = recorded(model, source, torch.tensor([[1, 9, 8, 7]]))
     patch = patched(other, f"{CROSS}.weights", heads=[0])

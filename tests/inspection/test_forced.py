@@ -19,7 +19,7 @@ def same(one, other):
     ] == pytest.approx([each.log_prob for each in other], abs=1e-10)
 
 
-def test_recomputing_without_changes_is_cached_decoding(make_model):
+def test_recomputing_without_changes_equals_cached_decoding(make_model):
     model = make_model()
     lengths = {"max_lengths": [9, 7, 8], "prefixes": [[], [5, 6], [4]]}
     cached, recomputed = TransformerStep(model, SOURCES), RecomputingStep(model, SOURCES)
@@ -40,7 +40,7 @@ def test_recomputing_without_changes_is_cached_decoding(make_model):
         Changes(mistakes=["mask_zero", "norm_order"]),
     ],
 )
-def test_each_step_sees_what_a_whole_pass_over_its_prefix_sees(make_model, changes):
+def test_each_step_equals_a_whole_pass_over_its_prefix(make_model, changes):
     model, source = make_model(), SOURCES[:1]
     [found] = greedy(RecomputingStep(model, source, changes), max_lengths=[9])
     for length, token in enumerate(found.tokens, start=1):
@@ -59,7 +59,7 @@ def test_each_step_sees_what_a_whole_pass_over_its_prefix_sees(make_model, chang
         Changes(mistakes=["double_softmax"]),
     ],
 )
-def test_where_a_cache_is_used_it_gives_the_same(make_model, changes):
+def test_a_cache_gives_the_same_results(make_model, changes):
     model = make_model()
     assert changes.cacheable
     with decoding(model, SOURCES, changes) as step:
@@ -89,7 +89,7 @@ def test_a_forced_output_has_the_sum_of_its_tokens(make_model, source):
     assert log_prob(model, source[0].tolist(), output) != pytest.approx(expected)
 
 
-def test_outputs_are_those_that_greedy_search_writes_or_not(make_model):
+def test_outputs_are_compared_with_greedy_search(make_model):
     model = make_model()
     sources = [[4, 5, 6, 7, 2], [8, 9, 2], [10, 2]]
     written = greedy(TransformerStep(model, SOURCES), max_lengths=[60] * 3)
@@ -100,14 +100,14 @@ def test_outputs_are_those_that_greedy_search_writes_or_not(make_model):
     assert [one.log_prob for one in forced[:3]] == pytest.approx([one.log_prob for one in written], abs=1e-9)
 
 
-def test_many_outputs_keep_to_a_budget_and_to_their_order(make_model):
+def test_many_outputs_keep_the_budget_and_their_order(make_model):
     model = make_model()
     pairs = [([4] * length + [2], [5] * (9 - length) + [2]) for length in range(1, 9)]
     alone = [outputs(model, [pair])[0].log_prob for pair in pairs]
     assert [one.log_prob for one in outputs(model, pairs, budget=20)] == pytest.approx(alone, abs=1e-10)
 
 
-def test_two_recordings_of_one_sentence_are_compared(make_model):
+def test_two_recordings_of_one_sentence_can_be_compared(make_model):
     model = make_model()
     assert compare(model, [4, 5, 6, 2], [1, 9], Changes()).first is None
     assert compare(model, [4, 5, 6, 2], [1, 9], Changes(ablated={CROSS: [0]})).first == f"{CROSS}.heads"
@@ -116,7 +116,7 @@ def test_two_recordings_of_one_sentence_are_compared(make_model):
     assert padded.unchanged["logits"].shape == padded.changed["logits"].shape == (1, 4, 23)
 
 
-def test_a_difference_is_one_of_shape_or_of_numbers_beyond_the_tolerance():
+def test_recordings_differ_by_shape_or_by_more_than_the_tolerance():
     one = {"a": torch.zeros(2), "b": torch.zeros(2)}
     assert first_difference(one, {"a": torch.zeros(2), "b": torch.full((2,), 1e-9)}) == "b"
     assert first_difference(one, {"a": torch.zeros(2), "b": torch.full((2,), 1e-9)}, tolerance=1e-8) is None

@@ -34,14 +34,14 @@ def difference(model, source, target, mistake):
 
 @each_norm
 @each_mistake
-def test_the_first_point_that_differs_is_known_beforehand(make_model, source, target, mistake, norm):
+def test_the_table_predicts_the_first_point_that_differs(make_model, source, target, mistake, norm):
     model = make_model(norm=norm)
     assert difference(model, source, target, mistake) == MISTAKES[mistake].first(model.config) is not None
 
 
 @each_mistake
 @pytest.mark.parametrize("settings", [{"positions": "halves", "activation": "gelu"}, {"positions": "learned"}])
-def test_the_first_point_is_known_for_other_positions_too(make_model, source, target, mistake, settings):
+def test_the_table_predicts_the_first_point_for_other_positions(make_model, source, target, mistake, settings):
     model = make_model(**settings)
     assert difference(model, source, target, mistake) == MISTAKES[mistake].first(model.config)
 
@@ -57,7 +57,7 @@ def test_the_first_point_is_known_for_other_positions_too(make_model, source, ta
         ("no_embedding_scale", {"d_model": 1}),
     ],
 )
-def test_where_a_mistake_makes_no_difference_it_has_no_first_point(make_model, source, target, mistake, settings):
+def test_a_mistake_without_an_effect_has_no_first_point(make_model, source, target, mistake, settings):
     model = make_model(**settings)
     assert MISTAKES[mistake].first(model.config) is difference(model, source, target, mistake) is None
 
@@ -66,7 +66,7 @@ def test_where_a_mistake_makes_no_difference_it_has_no_first_point(make_model, s
 
 
 @each_norm
-def test_the_other_norm_order_is_a_model_of_that_order_with_the_same_weights(make_model, source, target, norm):
+def test_swapped_norms_equal_a_model_of_that_order_with_the_same_weights(make_model, source, target, norm):
     other = {"post": "pre", "pre": "post"}[norm]
     model, twin = make_model(norm=norm), make_model(norm=other)
     if other == "pre":
@@ -77,7 +77,7 @@ def test_the_other_norm_order_is_a_model_of_that_order_with_the_same_weights(mak
     torch.testing.assert_close(wrong["logits"], right["logits"], rtol=0, atol=1e-10)
 
 
-def test_no_scale_is_the_plain_product(make_model, source, target):
+def test_no_scale_gives_the_plain_product(make_model, source, target):
     trace = recorded(make_model(), source, target, "no_scale")
     at = "encoder.layers.0.self_attention"
     torch.testing.assert_close(trace[f"{at}.scores"], trace[f"{at}.query"] @ trace[f"{at}.key"].mT)
@@ -112,7 +112,7 @@ def test_the_targets_padding_hides_the_end_of_the_source(make_model, source, tar
     assert bool((weights[..., 4:] == 0).all())
 
 
-def test_keys_of_the_decoder_are_those_of_its_own_input(make_model, source, target):
+def test_the_decoders_keys_are_projected_from_its_own_input(make_model, source, target):
     model = make_model()
     trace = recorded(model, source, target, "decoder_keys")
     cross = model.decoder.layers[0].cross_attention
@@ -136,7 +136,7 @@ def test_the_unbiased_norm_has_n_minus_one_and_eps_outside(make_model, source, t
     torch.testing.assert_close(trace["encoder.layers.0.self_attention.normed"], expected)
 
 
-def test_two_mistakes_of_one_line_are_one_line(make_model, source, target):
+def test_two_mistakes_in_one_step_combine(make_model, source, target):
     model = make_model()
     both = recorded(model, source, target, "scale_d_model", "no_scale")
     assert first_difference(both, recorded(model, source, target, "no_scale")) is None
@@ -145,7 +145,7 @@ def test_two_mistakes_of_one_line_are_one_line(make_model, source, target):
     assert torch.equal(late, zero.tril())
 
 
-def test_all_mistakes_can_be_made_at_once(make_model, source, target):
+def test_all_mistakes_can_be_planted_together(make_model, source, target):
     assert recorded(make_model(), source, target, *MISTAKES)["log_probs"].isfinite().all()
 
 
@@ -155,7 +155,7 @@ def test_all_mistakes_can_be_made_at_once(make_model, source, target):
 @each_norm
 @each_mistake
 @pytest.mark.usefixtures("unchecked")
-def test_nothing_is_left_of_a_mistake_even_after_an_error(make_model, source, target, mistake, norm):
+def test_a_mistake_ends_with_its_context_even_after_an_error(make_model, source, target, mistake, norm):
     model = make_model(norm=norm)
     before, methods = recorded(model, source, target), [set(vars(part)) for part in model.modules()]
     with pytest.raises(gf.ShapeError), plant(model, mistake):
@@ -166,7 +166,7 @@ def test_nothing_is_left_of_a_mistake_even_after_an_error(make_model, source, ta
 
 @each_norm
 @each_mistake
-def test_the_names_of_the_weights_stay(make_model, mistake, norm):
+def test_the_names_of_the_weights_stay_the_same(make_model, mistake, norm):
     model = make_model(norm=norm)
     names = list(model.state_dict())
     with plant(model, mistake):
@@ -190,21 +190,21 @@ def test_steps_with_a_cache_run_under_every_mistake(make_model, source, target, 
     assert logits.shape == (2, 23)
 
 
-def test_each_says_what_it_is_in_words():
+def test_each_mistake_has_a_description():
     for mistake in MISTAKES.values():
         assert len({mistake.title, mistake.wrong, mistake.symptom} - {""}) == 3
         unseen = any("point" not in rule for rule in mistake.rules)
         assert bool(mistake.unseen) == unseen == ("unseen" in mistake.zh)
 
 
-def test_the_points_that_each_computes_differently_are_points(make_model):
+def test_the_points_in_the_table_exist(make_model):
     names = [name for norm in ("post", "pre") for name in gf.points(make_model(norm=norm))]
     for mistake in MISTAKES.values():
         assert all(fnmatch.filter(names, pattern) for pattern in mistake.at), mistake.id
         assert set(mistake.fails) <= set(LIKELY), mistake.id
 
 
-def test_the_documentation_has_the_table():
+def test_the_documentation_contains_the_table():
     page = (Path(__file__).parents[2] / "docs/explorer.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith(("| `", "|---")) and "first" not in line]
     table = [f"| `{one.id}` | {one.title} | {points(one.rules)} |" for one in MISTAKES.values()]
@@ -225,7 +225,7 @@ def test_an_unknown_mistake_is_refused(make_model):
         pass
 
 
-def test_an_attribute_that_was_replaced_twice_comes_back(make_model):
+def test_an_attribute_replaced_twice_is_restored(make_model):
     model = make_model()
     with replaced(model, "forward", len), replaced(model, "forward", max):
         assert model.forward is max

@@ -38,7 +38,7 @@ def assert_same(trace, points):
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize(("source", "target"), [([4, 5, 6, 7, 8, 2], [1, 4, 5, 9]), PADDED], ids=["plain", "padded"])
-def test_every_point_is_that_of_the_model(make_model, settings, source, target):
+def test_every_point_equals_the_models(make_model, settings, source, target):
     model = make_model(**settings)
     trace, points = recorded(model, source, target), Reference(model.config, weights_of(model))(source, target)
     assert list(trace) == list(points)
@@ -55,7 +55,7 @@ def test_a_source_of_padding_alone_has_weights_of_zero(make_model):
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_planted_mistake_is_the_reference_with_that_mistake(make_model, mistake, norm):
+def test_a_planted_mistake_equals_the_reference_with_that_mistake(make_model, mistake, norm):
     model = make_model(norm=norm, positions="halves")
     source, target = PADDED if MISTAKES[mistake].one_length else ([4, 5, 6, 7, 8, 2], [1, 4, 5, 9])
     points = SUSPECT_OF_MISTAKE[mistake](model.config, weights_of(model))(source, target)

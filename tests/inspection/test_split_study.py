@@ -30,7 +30,7 @@ def exact_by_search(translator, examples):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("edits", [{}, without_heads({CROSS: [0, 1, 2]})], ids=["whole", "without heads"])
-def test_exactness_is_that_of_greedy_translation(translator, examples, edits):
+def test_exactness_equals_that_of_greedy_translation(translator, examples, edits):
     with gf.intervene(translator.model, edits):
         values = split_measure(translator.model, translator.bundle, examples)()
         exact, pairs = exact_by_search(translator, examples)
@@ -39,14 +39,14 @@ def test_exactness_is_that_of_greedy_translation(translator, examples, edits):
 
 
 @pytest.mark.slow
-def test_log_probabilities_are_those_of_scoring(translator, examples):
+def test_log_probabilities_equal_those_of_scoring(translator, examples):
     values = split_measure(translator.model, translator.bundle, examples)()
     scored = translator.score([(one.source, one.target) for one in examples])
     assert values["log_prob"] == pytest.approx(sum(one.log_prob for one in scored) / len(scored), abs=1e-4)
 
 
 @pytest.mark.slow
-def test_a_pair_is_decided_where_its_references_part(translator):
+def test_a_pair_is_decided_where_its_references_diverge(translator):
     pair = [
         Example(source="1 2", target="3 4 5", pair=0),
         Example(source="2 1", target="3 9", pair=0),
@@ -84,6 +84,6 @@ def test_a_limit_spreads_over_the_split(translator):
         ("test", "unequal", "expected one of copy .*, got 'unequal'"),
     ],
 )
-def test_a_split_or_a_kind_that_is_not_there_is_refused(translator, split, kind, message):
+def test_an_unknown_split_or_kind_is_refused(translator, split, kind, message):
     with pytest.raises(gf.ConfigError, match=message):
         split_examples(translator.bundle, split, kind=kind)

@@ -21,7 +21,7 @@ def preference(model, source):
 
 
 @pytest.mark.slow
-def test_every_head_is_taken_away_once_after_none(make_model):
+def test_every_head_is_ablated_once_after_a_run_without_ablation(make_model):
     model = make_model()
 
     def measure():
@@ -40,21 +40,21 @@ def test_every_head_is_taken_away_once_after_none(make_model):
     assert measure() == effects[0].values
 
 
-def test_sets_may_be_chosen_and_rows_are_flat(make_model):
+def test_sets_of_heads_can_be_chosen_and_rows_are_flat(make_model):
     model = make_model()
     none, first, *_ = head_study(model, lambda: {"size": 1.0}, sets=["cross"])
     assert none.row() == {"set": "none", "layer": None, "head": None, "size": 1.0, "size change": 0.0}
     assert first.row() == {"set": "cross", "layer": 0, "head": 0, "size": 1.0, "size change": 0.0}
 
 
-def test_patching_all_that_differs_restores_everything(make_model):
+def test_patching_all_differences_restores_everything(make_model):
     model = make_model()
     effects = list(patching_study(model, CLEAN, CORRUPTED, RIGHT, WRONG, points=["source.embedding"]))
     assert [effect.effect for effect in effects] == pytest.approx([0, 1, 0, 0, 0], abs=1e-9)
     assert [(effect.done, effect.total) for effect in effects] == [(done, 5) for done in range(1, 6)]
 
 
-def test_an_effect_is_the_share_of_the_preference_that_comes_back(make_model):
+def test_an_effect_is_the_restored_share_of_the_preference(make_model):
     model, point = make_model(), "encoder.layers.0.feed_forward.normed"
     [effect] = patching_study(model, CLEAN, CORRUPTED, RIGHT, WRONG, points=[point], positions=[3])
     with torch.no_grad(), gf.record(model, point) as clean:
@@ -71,14 +71,14 @@ def test_an_effect_is_the_share_of_the_preference_that_comes_back(make_model):
     assert effect.effect == pytest.approx(expected, abs=1e-10)
 
 
-def test_points_of_the_decoder_are_patched_at_its_positions(make_model):
+def test_points_of_the_decoder_are_patched_at_target_positions(make_model):
     points = ["decoder.output", "decoder.layers.0.cross_attention.heads"]
     effects = list(patching_study(make_model(), CLEAN, CORRUPTED, RIGHT, WRONG, points=points))
     assert grid(effects).shape == (2, 3)
     assert np.isfinite(grid(effects)).all()
 
 
-def test_a_grid_has_no_number_where_there_is_no_effect():
+def test_a_grid_is_empty_where_no_effect_exists():
     def effect(point, position):
         return PatchEffect(point=point, position=position, effect=0.5, done=1, total=1)
 
@@ -86,7 +86,7 @@ def test_a_grid_has_no_number_where_there_is_no_effect():
     np.testing.assert_array_equal(table, [[0.5, np.nan], [np.nan, 0.5]])
 
 
-def test_sources_of_different_lengths_or_equal_ones_are_refused(make_model):
+def test_sources_that_are_equal_or_of_different_lengths_are_refused(make_model):
     model = make_model()
     with pytest.raises(gf.ShapeError, match="expected 5 tokens as in the clean source, got 2"):
         next(patching_study(model, CLEAN, [4, 2], RIGHT, WRONG, points=["encoder.output"]))
@@ -94,7 +94,7 @@ def test_sources_of_different_lengths_or_equal_ones_are_refused(make_model):
         next(patching_study(model, CLEAN, CLEAN, RIGHT, WRONG, points=["encoder.output"]))
 
 
-def test_rows_are_written_with_their_names_above(tmp_path):
+def test_rows_are_written_below_a_header(tmp_path):
     write_rows(tmp_path / "rows.csv", [{"set": "cross", "exact": 0.5}, {"set": "none", "exact": None}])
     with (tmp_path / "rows.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["set", "exact"], ["cross", "0.5"], ["none", ""]]

@@ -20,7 +20,7 @@ def absent(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_run_is_translated_by_what_is_asked_for(run):
+def test_a_run_is_translated_by_the_chosen_engine(run):
     assert Translator.load(run.folder).engine.name == "torch"
     for engine in ("auto", "ctranslate2"):
         assert load_engine(run, engine).name == "ctranslate2"
@@ -30,7 +30,7 @@ def test_a_run_is_translated_by_what_is_asked_for(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["bfloat16", "int8"])
-def test_the_torch_engine_holds_its_matrices_as_asked_for(run, quantization):
+def test_the_torch_engine_holds_its_matrices_in_the_chosen_format(run, quantization):
     ours = Translator.load(run.folder, quantization=quantization)
     kinds = {type(module).__name__ for module in ours.model.modules()}
     assert {"bfloat16": "RoundedLinear", "int8": "IntegerLinear"}[quantization] in kinds
@@ -38,7 +38,7 @@ def test_the_torch_engine_holds_its_matrices_as_asked_for(run, quantization):
 
 
 @pytest.mark.slow
-def test_without_ctranslate2_pytorch_translates(run, absent, caplog):
+def test_pytorch_translates_without_ctranslate2(run, absent, caplog):
     caplog.set_level(logging.INFO)
     assert load_engine(run, "auto").name == "torch"
     assert "engine torch: CTranslate2 is not installed" in caplog.text
@@ -47,7 +47,7 @@ def test_without_ctranslate2_pytorch_translates(run, absent, caplog):
 
 
 @pytest.mark.slow
-def test_what_ctranslate2_cannot_express_is_left_to_pytorch(make_run, caplog):
+def test_pytorch_translates_with_models_that_ctranslate2_cannot_express(make_run, caplog):
     caplog.set_level(logging.INFO)
     bundle = make_run(d_k=5)
     assert load_engine(bundle, "auto").name == "torch"
@@ -57,7 +57,7 @@ def test_what_ctranslate2_cannot_express_is_left_to_pytorch(make_run, caplog):
 
 
 @pytest.mark.slow
-def test_what_does_not_give_the_same_answers_is_left_to_pytorch(make_run, caplog, monkeypatch):
+def test_pytorch_translates_if_the_conversion_gives_different_answers(make_run, caplog, monkeypatch):
     monkeypatch.setattr("glassformer.interop.verification.EXACT", 0.0)
     assert load_engine(make_run(), "auto").name == "torch"
     assert "engine torch, because CTranslate2 cannot be used" in caplog.text
@@ -68,7 +68,7 @@ def test_an_ensemble_is_translated_by_pytorch(run):
 
 
 @pytest.mark.slow
-def test_an_export_is_what_it_is(run, tmp_path):
+def test_an_export_accepts_only_its_own_engine_and_quantization(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "int8")
     with pytest.raises(ConfigError, match="without weights for the engine torch"):
         Translator.load(tmp_path / "out")

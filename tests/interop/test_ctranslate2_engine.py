@@ -41,7 +41,7 @@ def translators(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_greedy_search_and_scores_are_those_of_pytorch(make_run, kind):
+def test_greedy_search_and_scores_equal_pytorchs(make_run, kind):
     ours, theirs = both(make_run(**KINDS[kind]))
     expected = ours.translate(some(23), beam_size=1)
     assert len({len(one.tokens) for one in expected}) > 2
@@ -53,7 +53,7 @@ def test_greedy_search_and_scores_are_those_of_pytorch(make_run, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["words", "characters", "unigram"])
 @pytest.mark.parametrize("joint", [True, False], ids=["joint", "separate"])
-def test_every_vocabulary_travels(make_run, kind, joint):
+def test_every_kind_of_vocabulary_is_converted(make_run, kind, joint):
     ours, theirs = both(make_run(kind=kind, joint=joint))
     texts = [*some(7), "the zebra 日本 <eos> ▁cat"]
     assert_all_same(theirs.translate(texts, beam_size=1), ours.translate(texts, beam_size=1))
@@ -61,7 +61,7 @@ def test_every_vocabulary_travels(make_run, kind, joint):
 
 @pytest.mark.parametrize("beam_size", [2, 5])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.3])
-def test_a_beam_finds_what_ours_does_unless_ours_goes_on(translators, beam_size, alpha):
+def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, alpha):
     ours, theirs = translators
     texts, options = some(41), {"beam_size": beam_size, "length_penalty": alpha, "n_best": beam_size}
     found, expected = theirs.translate(texts, **options), ours.translate(texts, **options)
@@ -78,7 +78,7 @@ def test_a_beam_finds_what_ours_does_unless_ours_goes_on(translators, beam_size,
     assert sum(one.text == other.text for one, other in zip(found, expected, strict=True)) > 0.5 * len(texts)
 
 
-def test_an_output_has_the_log_probabilities_that_pytorch_gives_it(translators):
+def test_an_output_has_pytorchs_log_probabilities(translators):
     ours, theirs = translators
     pairs = [(text, one.text) for text, one in zip(some(11), theirs.translate(some(11)), strict=True) if one.text]
     found = theirs.translate([text for text, _ in pairs])
@@ -102,7 +102,7 @@ def test_without_log_probabilities_the_texts_are_the_same(translators, beam_size
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_text_has_the_same_translation_whatever_stands_beside_it(translators, run, beam_size):
+def test_a_text_has_the_same_translation_in_any_batch(translators, run, beam_size):
     _, theirs = translators
     together = theirs.translate(some(23), beam_size=beam_size)
     for text, one in zip(some(23), together, strict=True):
@@ -111,7 +111,7 @@ def test_a_text_has_the_same_translation_whatever_stands_beside_it(translators, 
     assert_all_same(Translator(run, engine).translate(some(23), beam_size=beam_size), together)
 
 
-def test_there_are_as_many_results_as_texts(translators):
+def test_each_text_has_one_result(translators):
     ours, theirs = translators
     texts = ["the cat", "", "a dog", " \t", "the \udcff cat", "cat " * 1024, "the cat", "zebra 日本"]
     results = theirs.translate(texts, beam_size=1)
@@ -136,7 +136,7 @@ def test_a_stream_reads_ahead_and_gives_the_same(translators, window):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("extra", [0, 3])
-def test_an_output_is_cut_as_ours_is(translators, beam_size, extra):
+def test_an_output_is_cut_at_the_same_length_as_ours(translators, beam_size, extra):
     ours, theirs = translators
     found, expected = (each.translate(some(23), beam_size=beam_size, extra_length=extra) for each in (theirs, ours))
     assert "max_length" in {one.status for one in expected}
@@ -147,7 +147,7 @@ def test_an_output_is_cut_as_ours_is(translators, beam_size, extra):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_an_output_of_one_token_is_the_end(run, beam_size):
+def test_an_output_of_one_token_is_eos(run, beam_size):
     engines: list[Engine] = [load_engine(run, "torch"), load_engine(run, "ctranslate2")]
     jobs = [Job(((5, 6, 2),), (), 1), Job(((7, 2),), (), 2)]
     search = Search(settings=DecodingConfig(beam_size=beam_size), n_best=beam_size)
@@ -176,14 +176,14 @@ def test_learned_positions_end_where_the_table_ends(make_run):
 
 
 @pytest.mark.slow
-def test_the_table_of_sinusoids_ends_somewhere(translators):
+def test_the_table_of_sinusoids_ends(translators):
     _, theirs = translators
     statuses = [one.status for one in theirs.translate(["cat " * 2047, "cat " * 2048], max_source=5000, beam_size=1)]
     assert statuses[1] == "too_long" != statuses[0]
 
 
 @pytest.mark.slow
-def test_what_may_not_be_written_is_not_written(make_run):
+def test_forbidden_tokens_are_never_written(make_run):
     bundle = make_run()
     network = bundle.model()
     network.output.weight.data[:2] = 5 * network.output.weight.data.mean(0)  # <pad> and <bos> would often be best
@@ -200,7 +200,7 @@ def test_what_may_not_be_written_is_not_written(make_run):
 # What it cannot do
 
 
-def test_what_it_cannot_do_is_said(translators, run):
+def test_unsupported_requests_are_refused_with_the_reason(translators, run):
     ours, theirs = translators
     with pytest.raises(ConfigError, match="CTranslate2 cannot sample"):
         theirs.translate(["cat"], sample=True)
@@ -221,13 +221,13 @@ def test_what_it_cannot_do_is_said(translators, run):
         ({"prefix": "chat " * 60}, "leaves no room for <eos>"),
     ],
 )
-def test_options_out_of_their_range_are_refused_as_ours_are(translators, options, message):
+def test_options_out_of_range_are_refused_like_ours(translators, options, message):
     for translator in translators:
         with pytest.raises((ConfigError, DecodingError), match=message):
             translator.translate(["the cat"], **options)
 
 
-def test_a_damaged_folder_is_said_to_be_one(run, tmp_path):
+def test_a_damaged_folder_is_reported(run, tmp_path):
     folder = converted(run, "float32")
     (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:999])
     with pytest.raises(CheckpointError, match="CTranslate2 cannot read"):

@@ -30,7 +30,7 @@ def change(bundle, by=0.5):
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8", "int8_float32", "int16"])
-def test_an_exported_folder_translates_as_the_run_does(run, tmp_path, quantization):
+def test_an_exported_folder_translates_like_the_run(run, tmp_path, quantization):
     found = export_ctranslate2(run, tmp_path / "out", quantization)
     assert found.outputs == 32
     assert found.tokens > 32
@@ -45,7 +45,7 @@ def test_an_exported_folder_translates_as_the_run_does(run, tmp_path, quantizati
 
 
 @pytest.mark.slow
-def test_a_direct_user_gives_the_tokens_of_the_text_alone(run, tmp_path):
+def test_a_direct_caller_gives_only_the_tokens_of_the_text(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "float32")
     direct = ctranslate2.Translator(str(tmp_path / "out"))
     results = direct.translate_batch([run.source_tokenizer.split(text) for text in some(7)], beam_size=1)
@@ -56,7 +56,7 @@ def test_a_direct_user_gives_the_tokens_of_the_text_alone(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_matrix_that_is_shared_is_written_once(make_run):
+def test_a_shared_matrix_is_written_once(make_run):
     sizes = {}
     for joint in (True, False):
         bundle = make_run(joint=joint, **({} if joint else {"tie_output": False}))
@@ -68,7 +68,7 @@ def test_a_matrix_that_is_shared_is_written_once(make_run):
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 @pytest.mark.parametrize("d_model", [6, 7])
-def test_the_table_of_positions_is_that_of_the_model(layout, d_model):
+def test_the_table_of_positions_equals_the_models(layout, d_model):
     expected = sinusoids(61, d_model, layout, dtype=torch.float32).numpy()
     np.testing.assert_allclose(position_table(layout, 61, d_model), expected, rtol=0, atol=1e-7)
     assert not position_table("none", 61, d_model).any()
@@ -88,12 +88,12 @@ def log_probs(translator):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("widths", [{"d_k": 5}, {"d_v": 11}, {"d_k": 4, "d_v": 4}], ids=str)
-def test_heads_of_another_width_are_refused(make_run, widths):
+def test_heads_of_a_different_width_are_refused(make_run, widths):
     with pytest.raises(ConfigError, match=r"expected d_model / heads = 8, the only width that CTranslate2 supports"):
         specification(make_run(**widths), {}, "float32")
 
 
-def test_an_export_from_nothing_is_refused(run, tmp_path):
+def test_an_export_without_valid_weights_is_refused(run, tmp_path):
     with pytest.raises(CheckpointError, match="does not exist; export a run that has been trained"):
         export_ctranslate2(replace(run, folder=tmp_path), tmp_path / "out")
     (tmp_path / WEIGHTS).write_bytes((run.folder / WEIGHTS).read_bytes()[:100])
@@ -102,7 +102,7 @@ def test_an_export_from_nothing_is_refused(run, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {WEIGHTS}
 
 
-def test_a_folder_with_something_else_is_left_alone(run, tmp_path):
+def test_a_folder_that_is_not_an_export_is_not_overwritten(run, tmp_path):
     (tmp_path / "letter.txt").write_text("Dear")
     with pytest.raises(ConfigError, match="exists and is not an export"):
         export_ctranslate2(run, tmp_path)
@@ -124,7 +124,7 @@ def test_an_export_replaces_an_earlier_one(run, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
-def test_a_wrong_matrix_does_not_pass(run, tmp_path, monkeypatch, quantization):
+def test_a_wrong_matrix_fails_the_verification(run, tmp_path, monkeypatch, quantization):
     def damaged(bundle, weights, quantization):
         name = "decoder.layers.0.cross_attention.output_projection.weight"
         return specification(bundle, {**weights, name: weights[name][::-1].copy()}, quantization)
@@ -136,7 +136,7 @@ def test_a_wrong_matrix_does_not_pass(run, tmp_path, monkeypatch, quantization):
     assert [*tmp_path.iterdir()] == []
 
 
-def test_it_is_verified_by_the_texts_that_are_given(run, tmp_path):
+def test_an_export_is_verified_by_the_given_texts(run, tmp_path):
     assert export_ctranslate2(run, tmp_path / "out", "float32", ["the cat", "", "a dog"]).outputs == 2
     with pytest.raises(ConfigError, match=r"--probe: expected a text of 1 to \d+ tokens, got none"):
         export_ctranslate2(run, tmp_path / "out", "float32", [""])
@@ -155,7 +155,7 @@ def test_a_run_is_converted_once(make_run):
 
 
 @pytest.mark.slow
-def test_what_was_converted_is_never_stale(make_run):
+def test_a_stale_conversion_is_never_used(make_run):
     bundle = make_run()
     before = Translator.load(bundle.folder, engine="ctranslate2").translate(some(7), beam_size=1)
     change(bundle)
@@ -168,7 +168,7 @@ def test_what_was_converted_is_never_stale(make_run):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "ctranslate2"])
 @pytest.mark.parametrize("file", ["model.bin", "export.json", "config.json"])
-def test_what_was_converted_and_is_damaged_is_converted_again(make_run, file, engine):
+def test_a_damaged_conversion_is_repeated(make_run, file, engine):
     bundle = make_run()
     path = converted(bundle, "float32") / file
     whole, hashes = path.read_bytes(), hashes_of(path.parent)
@@ -179,7 +179,7 @@ def test_what_was_converted_and_is_damaged_is_converted_again(make_run, file, en
 
 
 @pytest.mark.slow
-def test_a_conversion_of_another_configuration_is_not_used(own):
+def test_a_conversion_of_a_different_configuration_is_not_used(own):
     bundle = own
     before = log_probs(Translator.load(bundle.folder, engine="auto"))
     text = (bundle.folder / "config.toml").read_text()
@@ -213,7 +213,7 @@ def test_a_conversion_with_a_foreign_file_is_not_used(own, tmp_path, what):
 
 
 @pytest.mark.slow
-def test_a_conversion_of_other_tokenizers_is_not_used(own):
+def test_a_conversion_with_different_tokenizers_is_not_used(own):
     bundle = own
     folder = converted(bundle, "float32")
     path = bundle.folder / "tokenizer" / "target.json"
@@ -239,7 +239,7 @@ def test_an_export_with_a_foreign_file_is_refused(run, tmp_path, file):
 
 
 @pytest.mark.slow
-def test_an_export_of_another_configuration_is_refused(run, tmp_path):
+def test_an_export_of_a_different_configuration_is_refused(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "float32")
     path = tmp_path / "out" / "config.toml"
     path.write_text(path.read_text().replace("beam_size = 3", "beam_size = 2"))
@@ -278,7 +278,7 @@ def test_a_file_is_hashed_once_after_a_copy(run, tmp_path, monkeypatch, exported
 
 
 @pytest.mark.slow
-def test_a_damaged_note_is_said_to_be_one(run, tmp_path):
+def test_a_damaged_export_json_is_reported(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "float32")
     (tmp_path / "out" / "export.json").write_text(json.dumps({"format_version": 1}))
     with pytest.raises(CheckpointError, match="export the run again"):

@@ -85,7 +85,7 @@ def records(corpus) -> list[dict]:
 
 
 @pytest.mark.slow
-def test_each_line_that_the_teacher_was_trained_on_is_translated_as_it_translates(folder, tmp_path, small_parts):
+def test_each_training_line_gets_the_teachers_translation(folder, tmp_path, small_parts):
     corpus = distil([folder / "run"], tmp_path / "d")
     configuration = Bundle.load(folder / "run").configuration
     held_out = read_valid_pairs(prepare(configuration).folder)
@@ -102,7 +102,7 @@ def test_each_line_that_the_teacher_was_trained_on_is_translated_as_it_translate
 
 
 @pytest.mark.slow
-def test_a_second_call_does_only_what_is_missing(folder, tmp_path, small_parts):
+def test_a_second_call_translates_only_missing_lines(folder, tmp_path, small_parts):
     first = distil([folder / "run"], tmp_path / "d")
     before = records(first)
     parts = sorted((tmp_path / "d" / "corpus").iterdir())
@@ -133,14 +133,14 @@ def test_the_folder_of_a_run_is_refused(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_students_run_may_be_where_its_corpus_is(folder, tmp_path):
+def test_a_students_run_may_share_the_folder_of_its_corpus(folder, tmp_path):
     distil([folder / "run"], tmp_path / "d")
     (tmp_path / "d" / WEIGHTS).touch()
     assert distil([folder / "run"], tmp_path / "d").made == 0
 
 
 @pytest.mark.slow
-def test_a_folder_that_was_made_otherwise_is_refused(folder, tmp_path, files):
+def test_a_folder_made_with_different_settings_is_refused(folder, tmp_path, files):
     distil([folder / "run"], tmp_path / "d")
     with pytest.raises(ConfigError, match="distilled with beam_size = 3, not 2"):
         distil([folder / "run"], tmp_path / "d", settings={"beam_size": 2})
@@ -159,7 +159,7 @@ def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path
     assert (tmp_path / "d" / "valid.source").exists()  # the teacher's: nobody trains on it
 
 
-def test_a_translation_that_was_cut_is_not_taught(folder):
+def test_a_truncated_translation_is_not_taught(folder):
     from glassformer.translator import Translation
 
     cut = Translation(text="le le le", status="max_length")
@@ -181,7 +181,7 @@ def test_several_translations_and_the_reference_may_be_kept(folder, tmp_path, fi
 
 
 @pytest.mark.parametrize("metric", ["bleu", "per"])
-def test_of_the_beam_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files, metric):
+def test_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files, metric):
     search = TeacherSearch(best_of_reference=metric)
     corpus = distil([folder / "run"], tmp_path / "d", search=search, source=f"{files}/new.en", target=f"{files}/new.fr")
     by_line = {record["line"]: record["target"] for record in records(corpus)}
@@ -198,7 +198,7 @@ def test_of_the_beam_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp
     assert by_line[5] == plain.text  # a blank reference: the beam's best
 
 
-def test_nearest_first_keeps_the_order_of_equals():
+def test_sorting_by_nearness_is_stable():
     outputs = [["a b", "a c", "x"], ["q"], []]
     assert nearest_first(outputs, ["a c", "", "z"], "per") == [["a c", "a b", "x"], ["q"], []]
     assert nearest_first([["b", "a"]], ["z"], "per") == [["b", "a"]]
@@ -219,7 +219,7 @@ def test_nearest_first_keeps_the_order_of_equals():
     ],
     ids=["n_best", "no n_best", "no beam", "metric", "target", "data", "no references"],
 )
-def test_what_cannot_be_is_refused(folder, tmp_path, files, monkeypatch, search, options, message):
+def test_impossible_settings_are_refused(folder, tmp_path, files, monkeypatch, search, options, message):
     monkeypatch.chdir(files)
     with pytest.raises(ConfigError, match=message):
         distil([folder / "run"], tmp_path / "d", search=search, **options)
@@ -233,7 +233,7 @@ def test_several_teachers_are_an_ensemble(folder, tmp_path, files):
 
 
 @pytest.mark.slow
-def test_a_teacher_of_a_built_in_task_has_its_splits(tmp_path):
+def test_a_teacher_of_a_built_in_task_provides_its_splits(tmp_path):
     configuration = load("copy", [f"run.directory={tmp_path / 'run'}"])
     pairs = prepare(configuration).valid_pairs
     texts = read_texts(configuration, tmp_path / "texts")
@@ -272,7 +272,7 @@ def test_a_run_of_the_teachers_own_configuration_can_be_the_student(folder, tmp_
 
 
 @pytest.mark.slow
-def test_the_students_tokenizer_is_the_teachers_unless_it_is_to_be_new(folder, tmp_path):
+def test_the_student_uses_the_teachers_tokenizer_by_default(folder, tmp_path):
     corpus = distil([folder / "run"], tmp_path / "d")
     with pytest.raises(ConfigError, match=r"tokenizer\.kind: expected 'words' as in the teacher's tokenizer"):
         prepare_student(corpus, folder / "small.toml", ["tokenizer.kind=bpe"])
@@ -283,7 +283,7 @@ def test_the_students_tokenizer_is_the_teachers_unless_it_is_to_be_new(folder, t
 
 
 @pytest.mark.slow
-def test_a_distillation_that_is_killed_goes_on_where_it_was(folder, tmp_path):
+def test_a_killed_distillation_resumes_where_it_stopped(folder, tmp_path):
     write_sides(tmp_path, "many", word_by_word.pairs(6000, 3))
     command = [sys.executable, "-m", "glassformer", "distil", str(folder / "run"), "--output", str(tmp_path / "d")]
     command += ["--source", str(tmp_path / "many.en")]

@@ -25,7 +25,7 @@ def configured(**data):
     ],
     ids=["one file", "one file for validation", "two files for validation", "two files", "task"],
 )
-def test_validation_groups_as_evaluation_does(data, references):
+def test_validation_groups_lines_like_evaluation(data, references):
     assert list(validation_items(configured(**data), PAIRS).references) == references
 
 
@@ -43,13 +43,13 @@ def test_the_test_files_come_before_the_validation_files(tmp_path):
         held_out(configured(source="t.tsv"))
 
 
-def test_a_task_is_tested_on_all_its_splits_but_the_training():
+def test_a_task_is_tested_on_all_splits_except_training():
     sets = held_out(configured(task="copy"))
     assert "test" in sets
     assert "train" not in sets
 
 
-def test_files_of_the_kind_that_a_run_was_trained_on_have_its_columns(tmp_path):
+def test_files_in_the_runs_format_use_its_columns(tmp_path):
     for name in ("a.tsv", "a.jsonl"):
         (tmp_path / name).write_text("")
     run = configured(source="train.jsonl", source_column="word", target_column="ipa")
@@ -58,7 +58,7 @@ def test_files_of_the_kind_that_a_run_was_trained_on_have_its_columns(tmp_path):
     assert corpus_of(str(tmp_path / "a.tsv"), None, run).columns == (0, 1)
 
 
-def test_a_run_trained_on_named_columns_is_tested_on_plain_files(tmp_path):
+def test_a_run_trained_on_named_columns_can_be_tested_on_plain_files(tmp_path):
     (tmp_path / "train.tsv").write_text("en\tde\nx\ty\n")
     (tmp_path / "v.en").write_text("a\nb\n")
     (tmp_path / "v.de").write_text("A\nB\n")

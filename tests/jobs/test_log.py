@@ -65,7 +65,7 @@ def write_lines(path: Path, *lines: tuple[str, int]) -> None:
 
 
 @pytest.mark.slow
-def test_a_checkpoint_comes_to_the_disk_after_the_lines_before_it(
+def test_a_checkpoint_is_written_after_its_log_lines(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, on_the_disk, found = tmp_path / "run" / METRICS_FILE, [""], {}
@@ -91,7 +91,7 @@ def test_a_checkpoint_comes_to_the_disk_after_the_lines_before_it(
         assert there[: len(expected)] == expected  # and perhaps some of what has come while it was written
 
 
-def test_what_lies_behind_the_state_is_dropped(tmp_path: Path) -> None:
+def test_lines_after_the_restored_step_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / METRICS_FILE
     lines = [("step", 5), ("validation", 5), ("step", 7), ("validation", 7), ("average", 7), ("end", 7), ("step", 8)]
     kept = {(0, 0): 0, (5, 5): 2, (6, 5): 2, (7, 7): 5, (8, 7): 6}
@@ -101,14 +101,14 @@ def test_what_lies_behind_the_state_is_dropped(tmp_path: Path) -> None:
         assert lines_of(tmp_path) == [line for line in lines if line[0] != "end"][:count]
 
 
-def test_a_validation_before_which_the_training_was_stopped_will_come(tmp_path: Path) -> None:
+def test_a_logged_validation_beyond_the_state_is_dropped(tmp_path: Path) -> None:
     write_lines(tmp_path / METRICS_FILE, ("validation", 5), ("step", 7), ("validation", 7))
     Log(tmp_path / METRICS_FILE, 1, TrainingState(step=7, validated=5))
     assert lines_of(tmp_path) == [("validation", 5), ("step", 7)]
 
 
 @pytest.mark.parametrize("end", [b'{"type": "st', b"\0" * 23, b'{"a": "\xc3', b"\xff\xfe\n\n"])
-def test_what_a_power_cut_has_torn_is_passed_over(tmp_path: Path, end: bytes) -> None:
+def test_a_torn_end_of_the_log_is_dropped(tmp_path: Path, end: bytes) -> None:
     path = tmp_path / METRICS_FILE
     write_lines(path, ("step", 1), ("step", 2))
     whole = path.read_bytes()
@@ -129,7 +129,7 @@ def drop_checkpoints(run: Path, after: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 2, 4, 6])
-def test_a_log_that_is_ahead_of_the_checkpoint_comes_out_the_same(whole: Path, run: Path, step: int) -> None:
+def test_a_log_ahead_of_its_checkpoint_ends_the_same(whole: Path, run: Path, step: int) -> None:
     drop_checkpoints(run, step)
     with (run / METRICS_FILE).open("a") as file:
         file.write('{"type": "step", "st')
@@ -138,7 +138,7 @@ def test_a_log_that_is_ahead_of_the_checkpoint_comes_out_the_same(whole: Path, r
 
 
 @pytest.mark.slow
-def test_a_log_that_has_lost_lines_lacks_these_and_no_more(whole: Path, run: Path) -> None:
+def test_a_log_that_lost_lines_lacks_only_these(whole: Path, run: Path) -> None:
     drop_checkpoints(run, 4)
     lines = (run / METRICS_FILE).read_text().splitlines()
     (run / METRICS_FILE).write_text("".join(f"{line}\n" for line in lines[:2]))
@@ -155,7 +155,7 @@ def stopped_after(step: int) -> tuple[Callable[[object], None], Callable[[], boo
 
 
 @pytest.mark.slow
-def test_a_validation_that_comes_twice_is_in_the_log_once(whole: Path, tmp_path: Path) -> None:
+def test_a_repeated_validation_is_logged_once(whole: Path, tmp_path: Path) -> None:
     """Stopped at step 3 before its validation, then killed after it: no checkpoint knows of that."""
     settings = settings_of(tmp_path / "run", beside=whole)
     watch, stop = stopped_after(3)

@@ -111,14 +111,14 @@ def test_every_pair_is_trained_on_or_held_out(folder: Path, small_shards: None) 
 
 
 @pytest.mark.slow
-def test_no_source_is_in_both(folder: Path) -> None:
+def test_training_and_validation_share_no_source(folder: Path) -> None:
     for seed in range(3):
         prepared = prepare(settings_of(folder, f"run.seed={seed}", run=f"run-{seed}"))
         held_out = {normalise(source) for source, _ in prepared.valid_pairs}
         assert not held_out & {source for source, _ in texts(prepared, prepared.train)}
 
 
-def test_a_seed_decides_what_is_held_out(folder: Path) -> None:
+def test_the_seed_decides_the_held_out_pairs(folder: Path) -> None:
     first, again, other = (
         prepare(settings_of(folder, f"run.seed={seed}", run=f"run-{place}")).valid_pairs
         for place, seed in enumerate((1, 1, 2))
@@ -134,20 +134,20 @@ def test_validation_pairs_can_be_read_back(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b'["the", "le"', b'["the"]\n', b"7\n", b'["\xff", ""]\n'])
-def test_validation_pairs_that_are_damaged_are_an_error(tmp_path: Path, text: bytes) -> None:
+def test_damaged_validation_pairs_are_an_error(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "valid.jsonl").write_bytes(text)
     with pytest.raises(CheckpointError, match=r"cannot read .*valid\.jsonl: .*; run `glassformer prepare` again"):
         read_valid_pairs(tmp_path)
 
 
-def test_at_most_a_tenth_is_held_out(folder: Path) -> None:
+def test_at_most_a_tenth_of_the_pairs_is_held_out(folder: Path) -> None:
     prepared = prepare(settings_of(folder, "data.valid_lines=5000"))
     assert 0 < len(prepared.valid) <= (len(prepared.valid) + len(prepared.train)) / 10
     (folder / "train.tsv").write_text("a cat\tun chat\n" + "a dog\tun chien\n")
     assert len(prepare(settings_of(folder, run="tiny")).valid) == 0
 
 
-def test_validation_files_are_not_cleaned_but_of_blank_lines(folder: Path) -> None:
+def test_only_blank_lines_are_removed_from_validation_files(folder: Path) -> None:
     write_sides(folder, "valid", [("a cat", "un chat")] * 2 + [("", "x"), ("a", "le " * 90), ("dog\x07", "dog\x07")])
     prepared = prepare(settings_of(folder, name="files.toml"))
     assert len(prepared.valid_pairs) == 4
@@ -165,7 +165,7 @@ def test_too_long_pairs_are_counted(folder: Path, small_shards: None) -> None:
     )
 
 
-def test_two_files_and_packed_ones_are_the_same_corpus(folder: Path) -> None:
+def test_plain_and_compressed_files_are_the_same_corpus(folder: Path) -> None:
     plain = prepare(settings_of(folder, name="files.toml"))
     for ending in ("en", "fr"):
         (folder / f"train.{ending}.gz").write_bytes(gzip.compress((folder / f"train.{ending}").read_bytes()))
@@ -176,7 +176,7 @@ def test_two_files_and_packed_ones_are_the_same_corpus(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")  # for its many words
-def test_a_built_in_task_is_prepared_as_files_are(tmp_path: Path) -> None:
+def test_a_built_in_task_is_prepared_like_files(tmp_path: Path) -> None:
     (tmp_path / "task.toml").write_text('[data]\ntask = "copy"\n[tokenizer]\nkind = "words"\n')
     configuration = load(tmp_path / "task.toml", [f"run.directory={tmp_path / 'run'}"])
     prepared = prepare(configuration)
@@ -199,7 +199,7 @@ def test_an_unknown_task_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_how_it_is_cut_up_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_blocks_and_shards_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare(settings_of(folder))
     assert len(Manifest.load(whole.folder).shards) == 1
     monkeypatch.setattr(module, "SHARD", 21)
@@ -212,7 +212,7 @@ def test_how_it_is_cut_up_changes_nothing(folder: Path, monkeypatch: pytest.Monk
         assert texts(cut, cut.train) == texts(whole, whole.train)
 
 
-def test_the_manifest_counts_what_is_there(folder: Path, small_shards: None) -> None:
+def test_the_manifest_has_the_counts_of_the_corpus(folder: Path, small_shards: None) -> None:
     prepared = prepare(settings_of(folder))
     manifest = Manifest.load(prepared.folder)
     assert [shard.name for shard in manifest.shards] == SHARDS
@@ -246,7 +246,7 @@ DAMAGED = ["kept.npy", "sample.jsonl", "valid.jsonl", "tokenizer/source.json", "
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "cut", "a bit"])
 @pytest.mark.parametrize("name", [*DAMAGED, *(f"train-00002.{part}.npy" for part in PARTS)])
-def test_what_is_damaged_is_made_again_and_no_more(folder: Path, small_shards: None, name: str, damage: str) -> None:
+def test_only_damaged_parts_are_made_again(folder: Path, small_shards: None, name: str, damage: str) -> None:
     prepared = prepare(settings_of(folder))
     before, train = contents(prepared.folder), texts(prepared, prepared.train)
     path = prepared.folder / name
@@ -261,7 +261,7 @@ def test_what_is_damaged_is_made_again_and_no_more(folder: Path, small_shards: N
     assert encoded_pairs(reports) == {"train-00002": 60, "manifest": len(again.train)}.get(name.split(".")[0], 0)
 
 
-def test_shards_of_another_tokenizer_are_made_again(folder: Path, small_shards: None) -> None:
+def test_shards_of_a_different_tokenizer_are_made_again(folder: Path, small_shards: None) -> None:
     """The prepared tokenizers were lost, and the run has different ones, from a training that is resumed."""
     prepared = prepare(settings_of(folder))
     shutil.rmtree(prepared.folder / "tokenizer")
@@ -274,7 +274,7 @@ def test_shards_of_another_tokenizer_are_made_again(folder: Path, small_shards: 
 
 
 @pytest.mark.parametrize("name", ["cleaning.copies", "cleaning.leakage", "tokenizer.byte_fallback", "data.max_length"])
-def test_a_folder_older_than_a_setting_is_that_of_the_setting_which_changes_nothing(folder: Path, name: str) -> None:
+def test_a_folder_older_than_a_setting_has_its_neutral_value(folder: Path, name: str) -> None:
     prepared = prepare(settings_of(folder))
     values = json.loads((prepared.folder / MANIFEST).read_text())
     del values["settings"][name]
@@ -357,7 +357,7 @@ def test_a_manifest_of_a_newer_version_is_left_alone(folder: Path) -> None:
         ("run.seed=2", r"run\.seed = 1, not 2"),
     ],
 )
-def test_a_folder_of_other_settings_is_an_error_that_names_one(folder: Path, override: str, message: str) -> None:
+def test_a_folder_with_different_settings_is_an_error_that_names_one(folder: Path, override: str, message: str) -> None:
     before = contents(prepare(settings_of(folder)).folder)
     with pytest.raises(ConfigError, match=f"{message}: choose another folder"):
         prepare(settings_of(folder, override))
@@ -367,12 +367,12 @@ def test_a_folder_of_other_settings_is_an_error_that_names_one(folder: Path, ove
 @pytest.mark.parametrize(
     "override", ["tokenizer.sampling=0.0", "cleaning.memory=7", "cleaning.workers=1", "training.steps=9"]
 )
-def test_settings_that_change_nothing_are_free(folder: Path, override: str) -> None:
+def test_settings_without_effect_on_the_corpus_may_change(folder: Path, override: str) -> None:
     prepare(settings_of(folder))
     assert prepared_with_reports(settings_of(folder, override))[1] == []
 
 
-def test_runs_of_several_seeds_share_a_folder_where_validation_files_are_given(folder: Path) -> None:
+def test_runs_with_different_seeds_share_a_folder_with_validation_files(folder: Path) -> None:
     shared = f"data.prepared={folder / 'shared'}"
     first = prepare(settings_of(folder, shared, name="files.toml"))
     second, reports = prepared_with_reports(settings_of(folder, shared, "run.seed=2", name="files.toml", run="second"))
@@ -381,7 +381,7 @@ def test_runs_of_several_seeds_share_a_folder_where_validation_files_are_given(f
     assert not (folder / "run").exists()
 
 
-def test_a_corpus_that_has_changed_is_an_error_that_names_the_file(folder: Path) -> None:
+def test_a_changed_corpus_is_an_error_that_names_the_file(folder: Path) -> None:
     prepare(settings_of(folder))
     text = (folder / "train.tsv").read_text()
     (folder / "train.tsv").write_text(text.replace("cat", "cow", 1))
@@ -391,7 +391,7 @@ def test_a_corpus_that_has_changed_is_an_error_that_names_the_file(folder: Path)
     assert prepared_with_reports(settings_of(folder))[1] == []
 
 
-def test_a_corpus_that_was_moved_is_the_same(folder: Path) -> None:
+def test_a_moved_corpus_is_the_same_corpus(folder: Path) -> None:
     prepare(settings_of(folder))
     moved = folder / "moved"
     moved.mkdir()
@@ -400,7 +400,7 @@ def test_a_corpus_that_was_moved_is_the_same(folder: Path) -> None:
     assert prepared_with_reports(configuration)[1] == []
 
 
-def test_a_further_file_is_an_error(folder: Path) -> None:
+def test_an_added_file_is_an_error(folder: Path) -> None:
     (folder / "b.tsv").write_text("a cat\tun chat\n")
     prepare(settings_of(folder, "data.source=[tb]*.tsv"))
     (folder / "t2.tsv").write_text("a dog\tun chien\n")
@@ -416,7 +416,7 @@ def test_files_of_unequal_length_are_an_error_and_leave_nothing(folder: Path) ->
     assert not (folder / "run").exists()
 
 
-def test_a_corpus_of_which_nothing_is_kept_is_an_error_after_its_report(folder: Path) -> None:
+def test_a_corpus_without_usable_pairs_is_an_error_after_its_report(folder: Path) -> None:
     (folder / "train.tsv").write_text("\tun chat\n" * 3)
     reports: list[ProgressReport | ExaminedReport] = []
     with pytest.raises(DataError, match=r"none of the 3 pairs can be used"):
@@ -425,19 +425,19 @@ def test_a_corpus_of_which_nothing_is_kept_is_an_error_after_its_report(folder: 
     assert examined.report.dropped["blank"].count == 3
 
 
-def test_without_a_folder_it_says_so(folder: Path) -> None:
+def test_a_missing_run_directory_is_an_error(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"run\.directory: expected a folder, got nothing"):
         prepare(load(folder / "small.toml", ["run.directory="], data=folder))
 
 
-def test_tokenizers_learn_from_some_of_many_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokenizers_learn_from_a_sample_of_a_large_corpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TOKENIZER_PAIRS", 3)
     first, again = (prepare(settings_of(folder, run=run)) for run in ("one", "other"))
     assert 4 < len(first.source_tokenizer) <= 4 + len(word_by_word.WORDS)
     assert contents(first.folder / "tokenizer") == contents(again.folder / "tokenizer")
 
 
-def test_what_is_left_open_is_chosen_by_the_training_pairs(folder: Path) -> None:
+def test_open_settings_are_chosen_from_the_training_pairs(folder: Path) -> None:
     prepared = prepare(settings_of(folder, "tokenizer.kind=auto", "tokenizer.vocab_size=0", "tokenizer.joint=true"))
     assert prepared.configuration.tokenizer.kind == "unigram"
     assert prepared.chosen.startswith(f"{len(prepared.train)} pairs: unigram vocabulary of")
@@ -445,7 +445,7 @@ def test_what_is_left_open_is_chosen_by_the_training_pairs(folder: Path) -> None
     assert again.configuration == prepared.configuration
 
 
-def test_progress_comes_to_its_end(folder: Path, small_shards: None) -> None:
+def test_progress_reaches_its_end(folder: Path, small_shards: None) -> None:
     _, reports = prepared_with_reports(settings_of(folder))
     progress = [one for one in reports if isinstance(one, ProgressReport)]
     assert list(dict.fromkeys(one.stage for one in progress)) == [
@@ -459,7 +459,7 @@ def test_progress_comes_to_its_end(folder: Path, small_shards: None) -> None:
         assert done[-1][0] == done[-1][1] > 0
 
 
-def test_ids_are_those_of_the_tokenizers(folder: Path, small_shards: None) -> None:
+def test_ids_come_from_the_tokenizers(folder: Path, small_shards: None) -> None:
     configuration = settings_of(folder, "tokenizer.kind=bpe", "tokenizer.vocab_size=40", "tokenizer.joint=true")
     prepared = prepare(configuration)
     pairs = texts(prepared, prepared.train)

@@ -69,14 +69,14 @@ def test_two_trainings_of_one_configuration_are_equal(runs):
 
 
 @pytest.mark.slow
-def test_times_do_not_count(runs):
+def test_times_are_not_compared(runs):
     change_line(runs[1] / "metrics.jsonl", 0, seconds=7, seconds_left=7, tokens_per_second=7, waited=7)
     assert difference_between_runs(*runs) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["checkpoints/step-00000002/model.safetensors", "model.safetensors"])
-def test_one_bit_of_a_weight_counts(runs, file):
+def test_one_different_bit_of_a_weight_is_reported(runs, file):
     change_tensor(runs[1] / file, BIAS, flip_the_last_bit)
     name, shares = difference_between_runs(*runs).split(" differs in ")
     assert name == f"{file}: {BIAS}"
@@ -84,7 +84,7 @@ def test_one_bit_of_a_weight_counts(runs, file):
 
 
 @pytest.mark.slow
-def test_the_sign_of_zero_counts_and_what_is_no_number_equals_itself(runs):
+def test_the_sign_of_zero_counts_and_nan_equals_nan(runs):
     file, name = "checkpoints/step-00000004/optimiser.safetensors", f"{BIAS}.exp_avg"
     runs = [shutil.copytree(run, run.with_name(f"{run.name}-changed")) for run in runs]
     for run in runs:
@@ -95,7 +95,7 @@ def test_the_sign_of_zero_counts_and_what_is_no_number_equals_itself(runs):
     assert difference_between_runs(*runs).startswith(f"{file}: {name} differs in ")
 
 
-def test_a_line_of_the_log_comes_first(runs):
+def test_a_difference_in_the_log_is_reported_first(runs):
     change_tensor(runs[1] / "model.safetensors", BIAS, flip_the_last_bit)
     change_line(runs[1] / "metrics.jsonl", 1, loss=7.5)
     difference = difference_between_runs(*runs)
@@ -103,7 +103,7 @@ def test_a_line_of_the_log_comes_first(runs):
     assert difference.endswith(" in one run and 7.5 in the other")
 
 
-def test_what_is_missing_is_named(runs):
+def test_missing_files_are_named(runs):
     _, other = runs
     file = "checkpoints/step-00000004/state.json"
     (other / file).write_text((other / file).read_text().replace('"batch": ', '"batch": 1'))

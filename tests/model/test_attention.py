@@ -55,7 +55,7 @@ def set_yourself_free() -> tuple[Tensor, Tensor, Tensor]:
     return tuple(x @ torch.tensor(weight, dtype=torch.float64) for weight in (W_Q, W_K, W_V))
 
 
-def test_set_yourself_free_is_computed_as_on_paper():
+def test_set_yourself_free_is_computed_as_by_hand():
     query, key, value = set_yourself_free()
     assert query.tolist() == [[2, 2, 1], [2, 7, 5], [4, 8, 6]]
     assert key.tolist() == [[1, 3, 2], [5, 5, 6], [7, 5, 7]]
@@ -70,7 +70,7 @@ def test_set_yourself_free_is_computed_as_on_paper():
     torch.testing.assert_close(output, torch.tensor(expected), rtol=0, atol=1e-6)
 
 
-def test_set_yourself_free_with_the_causal_mask():
+def test_set_yourself_free_with_the_causal_mask_is_computed_as_by_hand():
     output, weights = gf.attention(*set_yourself_free(), mask=torch.ones(3, 3, dtype=torch.bool).tril())
     expected = [[4.0, 3.0, 1.0], [8.0, 9.0, 3.0], [6.000617, 9.0, 3.0]]
     torch.testing.assert_close(output, torch.tensor(expected), rtol=0, atol=1e-6)
@@ -78,7 +78,7 @@ def test_set_yourself_free_with_the_causal_mask():
 
 
 @pytest.mark.parametrize("mask", [None, *MASKS])
-def test_equals_the_loop_over_plain_numbers(mask):
+def test_attention_equals_a_loop_over_plain_numbers(mask):
     query, key, value = torch.randn(4, 3), torch.randn(5, 3), torch.randn(5, 2)
     output, weights = gf.attention(query, key, value, None if mask is None else torch.tensor(mask))
     expected_output, expected_weights = naive_attention(query.tolist(), key.tolist(), value.tolist(), mask)
@@ -86,7 +86,7 @@ def test_equals_the_loop_over_plain_numbers(mask):
     torch.testing.assert_close(weights, torch.tensor(expected_weights), rtol=0, atol=1e-12)
 
 
-def test_leading_axes_are_carried_along():
+def test_leading_axes_are_kept():
     query, key, value = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 11, 7), torch.randn(2, 3, 11, 13)
     mask = torch.rand(2, 1, 5, 11) > 0.3
     together = gf.attention(query, key, value, mask).weighted_values
@@ -105,7 +105,7 @@ def test_weights_sum_to_one_and_are_exactly_zero_where_masked(mask, number):
     torch.testing.assert_close(weights.sum(-1), mask.any(-1).double().expand(2, 3), rtol=0, atol=1e-12)
 
 
-def test_a_masked_score_gets_no_weight_however_small_the_others_are():
+def test_a_masked_score_gets_no_weight_even_beside_very_small_scores():
     # Where a finite number such as −10 000 stands for −∞, it wins against scores below it.
     scores, mask = torch.tensor([-30000.0, -30001.0, 5.0]), torch.tensor([True, True, False])
     weights = attention_weights(scores[None], mask)[0]
@@ -113,7 +113,7 @@ def test_a_masked_score_gets_no_weight_however_small_the_others_are():
     torch.testing.assert_close(weights[0] / weights[1], torch.tensor(math.e), rtol=1e-12, atol=0)
 
 
-def test_a_query_without_any_key_gets_zeros_and_a_finite_gradient():
+def test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient():
     query, key, value = (torch.randn(2, 3, requires_grad=True) for _ in range(3))
     output, weights = gf.attention(query, key, value, mask=torch.tensor([[False, False], [True, True]]))
     assert output[0].tolist() == [0, 0, 0]
@@ -124,7 +124,7 @@ def test_a_query_without_any_key_gets_zeros_and_a_finite_gradient():
 
 
 @pytest.mark.parametrize("mask", [None, *MASKS])
-def test_gradients_are_those_of_finite_differences(mask):
+def test_gradients_equal_finite_differences(mask):
     query, key, value = (torch.randn(n, 3, requires_grad=True) for n in (4, 5, 5))
     mask = None if mask is None else torch.tensor(mask)
     assert gradcheck(lambda *qkv: gf.attention(*qkv, mask), (query, key, value))
@@ -157,7 +157,7 @@ def test_a_head_is_a_slice_of_the_projection():
         assert torch.equal(heads[:, h], x[:, :, 7 * h : 7 * (h + 1)])
 
 
-def test_a_view_without_the_transpose_has_the_same_shape_and_other_numbers():
+def test_a_view_without_the_transpose_has_the_same_shape_but_other_numbers():
     x = torch.randn(2, 5, 3 * 7)
     assert x.view(2, 3, 5, 7).shape == split_heads(x, 3).shape
     assert not torch.equal(x.view(2, 3, 5, 7), split_heads(x, 3))
@@ -180,7 +180,7 @@ def test_one_matrix_for_all_heads_equals_a_matrix_for_each():
     torch.testing.assert_close(module(x)[0], torch.tensor(expected), rtol=0, atol=1e-12)
 
 
-def test_each_projection_is_drawn_in_the_bound_of_its_own_shape():
+def test_each_projection_is_initialised_in_the_range_of_its_own_shape():
     # The largest of 4096 uniform numbers is below 0.98 of the bound with probability 0.98^4096 < 1e-35.
     module = MultiHeadAttention(64, 8, 8, 16, 0.0)
     rows = module.input_projection.weight.split(module.widths)
@@ -249,7 +249,7 @@ def test_explained_equals_fused_without_a_mask():
 
 @pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("explained", [False, True])
-def test_a_fully_masked_query_gives_the_bias_of_the_output_in_all_paths(explained, short):
+def test_a_fully_masked_query_gives_the_output_bias_in_all_paths(explained, short):
     module, x, mask = random_attention(), torch.randn(1, 3, 11), torch.ones(1, 1, 3, 3, dtype=torch.bool)
     mask[..., 1, :] = False
     with listening(module, explained), ways(short):
@@ -293,7 +293,7 @@ def test_weights_are_dropped_in_training_only(explained, short):
 
 
 @pytest.mark.parametrize("keys", [7, 300])
-def test_products_in_bf16_leave_the_softmax_in_float32(keys):
+def test_bf16_products_leave_the_softmax_in_float32(keys):
     """On both sides of the number of keys up to which all weights are at hand; bfloat16 has 8 bits: 2^-8 is 0.4 %."""
     torch.manual_seed(3)
     module = MultiHeadAttention(12, 3, 4, 4, 0.0)

@@ -31,7 +31,7 @@ def tensors(cache: Cache) -> list[Tensor]:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["interleaved", "halves", "learned", "none"])
-def test_every_step_gives_the_logits_of_the_whole(make_model, norm, positions):
+def test_every_step_gives_the_logits_of_the_whole_target(make_model, norm, positions):
     model = make_model(norm=norm, positions=positions)
     whole, cache = model(SOURCE, TOKENS), model.start(SOURCE)
     for t in range(TOKENS.shape[1]):
@@ -40,7 +40,7 @@ def test_every_step_gives_the_logits_of_the_whole(make_model, norm, positions):
         assert_same(logits, whole[:, t])
 
 
-def test_recorded_steps_are_the_same_and_each_is_kept(make_model):
+def test_recorded_steps_are_equal_and_each_is_kept(make_model):
     model = make_model()
     with gf.record(model) as trace:
         cache = model.start(SOURCE)
@@ -59,7 +59,7 @@ def test_a_sentence_may_have_several_rows(make_model):
     assert_same(logits, model(SOURCE.repeat_interleave(2, 0), tokens)[:, -1])
 
 
-def test_one_row_becomes_several_and_they_change_places(make_model):
+def test_one_row_can_become_several_reordered_rows(make_model):
     model = make_model()
     _, cache = feed(model, TOKENS[:, :2], model.start(SOURCE))
     rows, same = torch.tensor([0, 0, 1, 1, 2, 2]), torch.arange(3)
@@ -72,7 +72,7 @@ def test_one_row_becomes_several_and_they_change_places(make_model):
     assert_same(logits, expected[:, -1])
 
 
-def test_sentences_may_leave_and_change_places(make_model):
+def test_sentences_may_leave_and_be_reordered(make_model):
     model = make_model()
     _, cache = feed(model, TOKENS[:, :3], model.start(SOURCE))
     left = torch.tensor([2, 0])
@@ -80,7 +80,7 @@ def test_sentences_may_leave_and_change_places(make_model):
     assert_same(logits, model(SOURCE[left], TOKENS[left])[:, -1])
 
 
-def test_all_sentences_may_change_places(make_model):
+def test_all_sentences_may_be_reordered(make_model):
     model, order = make_model(), torch.tensor([2, 0, 1])
     _, cache = feed(model, TOKENS[:, :3], model.start(SOURCE))
     logits, _ = model.advance(TOKENS[order, 3], cache.select(order, order))
@@ -96,13 +96,13 @@ def test_sentences_leave_with_all_their_rows(make_model):
     assert_same(logits, model(SOURCE[sentences].repeat_interleave(2, 0), tokens[rows])[:, -1])
 
 
-def test_a_cache_can_be_selected_before_anything_was_fed(make_model):
+def test_sentences_of_an_empty_cache_can_be_selected(make_model):
     model, left = make_model(), torch.tensor([1])
     logits, _ = model.advance(TOKENS[left, 0], model.start(SOURCE).select(left, left))
     assert_same(logits, model(SOURCE[left], TOKENS[left, :1])[:, -1])
 
 
-def test_neither_advance_nor_select_changes_the_cache_it_was_given(make_model):
+def test_advance_and_select_do_not_change_the_given_cache(make_model):
     model = make_model()
     _, cache = feed(model, TOKENS[:, :2], model.start(SOURCE))
     before, length = [tensor.clone() for tensor in tensors(cache)], cache.length
@@ -114,7 +114,7 @@ def test_neither_advance_nor_select_changes_the_cache_it_was_given(make_model):
     assert torch.equal(first, again)
 
 
-def test_an_empty_cache_is_not_changed_either(make_model):
+def test_advance_does_not_change_an_empty_cache(make_model):
     model = make_model()
     cache = model.start(SOURCE)
     first, _ = model.advance(TOKENS[:, 0], cache)
@@ -136,7 +136,7 @@ def test_the_keys_of_the_memory_are_shared_and_not_copied(make_model):
 
 @pytest.mark.parametrize("positions", ["interleaved", "learned"])
 @pytest.mark.parametrize("rows", [1, 2])
-def test_sentences_that_enter_later_go_on_as_if_they_were_alone(make_model, positions, rows):
+def test_sentences_admitted_later_continue_as_if_alone(make_model, positions, rows):
     """A sentence enters after two tokens, when another has left: the places of both are used again."""
     model = make_model(positions=positions)
     several = torch.arange(2).repeat_interleave(rows)
@@ -157,7 +157,7 @@ def test_sentences_that_enter_later_go_on_as_if_they_were_alone(make_model, posi
     assert_same(logits, torch.cat([each[:, -1] for each in whole]).repeat_interleave(rows, 0))
 
 
-def test_what_nobody_needs_any_more_is_left_out(make_model):
+def test_unused_positions_are_dropped(make_model):
     model = make_model()
     _, cache = feed(model, TOKENS[:, :3], model.start(SOURCE))
     cache = cache.select(torch.tensor([2]), torch.tensor([2])).join(model.start(SOURCE[2:, :2]))
@@ -168,7 +168,7 @@ def test_what_nobody_needs_any_more_is_left_out(make_model):
     assert all(layer.past.key.shape[2] == layer.past.value.shape[2] == 1 for layer in cache.layers)
 
 
-def test_joining_changes_neither_of_the_two(make_model):
+def test_joining_changes_neither_cache(make_model):
     model = make_model()
     (_, cache), newcomers = feed(model, TOKENS[:2, :2], model.start(SOURCE[:2])), model.start(SOURCE[2:])
     before = [tensor.clone() for each in (cache, newcomers) for tensor in tensors(each)]

@@ -40,13 +40,13 @@ def test_the_defaults_are_the_base_model_of_the_paper():
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
 
 
-def test_the_big_model_of_the_paper():
+def test_the_big_preset_is_the_big_model_of_the_paper():
     config = gf.ModelConfig.preset("big", vocab_size=37000)
     assert (config.d_model, config.heads, config.d_k, config.d_v) == (1024, 16, 64, 64)
     assert (config.d_ff, config.dropout, config.encoder_layers) == (4096, 0.3, 6)
 
 
-def test_head_widths_are_derived_each_by_itself():
+def test_head_widths_are_derived_separately():
     config = gf.ModelConfig(vocab_size=11, d_model=24, heads=3)
     assert (config.d_k, config.d_v) == (8, 8)
     config = gf.ModelConfig(vocab_size=11, d_model=24, heads=3, d_k=5)
@@ -64,7 +64,7 @@ def test_a_joint_vocabulary_shares_all_three_matrices():
     assert config.tie_output
 
 
-def test_two_vocabularies_share_no_embedding_unless_told_to():
+def test_two_vocabularies_share_no_embedding_by_default():
     config = gf.ModelConfig(source_vocab_size=11, target_vocab_size=13)
     assert config.vocab_size is None
     assert not config.tie_embeddings
@@ -100,7 +100,7 @@ def test_two_vocabularies_share_no_embedding_unless_told_to():
     ],
 )
 @pytest.mark.usefixtures("unchecked")
-def test_what_is_impossible_is_named(settings, complaint):
+def test_an_impossible_setting_is_named(settings, complaint):
     with pytest.raises(gf.ConfigError, match=complaint):
         gf.ModelConfig(**settings)
 
@@ -131,7 +131,7 @@ def test_json_gives_the_same_configuration_back(vocabulary, settings):
     assert gf.ModelConfig.from_dict(config.to_dict()) == config
 
 
-def test_json_of_a_newer_format_is_an_error_that_says_so():
+def test_json_of_a_newer_format_is_an_error():
     values = json.loads(gf.ModelConfig(vocab_size=11).to_json())
     assert values["format_version"] == 1
     with pytest.raises(gf.CheckpointVersionError, match="format 2: this glassformer reads formats up to 1"):
@@ -153,6 +153,6 @@ def test_a_preset_can_be_overridden():
 
 
 @pytest.mark.parametrize("heads", [1, 4, 16, 32])
-def test_rows_a_of_table_3_keep_the_amount_of_computation(heads):
+def test_rows_a_of_table_3_need_equal_computation(heads):
     config = gf.ModelConfig.preset(f"table3-A-h{heads}", vocab_size=11)
     assert config.heads * config.d_k == config.heads * config.d_v == 512

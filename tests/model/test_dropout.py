@@ -10,7 +10,7 @@ from glassformer.model.dropout import Dropout, dropout
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.3, 0.5, 0.9])
-def test_the_share_that_is_dropped_and_the_mean_are_right(p):
+def test_the_dropped_share_and_the_mean_are_correct(p):
     """Within five standard deviations of 1 000 003 draws."""
     number = 1_000_003
     torch.manual_seed(7)
@@ -22,7 +22,7 @@ def test_the_share_that_is_dropped_and_the_mean_are_right(p):
 
 
 @pytest.mark.parametrize("apart", [1, 2, 3, 4, 17])
-def test_neighbours_are_dropped_independently_of_each_other(apart):
+def test_neighbours_are_dropped_independently(apart):
     """Four values share one random number: nothing of that is seen, within five standard deviations."""
     p, number = 0.3, 1_000_003
     torch.manual_seed(11)
@@ -38,7 +38,7 @@ def test_neighbours_are_dropped_independently_of_each_other(apart):
     p=st.floats(0, 0.99),
     dtype=st.sampled_from([torch.float64, torch.float32, torch.bfloat16]),
 )
-def test_shape_dtype_and_values_for_any_input(shape, p, dtype):
+def test_dropout_keeps_shape_and_dtype_and_scales_the_kept_values(shape, p, dtype):
     x = torch.randn(shape, dtype=torch.float64).to(dtype)
     dropped = dropout(x, p)
     assert (dropped.shape, dropped.dtype) == (x.shape, x.dtype)
@@ -48,7 +48,7 @@ def test_shape_dtype_and_values_for_any_input(shape, p, dtype):
     torch.testing.assert_close(dropped[kept], (x / (1 - p))[kept], rtol=tolerance, atol=0)
 
 
-def test_the_gradient_is_dropped_where_the_value_was():
+def test_the_gradient_is_dropped_with_its_value():
     x = torch.randn(13, 17, dtype=torch.float64, requires_grad=True)
     torch.manual_seed(3)
     dropped = dropout(x, 0.4)
@@ -56,7 +56,7 @@ def test_the_gradient_is_dropped_where_the_value_was():
     torch.testing.assert_close(x.grad, (dropped / x).detach(), rtol=1e-12, atol=0)
 
 
-def test_a_seed_repeats_it():
+def test_a_seed_repeats_the_dropped_values():
     x = torch.ones(7, 5)
     torch.manual_seed(5)
     first = dropout(x, 0.5)

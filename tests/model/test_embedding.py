@@ -17,7 +17,7 @@ def embedding(vocab_size: int = 13, d_model: int = 6, dropout: float = 0.0) -> I
     return InputEmbedding(vocab_size, d_model, Positions("interleaved", d_model, 32), dropout)
 
 
-def test_a_row_is_scaled_by_the_root_of_d_model_and_its_position_added():
+def test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position():
     module = embedding()
     for i, (token, vector) in enumerate(zip([4, 12, 4], module(torch.tensor([[4, 12, 4]]))[0], strict=True)):
         expected = module.tokens.weight[token] * math.sqrt(6) + gf.sinusoids(3, 6)[i]
@@ -32,12 +32,12 @@ def test_a_lookup_is_a_one_hot_vector_times_the_matrix():
     torch.testing.assert_close(trace["embedding"], product, rtol=0, atol=1e-15)
 
 
-def test_the_first_token_may_stand_anywhere():
+def test_the_first_position_can_be_any():
     module, ids = embedding(), torch.tensor([[4, 5, 6, 7, 8]])
     assert torch.equal(module(ids[:, 3:], start=3), module(ids)[:, 3:])
 
 
-def test_the_parts_are_named():
+def test_the_parts_of_the_sum_are_recorded():
     module, ids = embedding(dropout=0.5).eval(), torch.tensor([[4, 5]])
     with gf.record(module) as trace:
         output = module(ids)
@@ -72,7 +72,7 @@ def test_an_id_outside_the_vocabulary_is_an_error_that_names_the_range(wrong):
 # Pretrained vectors
 
 
-def test_found_vectors_replace_their_rows_and_no_others():
+def test_found_vectors_replace_only_their_own_rows():
     module, vectors = embedding(), torch.randn(13, 6, dtype=torch.float32)
     before, found = module.tokens.weight.detach().clone(), torch.arange(13) % 3 == 0
     module.load_vectors(vectors, found)
@@ -88,7 +88,7 @@ def test_frozen_vectors_get_no_gradient():
 
 
 @pytest.mark.slow
-def test_a_frozen_tied_matrix_is_frozen_for_all_and_the_rest_still_learns(make_model):
+def test_a_frozen_tied_matrix_is_frozen_everywhere_and_the_rest_learns(make_model):
     model = make_model(source_vocab_size=23, tie_embeddings=True)
     model.source.load_vectors(torch.randn(23, 11), torch.ones(23, dtype=torch.bool), freeze=True)
     before = model.output.weight.detach().clone()
@@ -101,6 +101,6 @@ def test_a_frozen_tied_matrix_is_frozen_for_all_and_the_rest_still_learns(make_m
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_vectors_of_another_shape_are_an_error():
+def test_vectors_of_a_different_shape_are_an_error():
     with pytest.raises(gf.ShapeError, match=r"expected shape \(V, d_model\) = \(13, 6\), got \(13, 5\)"):
         embedding().load_vectors(torch.ones(13, 5), torch.ones(13, dtype=torch.bool))

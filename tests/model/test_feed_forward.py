@@ -27,7 +27,7 @@ def random_feed_forward(activation: str = "relu", dropout: float = 0.0) -> FeedF
 
 
 @pytest.mark.parametrize("activation", BY_HAND)
-def test_is_equation_two_in_plain_numbers(activation):
+def test_feed_forward_equals_equation_two_in_plain_numbers(activation):
     module, x = random_feed_forward(activation), torch.randn(1, 3, 5)
     hidden = project(x[0].tolist(), module.expand.weight.tolist(), module.expand.bias.tolist())
     activated = [[BY_HAND[activation](number) for number in row] for row in hidden]
@@ -35,14 +35,14 @@ def test_is_equation_two_in_plain_numbers(activation):
     torch.testing.assert_close(module(x)[0], torch.tensor(expected), rtol=0, atol=1e-12)
 
 
-def test_each_position_is_treated_alone_and_alike():
+def test_each_position_is_treated_separately_and_alike():
     module, x = random_feed_forward(), torch.randn(2, 3, 5)
     order = torch.tensor([2, 0, 1])
     torch.testing.assert_close(module(x[:, order]), module(x)[:, order], rtol=0, atol=1e-12)
     torch.testing.assert_close(module(x[:, 1:2]), module(x)[:, 1:2], rtol=0, atol=1e-12)
 
 
-def test_is_two_convolutions_of_kernel_size_one():
+def test_feed_forward_equals_two_convolutions_of_kernel_size_one():
     module, x = random_feed_forward(), torch.randn(2, 3, 5)
     expand, contract = nn.Conv1d(5, 7, 1), nn.Conv1d(7, 5, 1)
     for convolution, linear in ((expand, module.expand), (contract, module.contract)):
@@ -50,7 +50,7 @@ def test_is_two_convolutions_of_kernel_size_one():
     torch.testing.assert_close(contract(expand(x.mT).relu()).mT, module(x), rtol=0, atol=1e-12)
 
 
-def test_the_inner_values_are_named():
+def test_the_inner_values_are_recorded():
     module, x = random_feed_forward(), torch.randn(2, 3, 5)
     with gf.record(module) as trace:
         output = module(x)
@@ -70,7 +70,7 @@ def test_inner_dropout_acts_in_training_only():
     torch.testing.assert_close(trace["activated"][~dropped], 2 * inner[~dropped], rtol=0, atol=1e-12)
 
 
-def test_each_projection_is_drawn_in_the_bound_of_its_shape():
+def test_each_projection_is_initialised_in_the_range_of_its_shape():
     # The largest of 4096 uniform numbers is below 0.98 of the bound with probability 0.98^4096 < 1e-35.
     module = FeedForward(32, 128, "relu", 0.0)
     for linear in (module.expand, module.contract):

@@ -35,7 +35,7 @@ def make_inputs(seed):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("rows", SHAPES, ids=str)
-def test_value_and_gradients_are_those_of_torch(make_inputs, rows, bias, dtype):
+def test_value_and_gradients_equal_torchs(make_inputs, rows, bias, dtype):
     inputs = [x for x in make_inputs(rows, bias=bias, dtype=dtype) if x is not None]
     grad = torch.randn(*rows, 17, dtype=dtype)
     ours, theirs = linear(*inputs), F.linear(*inputs)
@@ -45,7 +45,7 @@ def test_value_and_gradients_are_those_of_torch(make_inputs, rows, bias, dtype):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_in_float64_nothing_is_rounded_to_less(make_inputs):
+def test_float64_is_not_rounded_to_fewer_bits(make_inputs):
     inputs = make_inputs((61,), dtype=torch.float64)
     assert torch.equal(linear(*inputs), F.linear(*inputs))
 
@@ -59,7 +59,7 @@ def test_inputs_may_be_views(make_inputs):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_are_worked_out_only_for_what_learns(make_inputs):
+def test_gradients_are_computed_only_for_inputs_that_need_them(make_inputs):
     x, weight, bias = make_inputs((61,))
     weight.requires_grad_(False)
     linear(x.detach(), weight, bias).sum().backward()
@@ -67,12 +67,12 @@ def test_gradients_are_worked_out_only_for_what_learns(make_inputs):
     torch.testing.assert_close(bias.grad, torch.full((17,), 61.0))
 
 
-def test_without_gradients_the_result_has_none(make_inputs):
+def test_a_result_without_gradients_has_no_graph(make_inputs):
     with torch.no_grad():
         assert not linear(*make_inputs((61,))).requires_grad
 
 
-def test_in_mixed_precision_it_is_torchs(make_inputs):
+def test_mixed_precision_uses_torchs_layer(make_inputs):
     inputs = make_inputs((61,))
     with torch.autocast("cpu", torch.bfloat16):
         result = linear(*inputs)
@@ -81,7 +81,7 @@ def test_in_mixed_precision_it_is_torchs(make_inputs):
 
 
 @pytest.mark.parametrize(("capability", "intel"), [("AVX2", False), ("AVX512", True)])
-def test_where_the_width_of_avx_512_is_missing_or_mkls_it_is_torchs(make_inputs, monkeypatch, capability, intel):
+def test_processors_without_avx_512_or_with_mkl_use_torchs_layer(make_inputs, monkeypatch, capability, intel):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(module, "is_intel", lambda: intel)
     monkeypatch.setattr(module, "_product", None)
@@ -89,7 +89,7 @@ def test_where_the_width_of_avx_512_is_missing_or_mkls_it_is_torchs(make_inputs,
     assert torch.equal(linear(*inputs), F.linear(*inputs))
 
 
-def test_a_layer_is_torchs_with_the_same_weights(seed):
+def test_a_layer_equals_torchs_with_the_same_weights(seed):
     ours, theirs = Linear(13, 17), torch.nn.Linear(13, 17)
     theirs.load_state_dict(ours.state_dict())
     x = torch.randn(61, 13)

@@ -15,21 +15,21 @@ ids = (
 )
 
 
-def test_padding_may_not_be_attended_to():
+def test_padding_cannot_be_attended_to():
     mask = padding_mask(torch.tensor([[5, 7, 0], [5, 0, 0]]), pad_id=0)
     assert mask.tolist() == [[[[True, True, False]]], [[[True, False, False]]]]
 
 
-def test_padding_is_what_has_the_padding_id():
+def test_padding_is_the_positions_with_the_padding_id():
     assert padding_mask(torch.tensor([[5, 0, 3]]), pad_id=3).tolist() == [[[[True, True, False]]]]
 
 
-def test_the_future_may_not_be_attended_to():
+def test_the_future_cannot_be_attended_to():
     expected = [[True, False, False], [True, True, False], [True, True, True]]
     assert causal_mask(3).tolist() == [[expected]]
 
 
-def test_a_mask_is_made_on_the_device_of_its_ids():
+def test_a_mask_is_on_the_device_of_its_ids():
     assert target_mask(torch.zeros(2, 3, dtype=torch.long, device="meta"), pad_id=0).device.type == "meta"
 
 

@@ -33,7 +33,7 @@ def torch_logits(model, stacks):
 
 
 @each_choice
-def test_the_encoder_equals_that_of_torch(make_model, choices):
+def test_the_encoder_equals_torchs(make_model, choices):
     model = make_model(**SIZES, **choices)
     expected = TorchStacks(model).encode(embedded(model.source.tokens, SOURCE), SOURCE != 0)
     assert_close(model.encode(SOURCE), expected)
@@ -41,7 +41,7 @@ def test_the_encoder_equals_that_of_torch(make_model, choices):
 
 @each_choice
 @pytest.mark.parametrize("explained", [False, True])
-def test_the_logits_equal_those_of_torch(make_model, choices, explained):
+def test_the_logits_equal_torchs(make_model, choices, explained):
     model = make_model(**SIZES, **choices)
     expected = torch_logits(model, TorchStacks(model))
     with gf.record(model if explained else model.source):
@@ -49,7 +49,7 @@ def test_the_logits_equal_those_of_torch(make_model, choices, explained):
 
 
 @each_choice
-def test_the_gradients_equal_those_of_torch(make_model, choices):
+def test_the_gradients_equal_torchs(make_model, choices):
     model = make_model(**SIZES, **choices)
     stacks = TorchStacks(model)
     coefficients = torch.randn(*TARGET.shape, 23) * (TARGET != 0)[..., None]

@@ -31,7 +31,7 @@ def test_the_table_has_the_points_of_the_model_in_the_order_of_the_forward_pass(
     assert list(named_points(model.config)) == list(recorded(model))
 
 
-def test_every_shape_is_that_of_the_recorded_tensor(model):
+def test_every_shape_equals_the_recorded_tensors_shape(model):
     points = named_points(model.config)
     for name, tensor in recorded(model).items():
         axes = [letters.split("·") for letters in points[name].shape.split()]
@@ -39,7 +39,7 @@ def test_every_shape_is_that_of_the_recorded_tensor(model):
         assert list(tensor.shape) == shape, name
 
 
-def test_no_tap_passes_a_value_under_a_name_that_the_table_lacks(model, monkeypatch):
+def test_every_tap_uses_a_name_in_the_table(model, monkeypatch):
     passed, call = set(), Tap.__call__
 
     def spy(tap: Tap, point: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -51,7 +51,7 @@ def test_no_tap_passes_a_value_under_a_name_that_the_table_lacks(model, monkeypa
     assert passed == {name.rpartition(".")[2] for name in named_points(model.config)}
 
 
-def test_every_point_is_described(model):
+def test_every_point_has_a_description(model):
     for name, point in named_points(model.config).items():
         assert point.name == name
         assert point.about.endswith(".")
@@ -61,6 +61,6 @@ def test_every_point_is_described(model):
         assert descriptions()[f"{point.part}.{name.rpartition('.')[2]}"] == point.about
 
 
-def test_torch_is_not_needed():
+def test_the_table_does_not_need_torch():
     code = "import sys, glassformer.model.points; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -29,24 +29,24 @@ def halves_from_interleaved(d_model: int) -> list[int]:
 
 
 @pytest.mark.parametrize("d_model", [2, 6, 7, 512])
-def test_sinusoids_are_the_formula_of_the_paper(d_model):
+def test_sinusoids_equal_the_formula_of_the_paper(d_model):
     table = gf.sinusoids(11, d_model, dtype=torch.float64)
     expected = torch.tensor([by_hand(position, d_model) for position in range(11)], dtype=torch.float64)
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-12)
 
 
-def test_position_zero_is_zero_and_one_in_turn():
+def test_position_zero_alternates_between_zero_and_one():
     assert gf.sinusoids(1, 6).tolist() == [[0, 1, 0, 1, 0, 1]]
 
 
-def test_the_first_pair_turns_by_one_radian_a_position():
+def test_the_first_pair_turns_by_one_radian_per_position():
     table = gf.sinusoids(4, 512)
     torch.testing.assert_close(table[1, :2], torch.tensor([0.8414710, 0.5403023]))
     torch.testing.assert_close(table[3, :2], torch.tensor([0.1411200, -0.9899925]))
 
 
 @pytest.mark.parametrize("d_model", [6, 7])
-def test_halves_is_a_permutation_of_interleaved(d_model):
+def test_halves_are_a_permutation_of_interleaved(d_model):
     interleaved, halves = (gf.sinusoids(13, d_model, layout) for layout in ("interleaved", "halves"))
     assert torch.equal(halves, interleaved[:, halves_from_interleaved(d_model)])
 
@@ -69,7 +69,7 @@ def test_values_lie_in_the_closed_range_from_minus_one_to_one():
     assert table.abs().max() == 1
 
 
-def test_the_dtype_is_the_default_one_unless_given():
+def test_the_dtype_is_the_default_dtype_unless_given():
     assert gf.sinusoids(2, 4).dtype == torch.float32
     assert gf.sinusoids(2, 4, dtype=torch.bfloat16).dtype == torch.bfloat16
 
@@ -89,7 +89,7 @@ def test_an_unknown_layout_is_an_error():
 
 
 @given(st.integers(0, 3000), st.integers(1, 50))
-def test_positions_start_where_they_are_asked_to(start, length):
+def test_positions_start_at_the_given_position(start, length):
     patterns = Positions("interleaved", 6, 1)(start, length, torch.empty(0, dtype=torch.float64))
     expected = torch.tensor([by_hand(start + t, 6) for t in range(length)], dtype=torch.float64)
     torch.testing.assert_close(patterns, expected, rtol=0, atol=1e-11)
@@ -100,7 +100,7 @@ def test_far_positions_are_exact_in_float32():
     torch.testing.assert_close(patterns[0], torch.tensor(by_hand(100_003, 6)), rtol=0, atol=1e-7)
 
 
-def test_a_model_in_float64_gets_positions_in_float64_accuracy():
+def test_a_model_in_float64_gets_positions_of_float64_accuracy():
     model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double()
     with gf.record(model, ["source.positions"]) as trace:
         model.encode(torch.tensor([[4, 5, 6]]))
@@ -108,14 +108,14 @@ def test_a_model_in_float64_gets_positions_in_float64_accuracy():
     torch.testing.assert_close(trace["source.positions"], expected, rtol=0, atol=1e-15)
 
 
-def test_nobody_can_write_into_the_cached_table():
+def test_the_cached_table_cannot_be_changed():
     module, like = Positions("halves", 6, 1), torch.empty(0)
     first = module(0, 5, like)
     module(0, 5, like).zero_()
     assert torch.equal(module(0, 5, like), first)
 
 
-def test_a_table_made_while_decoding_can_be_used_in_training():
+def test_a_table_made_in_decoding_can_be_used_in_training():
     positions._sinusoid_table.cache_clear()
     module, x = Positions("interleaved", 6, 1), torch.randn(3, 6, requires_grad=True)
     with torch.inference_mode():
@@ -124,7 +124,7 @@ def test_a_table_made_while_decoding_can_be_used_in_training():
     assert torch.equal(x.grad, gf.sinusoids(3, 6))
 
 
-def test_a_table_made_on_the_meta_device_does_not_stay_there():
+def test_a_table_made_on_the_meta_device_is_not_reused():
     positions._sinusoid_table.cache_clear()
     module = Positions("interleaved", 6, 1)
     with torch.device("meta"):
@@ -132,7 +132,7 @@ def test_a_table_made_on_the_meta_device_does_not_stay_there():
     assert torch.equal(module(0, 3, torch.empty(0)), gf.sinusoids(3, 6))
 
 
-def test_a_learned_table_is_trained_where_it_was_used():
+def test_a_learned_table_is_trained_at_the_used_positions():
     module = Positions("learned", 6, 7)
     patterns = module(2, 3, torch.empty(0))
     assert torch.equal(patterns, module.table[2:5])
@@ -140,20 +140,20 @@ def test_a_learned_table_is_trained_where_it_was_used():
     assert module.table.grad.sum(1).tolist() == [0, 0, 6, 6, 6, 0, 0]
 
 
-def test_a_learned_table_ends():
+def test_a_position_beyond_a_learned_table_is_an_error():
     module = Positions("learned", 6, 7)
     assert module(4, 3, torch.empty(0)).shape == (3, 6)
     with pytest.raises(gf.ShapeError, match="8 positions, but the learned table ends at 7"):
         module(5, 3, torch.empty(0))
 
 
-def test_a_learned_table_starts_as_large_as_an_embedding():
+def test_a_learned_table_is_initialised_like_an_embedding():
     # The standard deviation of 64 000 numbers is off by more than 3 % with probability < 1e-20.
     table = Positions("learned", 64, 1000).table
     assert abs(table.std().item() / 64**-0.5 - 1) < 0.03
 
 
-def test_sinusoids_and_none_have_nothing_to_learn():
+def test_sinusoids_and_none_have_no_parameters():
     assert not [*Positions("interleaved", 6, 7).parameters(), *Positions("none", 6, 7).parameters()]
 
 

@@ -42,7 +42,7 @@ def test_post_norm_normalises_the_sum(size):
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_pre_norm_normalises_what_enters_and_adds_x_as_it_came(size):
+def test_pre_norm_normalises_the_input_and_adds_x_unchanged(size):
     module, x = residual("pre"), size * torch.randn(2, 3, 5)
     expected = x + sublayer(layer_norm(x, module.norm))
     torch.testing.assert_close(module(x, sublayer), expected, rtol=0, atol=1e-12)
@@ -66,7 +66,7 @@ def test_nothing_is_dropped_in_evaluation(norm):
     assert torch.equal(module(x, sublayer), module(x, sublayer))
 
 
-def test_what_is_named_in_post_norm():
+def test_post_norm_records_its_points():
     module, x = residual("post"), torch.randn(2, 3, 5)
     with gf.record(_owner(module)) as trace:
         output = module(x, sublayer)
@@ -76,7 +76,7 @@ def test_what_is_named_in_post_norm():
     assert torch.equal(trace["normed"], output)
 
 
-def test_what_is_named_in_pre_norm():
+def test_pre_norm_records_its_points():
     module, x = residual("pre"), torch.randn(2, 3, 5)
     with gf.record(_owner(module)) as trace:
         output = module(x, sublayer)

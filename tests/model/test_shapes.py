@@ -19,13 +19,13 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_names_and_shapes_are_those_of_the_model(settings):
+def test_names_and_shapes_equal_the_models(settings):
     config = gf.ModelConfig(**{**SIZES, **settings})
     model = gf.Transformer(config)
     assert list(weight_shapes(config)) == [(name, tuple(weight.shape)) for name, weight in model.named_parameters()]
 
 
-def test_a_gigantic_model_costs_nothing_to_describe():
+def test_a_gigantic_model_is_described_without_building_it():
     config = gf.ModelConfig(**{**SIZES, "encoder_layers": 1000}, vocab_size=11)
     assert list(islice(weight_shapes(config), 2))[1] == (
         "encoder.layers.0.self_attention.input_projection.weight",

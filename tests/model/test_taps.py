@@ -58,7 +58,7 @@ def test_every_point_fires_once_in_a_forward_pass(make_model, norm, positions):
     assert all(len(trace.history(name)) == 1 for name in trace)
 
 
-def test_the_points_of_a_part_are_named_from_that_part_on(model):
+def test_the_points_of_a_part_are_named_relative_to_the_part(model):
     layer = model.decoder.layers[1]
     assert "cross_attention.weights" in gf.points(layer)
     assert "weights" in gf.points(layer.cross_attention)
@@ -68,7 +68,7 @@ def test_the_points_of_a_part_are_named_from_that_part_on(model):
     assert part["cross_attention.weights"] is whole["decoder.layers.1.cross_attention.weights"]
 
 
-def test_a_copy_of_a_model_has_points_of_its_own(model):
+def test_a_copy_of_a_model_has_its_own_points(model):
     twin = copy.deepcopy(model)
     with gf.record(twin) as trace:
         model(SOURCE, TARGET)
@@ -89,13 +89,13 @@ def test_recording_everything_does_not_change_the_output(make_model, norm):
     torch.testing.assert_close(recorded, model(SOURCE, TARGET), rtol=0, atol=1e-12)
 
 
-def test_recording_outside_the_attention_gives_the_identical_output(model):
+def test_recording_outside_the_attention_leaves_the_output_identical(model):
     with gf.record(model, ["*.feed_forward.*", "source.*", "logits"]):
         recorded = model(SOURCE, TARGET)
     assert torch.equal(recorded, model(SOURCE, TARGET))
 
 
-def test_the_same_recording_twice_is_identical(model):
+def test_repeated_recordings_are_identical(model):
     outputs = []
     for _ in range(2):
         with gf.record(model):
@@ -112,7 +112,7 @@ def test_recording_does_not_change_the_random_numbers_of_training(make_model):
     torch.testing.assert_close(*outputs, rtol=0, atol=1e-12)
 
 
-def test_recorded_tensors_are_still_in_the_graph_of_gradients(model):
+def test_recorded_tensors_stay_in_the_autograd_graph(model):
     with gf.record(model, [WEIGHTS]) as trace:
         loss = model(SOURCE, TARGET).square().sum()
     (gradient,) = torch.autograd.grad(loss, trace[WEIGHTS])
@@ -137,7 +137,7 @@ def test_a_trace_has_the_values_of_every_pass_and_shows_the_latest(model):
     assert len(trace) == 1
 
 
-def test_a_name_that_was_not_recorded_is_a_key_error_that_suggests_one(model):
+def test_an_unrecorded_name_is_a_key_error_with_a_suggestion(model):
     with gf.record(model, ["encoder.output"]) as trace:
         model.encode(SOURCE)
     with pytest.raises(KeyError, match=r"did you mean 'encoder\.output'"):
@@ -145,7 +145,7 @@ def test_a_name_that_was_not_recorded_is_a_key_error_that_suggests_one(model):
     assert "logits" not in trace
 
 
-def test_nothing_is_recorded_after_the_context_even_if_it_failed(model):
+def test_nothing_is_recorded_after_the_context_even_after_an_error(model):
     with pytest.raises(gf.VocabularyError), gf.record(model) as trace:
         model(SOURCE + 100, TARGET)
     heard = set(trace)
@@ -153,7 +153,7 @@ def test_nothing_is_recorded_after_the_context_even_if_it_failed(model):
     assert set(trace) == heard
 
 
-def test_nested_recordings_hear_the_same(model):
+def test_nested_recordings_record_the_same(model):
     with gf.record(model, ["logits"]) as outer:
         with gf.record(model, ["logits"]) as inner:
             first = model(SOURCE, TARGET)
@@ -162,7 +162,7 @@ def test_nested_recordings_hear_the_same(model):
     assert outer.history("logits") == [first, second]
 
 
-def test_the_points_are_computed_from_one_another(model):
+def test_each_point_is_computed_from_earlier_points(model):
     with gf.record(model) as trace:
         logits = model(SOURCE, TARGET)
     layer = "decoder.layers.1.cross_attention"
@@ -179,7 +179,7 @@ def test_the_points_are_computed_from_one_another(model):
 # Interventions
 
 
-def test_zeroing_the_weights_of_a_head_takes_its_share_away(model):
+def test_zeroing_the_weights_of_a_head_removes_its_contribution(model):
     def cut(weights: Tensor) -> Tensor:
         return torch.cat([torch.zeros_like(weights[:, :1]), weights[:, 1:]], dim=1)
 
@@ -202,7 +202,7 @@ def test_an_intervention_ends_with_its_context(model):
 
 @pytest.mark.parametrize("positions", ["interleaved", "halves", "learned", "none"])
 @torch.no_grad()
-def test_positions_are_the_same_again_after_an_edit_that_wrote_into_them(make_model, positions):
+def test_positions_are_restored_after_an_edit_in_place(make_model, positions):
     model = make_model(positions=positions)
     before = model(SOURCE, TARGET)
     with gf.intervene(model, {"*.positions": lambda table: table.fill_(7)}):
@@ -210,7 +210,7 @@ def test_positions_are_the_same_again_after_an_edit_that_wrote_into_them(make_mo
     assert torch.equal(model(SOURCE, TARGET), before)
 
 
-def test_positions_edited_to_zero_are_as_good_as_none(make_model):
+def test_positions_edited_to_zero_equal_no_positions(make_model):
     model, without = make_model(), make_model(positions="none")
     without.load_state_dict(model.state_dict())
     with gf.intervene(model, {"*.positions": zeros}):
@@ -219,7 +219,7 @@ def test_positions_edited_to_zero_are_as_good_as_none(make_model):
 
 
 @pytest.mark.parametrize("record_first", [False, True])
-def test_a_recording_holds_what_flows_on(model, record_first):
+def test_a_recording_has_the_edited_values(model, record_first):
     edit = gf.intervene(model, {"encoder.output": lambda memory: memory + 1})
     listen = gf.record(model, ["encoder.output"])
     with listen if record_first else edit as one, edit if record_first else listen as other:
@@ -229,7 +229,7 @@ def test_a_recording_holds_what_flows_on(model, record_first):
     assert torch.equal(memory, model.encode(SOURCE) + 1)
 
 
-def test_nested_interventions_act_one_after_the_other_from_outside_in(model):
+def test_nested_interventions_act_in_order_from_the_outside(model):
     before = model.encode(SOURCE)
     outer = gf.intervene(model, {"encoder.output": lambda memory: memory + 1})
     inner = gf.intervene(model, {"encoder.output": lambda memory: memory * 2})
@@ -237,7 +237,7 @@ def test_nested_interventions_act_one_after_the_other_from_outside_in(model):
         assert torch.equal(model.encode(SOURCE), (before + 1) * 2)
 
 
-def test_of_two_edits_of_a_point_the_later_one_acts(model):
+def test_the_later_of_two_edits_of_a_point_acts(model):
     with gf.intervene(model, {"*.output": zeros, "encoder.output": lambda memory: memory + 1}):
         edited = model.encode(SOURCE)
     with gf.intervene(model, {"encoder.layers.*.output": zeros}):
@@ -253,13 +253,13 @@ def test_an_edit_at_any_point_reaches_the_output(make_model, norm):
             assert not torch.allclose(model(SOURCE, TARGET), before), name
 
 
-def test_an_intervention_that_returns_what_it_got_changes_nothing(model):
+def test_an_intervention_that_returns_its_input_changes_nothing(model):
     with gf.intervene(model, {"*": lambda tensor: tensor}):
         output = model(SOURCE, TARGET)
     torch.testing.assert_close(output, model(SOURCE, TARGET), rtol=0, atol=1e-12)
 
 
-def test_edited_log_probs_are_returned_in_place_of_the_logits(model):
+def test_edited_log_probs_are_returned_instead_of_the_logits(model):
     with gf.intervene(model, {"log_probs": lambda log_probs: log_probs.roll(1, -1)}):
         output = model(SOURCE, TARGET)
     expected = model(SOURCE, TARGET).log_softmax(-1).roll(1, -1)
@@ -273,7 +273,7 @@ def test_a_part_of_a_model_can_be_edited(model):
         assert torch.equal(model.encode(SOURCE), edited)
 
 
-def test_another_thread_is_neither_heard_nor_edited(model):
+def test_other_threads_are_neither_recorded_nor_edited(model):
     before, seen = model(SOURCE, TARGET), []
     with gf.record(model) as trace, gf.intervene(model, {"encoder.output": zeros}):
         thread = threading.Thread(target=lambda: seen.append(model(SOURCE, TARGET)))
@@ -286,14 +286,14 @@ def test_another_thread_is_neither_heard_nor_edited(model):
 # Mistakes
 
 
-def test_a_name_without_a_point_is_an_error_that_suggests_one(model):
+def test_an_unknown_point_is_an_error_with_a_suggestion(model):
     name = "encoder.layers.1.self_attention.weight"
     for listening in (gf.record(model, [name]), gf.intervene(model, {name: zeros})):
         with pytest.raises(gf.ConfigError, match=r"self_attention\.weight' \(did you mean '.*\.weights'"), listening:
             pass
 
 
-def test_an_edit_of_another_shape_is_an_error(model):
+def test_an_edit_of_a_different_shape_is_an_error(model):
     edit = {"encoder.output": lambda memory: memory[:, :-1]}
     with (
         pytest.raises(gf.ShapeError, match=r"encoder\.output: expected shape \(2, 5, 11\), got \(2, 4, 11\)"),

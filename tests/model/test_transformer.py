@@ -63,16 +63,16 @@ def padded(rows: list[list[int]], extra: int = 0) -> Tensor:
 
 
 @pytest.mark.parametrize(("preset", "millions"), TABLE_3.items())
-def test_parameters_of_table_3(preset, millions):
+def test_the_models_of_table_3_have_the_papers_numbers_of_parameters(preset, millions):
     assert round(parameters_of(preset, 41000) / 1e6) == millions
 
 
-def test_parameters_of_the_base_and_the_big_model():
+def test_the_base_and_the_big_model_have_the_expected_numbers_of_parameters():
     assert parameters_of("base", 37000) == 63_082_496
     assert parameters_of("big", 37000) == 214_245_376
 
 
-def test_the_shapes_of_a_batch_of_30_sentences_of_10_tokens():
+def test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes():
     model = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=11, encoder_layers=1, decoder_layers=1)).eval()
     ids = torch.randint(3, 11, (30, 10))
     with torch.no_grad(), gf.record(model) as trace:
@@ -107,7 +107,7 @@ def test_padding_does_not_change_real_positions(make_model, sources, targets, mo
         assert_same(logits[: len(target)], alone)
 
 
-def test_the_vector_of_padding_does_not_matter(make_model):
+def test_the_embedding_of_padding_does_not_matter(make_model):
     model = make_model()
     before = model(SOURCE, TARGET)
     with torch.no_grad():
@@ -137,7 +137,7 @@ def test_a_source_of_padding_only_gives_finite_logits_and_gradients(make_model):
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_another_padding_id_pads_as_well(make_model):
+def test_any_padding_id_works(make_model):
     usual, other = make_model(), make_model(pad_id=2, eos_id=0)
     other.load_state_dict(usual.state_dict())
     swap = torch.tensor([2, 1, 0, *range(3, 23)])
@@ -147,7 +147,7 @@ def test_another_padding_id_pads_as_well(make_model):
     assert_same(other(swap[SOURCE], swap[TARGET]), usual(SOURCE, TARGET)[..., swap])
 
 
-def test_cross_attention_follows_the_padding_of_the_source_and_not_of_the_target(make_model):
+def test_cross_attention_masks_the_padding_of_the_source_not_of_the_target(make_model):
     model = make_model()
     source, target = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[1, 7, 0, 0]])
     with gf.record(model, ["*.cross_attention.weights"]) as trace:
@@ -184,7 +184,7 @@ def test_no_gradient_flows_back_from_the_future(make_model, norm):
         assert gradient[:, : i + 1].any(-1).all()
 
 
-def test_every_source_position_reaches_every_other(make_model):
+def test_every_source_position_influences_every_other(make_model):
     model, source = make_model(), Leaf()
     with gf.intervene(model, {"source.input": source}):
         memory = model.encode(SOURCE[:1])
@@ -196,7 +196,7 @@ def test_every_source_position_reaches_every_other(make_model):
 # Order
 
 
-def test_a_batch_is_its_sentences_one_by_one_in_any_order(make_model):
+def test_a_batch_gives_the_same_results_as_single_sentences_in_any_order(make_model):
     model, order = make_model(), torch.tensor([2, 0, 1])
     together = model(SOURCE, TARGET)
     for i in range(3):
@@ -205,7 +205,7 @@ def test_a_batch_is_its_sentences_one_by_one_in_any_order(make_model):
 
 
 @pytest.mark.parametrize("positions", ["interleaved", "halves", "learned"])
-def test_without_positions_the_encoder_does_not_know_the_order_and_with_them_it_does(make_model, positions):
+def test_the_encoder_sees_the_order_only_with_positions(make_model, positions):
     order, source = torch.tensor([3, 0, 4, 1, 2]), SOURCE[:1]
     blind, seeing = make_model(positions="none"), make_model(positions=positions)
     assert_same(blind.encode(source[:, order]), blind.encode(source)[:, order])
@@ -216,7 +216,7 @@ def test_without_positions_the_encoder_does_not_know_the_order_and_with_them_it_
 # Parameters
 
 
-def test_the_names_of_the_parameters_are_those_of_saved_models(make_model):
+def test_the_names_of_the_parameters_match_saved_models(make_model):
     def both(*names: str) -> list[str]:
         return [f"{name}.{kind}" for name in names for kind in ("weight", "bias")]
 
@@ -243,7 +243,7 @@ def test_matrices_are_shared_exactly_when_they_are_tied(tie_embeddings, tie_outp
     assert len({id(p) for p in model.parameters()}) == len([*model.parameters()])
 
 
-def test_the_logits_are_scored_with_the_tied_matrix(make_model):
+def test_the_logits_use_the_tied_matrix(make_model):
     model = make_model(source_vocab_size=23, tie_embeddings=True)
     with gf.record(model, ["decoder.output", "logits"]) as trace:
         model(SOURCE, TARGET)
@@ -259,7 +259,7 @@ def test_a_tied_matrix_starts_as_an_embedding_and_a_free_output_as_a_projection(
     assert 0.98 * bound < free.abs().max() <= bound
 
 
-def test_the_generator_of_torch_decides_the_first_weights():
+def test_torchs_generator_decides_the_initial_weights():
     models = []
     for number in (1, 1, 2):
         torch.manual_seed(number)
@@ -268,7 +268,7 @@ def test_the_generator_of_torch_decides_the_first_weights():
     assert not torch.equal(models[0]["output.weight"], models[2]["output.weight"])
 
 
-def test_norms_start_as_pure_normalisation_and_biases_at_zero():
+def test_norms_start_without_scale_and_shift_and_biases_at_zero():
     model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11, norm="pre"))
     for name, parameter in model.named_parameters():
         if name.endswith("norm.weight"):
@@ -302,7 +302,7 @@ def test_each_dropout_acts_in_training(make_model, kind):
     assert not torch.equal(model(SOURCE, TARGET), model(SOURCE, TARGET))
 
 
-def test_dropout_acts_on_the_input_and_on_each_sublayer_and_nowhere_else(make_model):
+def test_dropout_acts_only_on_the_input_and_on_each_sublayer(make_model):
     model = make_model(dropout=0.5).train()
     with gf.record(model) as trace:
         model(SOURCE, TARGET)
@@ -332,7 +332,7 @@ def assert_dropped(after: Tensor, before: Tensor) -> None:
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (3, 0), (2, 3, 4)])
-def test_ids_that_are_no_batch_of_sequences_are_an_error(make_model, shape):
+def test_ids_that_are_not_a_batch_of_sequences_are_an_error(make_model, shape):
     model, ids = make_model(), torch.ones(shape, dtype=torch.long)
     with pytest.raises(gf.ShapeError, match=r"source: expected shape \(batch, length\)"):
         model.encode(ids)
@@ -341,7 +341,7 @@ def test_ids_that_are_no_batch_of_sequences_are_an_error(make_model, shape):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_memory_source_and_target_must_fit_each_other(make_model):
+def test_memory_source_and_target_must_match(make_model):
     model = make_model()
     memory = model.encode(SOURCE)
     for target, source in ((TARGET, SOURCE[:, :4]), (TARGET, SOURCE[:2]), (TARGET[:2], SOURCE)):

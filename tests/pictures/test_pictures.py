@@ -36,7 +36,7 @@ DRAWN = drawn()
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_picture_is_one_svg_element_with_an_alternative_in_the_colour_of_the_text(name):
+def test_a_picture_is_one_svg_element_with_alternative_text_in_the_text_colour(name):
     root = ElementTree.fromstring(DRAWN[name].svg)
     assert root.get("role") == "img"
     assert root.get("aria-label") == DRAWN[name].alt == root.findtext("{http://www.w3.org/2000/svg}title")
@@ -46,7 +46,7 @@ def test_a_picture_is_one_svg_element_with_an_alternative_in_the_colour_of_the_t
     assert len(repr(DRAWN[name])) < 200
 
 
-def test_ids_of_two_pictures_never_meet():
+def test_the_ids_of_two_pictures_differ():
     ids = [set(re.findall(r'\bid="([^"]+)"', picture.svg)) for picture in DRAWN.values()]
     assert len(set().union(*ids)) == sum(map(len, ids))
     for picture, own in zip(DRAWN.values(), ids, strict=True):
@@ -58,13 +58,13 @@ def test_the_same_numbers_give_the_same_bytes():
     assert {name: picture.svg for name, picture in drawn().items()} == {name: one.svg for name, one in DRAWN.items()}
 
 
-def test_cells_of_a_small_heat_map_have_their_numbers():
+def test_cells_of_a_small_heat_map_show_their_numbers():
     svg = pictures.heat_map([[0.25, -1.5]], alt="two").svg
     assert ">0.25<" in svg
     assert ">−1.50<" in svg
 
 
-def test_lines_are_those_of_the_query_and_as_thick_as_the_weight():
+def test_lines_start_at_the_query_and_are_as_thick_as_the_weight():
     svg = pictures.attention_lines([[0.5, 0.5], [0.0, 1.0]], ["a", "b"], ["c", "d"], query=1, alt="x").svg
     assert re.findall(r"stroke-width: ([\d.]+)", svg) == ["6"]
 
@@ -75,7 +75,7 @@ def test_boxes_lead_to_their_chapters():
     assert "target=" not in DRAWN["flow"].svg
 
 
-def test_words_are_text_and_not_markup():
+def test_words_stay_text():
     assert "&lt;slept&gt;" in DRAWN["heat map"].svg
 
 
@@ -87,12 +87,12 @@ def test_words_are_text_and_not_markup():
         (lambda: pictures.attention_lines([[1, 2]], ["a"], ["b"], alt="x"), r"expected shape \(1, 1\), got"),
     ],
 )
-def test_what_does_not_fit_is_refused(draw, message):
+def test_data_that_does_not_fit_is_refused(draw, message):
     with pytest.raises(ShapeError, match=message):
         draw()
 
 
-def test_a_picture_without_words_is_refused():
+def test_a_picture_without_alternative_text_is_refused():
     with pytest.raises(ValueError, match="got a blank text"):
         pictures.heat_map([[1.0]], alt=" ")
 
@@ -112,7 +112,7 @@ def test_a_saved_picture_is_an_svg_file(tmp_path):
 
 
 @pytest.mark.parametrize(("x", "y"), [(1, 0), (9, 0), (1, 5), (9, 5)])
-def test_a_marked_point_has_its_words_beside_it(x, y):
+def test_a_marked_point_has_a_label(x, y):
     line = {"a": ([1, 9], [0, 5])}
     svg = pictures.curves(line, alt="c", x_label="x", y_label="y", mark=(x, y, "kept"), from_zero=True).svg
     assert ">kept<" in svg

@@ -17,7 +17,7 @@ def data(folder, **files):
     return config
 
 
-def test_columns_are_for_files_that_hold_both_sides(tmp_path):
+def test_columns_are_only_for_files_with_both_sides(tmp_path):
     plain = corpora_of(data(tmp_path, **PLAIN))
     assert {split: corpus.format for split, corpus in plain.items()} == {
         "train": "tsv",

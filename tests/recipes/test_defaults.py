@@ -31,7 +31,7 @@ def translation(**overrides):
 
 @pytest.mark.parametrize("pairs", [1, 7_999, 29_000, 160_000, 1_900_000, 4_500_000, 36_000_000])
 @pytest.mark.parametrize("sample", [SPOKEN, PHONES, []], ids=["sentences", "words", "nothing"])
-def test_everything_that_is_open_is_chosen_once(pairs, sample):
+def test_every_open_setting_is_chosen_once(pairs, sample):
     configuration = fit(translation(), pairs, sample)
     assert not is_open(configuration)
     assert fit(configuration, 17, SPOKEN) == configuration
@@ -41,7 +41,7 @@ def test_everything_that_is_open_is_chosen_once(pairs, sample):
     assert (model.d_model, model.dropout) == (configuration.model["d_model"], configuration.model["dropout"])
 
 
-def test_what_is_chosen_stands_in_the_configuration_of_the_run():
+def test_the_chosen_settings_are_in_the_runs_configuration():
     configuration = fit(translation(), 29_000, SPOKEN)
     text = to_toml(configuration, model_config(configuration, 101, 101))
     for line in ('kind = "unigram"', "vocab_size = 8000", "d_model = 128", "batch_tokens = 4096", 'optimiser = "muon"'):
@@ -60,14 +60,14 @@ def test_what_is_chosen_stands_in_the_configuration_of_the_run():
     ],
     ids=["sentences", "phones", "spaced letters", "letters", "glosses", "a script without spaces"],
 )
-def test_the_kind_of_the_corpus_decides_how_it_is_cut(sample, kinds, metric):
+def test_the_kind_of_the_corpus_decides_the_tokenizer(sample, kinds, metric):
     configuration = fit(translation(), 10_000, sample)
     assert configuration.tokenizer.kinds == kinds
     assert configuration.tokenizer.joint == (metric == "bleu")
     assert configuration.training.metric == metric
 
 
-def test_a_script_of_thousands_of_characters_has_room_for_them():
+def test_a_script_of_thousands_of_characters_gets_a_large_vocabulary():
     letters = random.Random(3).sample([chr(code) for code in range(0x4E00, 0x9FA5)], 3001)
     lines = [("".join(letters[start : start + 40]) + " 。", "a b") for start in range(0, 3001, 40)]
     assert fit(translation(), 5_000, lines).tokenizer.vocab_size > 4 * 3001
@@ -75,7 +75,7 @@ def test_a_script_of_thousands_of_characters_has_room_for_them():
 
 
 @pytest.mark.parametrize("rows", [SENTENCE_SIZES, WORD_SIZES], ids=["sentences", "words"])
-def test_more_pairs_never_make_a_smaller_model_or_a_bolder_dropout(rows):
+def test_more_pairs_never_lead_to_a_smaller_model_or_more_dropout(rows):
     assert [row.pairs for row in rows] == sorted({row.pairs for row in rows})
     assert rows[-1].pairs == float("inf")
     for smaller, larger in pairwise(rows):
@@ -86,7 +86,7 @@ def test_more_pairs_never_make_a_smaller_model_or_a_bolder_dropout(rows):
         assert smaller.batch_tokens <= larger.batch_tokens
 
 
-def test_a_configuration_of_data_only_is_left_to_the_corpus():
+def test_a_configuration_of_data_only_is_completed_by_the_corpus():
     configuration = fit(from_dict(DATA), 29_000, SPOKEN)
     assert (configuration.tokenizer.kind, configuration.tokenizer.vocab_size) == ("unigram", 8_000)
     assert configuration.model["d_model"] == 128
@@ -109,7 +109,7 @@ SETTINGS = [(section, name, value) for section, fields in OPEN.items() for name,
 
 
 @given(given_=st.sets(st.sampled_from(SETTINGS)), pairs=st.integers(0, 10**8))
-def test_what_is_said_stays_whatever_the_corpus(given_, pairs):
+def test_given_settings_are_kept_for_any_corpus(given_, pairs):
     configuration = translation(**{f"{section}.{name}": _toml(value) for section, name, value in given_})
     fitted = fit(configuration, pairs, SPOKEN)
     assert not is_open(fitted)
@@ -128,36 +128,36 @@ def _toml(value):
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def test_dropout_alone_does_not_make_it_the_base_model():
+def test_setting_only_dropout_does_not_choose_the_base_model():
     configuration = from_dict({**DATA, "model": {"dropout": 0.25}})
     assert fit(configuration, 29_000, SPOKEN).model == {**SENTENCE_SIZES[2].model, "dropout": 0.25}
 
 
 @pytest.mark.parametrize("model", [{"preset": "base"}, {"preset": "tiny", "dropout": 0.0}, {"d_model": 64}])
-def test_a_preset_or_a_size_closes_the_model(model):
+def test_a_preset_or_a_size_fixes_the_model(model):
     assert fit(from_dict({**DATA, "model": model}), 29_000, SPOKEN).model == model
 
 
-def test_a_warmup_that_is_given_leaves_the_rate_to_the_paper():
+def test_a_given_warmup_leaves_the_rate_to_the_papers_formula():
     training = fit(translation(**{"training.warmup": 4000}), 29_000, SPOKEN).training
     assert (training.warmup, training.learning_rate) == (4000, 0)
 
 
 @pytest.mark.parametrize("pairs", [100, 29_000, 10**6])
-def test_the_rate_is_that_of_the_optimiser(pairs):
+def test_the_learning_rate_depends_on_the_optimiser(pairs):
     for optimiser, as_of in (("muon", "muon"), ("adam", "adam"), ("adamw", "adam")):
         training = fit(translation(**{"training.optimiser": optimiser}), pairs, SPOKEN).training
         row = next(row for row in SENTENCE_SIZES if pairs <= row.pairs)
         assert (training.optimiser, training.learning_rate) == (optimiser, row.rates[as_of])
 
 
-def test_a_setting_that_the_corpus_makes_useless_is_refused():
+def test_a_setting_without_effect_on_the_corpus_is_refused():
     configuration = translation(**{"tokenizer.byte_fallback": "true"})
     with pytest.raises(ConfigError, match=r"tokenizer\.byte_fallback: expected its default with the kinds charac"):
         fit(configuration, 10_000, PHONES)
 
 
-def test_kinds_of_the_sides_that_are_given_stay():
+def test_given_kinds_of_the_sides_are_kept():
     configuration = translation(**{"tokenizer.joint": "false", "tokenizer.target_kind": "characters"})
     assert fit(configuration, 10_000, PHONES).tokenizer.kinds == ("characters", "characters")
     assert fit(configuration, 10_000, SPOKEN).tokenizer.kinds == ("unigram", "characters")
@@ -169,7 +169,7 @@ def test_only_the_beginning_of_a_sample_is_read():
     assert len(list(sample)) == 10_000
 
 
-def test_what_was_chosen_is_said_in_words():
+def test_the_chosen_settings_are_reported_in_words():
     before = translation()
     assert describe_choice(before, fit(before, 29_000, SPOKEN), 29_000) == (
         "29,000 pairs: unigram vocabulary of 8,000, 4 + 4 layers of width 128, dropout 0.3, Muon, batches of 4,096 "

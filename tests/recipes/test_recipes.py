@@ -13,14 +13,14 @@ WORDS = {name for name in FILES if name.startswith(("cmudict", "sigmorphon", "wi
 PAPER = ("wmt14-base", "wmt14-base-en-fr", "wmt14-big", "wmt14-big-en-fr")
 
 
-def test_there_is_a_recipe_for_each_corpus():
+def test_each_corpus_has_a_recipe():
     corpora = {"multi30k-de-en", "multi30k-en-de", "multi30k-en-fr", "tatoeba-de-en", "cmudict", "sigmorphon2021-eng"}
     corpora |= {"wikipron-kat", "wikipron-ita", "wikipron-isl", "netrans-en-ru", "ar2en", "iwslt14", *PAPER}
     assert set(recipes()) == {"copy", "demo", "translation", *corpora}
 
 
 @pytest.mark.parametrize("name", recipes())
-def test_the_first_line_of_a_recipe_says_its_group_and_what_it_is_for(name):
+def test_the_first_line_of_a_recipe_has_its_group_and_purpose(name):
     first = recipes()[name].read_text(encoding="utf-8").splitlines()[0]
     group, colon, text = first.removeprefix("# ").partition(": ")
     assert group in RECIPE_GROUPS
@@ -30,7 +30,7 @@ def test_the_first_line_of_a_recipe_says_its_group_and_what_it_is_for(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_recipe_says_where_its_files_come_from_and_what_to_expect(name):
+def test_a_recipe_names_the_origin_of_its_files_and_the_expected_result(name):
     lines = recipes()[name].read_text(encoding="utf-8").splitlines()
     comments = " ".join(lines[: next(i for i, line in enumerate(lines) if not line.startswith("#"))])
     assert "Data: " in comments
@@ -39,7 +39,7 @@ def test_a_recipe_says_where_its_files_come_from_and_what_to_expect(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_a_recipe_trains_on_is_not_what_it_is_tested_with(name):
+def test_training_and_test_files_of_a_recipe_differ(name):
     data = load(name).data
     train, valid, test = (
         {*files_of(getattr(data, f"{part}source")), *files_of(getattr(data, f"{part}target"))} - {""}
@@ -52,7 +52,7 @@ def test_what_a_recipe_trains_on_is_not_what_it_is_tested_with(name):
 
 
 @pytest.mark.parametrize("name", sorted(WORDS))
-def test_words_are_read_letter_by_letter_with_two_vocabularies(name):
+def test_recipes_for_words_use_characters_with_two_vocabularies(name):
     configuration = load(name)
     assert not configuration.tokenizer.joint
     assert configuration.tokenizer.kinds == ("characters", "characters" if name == "ar2en" else "words")
@@ -60,7 +60,7 @@ def test_words_are_read_letter_by_letter_with_two_vocabularies(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(FILES) - WORDS))
-def test_the_files_of_a_pair_of_languages_are_named_alike(name):
+def test_the_files_of_a_language_pair_are_named_alike(name):
     data = load(name).data
     for part in ("", "valid_", "test_"):
         source, target = files_of(getattr(data, f"{part}source")), files_of(getattr(data, f"{part}target"))
@@ -78,7 +78,7 @@ TABLE_3 = {
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_models_of_the_paper_are_those_of_its_table_3(name):
+def test_the_models_of_the_papers_recipes_follow_table_3(name):
     from glassformer.bench.estimate import count_parameters
 
     configuration = load(name)
@@ -101,7 +101,7 @@ def test_the_models_of_the_paper_are_those_of_its_table_3(name):
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_trainings_of_the_paper_are_those_of_its_section_5(name):
+def test_the_trainings_of_the_papers_recipes_follow_section_5(name):
     configuration = load(name)
     training, tokenizer, decoding = configuration.training, configuration.tokenizer, configuration.decoding
     assert training.batch_tokens * training.accumulate == 25_000
@@ -116,7 +116,7 @@ def test_the_trainings_of_the_paper_are_those_of_its_section_5(name):
     assert (decoding.beam_size, decoding.length_penalty) == (4, 0.6)
 
 
-def test_the_longest_translation_is_that_of_the_paper():
+def test_the_longest_translation_follows_the_paper():
     from glassformer.decoding.hypothesis import max_length
 
     configuration = load("wmt14-base")
@@ -138,7 +138,7 @@ def test_the_rate_of_the_base_model_peaks_at_7e_4_and_halves_at_four_times_the_w
     assert rates == pytest.approx([peak / 4000, peak, peak / 2])
 
 
-def test_iwslt_is_as_its_field_trains_it():
+def test_the_iwslt_recipe_uses_the_common_settings():
     configuration = load("iwslt14")
     model, training = model_config(configuration, 10_000, 10_000), configuration.training
     assert (model.d_model, model.d_ff, model.heads, model.encoder_layers, model.dropout) == (512, 1024, 4, 6, 0.3)

@@ -38,7 +38,7 @@ def test_a_setting_is_listed_with_its_default():
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.range])
-def test_a_number_out_of_its_range_or_no_number_is_refused(name):
+def test_a_value_out_of_range_or_not_a_number_is_refused(name):
     section, field = name.split(".")
     limits = SETTINGS[name].range
     for value in (limits.minimum - 1, limits.maximum + 1, float("nan"), float("inf"), True):

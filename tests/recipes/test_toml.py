@@ -40,7 +40,7 @@ def test_the_recipe_for_your_corpus_asks_for_it():
         load("translation")
 
 
-def test_what_is_not_given_has_its_default():
+def test_missing_settings_have_their_defaults():
     configuration = from_dict(TASK)
     assert configuration == Configuration(data=DataConfig(task="copy"))
     training = configuration.training
@@ -50,7 +50,7 @@ def test_what_is_not_given_has_its_default():
     assert model_config(configuration, 37_000, 37_000) == ModelConfig.preset("base", vocab_size=37_000)
 
 
-def test_the_folder_of_a_run_has_the_name_of_its_configuration(write_config):
+def test_the_folder_of_a_run_is_named_after_its_configuration(write_config):
     assert load(write_config()).run.directory == "runs/mine"
     assert load(write_config(), ["run.directory=elsewhere"]).run.directory == "elsewhere"
 
@@ -68,7 +68,7 @@ def test_the_folder_of_a_run_has_the_name_of_its_configuration(write_config):
         ("tokenizer.joint=false", False),
     ],
 )
-def test_an_override_is_read_as_toml_or_else_as_text(override, value):
+def test_an_override_is_read_as_toml_or_as_text(override, value):
     values = {}
     set_values(values, override)
     [[found]] = [section.values() for section in values.values()]
@@ -76,7 +76,7 @@ def test_an_override_is_read_as_toml_or_else_as_text(override, value):
     assert type(found) is type(value) or isinstance(value, float)
 
 
-def test_overrides_come_on_top_of_the_file_and_the_last_wins(write_config):
+def test_overrides_replace_the_files_values_and_the_last_wins(write_config):
     configuration = load(write_config(), ["training.steps=5", "training.steps=7", "model.d_ff=17"], data="corpus")
     assert configuration.training.steps == 7
     assert model_config(configuration, 11, 11) == ModelConfig.preset("tiny", vocab_size=11, d_ff=17)
@@ -93,7 +93,7 @@ def test_every_preset_can_be_written_and_read_back(preset):
 
 
 @pytest.mark.parametrize("name", recipes())
-def test_what_is_written_is_complete_and_reads_as_the_same(name, write_config):
+def test_a_written_configuration_is_complete_and_reads_back_equal(name, write_config):
     overrides = ["training.minutes=0.5", "run.seed=7", *OF_YOURS.get(name, ())]
     configuration = load(name, overrides, data=None if name in OF_TASKS else 'some "folder" of München\\')
     joint = configuration.tokenizer.joint
@@ -138,7 +138,7 @@ files = st.one_of(lines, st.lists(lines, min_size=1, max_size=3).map(tuple))
     seed=st.integers(0, 2**63 - 1),
     patience=st.integers(0, 10**6),
 )
-def test_what_is_written_reads_as_the_same_whatever_the_values(
+def test_any_written_configuration_reads_back_equal(
     write_config, source, target, valid, symbols, minutes, rate, seed, patience
 ):
     configuration = Configuration(
@@ -159,7 +159,7 @@ def test_what_is_written_reads_as_the_same_whatever_the_values(
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Configuration) if field.name != "model"])
-def test_every_field_that_is_changed_comes_back_changed(name, write_config):
+def test_every_changed_field_reads_back_changed(name, write_config):
     """No field is forgotten by the writer, and no type comes back as another."""
     before = from_dict({"data": {"source": "a.tsv"}, "run": {"directory": "x"}})
     for changed in changes(getattr(before, name)):
@@ -180,7 +180,7 @@ def changes(section):
 
 
 @pytest.mark.parametrize("text", ['["a.gz", "b.gz"]', ' [ "a.gz","b.gz" ] '])
-def test_several_files_are_a_list_on_the_command_line_too(write_config, text):
+def test_several_files_can_be_a_list_on_the_command_line(write_config, text):
     configuration = load(write_config(), [f"data.source={text}", 'data.target=["c.gz"]'])
     assert (configuration.data.source, configuration.data.target) == (("a.gz", "b.gz"), ("c.gz",))
 
@@ -251,7 +251,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG.items(), ids=map(repr, WRONG))
-def test_a_mistake_is_named_with_its_field_its_value_and_what_is_right(unchecked, write_config, text, message):
+def test_a_mistake_is_named_with_its_field_its_value_and_the_allowed_values(unchecked, write_config, text, message):
     data = '[data]\ntask = "copy"\n'
     path = write_config(text + "\n" + data if "=" in text.splitlines()[0] else data + text)
     with pytest.raises(ConfigError) as caught:
@@ -287,7 +287,7 @@ DATA = {
 
 
 @pytest.mark.parametrize(("text", "message"), DATA.items(), ids=map(repr, DATA))
-def test_a_corpus_is_whole_or_named(unchecked, write_config, text, message):
+def test_an_incomplete_corpus_is_named(unchecked, write_config, text, message):
     with pytest.raises(ConfigError) as caught:
         load(write_config(text))
     assert message in str(caught.value)
@@ -300,23 +300,23 @@ def test_an_override_has_a_section_a_field_and_a_value(override):
 
 
 @pytest.mark.parametrize("options", [{"overrides": ["data.task=copy"]}, {"data": "folder"}])
-def test_what_is_no_section_cannot_be_overridden(write_config, options):
+def test_a_value_that_is_not_a_section_cannot_be_overridden(write_config, options):
     with pytest.raises(ConfigError, match="data: expected a section with fields, got 3"):
         load(write_config("data = 3"), **options)
 
 
-def test_a_newer_format_is_not_guessed_at(write_config):
+def test_a_newer_format_is_refused(write_config):
     with pytest.raises(CheckpointVersionError, match="format_version: expected at most 2, got 3; upgrade glassformer"):
         load(write_config("format_version = 3\n[data]\nunheard_of = 3"))
 
 
 @pytest.mark.parametrize("text", ["[data", "data = ", "[data]\nsource = 'a'\nsource = 'b'", "<html>"])
-def test_what_is_no_toml_is_named(write_config, text):
+def test_a_file_that_is_not_toml_is_named(write_config, text):
     with pytest.raises(ConfigError, match=r"mine\.toml is not TOML: "):
         load(write_config(text))
 
 
-def test_bytes_that_are_no_text_are_named(write_config):
+def test_a_file_that_is_not_text_is_named(write_config):
     path = write_config()
     path.write_bytes(b"\xff\xfe[data]")
     with pytest.raises(ConfigError, match=r"mine\.toml is not TOML: .*utf-8"):
@@ -338,7 +338,7 @@ def test_sizes_that_contradict_the_tokenizer_are_named():
         model_config(configuration, 17, 17)
 
 
-def test_a_mapping_that_is_loaded_stays_as_it_is():
+def test_loading_does_not_change_the_given_mapping():
     values = {"format_version": 1, **TASK, "model": {"preset": "tiny"}}
     from_dict(values)
     assert values == {"format_version": 1, "data": {"task": "copy"}, "model": {"preset": "tiny"}}
@@ -350,7 +350,7 @@ def test_unknown_model_fields_of_a_configuration_object_are_named():
         model_config(configuration, 11, 11)
 
 
-def test_a_long_value_or_name_is_quoted_in_part():
+def test_a_long_value_or_name_is_shortened():
     long = "a" * 5_000_000
     for values in ({long: {}}, {"data": {long: 1}}, {"model": {long: 1}}, {"run": {"seed": long}}, {"run": long}):
         with pytest.raises(ConfigError) as caught:

@@ -26,7 +26,7 @@ def test_each_curve_of_a_log_is_drawn_once(log):
 
 
 @pytest.mark.slow
-def test_curves_say_in_words_what_they_show(log):
+def test_curves_have_a_description(log):
     loss, metric, *_ = charts.training_curves(History.of(log(100)))
     assert "training loss from 1.1 at step 5 to 0.0949 at step 100" in loss.picture.alt
     assert "the kept weights have 0.050, at step 100" in loss.picture.alt
@@ -34,14 +34,14 @@ def test_curves_say_in_words_what_they_show(log):
 
 
 @pytest.mark.slow
-def test_what_the_log_does_not_have_is_not_drawn(log):
+def test_curves_missing_in_the_log_are_not_drawn(log):
     titles = [chart.title for chart in charts.training_curves(History.of(log(15)))]
     assert titles == ["Loss per target token", "Learning rate", "Gradient norm", "Speed"]
     assert list(charts.training_curves(History.of([]))) == []
 
 
 @pytest.mark.slow
-def test_a_long_log_makes_no_larger_picture(log):
+def test_a_long_log_makes_an_equally_small_picture(log):
     sizes = [len(next(charts.training_curves(History.of(log(steps, every=1)))).picture.svg) for steps in (1500, 6000)]
     assert sizes[1] < 1.5 * sizes[0]
 
@@ -62,7 +62,7 @@ def test_every_length_is_in_the_histogram(sizes):
     assert f"at most {max(sizes)}." in chart.picture.alt
 
 
-def test_attention_tells_where_each_word_looks():
+def test_attention_describes_where_each_word_looks():
     explanation = Explanation(
         text="a b",
         translation=Translation(text="c d", tokens=("c", "d", "<eos>")),
@@ -77,7 +77,7 @@ def test_attention_tells_where_each_word_looks():
 
 
 @pytest.mark.slow
-def test_an_output_without_end_is_cut():
+def test_an_endless_output_is_truncated():
     explanation = Explanation(
         text="a",
         translation=Translation(text="c", tokens=("c",) * 51),

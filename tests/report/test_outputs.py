@@ -30,19 +30,19 @@ def made(values: list[float], higher_is_better: bool = True) -> Outputs:
     )
 
 
-def test_the_best_come_first_and_of_equal_ones_the_longest():
+def test_the_best_outputs_come_first_and_the_longest_of_equals():
     found = made([50.0, 100.0, 20.0, 100.0, 70.0, 60.0, 10.0])
     assert [one.value for one in found.best()] == [100, 100, 70, 60, 50]
     assert [len(one.source) for one in found.best()][:2] == [4, 2]
 
 
-def test_of_the_worst_none_is_right():
+def test_the_worst_outputs_are_all_wrong():
     found = made([100.0, 50.0, 100.0, 20.0])
     assert [one.value for one in found.worst()] == [20, 50]
     assert made([100.0, 100.0]).worst() == []
 
 
-def test_an_error_rate_is_best_when_low():
+def test_a_low_error_rate_is_best():
     assert [one.value for one in made([30.0, 5.0, 90.0], higher_is_better=False).best()] == [5, 30, 90]
 
 
@@ -57,14 +57,14 @@ words = st.lists(st.sampled_from(["a", "b", "<b>", "ç", "你"]), max_size=9)
 
 
 @given(words, st.lists(words, min_size=1, max_size=3))
-def test_an_output_in_pieces_is_the_output(text, references):
+def test_the_marked_parts_of_an_output_make_the_output(text, references):
     found = pieces(" ".join(text), [" ".join(reference) for reference in references])
     assert [word for piece, _ in found for word in piece.split()] == text
     if text in references:
         assert not any(differs for _, differs in found)
 
 
-def test_what_differs_from_the_nearest_reference_is_marked():
+def test_differences_from_the_nearest_reference_are_marked():
     found = pieces("a big cat sleeps", ["no such thing", "a small cat sleeps"])
     assert found == (("a", False), ("big", True), ("cat sleeps", False))
     assert pieces("cot", ["cat"], METRICS["cer"].name) == (("c", False), ("o", True), ("t", False))
@@ -84,7 +84,7 @@ def test_sentences_are_measured_by_chrf_and_words_by_their_edits(translator):
 
 
 @pytest.mark.slow
-def test_no_more_than_300_sentences_are_translated(translator):
+def test_at_most_300_sentences_are_translated(translator):
     items = Items.of([("the cat", "le chat")] * 310, group=False)
     found = translated(translator, items)
     assert len(found.texts) == len(found.values) == len(found.items.sources) == 300

@@ -59,13 +59,13 @@ def test_a_trained_run_has_all_sections(written):
 
 
 @pytest.mark.slow
-def test_it_stands_in_the_run_unless_told_otherwise(copy):
+def test_the_page_is_written_into_the_run_by_default(copy):
     assert write_report(copy) == copy / REPORT
     assert (copy / REPORT).stat().st_size < 1_000_000
 
 
 @pytest.mark.slow
-def test_nothing_is_asked_of_a_network_and_no_script_runs(written):
+def test_the_page_requests_nothing_and_runs_no_script(written):
     page = Page(written)
     assert not page.tags("script")
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
@@ -77,13 +77,13 @@ def test_nothing_is_asked_of_a_network_and_no_script_runs(written):
 
 
 @pytest.mark.slow
-def test_what_a_corpus_says_is_text(written):
+def test_text_of_the_corpus_stays_text(written):
     assert "<script>" not in written.read_text(encoding="utf-8")
     assert "<script>" in Page(written).text
 
 
 @pytest.mark.slow
-def test_each_picture_has_words_and_each_id_is_one(written):
+def test_each_picture_has_a_description_and_each_id_is_unique(written):
     page = Page(written)
     assert len(page.tags("svg")) == 11
     assert all(one["role"] == "img" and one["aria-label"] for one in page.tags("svg"))
@@ -113,7 +113,7 @@ def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
     assert "train the run to its first validation" in page.text
 
 
-def test_a_run_that_has_only_begun_is_reported(copy, tmp_path):
+def test_a_run_that_has_just_begun_is_reported(copy, tmp_path):
     for name in ("metrics.jsonl", "model.safetensors"):
         (copy / name).unlink()
     shutil.rmtree(copy / "prepared")
@@ -130,7 +130,7 @@ def test_a_run_of_format_1_is_reported(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_on_a_task_whose_prepared_corpus_is_gone_is_reported(tmp_path):
+def test_a_run_on_a_task_without_its_prepared_corpus_is_reported(tmp_path):
     run = tmp_path / "copy"
     gf.train("copy", overrides=["training.steps=3", f"run.directory={run}"])
     shutil.rmtree(run / "prepared", ignore_errors=True)
@@ -141,7 +141,7 @@ def test_a_run_on_a_task_whose_prepared_corpus_is_gone_is_reported(tmp_path):
 
 
 @pytest.mark.slow
-def test_validation_files_that_are_gone_are_said(copy, tmp_path):
+def test_missing_validation_files_are_mentioned(copy, tmp_path):
     shutil.rmtree(copy / "prepared")
     text = (copy / "config.toml").read_text()
     text = re.sub('valid_source = ""', 'valid_source = "valid.tsv"', text)
@@ -151,18 +151,18 @@ def test_validation_files_that_are_gone_are_said(copy, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_run_is_left_as_it_is(copy, tmp_path):
+def test_the_run_is_unchanged(copy, tmp_path):
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     write_report(copy, tmp_path / "page.html")
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(("output", "message"), [("", "is a folder"), ("none/page.html", "the folder ")])
-def test_a_place_where_no_file_can_be_is_refused(run, tmp_path, output, message):
+def test_a_path_that_cannot_be_a_file_is_refused(run, tmp_path, output, message):
     with pytest.raises(gf.ConfigError, match=message):
         write_report(run, tmp_path / output)
 
 
-def test_what_is_no_run_is_refused(tmp_path):
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
     with pytest.raises(gf.CheckpointError, match="is not a run"):
         write_report(tmp_path)

@@ -3,7 +3,7 @@
 from glassformer.system.files import hash_of_file, hash_of_folder
 
 
-def test_hashes_are_as_in_the_manifests_of_prepared_folders(tmp_path):
+def test_hashes_equal_those_in_earlier_manifests(tmp_path):
     (tmp_path / "source.json").write_bytes(b'{"kind": "words"}\n')
     (tmp_path / "b.model").write_bytes(bytes(range(256)))
     assert hash_of_file(tmp_path / "b.model") == "f1f8a93f50849ac39408a4433b952d71"

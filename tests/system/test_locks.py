@@ -35,7 +35,7 @@ def holder(tmp_path):
         os.waitpid(pid, 0)
 
 
-def test_a_second_process_is_told_who_holds_it_where_and_since_when(tmp_path, holder):
+def test_a_second_process_learns_who_holds_the_lock_where_and_since_when(tmp_path, holder):
     with pytest.raises(ConfigError) as caught, locked(tmp_path):
         pass
     expected = (
@@ -46,7 +46,7 @@ def test_a_second_process_is_told_who_holds_it_where_and_since_when(tmp_path, ho
     assert re.fullmatch(expected, str(caught.value))
 
 
-def test_it_ends_with_the_process_even_when_that_is_killed(tmp_path, holder):
+def test_the_lock_ends_with_its_process_even_after_a_kill(tmp_path, holder):
     os.kill(holder, signal.SIGKILL)
     os.waitpid(holder, 0)
     assert (tmp_path / ".lock.json").exists()  # nobody could tidy up, and it does no harm
@@ -55,7 +55,7 @@ def test_it_ends_with_the_process_even_when_that_is_killed(tmp_path, holder):
 
 
 @pytest.mark.parametrize("known", ["", "{", "[]", "{}", None])
-def test_where_the_holder_is_not_known_it_is_another_process(tmp_path, holder, known):
+def test_an_unknown_holder_is_reported_as_another_process(tmp_path, holder, known):
     if known is None:
         (tmp_path / ".lock.json").unlink()
     else:
@@ -71,7 +71,7 @@ def fail(folder, *names):
         raise ZeroDivisionError
 
 
-def test_it_is_free_again_after_an_error(tmp_path):
+def test_the_lock_is_free_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError):
         fail(tmp_path / "run", "run/checkpoints")
     with locked(tmp_path / "run"), pytest.raises(ConfigError, match=f"process {os.getpid()} "):
@@ -79,7 +79,7 @@ def test_it_is_free_again_after_an_error(tmp_path):
     assert [path.name for path in (tmp_path / "run").glob(".*")] == [".lock"]
 
 
-def test_folders_that_were_made_in_vain_are_removed(tmp_path):
+def test_empty_folders_are_removed_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError):
         fail(tmp_path / "runs" / "one")
     assert not list(tmp_path.iterdir())
@@ -88,7 +88,7 @@ def test_folders_that_were_made_in_vain_are_removed(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["runs", "two"]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(CheckpointError, match=r"cannot write .*file/run/\.lock: Not a directory"),

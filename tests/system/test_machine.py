@@ -11,16 +11,16 @@ from glassformer.errors import ConfigError
 from glassformer.system.machine import device_of, is_intel, keep_memory
 
 
-def test_other_systems_are_left_alone(monkeypatch):
+def test_memory_is_kept_on_linux_only(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert keep_memory() is False
 
 
-def test_it_says_whether_the_setting_was_taken():
+def test_the_result_says_whether_the_setting_succeeded():
     assert keep_memory() in (True, False)
 
 
-def test_a_library_without_the_setting_is_no_error(monkeypatch):
+def test_a_library_without_the_setting_is_not_an_error(monkeypatch):
     def missing(name):
         raise OSError(name)
 
@@ -29,7 +29,7 @@ def test_a_library_without_the_setting_is_no_error(monkeypatch):
     assert keep_memory() is False
 
 
-def test_what_the_user_has_set_stays(monkeypatch):
+def test_the_users_settings_are_kept(monkeypatch):
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     keep_memory()
@@ -40,7 +40,7 @@ def test_what_the_user_has_set_stays(monkeypatch):
 @pytest.mark.parametrize(
     ("told", "expected"), [("vendor_id\t: GenuineIntel\n", True), ("vendor_id\t: AuthenticAMD\n", False), (None, True)]
 )
-def test_the_maker_of_the_processor_is_what_the_system_says(monkeypatch, tmp_path, told, expected):
+def test_the_vendor_of_the_processor_comes_from_the_system(monkeypatch, tmp_path, told, expected):
     """Where the system has no such file (None), Python asks it."""
     if told is not None:
         (tmp_path / "cpuinfo").write_text(told)
@@ -49,17 +49,17 @@ def test_the_maker_of_the_processor_is_what_the_system_says(monkeypatch, tmp_pat
     assert is_intel.__wrapped__() is expected
 
 
-def test_auto_is_a_gpu_where_there_is_one():
+def test_auto_chooses_a_gpu_if_one_exists():
     assert device_of("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.mark.parametrize("name", ["cpu", "cpu:0"])
-def test_a_device_is_taken_by_its_name(name):
+def test_a_device_can_be_named(name):
     assert device_of(name) == torch.device(name)
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "cuda:99", "meta"])
-def test_a_device_that_is_not_here_is_refused_in_one_line(name):
+def test_a_missing_device_is_refused_in_one_line(name):
     with pytest.raises(ConfigError, match=r'expected "auto", "cpu", "cuda"') as refused:
         device_of(name)
     assert "\n" not in str(refused.value)
@@ -87,7 +87,7 @@ print(used[-1] - used[39])
 
 
 @pytest.mark.long
-def test_batches_of_ever_new_shapes_take_no_more_memory_in_bf16():
+def test_batches_of_ever_new_shapes_take_constant_memory_in_bf16():
     """A hundred updates: with all of their kernels kept they take 100 MB more, so some 30."""
     answer = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True)
     assert int(answer.stdout) < 65e6

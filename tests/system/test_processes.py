@@ -21,7 +21,7 @@ def started(before: set[psutil.Process]) -> psutil.Process:
     return process
 
 
-def test_it_answers_again_and_again_and_raises_what_goes_wrong() -> None:
+def test_a_helper_answers_repeatedly_and_raises_errors() -> None:
     with Worker(divmod, "divides") as worker:
         assert worker.ask(17, 5) == (3, 2)
         with pytest.raises(ZeroDivisionError):
@@ -29,7 +29,7 @@ def test_it_answers_again_and_again_and_raises_what_goes_wrong() -> None:
         assert worker.ask(19, 7) == (2, 5)
 
 
-def test_what_it_prints_is_not_taken_for_an_answer(capfd: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_is_not_taken_for_an_answer(capfd: pytest.CaptureFixture[str]) -> None:
     with Worker(print, "prints") as worker:
         assert worker.ask("to whom it may concern", flush=True) is None
     assert capfd.readouterr() == ("", "to whom it may concern\n")
@@ -37,7 +37,7 @@ def test_what_it_prints_is_not_taken_for_an_answer(capfd: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("joint", [True, False])
-def test_tokenizers_that_it_trains_are_those_that_are_trained_here(kind, joint: bool) -> None:
+def test_a_helper_trains_the_same_tokenizers_as_the_caller(kind, joint: bool) -> None:
     config = TokenizerConfig(kind=kind, vocab_size=31, joint=joint)
     here = train_tokenizers(LINES, LINES[::-1], config)
     with Worker(train_tokenizers, "trains the tokenizer") as worker:
@@ -50,7 +50,7 @@ def test_tokenizers_that_it_trains_are_those_that_are_trained_here(kind, joint: 
         assert [one.encode(line) for line in LINES] == [other.encode(line) for line in LINES]
 
 
-def test_signals_for_all_processes_leave_it_alone() -> None:
+def test_signals_to_the_process_group_do_not_end_a_helper() -> None:
     before = set(psutil.Process().children())
     with Worker(divmod, "divides") as worker:
         process = started(before)
@@ -61,7 +61,7 @@ def test_signals_for_all_processes_leave_it_alone() -> None:
         assert worker.ask(17, 5) == (3, 2)
 
 
-def test_it_ends_with_its_context_whatever_it_is_doing() -> None:
+def test_a_helper_ends_with_its_context_even_while_busy() -> None:
     before, raised = set(psutil.Process().children()), []
 
     def ask() -> None:

@@ -43,7 +43,7 @@ def test_members_share_the_ambiguous_word_and_differ_in_a_few_words_only(name):
         assert len(second - first) <= 3
 
 
-def test_ambiguous_words_mean_nothing_else_in_the_lexicon():
+def test_ambiguous_words_have_no_other_meaning_in_the_lexicon():
     known = {noun.english for noun in NOUNS}
     assert not known & set(FRENCH)
 

@@ -46,7 +46,7 @@ def test_adjectives_agree_at_a_distance(who, adjective, negated, source, target)
         (the("car"), "old", ("because it was very old", "parce qu'elle était très vieille")),
     ],
 )
-def test_pronouns_agree_with_what_they_stand_for(who, adjective, clause):
+def test_pronouns_agree_with_their_antecedents(who, adjective, clause):
     example = sentence(reason(*adjectives(adjective), who, ("very", "très")))
     assert (example.source.lower()[:-1], example.target.lower()[:-1]) == clause
 
@@ -60,13 +60,13 @@ def drawn(rule, count, name):
             yield sentence(fragment)
 
 
-def test_a_speaker_never_betrays_a_gender():
+def test_a_speakers_gender_is_never_visible():
     for example in drawn(speaker, 300, "speaker"):
         assert not re.search(r"\b(je suis|nous sommes|j'étais|nous étions)\b", example.target, re.IGNORECASE)
         assert re.search(r"\b(J'ai|Je n'ai|Je voulais|Nous|j'ai|je n'ai|je voulais|nous)\b", example.target)
 
 
-def test_receivers_move_behind_the_thing_in_french():
+def test_receivers_follow_the_thing_in_french():
     moved = 0
     for example in drawn(lambda draw: join(SHE.fragment, gift(draw, SHE)), 100, "gift"):
         assert re.search(r" (à|au|aux) ", example.target)
@@ -87,7 +87,7 @@ def test_receivers_move_behind_the_thing_in_french():
         (clauses.errand, r" across .* to get to ", r" traversé .* pour aller (à|au) "),
     ],
 )
-def test_rules_make_what_they_are_for(rule, source, target):
+def test_each_rule_makes_its_kind_of_sentence(rule, source, target):
     def make(draw):
         return rule(draw) if rule is not clauses.errand else join(SHE.fragment, rule(draw, SHE))
 
@@ -96,7 +96,7 @@ def test_rules_make_what_they_are_for(rule, source, target):
         assert re.search(target, example.target), example
 
 
-def test_nothing_is_said_of_itself_twice_or_against_itself():
+def test_sentences_neither_repeat_nor_contradict_themselves():
     draw = Draw("coherence")
     for noted, expected in (
         ([("old", "cat"), ("black", "cat")], True),

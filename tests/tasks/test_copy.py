@@ -10,7 +10,7 @@ from glassformer.tasks import TASKS, copy_pairs, copy_task
     count=st.integers(0, 40), symbols=st.integers(3, 12), shortest=st.integers(5, 9), more=st.integers(0, 4),
     seed=st.integers(0, 99),
 )  # fmt: skip
-def test_copies_have_the_lengths_and_symbols_asked_for(count, symbols, shortest, more, seed):
+def test_copies_have_the_requested_lengths_and_symbols(count, symbols, shortest, more, seed):
     pairs = copy_pairs(count, symbols=symbols, shortest=shortest, longest=shortest + more, seed=seed)
     assert len({pair.source for pair in pairs}) == count
     allowed = {str(number) for number in range(1, symbols + 1)}

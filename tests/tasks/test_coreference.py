@@ -10,7 +10,7 @@ from glassformer.tasks.world.nouns import nouns
 
 
 @pytest.mark.parametrize("name", ["mouse river", "dog lake", "cow bridge", "horse island", "goose wall"])
-def test_minimal_pairs_differ_in_the_adjective_that_picks_the_noun(name):
+def test_minimal_pairs_differ_in_the_adjective_that_selects_the_noun(name):
     animal, place = sorted(nouns(name), key=lambda noun: name.split().index(noun.english))
     draw = Draw(f"pairs {name}")
     for _ in range(20):
@@ -23,13 +23,13 @@ def test_minimal_pairs_differ_in_the_adjective_that_picks_the_noun(name):
         assert tired.target.split(" parce ")[0] == wide.target.split(" parce ")[0]
 
 
-def test_animals_and_places_come_in_all_gender_combinations():
+def test_animals_and_places_have_all_combinations_of_genders():
     genders = Counter((animal.gender, place.gender) for animal, place in PAIRS)
     assert len(PAIRS) > 600
     assert min(genders[pair] for pair in ("mm", "mf", "fm", "ff") for pair in [tuple(pair)]) > 100
 
 
-def test_it_is_said_of_the_animal_as_often_as_of_the_place():
+def test_it_refers_to_the_animal_as_often_as_to_the_place():
     draw = Draw("halves")
     english = [coreference(draw).english for _ in range(400)]
     states = {"tired", "hungry", "thirsty", "scared", "sick", "lazy", "nervous", "shy", "injured", "careful", "young"}

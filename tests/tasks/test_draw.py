@@ -24,13 +24,13 @@ def test_tables_are_drawn_by_weight():
     assert 2_850 < counts["often"] < 3_150  # 3000 ± 27 standard deviation: false alarm once in 10⁷
 
 
-def test_chances_are_as_given():
+def test_chances_have_the_given_probability():
     draw = Draw("chances")
     assert 850 < sum(draw.chance(0.3) for _ in range(3_000)) < 950
     assert not any(draw.chance(0) for _ in range(100))
 
 
-def test_the_record_begins_anew_for_every_sentence():
+def test_the_record_is_reset_for_every_sentence():
     draw = Draw("record")
     draw.note("black", "cat")
     assert draw.combinations == [("black", "cat")]

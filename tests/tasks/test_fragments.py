@@ -45,5 +45,5 @@ def test_a_wrong_number_of_origins_is_noticed():
         linked("yesterday", "la veille")
 
 
-def test_nothing_joins_to_nothing():
+def test_joining_nothing_gives_nothing():
     assert join() == join(EMPTY, EMPTY) == Fragment((), (), ())

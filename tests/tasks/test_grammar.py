@@ -56,7 +56,7 @@ def test_every_english_sentence_has_one_translation():
     assert again > 700
 
 
-def test_every_english_sentence_has_one_translation_whatever_rule_draws_it(sentences):
+def test_every_english_sentence_has_one_translation_from_every_rule(sentences):
     translations = {}
     for example in sentences:
         assert translations.setdefault(example.source, example.target) == example.target
@@ -85,7 +85,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("pattern", WRONG.values(), ids=WRONG)
-def test_french_is_never_wrong_in_this_way(sentences, pattern):
+def test_french_never_has_this_mistake(sentences, pattern):
     wrong = [example.target for example in sentences if re.search(pattern, example.target, re.IGNORECASE)]
     assert wrong == []
 
@@ -99,12 +99,12 @@ ENGLISH_WRONG = {
 
 
 @pytest.mark.parametrize("pattern", ENGLISH_WRONG.values(), ids=ENGLISH_WRONG)
-def test_english_is_never_wrong_in_this_way(sentences, pattern):
+def test_english_never_has_this_mistake(sentences, pattern):
     wrong = [example.source for example in sentences if re.search(pattern, example.source)]
     assert wrong == []
 
 
-def test_the_word_tokenizer_cuts_and_joins_every_sentence(sentences):
+def test_the_word_tokenizer_splits_and_joins_every_sentence(sentences):
     for example in sentences[::5]:
         assert join_words(split_words(example.source)) == example.source
         assert join_words(split_words(example.target)) == example.target

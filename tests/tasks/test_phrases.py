@@ -126,7 +126,7 @@ def test_inability_surrounds_the_auxiliary():
     assert both_languages(unable(explore, Features("f", True))) == ("couldn't explore", "n'ont pas pu explorer")
 
 
-def test_how_one_crosses_stands_last_in_french_and_comes_from_the_verb():
+def test_the_manner_of_crossing_comes_last_in_french_and_from_the_verb():
     (swim,) = (way for way in CROSSINGS_OF[SHE.noun] if way.verb.base == "swim across")
     fragment = cross(swim, SHE, "negated", np("the", "", "lake"))
     assert both_languages(fragment) == ("didn't swim across the lake", "n'a pas traversé le lac à la nage")
@@ -134,7 +134,7 @@ def test_how_one_crosses_stands_last_in_french_and_comes_from_the_verb():
 
 
 @pytest.mark.slow
-def test_every_english_noun_phrase_has_one_french_one():
+def test_every_english_noun_phrase_has_one_french_translation():
     translations = {}
     numbers = {"one": False, "more": True}
     for noun, (number, plural), kind in product(NOUNS, numbers.items(), ("yes", "no")):

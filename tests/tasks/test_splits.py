@@ -36,7 +36,7 @@ def paired(examples):
 
 
 @pytest.mark.slow
-def test_splits_have_the_sizes_asked_for(task):
+def test_splits_have_the_requested_sizes(task):
     sizes = {name: len(split) for name, split in task.splits.items()}
     assert sizes == {
         "train": 3_000, "valid": 41, "test": 43, "unseen-combinations": 60, "coreference": 92,
@@ -44,13 +44,13 @@ def test_splits_have_the_sizes_asked_for(task):
     }  # fmt: skip
 
 
-def test_no_sentence_is_in_two_splits_and_the_classics_are_in_none(task):
+def test_splits_share_no_sentence_and_exclude_the_classics(task):
     sources = Counter(example.source for split in task.splits.values() for example in split)
     assert max(sources.values()) == 1
     assert not set(sources) & {example.source for example in CLASSIC}
 
 
-def test_every_english_sentence_has_one_french_one(task):
+def test_every_english_sentence_has_one_french_translation(task):
     translations = {}
     for split in task.splits.values():
         for example in split:
@@ -69,7 +69,7 @@ def test_the_first_sentences_do_not_depend_on_the_size_of_training(task):
     assert fewer["test"] == task.splits["test"]
 
 
-def test_sentences_are_as_long_as_they_should_be(task, cut):
+def test_sentences_have_the_lengths_of_their_split(task, cut):
     for name, sentences in cut.items():
         lengths = LONGER if name == "longer" else TRAINED
         assert all(len(words) in lengths for both in sentences for words in both), name
@@ -97,7 +97,7 @@ def test_pronouns_flip_in_pairs_of_unequal_gender_only(task):
     assert kinds == {"unequal": 23, "equal": 23}
 
 
-def test_animals_and_places_that_are_held_back_never_meet_in_training(cut):
+def test_held_out_pairs_of_animals_and_places_never_meet_in_training(cut):
     unmet = [(a.english, p.english) for a, p in PAIRS if held_back(1, "meeting", (a.english, p.english))]
     assert 0.1 < len(unmet) / len(PAIRS) < 0.2
     assert ("animal", "street") in unmet
@@ -106,7 +106,7 @@ def test_animals_and_places_that_are_held_back_never_meet_in_training(cut):
         assert not [pair for pair in unmet if pair[0] in present and pair[1] in present], words
 
 
-def test_adjectives_that_are_held_back_never_stand_before_their_noun_in_training(cut):
+def test_held_out_adjectives_never_precede_their_noun_in_training(cut):
     unseen = {
         (adjective.english, form)
         for noun, fitting in ADJECTIVES_OF.items()
@@ -133,7 +133,7 @@ def test_members_of_a_sense_pair_share_the_ambiguous_word(task):
         assert all(first.kind in split_words(example.source) for example in (first, second))
 
 
-def test_the_table_of_tasks_has_the_grammar():
+def test_the_table_of_tasks_contains_the_grammar():
     assert TASKS["english-french"] is english_french
 
 

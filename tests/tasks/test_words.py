@@ -32,7 +32,7 @@ def test_english_nouns_and_adjectives_have_one_translation():
         assert [name for name, count in Counter(word.english for word in words).items() if count > 1] == []
 
 
-def test_places_and_animals_of_both_genders_are_about_as_many():
+def test_places_and_animals_of_both_genders_are_about_equally_many():
     for kinds in ("pet beast", "place building waters"):
         genders = Counter(noun.gender for noun in nouns(kinds))
         assert min(genders.values()) >= 10
@@ -51,7 +51,7 @@ def test_every_verb_has_one_past_tense():
         assert sum(map(bool, (verb.participle, verb.imparfait, verb.posture))) == 1, verb.base
 
 
-def test_adjectives_of_animals_and_of_places_are_different_and_never_said_of_both():
+def test_adjectives_of_animals_and_of_places_are_disjoint():
     animals, places = set(nouns("pet beast")), set(nouns("place building waters"))
     assert all(not places & set(nouns(adjective.fits)) for adjective in STATES)
     assert all(not animals & set(nouns(adjective.fits)) for adjective in GROUNDS)
@@ -66,7 +66,7 @@ def test_every_name_in_the_lexicon_is_known():
         nouns(crossing.places)
 
 
-def test_unknown_names_are_noticed():
+def test_unknown_names_are_an_error():
     with pytest.raises(AssertionError, match="parrot"):
         nouns("cat parrot")
 

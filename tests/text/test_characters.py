@@ -10,12 +10,12 @@ def test_a_token_is_a_code_point_and_a_space_is_a_mark() -> None:
 
 
 @given(st.text())
-def test_joining_gives_back_every_text(text: str) -> None:
+def test_joining_restores_every_text(text: str) -> None:
     assert CharacterTokenizer.join(CharacterTokenizer.split(text)) == normalise(text)
 
 
 @given(st.lists(st.text(max_size=20), min_size=1))
-def test_decoding_gives_back_every_text_that_the_vocabulary_covers(lines: list[str]) -> None:
+def test_decoding_restores_every_text_covered_by_the_vocabulary(lines: list[str]) -> None:
     tokenizer = CharacterTokenizer.train(lines, 10_000)
     assert [tokenizer.decode(tokenizer.encode(line)) for line in lines] == [normalise(line) for line in lines]
 

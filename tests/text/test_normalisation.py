@@ -17,7 +17,7 @@ from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
         ("Case, e\u0301 and é stay", "Case, e\u0301 and é stay"),
     ],
 )
-def test_white_space_becomes_single_spaces_and_nothing_else_changes(text: str, expected: str) -> None:
+def test_only_white_space_changes_and_becomes_single_spaces(text: str, expected: str) -> None:
     assert normalise(text) == expected
 
 
@@ -29,17 +29,17 @@ def test_normalising_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(st.text("ab \u00a0▁\t\u200b", max_size=9))
-def test_what_is_normal_stays_as_it_is(text: str) -> None:
+def test_a_normal_text_is_unchanged(text: str) -> None:
     assert not is_normal(text) or normalise(text) == " ".join(text.replace("▁", " ").split()) == text
 
 
 @given(st.lists(st.text("ab \u00a0▁", max_size=4), max_size=5))
-def test_texts_are_normal_if_they_are_together(texts: list[str]) -> None:
+def test_the_parts_of_a_normal_text_are_normal(texts: list[str]) -> None:
     if is_normal(" ".join(texts)):
         assert all(map(is_normal, texts))
 
 
-def test_every_white_space_but_the_plain_one_is_seen() -> None:
+def test_every_white_space_except_the_plain_space_is_found() -> None:
     """Were one of them printable, `is_normal` would pass it over."""
     spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
     assert len(spaces) > 20

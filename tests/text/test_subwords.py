@@ -32,22 +32,20 @@ def byte_tokenizer(request: pytest.FixtureRequest) -> SentencePieceTokenizer:
 
 
 @given(covered)
-def test_decoding_gives_back_every_text_whose_characters_are_known(
-    tokenizer: SentencePieceTokenizer, text: str
-) -> None:
+def test_decoding_restores_every_text_of_known_characters(tokenizer: SentencePieceTokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
 
 
 @scaled(300)
 @given(st.text())
-def test_with_byte_fallback_every_text_comes_back(byte_tokenizer: SentencePieceTokenizer, text: str) -> None:
+def test_byte_fallback_restores_every_text(byte_tokenizer: SentencePieceTokenizer, text: str) -> None:
     ids = byte_tokenizer.encode(text)
     assert byte_tokenizer.decode(ids) == normalise(text)
     assert all(4 <= id < len(byte_tokenizer) for id in ids)
 
 
 @given(st.text())
-def test_ids_are_never_those_of_pad_bos_and_eos(tokenizer: SentencePieceTokenizer, text: str) -> None:
+def test_encoding_never_gives_the_ids_of_pad_bos_and_eos(tokenizer: SentencePieceTokenizer, text: str) -> None:
     assert all(3 <= id < len(tokenizer) for id in tokenizer.encode(text))
 
 
@@ -55,7 +53,7 @@ def test_special_tokens_have_our_names_and_ids(tokenizer: SentencePieceTokenizer
     assert tokenizer.tokens(range(4)) == ["<pad>", "<bos>", "<eos>", "<unk>"]
 
 
-def test_special_ids_are_skipped_and_unknown_characters_read_unk(tokenizer: SentencePieceTokenizer) -> None:
+def test_special_ids_are_skipped_and_unknown_characters_become_unk(tokenizer: SentencePieceTokenizer) -> None:
     assert tokenizer.decode([1, *tokenizer.encode("the cat"), 2, 0, 0]) == "the cat"
     assert tokenizer.decode(tokenizer.encode("the Щ")) == "the <unk>"
 
@@ -97,14 +95,14 @@ def test_a_small_corpus_makes_a_smaller_vocabulary(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_very_long_lines_are_learnt_from(kind) -> None:
+def test_very_long_lines_are_learned_from(kind) -> None:
     long = "xylophone " * 2000
     tokenizer = SentencePieceTokenizer.train(kind, ["abc", long], 50)
     assert tokenizer.decode(tokenizer.encode("xylophone")) == "xylophone"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_that_look_like_special_tokens_are_learnt_from_and_come_back(kind) -> None:
+def test_texts_that_look_like_special_tokens_are_learned_from_and_restored(kind) -> None:
     text = "x<eos> <unk> <pad>y <s> </s>"
     tokenizer = SentencePieceTokenizer.train(kind, [text, "pause, donkey", text], 60)
     assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -113,7 +111,7 @@ def test_texts_that_look_like_special_tokens_are_learnt_from_and_come_back(kind)
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("lines", "size"), [([], 100), (["", " \t"], 100), (["abcdefghij"], 9)])
-def test_what_cannot_be_made_is_an_error_that_says_what_to_do(capfd, kind, lines: list[str], size: int) -> None:
+def test_an_impossible_vocabulary_is_an_error_with_advice(capfd, kind, lines: list[str], size: int) -> None:
     with pytest.raises(VocabularyError, match=r"raise tokenizer\.vocab_size"):
         SentencePieceTokenizer.train(kind, lines, size)
     assert capfd.readouterr() == ("", "")
@@ -127,7 +125,7 @@ def test_training_and_encoding_write_nothing(capfd, kind) -> None:
 
 
 @pytest.mark.parametrize("model", [b"", b"garbage", b"\0" * 100])
-def test_what_is_no_model_is_refused(model: bytes) -> None:
+def test_a_file_that_is_not_a_model_is_refused(model: bytes) -> None:
     with pytest.raises(VocabularyError):
         SentencePieceTokenizer("bpe", model)
 
@@ -137,14 +135,14 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
         SentencePieceTokenizer.load("bpe", tmp_path / "joint.model")
 
 
-def test_half_a_surrogate_pair_is_an_error_and_not_a_crash(tokenizer: SentencePieceTokenizer) -> None:
+def test_half_a_surrogate_pair_is_an_error(tokenizer: SentencePieceTokenizer) -> None:
     with pytest.raises(DataError, match="surrogate"):
         tokenizer.encode("half \ud83d pair")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("byte_fallback", [False, True])
-def test_a_symbol_is_one_token_wherever_it_stands(kind, byte_fallback: bool) -> None:
+def test_a_symbol_is_one_token_everywhere(kind, byte_fallback: bool) -> None:
     size = 60 + 256 * byte_fallback
     symbols = ("<de>", "²⁰", "cat")
     tokenizer = SentencePieceTokenizer.train(kind, LINES, size, symbols=symbols, byte_fallback=byte_fallback)
@@ -163,7 +161,7 @@ def test_symbols_survive_saving(tmp_path: Path, kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_more_symbols_than_there_is_room_for_are_an_error(capfd, kind) -> None:
+def test_too_many_symbols_are_an_error(capfd, kind) -> None:
     with pytest.raises(VocabularyError, match=r"raise tokenizer\.vocab_size"):
         SentencePieceTokenizer.train(kind, LINES, 30, symbols=[f"<{number}>" for number in range(40)])
     assert capfd.readouterr() == ("", "")
@@ -171,7 +169,7 @@ def test_more_symbols_than_there_is_room_for_are_an_error(capfd, kind) -> None:
 
 @scaled(50)
 @given(st.lists(st.text(max_size=20), max_size=70))
-def test_many_texts_are_encoded_as_one_by_one(tokenizer: SentencePieceTokenizer, texts: list[str]) -> None:
+def test_many_texts_are_encoded_like_single_texts(tokenizer: SentencePieceTokenizer, texts: list[str]) -> None:
     assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
 
 
@@ -182,14 +180,14 @@ def test_half_a_surrogate_pair_among_many_is_an_error(tokenizer: SentencePieceTo
 
 @scaled(50)
 @given(texts=st.lists(covered.map(normalise), max_size=9), seed=st.integers(0, 2**40))
-def test_texts_that_are_cut_at_random_come_back(byte_tokenizer: SentencePieceTokenizer, texts, seed: int) -> None:
+def test_randomly_segmented_texts_are_restored(byte_tokenizer: SentencePieceTokenizer, texts, seed: int) -> None:
     cuts = byte_tokenizer.resampled(texts, 0.3, seed)
     assert [byte_tokenizer.decode(ids) for ids in cuts] == texts
     assert cuts == byte_tokenizer.resampled(texts, 0.3, seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_encoding_draws_nothing(kind) -> None:
+def test_encoding_uses_no_random_numbers(kind) -> None:
     tokenizer = SentencePieceTokenizer.train(kind, LINES, 60)
     before = tokenizer.encode_all(LINES)
     tokenizer.resampled(LINES, 0.5, 1)

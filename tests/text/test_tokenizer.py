@@ -70,7 +70,7 @@ def test_every_kind_is_a_tokenizer(kind) -> None:
 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("text", [*SOURCE, *TARGET, "", "  the\u00a0cat  "])
-def test_decoding_gives_back_the_text(kind, text: str) -> None:
+def test_decoding_restores_the_text(kind, text: str) -> None:
     tokenizer = joint(kind)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == " ".join(text.split())
@@ -79,7 +79,7 @@ def test_decoding_gives_back_the_text(kind, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
-def test_many_texts_are_encoded_as_one_by_one(kind) -> None:
+def test_many_texts_are_encoded_like_single_texts(kind) -> None:
     tokenizer = joint(kind)
     texts = [*SOURCE, "", " ", "  the\u00a0cat  ", *TARGET, "Щ", "a▁cat"] * 40
     assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
@@ -87,7 +87,7 @@ def test_many_texts_are_encoded_as_one_by_one(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
-def test_what_is_unknown_reads_unk(kind) -> None:
+def test_unknown_tokens_are_decoded_as_unk(kind) -> None:
     tokenizer = joint(kind)
     assert tokenizer.unk_id in tokenizer.encode("Щ")
     assert tokenizer.decode(tokenizer.encode("Щ")) == "<unk>"
@@ -116,7 +116,7 @@ def test_kinds_with_subwords_can_be_resampled(kind) -> None:
     assert isinstance(joint(kind), SubwordTokenizer) == TOKENIZER_KINDS[kind].subwords
 
 
-def test_the_names_of_the_kinds_are_those_of_the_table() -> None:
+def test_the_names_of_the_kinds_match_the_table() -> None:
     assert get_args(KindName) == tuple(TOKENIZER_KINDS)
 
 
@@ -152,7 +152,7 @@ def test_two_tokenizers_can_be_of_different_kinds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
-def test_two_tokenizers_of_one_kind_stay_two(tmp_path: Path, kind) -> None:
+def test_two_tokenizers_of_one_kind_stay_separate(tmp_path: Path, kind) -> None:
     source, target = train_tokenizers(SOURCE, TARGET, TokenizerConfig(kind=kind, vocab_size=100, joint=False))
     save_tokenizers(tmp_path, source, target)
     loaded_source, loaded_target = load_tokenizers(tmp_path)
@@ -161,7 +161,7 @@ def test_two_tokenizers_of_one_kind_stay_two(tmp_path: Path, kind) -> None:
     assert loaded_source.encode("le chien") != loaded_target.encode("le chien")
 
 
-def test_the_index_says_kind_and_version(tmp_path: Path) -> None:
+def test_the_index_has_kind_and_version(tmp_path: Path) -> None:
     save_tokenizers(tmp_path, *train_tokenizers(SOURCE, TARGET, TokenizerConfig(vocab_size=150)))
     index = json.loads((tmp_path / "tokenizer.json").read_text())
     assert index == {"format_version": 1, "joint": True, "source": "bpe", "target": "bpe"}
@@ -237,7 +237,7 @@ def test_pydantic_can_build_and_check_the_configuration() -> None:
         adapter.validate_python({"vocab_size": 3})
 
 
-def test_settings_for_subwords_are_right_when_one_side_has_subwords() -> None:
+def test_settings_for_subwords_are_allowed_if_one_side_has_subwords() -> None:
     config = TokenizerConfig(joint=False, source_kind="characters", target_kind="bpe", byte_fallback=True)
     assert config.kinds == ("characters", "bpe")
 

@@ -37,7 +37,7 @@ def foreign(**settings: Any) -> SentencePieceTokenizer:
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer])
-def test_words_and_characters_are_their_tokens_by_id(kind) -> None:
+def test_words_and_characters_are_a_list_of_tokens_by_id(kind) -> None:
     tokenizer = kind.train(LINES, 100)
     expected = {"kind": tokenizer.kind, "tokens": tokenizer.tokens(range(len(tokenizer)))}
     assert tokenizer.to_dict() == expected
@@ -52,14 +52,14 @@ def test_subwords_have_a_token_a_score_and_a_type_for_every_id(tokenizer: Senten
 
 
 @subwords
-def test_scores_are_sentencepieces_own_to_the_last_bit_of_float32(tokenizer: SentencePieceTokenizer) -> None:
+def test_scores_equal_sentencepieces_to_the_last_bit_of_float32(tokenizer: SentencePieceTokenizer) -> None:
     processor = SentencePieceProcessor(model_proto=tokenizer.model)
     own = [processor.get_score(id) for id in range(len(tokenizer))]
     assert np.array_equal(np.float32(tokenizer.to_dict()["scores"]), np.float32(own))
 
 
 @subwords
-def test_types_tell_special_tokens_and_bytes_from_pieces(tokenizer: SentencePieceTokenizer) -> None:
+def test_types_distinguish_special_tokens_and_bytes_from_pieces(tokenizer: SentencePieceTokenizer) -> None:
     data = tokenizer.to_dict()
     assert data["types"][:4] == [3, 3, 3, 2]
     bytes_ = [token for token, type in zip(data["tokens"], data["types"], strict=True) if type == 6]
@@ -68,19 +68,19 @@ def test_types_tell_special_tokens_and_bytes_from_pieces(tokenizer: SentencePiec
 
 
 @pytest.mark.parametrize("tokenizer", [*SUBWORDS.values(), WordTokenizer.train(LINES, 100)])
-def test_json_brings_everything_back(tokenizer: Tokenizer) -> None:
+def test_json_restores_everything(tokenizer: Tokenizer) -> None:
     data = tokenizer.to_dict()
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert tuple(data["tokens"][:4]) == SPECIALS
 
 
 @pytest.mark.parametrize("settings", [{"normalization_rule_name": "nfkc"}, {"add_dummy_prefix": False}])
-def test_a_model_that_the_page_would_cut_differently_is_an_error(settings) -> None:
+def test_a_model_that_the_page_would_segment_differently_is_an_error(settings) -> None:
     settings = {"normalization_rule_name": "identity", "pad_piece": "<pad>", "bos_piece": "<bos>"} | settings
     with pytest.raises(VocabularyError, match="as glassformer trains them"):
         foreign(**settings).to_dict()
 
 
-def test_torch_is_not_needed() -> None:
+def test_the_data_does_not_need_torch() -> None:
     code = "import sys, glassformer.text.tokenizer; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -20,7 +20,7 @@ def test_the_special_tokens_come_first() -> None:
     assert [vocabulary.id(token) for token in SPECIALS] == [0, 1, 2, 3]
 
 
-def test_frequent_tokens_come_first_and_equally_frequent_ones_by_code_point() -> None:
+def test_tokens_are_sorted_by_frequency_and_then_by_code_point() -> None:
     vocabulary = Vocabulary.build([["b", "é", "z", "Z"], ["b"], ["z"]])
     assert vocabulary.tokens[4:] == ("b", "z", "Z", "é")
 
@@ -31,7 +31,7 @@ def test_the_rarest_tokens_are_left_out() -> None:
     assert Vocabulary.build(lines, min_count=3).tokens[4:] == ("a",)
 
 
-def test_words_that_look_like_special_tokens_are_passed_over() -> None:
+def test_words_that_look_like_special_tokens_are_skipped() -> None:
     assert Vocabulary.build([["<unk>", "<eos>", "word"]]).tokens == (*SPECIALS, "word")
 
 
@@ -60,7 +60,7 @@ def test_an_id_out_of_range_is_an_error_that_names_the_range(id: int) -> None:
         Vocabulary.build([["a"]]).token(id)
 
 
-def test_a_token_that_comes_twice_is_named() -> None:
+def test_a_repeated_token_is_named() -> None:
     with pytest.raises(VocabularyError, match="'again'"):
         Vocabulary((*SPECIALS, "again", "once", "again"))
 
@@ -85,7 +85,7 @@ def test_saved_and_loaded_vocabularies_are_equal(tmp_path_factory: pytest.TempPa
     assert Vocabulary.load(path) == vocabulary
 
 
-def test_the_file_says_its_format_version(tmp_path: Path) -> None:
+def test_the_file_has_its_format_version(tmp_path: Path) -> None:
     Vocabulary.build([["é"]]).save(tmp_path / "v.json")
     text = (tmp_path / "v.json").read_text(encoding="utf-8")
     assert json.loads(text) == {"format_version": 1, "tokens": [*SPECIALS, "é"]}

@@ -34,13 +34,13 @@ tricky = st.lists(piece | st.text(max_size=2), max_size=12).map("".join)
 
 @scaled(500)
 @given(tricky | st.text() | st.text(printable))
-def test_joining_gives_back_every_text(text: str) -> None:
+def test_joining_restores_every_text(text: str) -> None:
     assert join_words(split_words(text)) == normalise(text)
 
 
 @scaled(200)
 @given(tricky)
-def test_no_token_is_empty_or_holds_a_space(text: str) -> None:
+def test_no_token_is_empty_or_contains_a_space(text: str) -> None:
     assert all(token and not any(character.isspace() for character in token) for token in split_words(text))
 
 
@@ -64,7 +64,7 @@ def test_no_token_is_empty_or_holds_a_space(text: str) -> None:
         ("«Non»", ["«", "Non", "»"]),
     ],
 )
-def test_words_are_cut_where_the_rules_say(text: str, tokens: list[str]) -> None:
+def test_words_are_split_by_the_rules(text: str, tokens: list[str]) -> None:
     assert split_words(text) == tokens
     assert join_words(tokens) == text
 
@@ -80,7 +80,7 @@ def test_words_are_cut_where_the_rules_say(text: str, tokens: list[str]) -> None
         "La souris s'est assise au bord de la rivière, jusqu'à ce qu'aujourd'hui vienne.",
     ],
 )
-def test_sentences_of_the_built_in_corpus_need_no_marks_and_come_back(text: str) -> None:
+def test_sentences_of_the_built_in_corpus_need_no_marks_and_are_restored(text: str) -> None:
     tokens = split_words(text)
     assert join_words(tokens) == text
     assert not any("▁" in token for token in tokens)
@@ -100,12 +100,12 @@ def test_symbols_between_spaces_are_tokens() -> None:
     assert split_words("t͡ʃ ʼ a") == ["t͡ʃ", "ʼ", "a"]
 
 
-def test_typographic_apostrophes_cut_like_plain_ones_and_are_kept() -> None:
+def test_typographic_apostrophes_split_like_plain_ones_and_are_kept() -> None:
     assert split_words("L’animal didn’t") == ["L’", "animal", "did", "n’t"]
     assert join_words(["L’", "animal", "did", "n’t"]) == "L’animal didn’t"
 
 
-def test_typographic_apostrophes_are_read_as_plain_ones_where_only_those_are_known() -> None:
+def test_typographic_apostrophes_are_read_as_plain_ones_if_unknown() -> None:
     plain = WordTokenizer.train(["L'animal didn't"], 100)
     both = WordTokenizer.train(["L'animal L’animal"], 100)
     assert plain.encode("L’animal didn’t") == plain.encode("L'animal didn't")

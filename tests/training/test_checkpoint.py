@@ -83,7 +83,7 @@ def assert_filled(model, value):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
-def test_ten_steps_and_ten_more_are_twenty(training, tmp_path, optimiser):
+def test_ten_steps_and_ten_more_equal_twenty(training, tmp_path, optimiser):
     config = replace(CONFIG, optimiser=optimiser)
     losses, weights, moments = training(20, folder=tmp_path / "whole", config=config)
     first, _, _ = training(10, folder=tmp_path / "parts", config=config)
@@ -96,7 +96,7 @@ def test_ten_steps_and_ten_more_are_twenty(training, tmp_path, optimiser):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stops", [(1, 2, 20), (7, 13, 20), (19, 20)])
-def test_it_does_not_matter_where_a_training_stops(training, tmp_path, stops):
+def test_a_training_may_stop_at_any_step(training, tmp_path, stops):
     losses, weights, _ = training(20, folder=tmp_path / "whole")
     parts = [training(stop, folder=tmp_path / "parts", seed=6 + place) for place, stop in enumerate(stops, start=1)]
     assert {step: loss for part, _, _ in parts for step, loss in part.items()} == losses
@@ -104,7 +104,7 @@ def test_it_does_not_matter_where_a_training_stops(training, tmp_path, stops):
 
 
 @pytest.mark.slow
-def test_accumulated_batches_go_on_too(training, tmp_path):
+def test_accumulated_batches_resume_exactly(training, tmp_path):
     config = replace(CONFIG, accumulate=3)
     _, weights, _ = training(20, folder=tmp_path / "whole", config=config)
     training(7, folder=tmp_path / "parts", config=config)
@@ -113,7 +113,7 @@ def test_accumulated_batches_go_on_too(training, tmp_path):
 
 
 @pytest.mark.slow
-def test_several_processes_go_on_too(training, tmp_path):
+def test_several_processes_resume_exactly(training, tmp_path):
     config = replace(CONFIG, workers=2)
     _, weights, moments = training(20, folder=tmp_path / "whole", config=config)
     training(7, folder=tmp_path / "parts", config=config)
@@ -122,7 +122,7 @@ def test_several_processes_go_on_too(training, tmp_path):
     torch.testing.assert_close(resumed_moments, moments, rtol=0, atol=0)
 
 
-def test_the_state_goes_on(training, tmp_path):
+def test_the_training_state_is_restored(training, tmp_path):
     training(10)
     state = json.loads((tmp_path / "step-00000010" / "state.json").read_text())
     assert (state["step"], state["best"] > 0, state["seconds"] > 0) == (10, True, True)
@@ -130,7 +130,7 @@ def test_the_state_goes_on(training, tmp_path):
     assert set(state) == {"format_version", "passing", "loss_scale", "unscaled", *fields}
 
 
-def test_moments_follow_their_weights_to_an_optimiser_of_another_order(make_model, saved):
+def test_moments_follow_their_weights_to_a_different_order(make_model, saved):
     model, adam, checkpoints = saved
     for number, parameter in enumerate(model.parameters()):
         adam.state[parameter]["exp_avg"].fill_(number)
@@ -152,14 +152,14 @@ def test_a_checkpoint_has_three_files_and_no_pickle(saved):
     assert names == {"model.safetensors", "optimiser.safetensors", "state.json"}
 
 
-def test_moments_are_filed_under_the_names_of_the_weights(saved):
+def test_moments_are_stored_under_the_names_of_the_weights(saved):
     model, _, checkpoints = saved
     found = set(load_file(checkpoints.paths()[0] / "optimiser.safetensors"))
     names = [name for name, _ in model.named_parameters()]
     assert found == {"random_state", *(f"{name}.{key}" for name in names for key in ("exp_avg", "exp_avg_sq", "step"))}
 
 
-def test_the_latest_are_kept(saved):
+def test_the_latest_checkpoints_are_kept(saved):
     model, optimiser, checkpoints = saved
     few = Checkpoints(checkpoints.folder, keep=2)
     path = few.save(model, optimiser, TrainingState(step=10_000_000))
@@ -167,14 +167,14 @@ def test_the_latest_are_kept(saved):
     assert path == few.paths()[-1]
 
 
-def test_the_latest_is_restored(saved):
+def test_the_latest_checkpoint_is_restored(saved):
     model, optimiser, checkpoints = saved
     fill(model, 0)
     assert checkpoints.restore(model, optimiser) == TrainingState(step=3)
     assert_filled(model, 3)
 
 
-def test_where_nothing_was_saved_nothing_is_restored(saved, tmp_path):
+def test_nothing_is_restored_from_an_empty_folder(saved, tmp_path):
     model, optimiser, _ = saved
     assert Checkpoints(tmp_path / "other", 5).restore(model, optimiser) is None
 
@@ -188,7 +188,7 @@ def test_a_checkpoint_of_the_same_step_is_replaced(saved):
     assert_filled(model, 7)
 
 
-def test_the_last_that_is_not_later_than_the_best_validation_stays(saved):
+def test_the_last_checkpoint_up_to_the_best_validation_is_kept(saved):
     model, optimiser, checkpoints = saved
     few = Checkpoints(checkpoints.folder, keep=2)
     names = {}
@@ -208,7 +208,7 @@ def test_the_last_that_is_not_later_than_the_best_validation_stays(saved):
     }
 
 
-def test_one_that_was_written_in_passing_goes_once_there_is_a_later_one(saved):
+def test_a_passing_checkpoint_is_dropped_after_a_later_one(saved):
     model, optimiser, checkpoints = saved
     for step, passing, kept in ((4, True, [1, 2, 3, 4]), (5, False, [1, 2, 3, 5]), (6, True, [1, 2, 3, 5, 6])):
         checkpoints.begin(model, optimiser, TrainingState(step=step), passing=passing)
@@ -217,7 +217,7 @@ def test_one_that_was_written_in_passing_goes_once_there_is_a_later_one(saved):
     assert checkpoints.restore(model, optimiser) == TrainingState(step=6)
 
 
-def test_what_goes_before_a_restart_goes_at_the_restart(saved):
+def test_a_checkpoint_due_to_be_dropped_is_dropped_on_restart(saved):
     """A process may be killed between the writing of a checkpoint and the removal of older ones."""
     model, optimiser, checkpoints = saved
     few = Checkpoints(checkpoints.folder, keep=1)
@@ -225,7 +225,7 @@ def test_what_goes_before_a_restart_goes_at_the_restart(saved):
     assert [step_of(path) for path in few.paths()] == [3]
 
 
-def test_the_random_state_comes_back(saved):
+def test_the_random_state_is_restored(saved):
     model, optimiser, checkpoints = saved
     checkpoints.save(model, optimiser, TrainingState(step=4))
     drawn = torch.rand(7)
@@ -234,7 +234,7 @@ def test_the_random_state_comes_back(saved):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_the_random_states_of_devices_come_back(saved):
+def test_the_random_states_of_devices_are_restored(saved):
     model, optimiser, checkpoints = saved
     torch.cuda.manual_seed_all(7)
     checkpoints.save(model, optimiser, TrainingState(step=4))
@@ -246,7 +246,7 @@ def test_the_random_states_of_devices_come_back(saved):
 # The moving average
 
 
-def test_the_moving_average_goes_on(saved):
+def test_the_moving_average_is_restored(saved):
     model, optimiser, checkpoints = saved
     average = MovingAverage(model, 0.9)
     fill(model, 5)
@@ -260,7 +260,7 @@ def test_the_moving_average_goes_on(saved):
     assert_filled(model, 5)
 
 
-def test_a_moving_average_that_a_checkpoint_does_not_have_starts_from_its_weights(saved):
+def test_a_moving_average_missing_in_a_checkpoint_starts_from_its_weights(saved):
     model, optimiser, checkpoints = saved
     fill(model, 7)
     average = MovingAverage(model, 0.9)
@@ -269,7 +269,7 @@ def test_a_moving_average_that_a_checkpoint_does_not_have_starts_from_its_weight
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_a_runs_weights_are_those_of_the_average_where_there_is_one(saved, tmp_path, monkeypatch, links):
+def test_a_run_uses_the_moving_average_if_one_exists(saved, tmp_path, monkeypatch, links):
     def refuse(*_):
         raise OSError(errno.EPERM, "no links here")
 
@@ -287,7 +287,7 @@ def test_a_runs_weights_are_those_of_the_average_where_there_is_one(saved, tmp_p
 # In the background
 
 
-def test_a_checkpoint_holds_what_was_when_it_was_begun(saved):
+def test_a_checkpoint_has_the_state_at_its_beginning(saved):
     model, optimiser, checkpoints = saved
     average, state = MovingAverage(model, 0.9), TrainingState(step=4, batch=5)
     checkpoints.begin(model, optimiser, state, average)
@@ -305,7 +305,7 @@ def test_a_checkpoint_holds_what_was_when_it_was_begun(saved):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_each_is_told_of_once_and_only_when_it_is_there(saved, monkeypatch):
+def test_each_checkpoint_is_reported_once_when_it_exists(saved, monkeypatch):
     model, optimiser, checkpoints = saved
     gate = threading.Event()
     monkeypatch.setattr(os, "fsync", lambda _: gate.wait())
@@ -321,7 +321,7 @@ def test_each_is_told_of_once_and_only_when_it_is_there(saved, monkeypatch):
 
 
 @pytest.mark.parametrize("ask", ["finished", "wait", "begin"])
-def test_an_error_comes_out_at_the_next_occasion(saved, monkeypatch, ask):
+def test_an_error_is_raised_at_the_next_call(saved, monkeypatch, ask):
     model, optimiser, checkpoints = saved
     with failing(monkeypatch, 2):
         checkpoints.begin(model, optimiser, TrainingState(step=4))
@@ -346,7 +346,7 @@ def test_an_error_after_the_end_is_only_logged(saved, monkeypatch, caplog):
 # Versions
 
 
-def test_a_checkpoint_of_format_1_goes_on(saved):
+def test_a_checkpoint_of_format_1_is_restored(saved):
     model, optimiser, checkpoints = saved
     state = {"step": 3, "epoch": 1, "batch": 5, "seconds": 7.5, "best": 2.5, "since_best": 2}
     (checkpoints.paths()[-1] / "state.json").write_text(json.dumps(state))
@@ -354,7 +354,7 @@ def test_a_checkpoint_of_format_1_goes_on(saved):
     assert checkpoints.restore(model, optimiser) == expected
 
 
-def test_all_of_the_state_goes_on(saved):
+def test_every_field_of_the_state_is_restored(saved):
     model, optimiser, checkpoints = saved
     watch = LossWatch(first=9.5, smoothed=3.25, lowest=2.125, high=3)
     state = TrainingState(
@@ -376,7 +376,7 @@ def test_all_of_the_state_goes_on(saved):
     assert checkpoints.restore(model, optimiser) == state
 
 
-def test_one_of_a_newer_glassformer_is_not_set_aside(saved):
+def test_a_checkpoint_of_a_newer_glassformer_is_not_set_aside(saved):
     model, optimiser, checkpoints = saved
     path = checkpoints.paths()[-1] / "state.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 3}))
@@ -388,7 +388,7 @@ def test_one_of_a_newer_glassformer_is_not_set_aside(saved):
 # Damage
 
 
-def test_a_half_written_folder_is_overlooked(saved):
+def test_a_half_written_folder_is_ignored(saved):
     model, optimiser, checkpoints = saved
     shutil.copytree(checkpoints.paths()[0], checkpoints.folder / ".step-00000009.tmp")
     (checkpoints.folder / ".step-00000009.tmp" / "state.json").unlink()
@@ -433,7 +433,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_with_a_warning(saved,
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_when_all_are_damaged_it_is_an_error_and_nothing_is_touched(saved, damage):
+def test_only_damaged_checkpoints_are_an_error_and_stay_untouched(saved, damage):
     model, optimiser, checkpoints = saved
     for path in checkpoints.paths():
         damage(path)
@@ -443,7 +443,7 @@ def test_when_all_are_damaged_it_is_an_error_and_nothing_is_touched(saved, damag
 
 
 @pytest.mark.parametrize(("before", "after"), [("adam", "muon"), ("muon", "adam"), ("adamw", "muon")])
-def test_a_training_goes_on_with_another_optimiser_and_says_so(training, tmp_path, caplog, before, after):
+def test_a_training_resumes_with_a_different_optimiser_with_a_warning(training, tmp_path, caplog, before, after):
     training(4, config=replace(CONFIG, optimiser=before, checkpoint_every=4))
     assert "starts anew" not in caplog.text
     losses, _, _ = training(6, config=replace(CONFIG, optimiser=after, checkpoint_every=4))
@@ -452,7 +452,7 @@ def test_a_training_goes_on_with_another_optimiser_and_says_so(training, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_from_before_the_damage_as_if_nothing_had_happened(training, tmp_path):
+def test_a_training_resumes_exactly_from_before_the_damage(training, tmp_path):
     config = replace(CONFIG, checkpoint_every=5)
     losses, weights, _ = training(20, folder=tmp_path / "whole", config=config)
     training(13, folder=tmp_path / "parts", config=config)
@@ -462,7 +462,7 @@ def test_a_training_goes_on_from_before_the_damage_as_if_nothing_had_happened(tr
     torch.testing.assert_close(resumed, weights, rtol=0, atol=0)
 
 
-def test_checkpoints_of_another_model_are_not_loaded(saved, make_model):
+def test_checkpoints_of_a_different_model_are_refused(saved, make_model):
     _, _, checkpoints = saved
     other = make_model(d_ff=17)
     with pytest.raises(CheckpointError, match=r"expected shape \(17,.*, got \(13,"):
@@ -498,7 +498,7 @@ def killed_at(number, call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("keep", "step"), [(1, 3), (1, 4), (2, 3), (2, 4)], ids=["1-again", "1", "2-again", "2"])
-def test_killed_at_any_moment_of_a_write_there_is_a_whole_one(saved, tmp_path, keep, step):
+def test_a_kill_during_a_write_leaves_a_complete_checkpoint(saved, tmp_path, keep, step):
     model, optimiser, before = saved
     seen = []
     for number in range(1000):
@@ -548,7 +548,7 @@ def failing(monkeypatch, number):
 
 
 @pytest.mark.slow
-def test_a_write_that_fails_leaves_the_earlier_checkpoints_whichever_it_is(saved, monkeypatch):
+def test_any_failed_write_leaves_the_earlier_checkpoints(saved, monkeypatch):
     model, optimiser, checkpoints = saved
     fill(model, 4)
     with failing(monkeypatch, -1) as calls:
@@ -567,7 +567,7 @@ def test_a_write_that_fails_leaves_the_earlier_checkpoints_whichever_it_is(saved
 
 
 @pytest.mark.parametrize("limit", [0, 100, 4000, 30_000, 60_000])
-def test_a_file_that_really_cannot_be_written_leaves_the_earlier_checkpoints(saved, limit):
+def test_a_file_size_limit_leaves_the_earlier_checkpoints(saved, limit):
     model, optimiser, checkpoints = saved
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -603,13 +603,13 @@ def test_the_mean_of_random_weights_is_exact(make_model, tmp_path):
     torch.testing.assert_close(mean, torch.stack(weights).mean(0).float(), rtol=0, atol=1e-7)
 
 
-def test_no_checkpoints_have_no_mean():
+def test_a_mean_of_no_checkpoints_is_refused():
     with pytest.raises(CheckpointError, match="no checkpoints to average; train with"):
         average_weights([])
 
 
 @pytest.mark.parametrize("other", [{"x": torch.ones(2)}, {"output.weight": torch.ones(2)}])
-def test_checkpoints_of_different_models_have_no_mean(tmp_path, other):
+def test_a_mean_of_different_models_is_refused(tmp_path, other):
     for name, weights in (("a", {"output.weight": torch.ones(3)}), ("b", other)):
         (tmp_path / name).mkdir()
         save_file(weights, tmp_path / name / "model.safetensors")

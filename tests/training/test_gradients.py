@@ -31,7 +31,7 @@ def gradient_of(model, config, batches):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 3])
-def test_the_shares_add_up_to_the_whole(make_model, make_examples, workers):
+def test_the_gradients_of_all_shares_add_up(make_model, make_examples, workers):
     """Also where a share has no pair: the last batch has only two."""
     examples = make_examples(LENGTHS)
     batches = [make_batch(examples, np.array(rows)) for rows in ([0, 4, 7], [1, 2, 3, 5, 6], [8, 9])]
@@ -45,7 +45,7 @@ def test_the_shares_add_up_to_the_whole(make_model, make_examples, workers):
 
 
 @pytest.mark.slow
-def test_others_see_each_change_of_the_weights(make_model, make_examples):
+def test_every_process_sees_each_change_of_the_weights(make_model, make_examples):
     """Four updates by three processes are four updates by one, but for rounding."""
     examples, results = make_examples(LENGTHS), []
     for workers in (1, 3):
@@ -69,7 +69,7 @@ def test_processes_drop_different_values_and_a_seed_repeats_them(make_model, mak
     assert results[0] == results[1] != results[2]
 
 
-def test_without_dropout_r_drop_changes_nothing(make_model, make_examples):
+def test_r_drop_changes_nothing_without_dropout(make_model, make_examples):
     batch, _ = next(stream(make_examples(LENGTHS), 60, seed=1, start=Position()))
     model, found = make_model(dropout=0.0), []
     for r_drop in (0.0, 5.0):
@@ -78,7 +78,7 @@ def test_without_dropout_r_drop_changes_nothing(make_model, make_examples):
     torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
 
 
-def test_with_dropout_r_drop_weighs_how_far_two_passes_are_apart(make_model, make_examples):
+def test_r_drop_adds_the_divergence_of_two_passes_with_dropout(make_model, make_examples):
     batch, _ = next(stream(make_examples(LENGTHS), 60, seed=1, start=Position()))
     model, losses = make_model(dropout=0.3).train(), []
     for r_drop in (1e-12, 2.0, 4.0):
@@ -89,7 +89,7 @@ def test_with_dropout_r_drop_weighs_how_far_two_passes_are_apart(make_model, mak
 
 
 @pytest.mark.slow
-def test_a_frozen_weight_stays_as_it_is(make_model, make_examples):
+def test_a_frozen_weight_is_unchanged(make_model, make_examples):
     model = make_model(tie_output=False)
     model.source.tokens.weight.requires_grad_(False)
     before = model.source.tokens.weight.clone()
@@ -99,7 +99,7 @@ def test_a_frozen_weight_stays_as_it_is(make_model, make_examples):
 
 
 @pytest.mark.slow
-def test_afterwards_the_weights_are_the_models_own_and_no_file_is_left(make_model, make_examples):
+def test_afterwards_the_model_owns_its_weights_and_no_file_is_left(make_model, make_examples):
     before = set(Path(MEMORY).glob("glassformer-*"))
     model = make_model()
     list(steps(model, make_examples(LENGTHS), CONFIG))
@@ -110,7 +110,7 @@ def test_afterwards_the_weights_are_the_models_own_and_no_file_is_left(make_mode
 
 
 @pytest.mark.slow
-def test_a_training_that_is_dropped_ends_its_processes(make_model, make_examples):
+def test_an_abandoned_training_ends_its_processes(make_model, make_examples):
     known = set(psutil.Process().children())
     training = steps(make_model(), make_examples(LENGTHS), CONFIG)
     next(training)
@@ -121,7 +121,7 @@ def test_a_training_that_is_dropped_ends_its_processes(make_model, make_examples
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_is_an_error_that_says_what_to_do(make_model, make_examples):
+def test_a_killed_process_is_an_error_with_advice(make_model, make_examples):
     known = set(psutil.Process().children())
     training = steps(make_model(), make_examples(LENGTHS), CONFIG)
     next(training)
@@ -131,13 +131,13 @@ def test_a_process_that_is_killed_is_an_error_that_says_what_to_do(make_model, m
 
 
 @pytest.mark.parametrize(("cores", "tokens", "expected"), [(1, 4096, 1), (2, 4096, 2), (64, 4096, 4), (8, 900, 1)])
-def test_0_is_one_for_each_core_that_has_enough_to_do(monkeypatch, cores, tokens, expected):
+def test_0_means_one_process_per_core_with_enough_work(monkeypatch, cores, tokens, expected):
     monkeypatch.setattr("glassformer.training.gradients.cores", lambda: cores)
     assert processes(TrainingConfig(batch_tokens=tokens, workers=0)) == expected
     assert processes(TrainingConfig(batch_tokens=tokens, workers=3)) == 3
 
 
-def test_several_are_for_cpus(make_model):
+def test_several_processes_need_the_cpu(make_model):
     with (
         pytest.raises(ConfigError, match=r"training\.workers: expected 1 on meta, got 3; several need the CPU"),
         gradients(make_model().to("meta"), CONFIG),
@@ -145,7 +145,7 @@ def test_several_are_for_cpus(make_model):
         pass
 
 
-def test_a_process_for_each_core_is_one_on_other_devices(make_model, monkeypatch):
+def test_0_means_one_process_on_other_devices(make_model, monkeypatch):
     monkeypatch.setattr("glassformer.training.gradients.cores", lambda: 4)
     config = TrainingConfig(batch_tokens=4096, workers=0)
     assert processes(config) == 4
@@ -172,7 +172,7 @@ print([report.step for report in steps(model, Examples(source=ids, target=ids), 
 
 
 @pytest.mark.slow
-def test_a_script_needs_no_guard(tmp_path):
+def test_a_script_does_not_need_a_main_guard(tmp_path):
     """Unlike with `multiprocessing`, no `if __name__ == "__main__"` is needed."""
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)

@@ -47,7 +47,7 @@ def kinds(reports):
 
 @scaled(20)
 @given(lengths=st.lists(st.integers(2, 13), min_size=1, max_size=7), smoothing=st.sampled_from([0.0, 0.1]))
-def test_padding_counts_for_nothing(make_model, make_examples, lengths, smoothing):
+def test_padding_does_not_count(make_model, make_examples, lengths, smoothing):
     model, examples = make_model(), make_examples(lengths)
     together = batch_loss(model, make_batch(examples, np.arange(len(lengths))), smoothing)
     single = [batch_loss(model, make_batch(examples, np.array([row])), smoothing) for row in range(len(lengths))]
@@ -55,7 +55,7 @@ def test_padding_counts_for_nothing(make_model, make_examples, lengths, smoothin
     torch.testing.assert_close(together.plain, sum(loss.plain for loss in single), rtol=1e-12, atol=0)
 
 
-def test_the_loss_of_a_batch_is_that_of_its_logits(make_model, make_examples):
+def test_the_loss_of_a_batch_equals_the_loss_of_its_logits(make_model, make_examples):
     model, examples = make_model(), make_examples()
     batch = make_batch(examples, np.arange(len(examples)))
     logits = model(torch.from_numpy(batch.source), torch.from_numpy(batch.target_input))
@@ -69,7 +69,7 @@ def test_the_loss_of_a_batch_is_that_of_its_logits(make_model, make_examples):
     torch.testing.assert_close(batch_loss(model, batch, 0.1).smoothed, expected, rtol=1e-12, atol=0)
 
 
-def test_validation_has_neither_smoothing_nor_dropout_and_does_not_depend_on_batches(make_model, make_examples):
+def test_validation_ignores_smoothing_dropout_and_batches(make_model, make_examples):
     model, examples = make_model(dropout=0.5).train(), make_examples()
     losses = [validation_loss(model, examples, batch_tokens) for batch_tokens in (1, 40, 1000)]
     assert model.training
@@ -104,13 +104,13 @@ def test_without_validation_and_checkpoints_there_are_only_steps(make_model, mak
     assert kinds(steps(make_model(), make_examples(), config)) == [("Step", 1), ("Step", 2), ("End", 2)]
 
 
-def test_validation_may_wait_for_the_end(make_model, make_examples):
+def test_validation_may_happen_only_at_the_end(make_model, make_examples):
     config = TrainingConfig(**QUICK, steps=3, validate_every=0)
     reports = steps(make_model(), make_examples(), config, valid=make_examples())
     assert kinds(reports) == [("Step", 1), ("Step", 2), ("Step", 3), ("Validation", 3), ("End", 3)]
 
 
-def test_a_step_report_says_what_happened(make_model, make_examples):
+def test_a_step_report_describes_the_step(make_model, make_examples):
     examples = make_examples()
     config = TrainingConfig(steps=8, batch_tokens=40, warmup=4, learning_rate=0.004)
     reports = [report for report in steps(make_model(), examples, config) if isinstance(report, StepReport)]
@@ -129,7 +129,7 @@ def test_a_step_report_says_what_happened(make_model, make_examples):
 
 
 @pytest.mark.slow
-def test_what_is_left_is_told_from_the_last_updates(make_model, make_examples, monkeypatch):
+def test_the_remaining_time_is_estimated_from_the_last_updates(make_model, make_examples, monkeypatch):
     """An hour that the machine was busy with something else, at the start, is soon forgotten."""
     monkeypatch.setattr("glassformer.training.loop.RECENT", 3)
     reports = steps(make_model(), make_examples(), TrainingConfig(**QUICK, steps=40))
@@ -140,7 +140,7 @@ def test_what_is_left_is_told_from_the_last_updates(make_model, make_examples, m
     assert max(told[5:]) < 60
 
 
-def test_nothing_happens_before_it_is_asked_for(make_model, make_examples):
+def test_nothing_happens_before_the_first_report_is_requested(make_model, make_examples):
     model = make_model()
     before = weights_of(model)
     reports = steps(model, make_examples(), TrainingConfig(**QUICK))
@@ -159,7 +159,7 @@ def test_a_training_without_a_limit_has_the_papers_100_000_steps():
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "adamw"])
-def test_two_half_batches_make_the_update_of_a_whole_one(make_model, make_examples, optimiser):
+def test_two_half_batches_make_the_same_update_as_a_whole_batch(make_model, make_examples, optimiser):
     examples, results = make_examples((3, 3, 3, 7, 7)), []
     # With Adam's own ε, a weight whose gradient is 0 but for rounding moves by rounding · 10⁹.
     settings = {**QUICK, "optimiser": optimiser, "steps": 3, "epsilon": 1e-3}
@@ -212,7 +212,7 @@ def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_training_is_the_loop_that_one_would_write(make_model, make_examples, accumulate):
+def test_a_training_equals_a_simple_loop(make_model, make_examples, accumulate):
     examples, models = make_examples(), []
     for _ in range(2):
         torch.manual_seed(7)
@@ -233,7 +233,7 @@ def test_a_training_is_the_loop_that_one_would_write(make_model, make_examples, 
 
 
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
-def test_each_kind_of_dropout_acts_in_training_and_only_if_asked_for(make_model, make_examples, name):
+def test_each_kind_of_dropout_acts_only_in_training_and_only_if_set(make_model, make_examples, name):
     def first_losses(**settings):
         model, losses = make_model(**{"dropout": 0.0, **settings}), []
         for seed in (1, 2):
@@ -248,7 +248,7 @@ def test_each_kind_of_dropout_acts_in_training_and_only_if_asked_for(make_model,
     assert abs(some - other) > 1e-4
 
 
-def test_frozen_embeddings_stay(make_model, make_examples):
+def test_frozen_embeddings_are_unchanged(make_model, make_examples):
     model = make_model()
     model.target.load_vectors(torch.zeros(23, 11), torch.zeros(23, dtype=torch.bool), freeze=True)
     before = weights_of(model)
@@ -271,14 +271,14 @@ def float_losses(make_model, make_examples, precision, **settings):
 
 # bf16 keeps 8 bits, fp16 11: a few layers of products, each off by 2^-9 or 2^-12, leave the loss within a few per cent.
 @pytest.mark.parametrize(("precision", "tolerance"), [("bf16", 0.05), ("fp16", 0.006)])
-def test_half_precision_trains_almost_as_fp32_does(make_model, make_examples, precision, tolerance):
+def test_half_precision_trains_almost_like_fp32(make_model, make_examples, precision, tolerance):
     exact, _, _ = float_losses(make_model, make_examples, "fp32")
     rough, _, _ = float_losses(make_model, make_examples, precision)
     assert rough == pytest.approx(exact, rel=tolerance)
     assert rough != exact
 
 
-def test_gradients_beyond_fp16_change_nothing_but_the_scale_of_the_loss(make_model, make_examples):
+def test_gradients_beyond_fp16_change_only_the_scale_of_the_loss(make_model, make_examples):
     torch.manual_seed(7)
     start = weights_of(make_model(dropout=0.0).float())
     losses, weights, state = float_losses(make_model, make_examples, "fp16", loss_scale=2.0**60)
@@ -287,14 +287,14 @@ def test_gradients_beyond_fp16_change_nothing_but_the_scale_of_the_loss(make_mod
     assert all(map(math.isfinite, losses))
 
 
-def test_the_scale_of_the_loss_grows_after_updates_in_range_and_leaves_gradients_as_they_are(make_model, make_examples):
+def test_the_scale_of_the_loss_grows_and_leaves_gradients_unchanged(make_model, make_examples):
     exact, _, _ = float_losses(make_model, make_examples, "fp32")
     rough, _, state = float_losses(make_model, make_examples, "fp16", loss_scale=4.0, unscaled=SCALE_UP_AFTER - 3)
     assert (state.loss_scale, state.unscaled) == (8.0, 2)
     assert rough == pytest.approx(exact, rel=0.006)
 
 
-def test_what_is_no_number_without_any_scale_is_a_divergence_in_fp16_too(make_model, make_examples):
+def test_a_gradient_that_is_nan_at_any_scale_is_a_divergence_in_fp16(make_model, make_examples):
     model = make_model(dropout=0.0).float()
     with torch.no_grad():
         model.output.weight[5, 0] = math.nan
@@ -307,7 +307,7 @@ def test_what_is_no_number_without_any_scale_is_a_divergence_in_fp16_too(make_mo
 
 
 @pytest.mark.slow
-def test_a_training_in_fp16_goes_on_exactly(make_model, make_examples, tmp_path):
+def test_a_training_in_fp16_resumes_exactly(make_model, make_examples, tmp_path):
     """The scale of the loss is part of the state: it doubles at update 4, between two resumptions."""
 
     def trained(folder, ends):
@@ -354,7 +354,7 @@ def test_the_best_validation_is_the_lowest_loss(make_model, make_examples):
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
-def test_the_best_validation_may_be_that_of_a_metric(make_model, make_examples, higher_is_better):
+def test_a_metric_can_decide_the_best_validation(make_model, make_examples, higher_is_better):
     values = iter([3.0, 5.0, 5.0, 2.0, 7.0])
     config = TrainingConfig(**QUICK, steps=5, validate_every=1, metric="bleu", best_by="metric")
 
@@ -369,7 +369,7 @@ def test_the_best_validation_may_be_that_of_a_metric(make_model, make_examples, 
     assert best == ([True, True, False, False, True] if higher_is_better else [True, False, False, True, False])
 
 
-def test_the_loss_decides_unless_the_metric_is_to():
+def test_the_loss_decides_by_default():
     measured = Measured("BLEU", 30.0, True)
     assert badness(2.0, measured, TrainingConfig(metric="bleu")) == 2.0
     assert badness(2.0, measured, TrainingConfig(metric="bleu", best_by="metric")) == -30.0
@@ -386,7 +386,7 @@ def test_patience_ends_the_training(make_model, make_examples):
     assert end == EndReport(step=8, reason="patience", seconds=end.seconds)
 
 
-def test_minutes_end_the_training_and_cool_it_down(make_model, make_examples):
+def test_minutes_end_the_training_and_lower_the_rate(make_model, make_examples):
     config = TrainingConfig(minutes=0.4 / 60, batch_tokens=40, warmup=1, schedule="cosine", learning_rate=0.01)
     reports = list(steps(make_model(), make_examples(), config, valid=make_examples()))
     *_, last, validation, end = reports
@@ -396,7 +396,7 @@ def test_minutes_end_the_training_and_cool_it_down(make_model, make_examples):
     assert last.learning_rate < 0.001 < reports[0].learning_rate
 
 
-def test_a_stop_writes_a_checkpoint_and_ends(make_model, make_examples, tmp_path):
+def test_a_stop_writes_a_checkpoint_and_ends_the_training(make_model, make_examples, tmp_path):
     asked = iter([False, False, True])
     config = TrainingConfig(**QUICK, steps=7, validate_every=3, checkpoint_every=5)
     options = {"valid": make_examples(), "checkpoints": Checkpoints(tmp_path, 5)}
@@ -405,7 +405,7 @@ def test_a_stop_writes_a_checkpoint_and_ends(make_model, make_examples, tmp_path
     assert reports[-1].reason == "stopped"
 
 
-def test_a_training_that_stopped_before_a_validation_begins_with_it(make_model, make_examples, tmp_path):
+def test_a_training_stopped_before_a_validation_resumes_with_it(make_model, make_examples, tmp_path):
     config = TrainingConfig(**QUICK, steps=7, validate_every=3, checkpoint_every=5)
     stopped, model = TrainingState(), make_model()
     asked = iter([False, False, True])
@@ -416,7 +416,7 @@ def test_a_training_that_stopped_before_a_validation_begins_with_it(make_model, 
 
 
 @pytest.mark.slow
-def test_while_a_validation_is_reported_the_model_has_the_averaged_weights(make_model, make_examples):
+def test_the_model_has_the_averaged_weights_during_a_validation_report(make_model, make_examples):
     config = TrainingConfig(**QUICK, steps=5, validate_every=2)
 
     def train(average, model):
@@ -439,14 +439,14 @@ def test_while_a_validation_is_reported_the_model_has_the_averaged_weights(make_
         assert validation_loss(averaged, make_examples(), 40) == last.loss
 
 
-def test_a_step_says_what_padding_and_waiting_cost(make_model, make_examples):
+def test_a_step_reports_padding_and_waiting_time(make_model, make_examples):
     [report, *_] = steps(make_model(), make_examples([2, 7]), TrainingConfig(**QUICK, steps=1))
     assert report.padding == pytest.approx(1 - (2 + 7 + 5 + 10) / (2 * 7 + 2 * 10))
     assert 0 <= report.waited < 1
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_training_and_another_seed_another(make_model, make_examples):
+def test_equal_seeds_give_equal_trainings_and_different_seeds_do_not(make_model, make_examples):
     def losses(seed):
         torch.manual_seed(7)
         reports = steps(make_model(), make_examples(), TrainingConfig(**QUICK, steps=5), seed=seed)
@@ -465,7 +465,7 @@ def test_no_examples_are_an_error(make_model):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_a_training_that_diverges_says_what_to_do(make_model, make_examples, norm):
+def test_a_diverging_training_is_an_error_with_advice(make_model, make_examples, norm):
     config = TrainingConfig(**QUICK, steps=100)
     model = make_model(norm=norm).float()
     with torch.no_grad():
@@ -474,7 +474,7 @@ def test_a_training_that_diverges_says_what_to_do(make_model, make_examples, nor
         list(steps(model, make_examples(), config))
 
 
-def test_a_loss_that_has_climbed_back_ends_the_training_and_is_not_kept(make_model, make_examples, tmp_path):
+def test_a_loss_that_climbs_back_ends_the_training_without_a_checkpoint(make_model, make_examples, tmp_path):
     """The watch remembers the lowest loss: the current loss is as high as at the start."""
     state = TrainingState(watch=LossWatch(first=9.0, smoothed=9.0, lowest=0.5, high=PATIENCE - 5))
     config = TrainingConfig(**{**QUICK, "learning_rate": 1e-9}, steps=100, checkpoint_every=2)
@@ -484,7 +484,7 @@ def test_a_loss_that_has_climbed_back_ends_the_training_and_is_not_kept(make_mod
     assert checkpoints.paths() == []
 
 
-def test_weights_that_are_no_numbers_are_noticed_before_they_spread(make_model, make_examples):
+def test_weights_that_are_not_numbers_are_found_before_they_spread(make_model, make_examples):
     model = make_model()
     model.encoder.layers[0].feed_forward.expand.weight.data[2, 3] = math.inf
     before = weights_of(model)

@@ -25,7 +25,7 @@ def walk(model, average, steps):
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5, 0.9])
-def test_the_average_is_that_of_its_formula(seed, float64, decay):
+def test_the_average_follows_its_formula(seed, float64, decay):
     model = nn.Linear(3, 5)
     average, expected = MovingAverage(model, decay), numbers(model)
     for step, weights in enumerate(walk(model, average, 23), start=1):
@@ -35,7 +35,7 @@ def test_the_average_is_that_of_its_formula(seed, float64, decay):
         torch.testing.assert_close(mean, wanted, rtol=0, atol=1e-12)
 
 
-def test_the_model_has_the_average_for_a_while_and_then_its_own_weights_again(seed):
+def test_the_model_has_the_average_within_the_context_only(seed):
     model = nn.Linear(3, 5)
     average = MovingAverage(model, 0.9)
     walk(model, average, 7)
@@ -46,7 +46,7 @@ def test_the_model_has_the_average_for_a_while_and_then_its_own_weights_again(se
     assert all(map(torch.equal, average.weights.values(), mean))
 
 
-def test_an_optimiser_goes_on_with_the_models_own_weights(seed):
+def test_an_optimiser_continues_with_the_models_own_weights(seed):
     def train(look):
         torch.manual_seed(1)
         model = nn.Linear(3, 1)
@@ -64,7 +64,7 @@ def test_an_optimiser_goes_on_with_the_models_own_weights(seed):
     assert all(map(torch.equal, train(look=True), train(look=False)))
 
 
-def test_an_average_that_was_kept_goes_on(seed):
+def test_a_saved_average_is_restored(seed):
     model = nn.Linear(3, 5)
     average = MovingAverage(model, 0.9)
     walk(model, average, 7)
@@ -75,6 +75,6 @@ def test_an_average_that_was_kept_goes_on(seed):
     assert all(map(torch.equal, average.weights.values(), other.weights.values()))
 
 
-def test_an_average_of_another_model_is_refused():
+def test_an_average_of_a_different_model_is_refused():
     with pytest.raises(CheckpointError, match="a different model"):
         MovingAverage(nn.Linear(3, 5), 0.9).load(MovingAverage(nn.Linear(5, 3), 0.9).weights)

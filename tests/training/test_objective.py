@@ -24,7 +24,7 @@ def make_inputs(seed, float64):
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("n", [1, 7, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 3])
-def test_value_and_both_gradients_equal_those_of_torch(make_inputs, n, smoothing):
+def test_value_and_both_gradients_equal_torchs(make_inputs, n, smoothing):
     hidden, weight, target = make_inputs(n)
     loss = smoothed_cross_entropy(hidden, weight, target, smoothing).smoothed
     gradients = torch.autograd.grad(3 * loss, (hidden, weight))
@@ -35,7 +35,7 @@ def test_value_and_both_gradients_equal_those_of_torch(make_inputs, n, smoothing
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS[1:])
-def test_is_the_divergence_from_the_smoothed_target_up_to_its_entropy(make_inputs, smoothing):
+def test_the_loss_is_the_divergence_from_the_smoothed_target_up_to_its_entropy(make_inputs, smoothing):
     hidden, weight, target = make_inputs(7)
     smoothed = torch.full((7, 11), smoothing / 11)
     smoothed[torch.arange(7), target] += 1 - smoothing
@@ -46,7 +46,7 @@ def test_is_the_divergence_from_the_smoothed_target_up_to_its_entropy(make_input
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_plain_is_the_log_probability_of_the_reference(make_inputs, smoothing):
+def test_the_plain_loss_is_the_log_probability_of_the_reference(make_inputs, smoothing):
     hidden, weight, target = make_inputs(ROWS + 7)
     log_probs = (hidden @ weight.t()).log_softmax(-1)
     plain = smoothed_cross_entropy(hidden, weight, target, smoothing).plain
@@ -54,19 +54,19 @@ def test_plain_is_the_log_probability_of_the_reference(make_inputs, smoothing):
     assert not plain.requires_grad
 
 
-def test_without_smoothing_both_sums_are_one(make_inputs):
+def test_both_sums_are_equal_without_smoothing(make_inputs):
     loss = smoothed_cross_entropy(*make_inputs(7), 0.0)
     assert loss.smoothed == loss.plain
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_the_gradient_is_that_of_finite_differences(make_inputs, monkeypatch, smoothing):
+def test_the_gradient_equals_finite_differences(make_inputs, monkeypatch, smoothing):
     monkeypatch.setattr(objective, "ROWS", 2)
     hidden, weight, target = make_inputs(5)
     assert torch.autograd.gradcheck(lambda *x: smoothed_cross_entropy(*x, target, smoothing).smoothed, (hidden, weight))
 
 
-def test_a_second_derivative_is_refused_instead_of_wrong(make_inputs):
+def test_a_second_derivative_is_refused(make_inputs):
     hidden, weight, target = make_inputs(5)
     loss = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed ** 2
     [gradient] = torch.autograd.grad(loss, hidden, create_graph=True)
@@ -82,7 +82,7 @@ def test_a_frozen_matrix_does_not_change_the_gradient_of_the_rest(make_inputs):
     assert torch.equal(free, frozen)
 
 
-def test_nothing_as_large_as_the_logits_waits_for_the_backward_pass(make_inputs):
+def test_nothing_as_large_as_the_logits_is_kept_for_the_backward_pass(make_inputs):
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(
         lambda tensor: kept.append(tuple(tensor.shape)) or tensor, lambda x: x
@@ -91,14 +91,14 @@ def test_nothing_as_large_as_the_logits_waits_for_the_backward_pass(make_inputs)
     assert sorted(kept) == [(11, 5), (ROWS + 7, 5)]
 
 
-def test_no_gradient_is_worked_out_where_none_is_wanted(make_inputs):
+def test_no_gradient_is_computed_unless_needed(make_inputs):
     with torch.no_grad():
         loss = smoothed_cross_entropy(*make_inputs(7), 0.1)
     assert not loss.smoothed.requires_grad
 
 
 @pytest.mark.parametrize("r_drop", [0.0, 3.0])
-def test_no_rows_have_no_loss(make_inputs, r_drop):
+def test_no_rows_have_a_loss_of_zero(make_inputs, r_drop):
     hidden, weight, target = make_inputs(0)
     loss = smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop).smoothed
     loss.backward()
@@ -106,7 +106,7 @@ def test_no_rows_have_no_loss(make_inputs, r_drop):
     assert not weight.grad.any()
 
 
-def test_large_logits_in_single_precision_are_no_trouble(make_inputs):
+def test_large_logits_in_single_precision_are_accurate(make_inputs):
     hidden, weight, target = make_inputs(7, torch.float32)
     loss = smoothed_cross_entropy(1e4 * hidden, weight, target, 0.1).smoothed
     expected = F.cross_entropy((1e4 * hidden @ weight.t()).double(), target, label_smoothing=0.1, reduction="sum")
@@ -145,7 +145,7 @@ def test_r_drop_adds_half_its_weight_times_the_mean_divergence_of_two_passes(mak
     torch.testing.assert_close(gradients, expected_gradients, rtol=1e-12, atol=1e-12)
 
 
-def test_two_passes_that_agree_cost_what_one_costs(make_inputs):
+def test_two_equal_passes_have_the_loss_of_one(make_inputs):
     hidden, weight, target = make_inputs(7)
     one = smoothed_cross_entropy(hidden, weight, target, 0.1)
     two = smoothed_cross_entropy(hidden.repeat(2, 1), weight, target, 0.1, r_drop=3.0)

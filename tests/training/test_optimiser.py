@@ -32,7 +32,7 @@ def test_adam_changes_all_weights(make_model):
 
 @pytest.mark.parametrize("settings", [{}, {"tie_output": False}, {"target_vocab_size": 19, "tie_embeddings": True}])
 @pytest.mark.parametrize("positions", ["interleaved", "learned"])
-def test_adamw_decays_matrices_but_no_embeddings_biases_and_norms(make_model, settings, positions):
+def test_adamw_decays_matrices_but_not_embeddings_biases_and_norms(make_model, settings, positions):
     model = make_model(positions=positions, max_length=17, **settings)
     optimiser = make_optimiser(model, TrainingConfig(optimiser="adamw", weight_decay=0.3))
     decayed, others = (names(model, group) for group in optimiser.param_groups)
@@ -71,7 +71,7 @@ MUON = TrainingConfig(optimiser="muon", weight_decay=0.3)
 
 @pytest.mark.parametrize("settings", [{}, {"tie_output": False}, {"target_vocab_size": 19, "tie_embeddings": True}])
 @pytest.mark.parametrize("positions", ["interleaved", "learned"])
-def test_muon_is_for_the_matrices_of_the_layers_and_adam_for_the_rest(make_model, settings, positions):
+def test_muon_updates_the_matrices_of_the_layers_and_adam_the_rest(make_model, settings, positions):
     model = make_model(positions=positions, max_length=17, **settings)
     matrices, others = (names(model, group) for group in make_optimiser(model, MUON).param_groups)
     assert matrices | others == {name for name, _ in model.named_parameters()}
@@ -100,7 +100,7 @@ def test_a_step_of_muon_turns_each_matrix_by_the_same_amount_in_every_direction(
     assert float(found.max()) < 1.5
 
 
-def test_muon_changes_the_rest_as_adam_does(make_model):
+def test_muon_changes_the_rest_like_adam(make_model):
     results = {}
     for kind in ("adam", "muon"):
         torch.manual_seed(7)
@@ -118,7 +118,7 @@ def test_muon_changes_the_rest_as_adam_does(make_model):
 
 
 @pytest.mark.parametrize("together", [1, 2**20])
-def test_muon_is_torchs_but_for_its_rounding(make_model, monkeypatch, together):
+def test_muon_equals_torchs_up_to_rounding(make_model, monkeypatch, together):
     """torch.optim.Muon rounds to bf16, of 8 bits, in each of its five iterations: so do we here, all matrices at once
     or one by one. Sums in another order then differ by some of these roundings.
     """
@@ -161,7 +161,7 @@ def test_singular_values_become_about_one_and_singular_vectors_stay(rows, wider,
     assert bool(((found.diagonal(dim1=-2, dim2=-1)[large] - 0.95).abs() < 0.35).all())
 
 
-def test_a_matrix_without_a_gradient_stays(make_model):
+def test_a_matrix_without_a_gradient_is_unchanged(make_model):
     model = make_model()
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     make_optimiser(model, MUON).step()

@@ -12,24 +12,24 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("told", ["fp32", "bf16", "fp16"])
-def test_what_is_told_stays(told):
+def test_a_given_precision_is_kept(told):
     config = TrainingConfig(precision=told)
     assert decided(config, CPU) is config
 
 
 @pytest.mark.parametrize(("half_as_long", "expected"), [("bf16", "bf16"), ("fp32", "fp32")])
-def test_the_faster_one_is_taken_and_nothing_else_changes(monkeypatch, half_as_long, expected):
+def test_the_faster_precision_is_chosen_and_nothing_else_changes(monkeypatch, half_as_long, expected):
     monkeypatch.setattr(module, "matrix_speed", lambda _, told, device: 2e9 if told == half_as_long else 1e9)
     config = TrainingConfig(precision="auto", steps=7, workers=2)
     assert decided(config, CPU) == TrainingConfig(precision=expected, steps=7, workers=2)
 
 
 @pytest.mark.slow
-def test_this_machine_has_one_that_is_faster():
+def test_this_machine_has_a_faster_precision():
     assert decided(TrainingConfig(precision="auto"), CPU).precision in ("fp32", "bf16")
 
 
-def test_products_are_rounded_as_told():
+def test_products_are_rounded_to_the_given_precision():
     x = torch.randn(8, 8)
     kinds = []
     for told in ("fp32", "bf16", "fp16"):
@@ -40,7 +40,7 @@ def test_products_are_rounded_as_told():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_training_left_to_the_device_is_the_training_in_what_it_decides(make_model, make_examples, workers):
+def test_an_automatic_precision_trains_like_the_chosen_one(make_model, make_examples, workers):
     def losses(told):
         torch.manual_seed(7)
         model = make_model(dropout=0.0).float()

@@ -13,7 +13,7 @@ STEPS = st.integers(1, 300_000)
 
 
 @given(step=STEPS, d_model=st.integers(1, 4096), warmup=st.integers(1, 20_000))
-def test_with_the_papers_peak_it_is_the_papers_formula(step, d_model, warmup):
+def test_the_schedule_with_the_papers_peak_is_the_papers_formula(step, d_model, warmup):
     rate = learning_rate("paper", step, peak=paper_peak(d_model, warmup), warmup=warmup, progress=0.0)
     assert rate == pytest.approx(d_model**-0.5 * min(step**-0.5, step * warmup**-1.5), rel=1e-12)
 
@@ -35,18 +35,18 @@ def test_every_schedule_rises_linearly_to_its_peak(schedule, warmup, share):
 
 
 @given(progress=st.floats(0, 1), step=st.integers(100, 10**6))
-def test_the_cosine_falls_to_nothing(progress, step):
+def test_the_cosine_falls_to_zero(progress, step):
     rate = learning_rate("cosine", step, peak=0.3, warmup=100, progress=progress)
     assert rate == pytest.approx(0.3 * math.cos(progress * math.pi / 2) ** 2, abs=1e-12)
 
 
-def test_the_cosine_ends_at_nothing_and_stays_there():
+def test_the_cosine_ends_at_zero_and_stays_there():
     for progress in (1.0, 1.5):
         assert learning_rate("cosine", 1000, peak=0.3, warmup=100, progress=progress) == pytest.approx(0, abs=1e-15)
 
 
 @given(step=st.integers(100, 10**6), progress=st.floats(0, 1))
-def test_the_constant_stays(step, progress):
+def test_the_constant_schedule_stays_at_its_peak(step, progress):
     assert learning_rate("constant", step, peak=0.3, warmup=100, progress=progress) == 0.3
 
 

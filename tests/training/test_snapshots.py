@@ -18,11 +18,11 @@ def snapshots(tmp_path):
     return Snapshots(tmp_path / "snapshots", keep=3)
 
 
-def test_they_are_due_at_powers_of_two_from_eight(snapshots):
+def test_snapshots_are_due_at_powers_of_two_from_eight(snapshots):
     assert [step for step in range(1200) if snapshots.due(step)] == [8, 16, 32, 64, 128, 256, 512, 1024]
 
 
-def test_none_are_due_where_none_are_kept(tmp_path):
+def test_no_snapshot_is_due_if_none_are_kept(tmp_path):
     assert not any(Snapshots(tmp_path, keep=0).due(step) for step in range(1200))
 
 
@@ -38,7 +38,7 @@ def test_a_snapshot_is_the_model_in_half_precision(snapshots, make_model):
         assert torch.equal(parameter, dict(model.named_parameters())[name].half().double())
 
 
-def test_the_latest_are_kept(snapshots, make_model):
+def test_the_latest_snapshots_are_kept(snapshots, make_model):
     for step in (8, 16, 32, 64, 128):
         snapshots.save(make_model(), step)
     assert list(snapshots.paths()) == [32, 64, 128]
@@ -57,14 +57,14 @@ def test_other_files_in_the_folder_are_left_alone(snapshots, make_model):
     assert (snapshots.folder / "step-mine.safetensors").exists()
 
 
-def test_what_lies_behind_a_step_is_forgotten(snapshots, make_model):
+def test_snapshots_after_a_step_can_be_dropped(snapshots, make_model):
     for step in (8, 16, 32):
         snapshots.save(make_model(), step)
     snapshots.forget_after(16)
     assert list(snapshots.paths()) == [8, 16]
 
 
-def test_without_a_folder_there_are_none(snapshots):
+def test_a_missing_folder_has_no_snapshots(snapshots):
     snapshots.forget_after(0)
     assert snapshots.paths() == {}
     assert not snapshots.folder.exists()

@@ -14,7 +14,7 @@ def array(values: list[int]) -> np.ndarray:
 
 @pytest.mark.slow
 @given(parts=st.lists(numbers, max_size=4))
-def test_bits_hold_what_was_put_in(parts: list[list[int]]):
+def test_bits_return_their_stored_values(parts: list[list[int]]):
     bits = Bits()
     for part in parts:
         bits.add(array(part))
@@ -39,7 +39,7 @@ def test_bits_are_counted_and_inverted(chosen: set[int], more: int):
     capacity=st.sampled_from([1, 3, 17, 1000]),
     step=st.sampled_from([1, 5, 50]),
 )
-def test_a_repeat_is_what_a_lower_number_had(keys: list[tuple[int, int]], capacity: int, step: int):
+def test_a_repeat_is_a_value_with_an_earlier_number(keys: list[tuple[int, int]], capacity: int, step: int):
     fingerprints = np.array(keys, np.uint64).reshape(-1, 2)
     with Repeats(1) as repeats:
         repeats.capacity = capacity
@@ -52,7 +52,7 @@ def test_a_repeat_is_what_a_lower_number_had(keys: list[tuple[int, int]], capaci
 
 
 @pytest.mark.parametrize("megabytes", [1, 64])
-def test_many_repeats_are_the_same_with_little_memory(megabytes: int):
+def test_repeats_are_found_alike_with_little_memory(megabytes: int):
     values = np.random.default_rng(17).integers(0, 50_000, 100_000).astype(np.uint64)
     # Fingerprints are spread evenly, which the parts on the disk count on.
     keys = np.stack([values * np.uint64(0x9E3779B97F4A7C15), values * np.uint64(0xC2B2AE3D27D4EB4F)], axis=1)

@@ -87,7 +87,7 @@ def kept_of(corpus: Corpus, kept: np.ndarray) -> list[tuple[str, str]]:
         on_invalid=st.just("skip"),
     ),
 )
-def test_the_doctor_finds_what_the_simplest_reading_finds(
+def test_the_doctor_agrees_with_a_simple_implementation(
     tmp_path_factory: pytest.TempPathFactory, pairs, held_out, end, finished, cleaning
 ):
     folder = tmp_path_factory.mktemp("corpus")
@@ -136,7 +136,7 @@ def test_both_normal_forms_on_one_side_are_counted(tmp_path_factory: pytest.Temp
         assert found == {}
 
 
-def test_one_of_each_is_found_with_its_line(tmp_path: Path):
+def test_one_problem_of_each_kind_is_found_with_its_line(tmp_path: Path):
     pairs = [(b"word %d" % number, b"mot %d" % number) for number in range(1, 101)]
     pairs[10] = (b" \xc2\xa0", b"mot")
     pairs[20] = (b"a\0b", b"mot")
@@ -179,7 +179,7 @@ def test_the_report_is_json(tmp_path: Path):
     }
 
 
-def test_invalid_utf8_stops_unless_it_may_be_skipped(tmp_path: Path):
+def test_invalid_utf_8_is_an_error_unless_it_is_skipped(tmp_path: Path):
     corpus = write(tmp_path, [(b"one", b"un"), ("zwölf".encode(), "dou\u0308".encode() + b"\xed\xa0\x80")])
     with pytest.raises(
         DataError, match=r"target, line 2: expected UTF-8, .* at byte 8 .*cleaning.on_invalid = \"skip\""
@@ -188,7 +188,7 @@ def test_invalid_utf8_stops_unless_it_may_be_skipped(tmp_path: Path):
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_leakage_is_counted_and_left_out_on_demand(tmp_path: Path, side: int):
+def test_leakage_is_counted_and_dropped_on_demand(tmp_path: Path, side: int):
     pairs = [(b"s%d" % number, b"t%d" % number) for number in range(50)]
     (tmp_path / "valid").mkdir()
     held_out = {"valid": write(tmp_path / "valid", [pairs[7], pairs[3], (b"s11", b"another"), (b"new", b"t13")])}
@@ -201,7 +201,7 @@ def test_leakage_is_counted_and_left_out_on_demand(tmp_path: Path, side: int):
     assert {reason: finding.lines for reason, finding in dropped.items()} == {"leakage": (4, 8, 51)}
 
 
-def test_what_is_kept_by_choice_is_a_warning(tmp_path: Path):
+def test_problems_in_kept_pairs_are_warnings(tmp_path: Path):
     keep = CleaningConfig(duplicates="keep", control_characters="keep")
     report = reports(tmp_path, ["a", "b\x01", "a", "a"], ["A", "B", "A", "A"], cleaning=keep)
     assert (report.kept, report.dropped) == (4, {})
@@ -212,7 +212,7 @@ def test_what_is_kept_by_choice_is_a_warning(tmp_path: Path):
     assert report.details["duplicates"] == {"count": 2, "lines": [3, 4]}
 
 
-def test_byte_order_marks_are_noticed_at_the_beginning_and_within(tmp_path: Path):
+def test_byte_order_marks_are_found_at_the_beginning_and_within_files(tmp_path: Path):
     report = reports(tmp_path, ["\ufeffa", "b", "\ufeffc"], ["A", "B", "C"])
     assert report.kept == 3
     [warning] = report.warnings
@@ -220,7 +220,7 @@ def test_byte_order_marks_are_noticed_at_the_beginning_and_within(tmp_path: Path
     assert report.details["byte_order_marks"] == {"files": [str(tmp_path / "source")], "count": 1, "lines": [3]}
 
 
-def test_characters_at_which_others_end_a_line_are_kept_and_counted(tmp_path: Path):
+def test_line_separators_of_other_programs_are_kept_and_counted(tmp_path: Path):
     report = reports(tmp_path, ["a\u2028b", "c\fd\x85", "e", "f\rg"], ["A", "B", "C\v", "\u2029D"])
     assert (report.pairs, report.kept) == (4, 4)
     assert report.details["line_separators"]["lines"] == [1, 2, 3, 4]
@@ -229,7 +229,7 @@ def test_characters_at_which_others_end_a_line_are_kept_and_counted(tmp_path: Pa
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9])
-def test_a_corpus_of_any_size_has_as_many_bits(tmp_path: Path, count: int):
+def test_each_pair_of_a_corpus_of_any_size_has_one_bit(tmp_path: Path, count: int):
     corpus = write(tmp_path, [(b"s%d" % number, b"t%d" % number) for number in range(count)])
     examination = examine(corpus, SKIP)
     assert (examination.report.pairs, examination.report.kept) == (count, count)
@@ -238,7 +238,7 @@ def test_a_corpus_of_any_size_has_as_many_bits(tmp_path: Path, count: int):
 
 
 @pytest.mark.slow
-def test_a_million_blank_lines(tmp_path: Path):
+def test_a_million_blank_lines_are_examined(tmp_path: Path):
     (tmp_path / "source").write_bytes(b"\n" * 1_000_000 + b"end")
     (tmp_path / "target").write_bytes(b"\r\n" * 1_000_000 + b"fin")
     corpus = Corpus.of("source", "target", str(tmp_path))
@@ -250,7 +250,7 @@ def test_a_million_blank_lines(tmp_path: Path):
     assert kept_of(corpus, examination.kept) == [("end", "fin")]
 
 
-def test_lines_of_a_megabyte_shift_nothing(tmp_path: Path):
+def test_lines_of_a_megabyte_do_not_shift_later_lines(tmp_path: Path):
     long = "é".encode() * 500_000
     pairs = [(b"a%d" % number, b"b%d" % number) for number in range(9)]
     pairs[2], pairs[5], pairs[7] = (long, b"x"), (b"x", long), (long, long)
@@ -272,7 +272,7 @@ def test_many_duplicates_on_disk_are_the_same_as_in_memory(tmp_path: Path):
         assert np.flatnonzero(np.unpackbits(examination.kept)).tolist() == expected
 
 
-def test_unequal_files_are_an_error_that_says_where_they_part(tmp_path: Path):
+def test_files_of_unequal_length_are_an_error_that_says_where_they_diverge(tmp_path: Path):
     chosen = random.Random(5)
     lengths = [chosen.randint(3, 90) for _ in range(3001)]
     source = [b"a" * length for length in lengths]
@@ -288,7 +288,7 @@ def test_unequal_files_are_an_error_that_says_where_they_part(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", ["sentences", "numbers"])
-def test_a_shift_is_a_warning_that_says_from_where_to_where(tmp_path: Path, kind: str):
+def test_a_shift_is_a_warning_with_its_first_and_last_line(tmp_path: Path, kind: str):
     if kind == "sentences":
         corpus = word_by_word.pairs(3000, 3, 2, 12)
     else:
@@ -388,7 +388,7 @@ def test_only_blank_sides_leave_pairs_out_of_validation_and_test_files(tmp_path:
         examine_held_out(corpus)
 
 
-def test_every_problem_has_a_name_and_a_setting_of_its_own():
+def test_every_problem_has_its_own_name_and_setting():
     assert len({kind.id for kind in PROBLEMS}) == len(PROBLEMS)
     settings = {field.name for field in fields(CleaningConfig)} - {"memory", "workers"}
     assert {kind.setting for kind in PROBLEMS} == settings | {""}

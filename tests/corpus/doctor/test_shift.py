@@ -37,7 +37,7 @@ def test_parallel_sides_are_not_shifted(pairs: int):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_lines_that_do_not_belong_together_are_no_shift(seed: int):
+def test_unrelated_lines_are_not_a_shift(seed: int):
     source, target = lengths(3000, seed)
     random.Random(seed).shuffle(target)
     assert detected(source, target) == []
@@ -46,7 +46,7 @@ def test_lines_that_do_not_belong_together_are_no_shift(seed: int):
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("place", [0, 1, 313, SEGMENT - 100, SEGMENT, SEGMENT + 31, 40_000])
-def test_missing_lines_are_found_where_they_are_missing(place: int, side: int, count: int):
+def test_missing_lines_are_found_at_their_place(place: int, side: int, count: int):
     sides = list(lengths(50_000, seed=place))
     sides[side] = np.delete(sides[side], range(place, place + count))
     [shift] = detected(*sides)
@@ -69,19 +69,19 @@ def test_a_shift_that_ends_is_found_with_its_end(seed: int, place: int, length: 
     assert abs(shift.end - place - length) <= 30
 
 
-def test_how_the_pairs_come_in_changes_nothing_within_a_segment():
+def test_the_size_of_the_input_blocks_changes_nothing():
     source, target = lengths(9000, seed=3)
     target = np.delete(target, 4321)
     assert len({tuple(detected(source, target, step)) for step in (1, 7, 4999, 9000)}) == 1
 
 
-def test_lengths_that_say_nothing_give_no_alarm():
+def test_uninformative_lengths_give_no_warning():
     same = np.full(20_000, 7)
     assert detected(same, same) == []
     assert detected(same, lengths(20_000, seed=1)[0]) == []
 
 
-def test_a_stretch_of_other_texts_gives_no_alarm():
+def test_a_section_of_unrelated_texts_gives_no_warning():
     source, target = lengths(20_000, seed=11)
     for start in range(2000, 18_000, 4000):
         source[start : start + 1500] = 3
@@ -89,7 +89,7 @@ def test_a_stretch_of_other_texts_gives_no_alarm():
     assert detected(source, target) == []
 
 
-def test_digits_are_enough_where_lengths_say_nothing():
+def test_digits_suffice_where_lengths_are_uninformative():
     count = 1000
     same = np.full(count, 30)
     numbers = np.random.default_rng(5).integers(0, 40, count) * 1.0
@@ -102,7 +102,7 @@ def test_digits_are_enough_where_lengths_say_nothing():
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("values", [2, 9, 1000])
-def test_digits_that_never_fit_give_no_alarm(seed: int, values: int):
+def test_digits_that_never_match_give_no_warning(seed: int, values: int):
     random_numbers = np.random.default_rng(seed)
     numbers = random_numbers.integers(0, values, (2, 5000)) * 1.0
     assert detected(*lengths(5000, seed), digits=(numbers[0], numbers[1])) == []
