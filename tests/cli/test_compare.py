@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from glassformer.cli.measure.compare import COMPARED_COLUMNS
+from glassformer.evaluation.significance import Comparison
 
 WORDS = {"read": ("R EH D", "R IY D"), "cat": ("K AE T",), "dog": ("D AO G",), "a": ("AH", "EY")}
 
@@ -60,6 +61,14 @@ def test_an_entry_adds_a_column(glassformer, outputs, monkeypatch):
     [row] = [line for line in out if line.startswith("WER")]
     assert heading.split()[-3:] == ["B", "/", "A"]
     assert row.split()[-1] == "0.000"
+
+
+def test_a_property_is_printed_as_json(glassformer, outputs, monkeypatch):
+    monkeypatch.setattr(Comparison, "mean", property(lambda one: (one.first + one.second) / 2), raising=False)
+    [comparison] = compare(glassformer, "good", "bad", "words.tsv", "--hypotheses")
+    fields = ["name", "first", "second", "low", "high", "p_value", "higher_is_better", "signature"]
+    assert list(comparison["metrics"][0]) == [*fields, "difference", "better", "mean"]
+    assert comparison["metrics"][0]["mean"] == 12.5
 
 
 def test_swapping_the_systems_swaps_every_figure(glassformer, outputs):

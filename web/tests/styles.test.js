@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 const UI = new URL("../ui/", import.meta.url);
 const css = readFileSync(new URL("styles.css", UI), "utf8");
+const report = readFileSync(new URL("../../src/glassformer/report/style.css", UI), "utf8");
 const COLOUR = /#[0-9a-f]{3,8}\b|\b(rgb|hsl|hwb|lab|lch|oklab|oklch|color)a?\(/i;
 
 /**
@@ -33,6 +34,15 @@ function luminance(hex) {
 test("both themes have the same colours", () => {
   assert.ok(THEMES.light.size > 20);
   assert.deepEqual([...THEMES.light.keys()], [...THEMES.dark.keys()]);
+});
+
+test("the report has the page's colours", () => {
+  const blocks = [...report.matchAll(/:root \{([^}]*)\}/g)]; // light, dark, and for printing
+  for (const [i, theme] of [THEMES.light, THEMES.dark].entries()) {
+    const colours = [...blocks[i][1].matchAll(/--(\w+): (#\w+);/g)];
+    assert.ok(colours.length > 9);
+    for (const [, name, value] of colours) assert.equal(value, theme.get(name), name);
+  }
 });
 
 test("colours are written only as variables in styles.css", () => {

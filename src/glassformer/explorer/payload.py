@@ -54,7 +54,8 @@ MOST_POINTS = 200
 EXAMPLES = 5
 
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
-"""Points that the page compares with its own numbers, most useful first."""
+"""Points that the page compares with its own numbers, most useful first: the ends of all steps but the last, log_probs,
+which follow from the logits. A wrong number in between shows at the next of these points."""
 WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
 """Points that are most useful where the page cannot compute, in this order, before all others."""
 

@@ -1,7 +1,8 @@
 """The named points of the forward pass, each described once: name, shape, formula and meaning.
 
 To add a point, add a row here and pass the value through a tap in each forward pass: the module in `model/`,
-`inspection/reference.py`, and the explorer's `web/engine/forward.js`.
+`inspection/reference.py`, and the explorer's `web/engine/forward.js`. `web/engine/arithmetic.js` may have its
+arithmetic, and `explorer/strings.json` its sentence in Chinese; until then, the page shows the row's sentence.
 
 Axes: B batch · S source positions · T target positions · D d_model · F d_ff · H heads · K width of a head's query and
 key · W width of a head's value · V target vocabulary.

@@ -117,10 +117,12 @@ def _given(source: str | None, reference: str | None, group: bool | None, run: "
 def _to_dict(result: "SystemComparison") -> dict[str, Any]:
     from dataclasses import asdict
 
-    metrics = [
-        {**asdict(one), "difference": one.difference, "better": " AB"[one.better].strip()} for one in result.metrics
-    ]
+    metrics = [{**asdict(one), **_properties(one), "better": " AB"[one.better].strip()} for one in result.metrics]
     return {**asdict(result), "metrics": metrics}
+
+
+def _properties(one: "Comparison") -> dict[str, Any]:
+    return {name: getattr(one, name) for name, member in vars(type(one)).items() if isinstance(member, property)}
 
 
 def _print(result: "SystemComparison") -> None:
@@ -171,4 +173,4 @@ COMPARED_COLUMNS: "dict[str, Callable[[Comparison], str]]" = {
     "p": lambda one: f"{one.p_value:.4f}",
     "": lambda one: _verdict(one),
 }
-"""The columns of the table: heading, and a metric's cell. `--json` prints every field of `Comparison`."""
+"""The columns of the table: heading, and a metric's cell. `--json` prints every field and property of `Comparison`."""
