@@ -454,6 +454,17 @@ def test_vectors_are_loaded_and_frozen_on_request(make_configuration, corpus, ve
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("freeze", ["true", "false"])
+def test_a_resumed_run_does_not_need_its_vectors(make_configuration, corpus, vectors, freeze):
+    overrides = [f"embeddings.source={corpus / 'words.vec'}", f"embeddings.freeze={freeze}"]
+    train(make_configuration("whole", *overrides))
+    after(11, training_run(make_configuration("run", *overrides)))
+    (corpus / "words.vec").unlink()
+    train(make_configuration("run", *overrides))
+    assert (corpus / "run" / "model.safetensors").read_bytes() == (corpus / "whole" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", ["true", "false"])
 def test_source_vectors_serve_both_sides_of_a_joint_vocabulary(make_configuration, corpus, vectors, tied):
     overrides = [f"embeddings.source={corpus / 'words.vec'}", "embeddings.freeze=true", "tokenizer.joint=true"]

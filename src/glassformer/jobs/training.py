@@ -115,12 +115,12 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
     model = Transformer(bundle.model_config)
     if settings.init_std:
         _initialise(model, settings.init_std)
-    _load_embeddings(model, bundle)
+    checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
+    _load_embeddings(model, bundle, resumed=bool(checkpoints.paths()))
     model.to(device)  # drawn on the CPU, for the same initial weights on every device
     _keep(bundle)
     optimiser = make_optimiser(model, settings)
     average = MovingAverage(model, settings.ema) if settings.ema else None
-    checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
     state = checkpoints.restore(model, optimiser, average)
     snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
     snapshots.forget_after(state.step if state else 0)
@@ -237,7 +237,8 @@ def _initialise(model: Transformer, std: float) -> None:
             weight.normal_(0.0, std)
 
 
-def _load_embeddings(model: Transformer, bundle: Bundle) -> None:
+def _load_embeddings(model: Transformer, bundle: Bundle, *, resumed: bool) -> None:
+    """Load the pretrained vectors; the weights of a resumed run have them, so they are only frozen again."""
     config = bundle.configuration.embeddings
     both = bundle.configuration.tokenizer.joint and not bundle.model_config.tie_embeddings
     sides = (
@@ -246,6 +247,9 @@ def _load_embeddings(model: Transformer, bundle: Bundle) -> None:
     )
     for name, path, embedding, tokenizer in sides:
         if not path:
+            continue
+        if resumed:
+            embedding.tokens.weight.requires_grad_(not config.freeze)
             continue
         vectors, found = read_vectors(path, tokenizer.tokens(range(len(tokenizer))))
         if vectors.shape[1] != bundle.model_config.d_model:
