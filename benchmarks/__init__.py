@@ -1,1 +1,1 @@
-"""What is measured, and how. Nothing here is part of the package; `benchmarks/README.md` has a command for each."""
+"""Benchmarks of glassformer and its peers, not part of the package; `benchmarks/README.md` lists the commands."""

@@ -1,4 +1,4 @@
-"""What more than one folder of tests needs. Only the fixtures that use torch import it: half of the tests do not."""
+"""Fixtures for several folders. Only the fixtures that use torch import it, because half of the tests do not."""
 
 import os
 import shutil
@@ -15,15 +15,15 @@ import pytest
 
 import profiles  # noqa: F401 – hypothesis's profiles, before any test asks for settings
 
-sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say `from reference.attention import …`
+sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `reference.attention`
 
-# In the background of a script this process ignores Ctrl-C, and so would all that the tests start and interrupt.
+# In a script's background this process ignores Ctrl-C, and so would all processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WEB = Path(__file__).parents[1] / "web"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-"""Flags with which the browser asks nobody for anything."""
+"""Flags with which the browser makes no requests of its own."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,7 +37,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def seed() -> Iterator[None]:
-    """Start torch's generator from a fixed state, and put the old state back."""
+    """Seed torch's generator; restore its state after the test."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -47,7 +47,7 @@ def seed() -> Iterator[None]:
 
 @pytest.fixture
 def float64() -> Iterator[None]:
-    """Make float64 the default dtype, and put the old one back."""
+    """Make float64 the default dtype; restore the old one after the test."""
     import torch
 
     before = torch.get_default_dtype()
@@ -58,7 +58,7 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture
 def unchecked() -> None:
-    """Switch the shape checks of the tests off, as they are for users: our own messages speak."""
+    """Switch off the tests' shape checks, as for users, so that our own error messages appear."""
     import jaxtyping
 
     jaxtyping.config.update("jaxtyping_disable", True)
@@ -66,7 +66,7 @@ def unchecked() -> None:
 
 @pytest.fixture
 def make_model(seed: None, float64: None) -> Callable[..., Any]:
-    """Return `models.random_model`, which always makes the same models and makes them in float64."""
+    """Return `models.random_model`, with a fixed seed and in float64."""
     from models import random_model
 
     return random_model

@@ -1,4 +1,4 @@
-"""Small random models, for tests and for what tests write."""
+"""Small random models, for tests and for files that tests write."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ PRIMES: dict[str, Any] = {
 def random_model(**settings: Any) -> gf.Transformer:
     """Return a small model in evaluation mode, of prime sizes unless told otherwise, from torch's generator.
 
-    Every parameter is random, biases and norms too: one that is forgotten or misplaced changes the result.
+    Every parameter is random, including biases and norms, so that a forgotten or misplaced one changes the result.
     """
     model = gf.Transformer(gf.ModelConfig(**{**PRIMES, **settings})).eval()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries: the same ones in every run of a profile.
+"""The number of examples that hypothesis tries; a profile tries the same examples in every run.
 
 `make quick` takes a tenth, `make test` a quarter, `make test-all` and a plain `pytest` all of them;
 `--hypothesis-profile=explore` looks for new ones.

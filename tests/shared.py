@@ -1,4 +1,4 @@
-"""Folders that are made once for all workers of pytest-xdist, and kept until something that they depend on changes."""
+"""Folders made once for all workers of pytest-xdist, and kept until their sources change."""
 
 import hashlib
 import inspect
@@ -19,7 +19,7 @@ DAY = 24 * 60 * 60
 
 
 def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
-    """Return the folder that `make` fills; nobody may change it.
+    """Return the folder that `make` fills; tests must not change it.
 
     It is kept in `place` as long as the package, the version of torch, and the modules beside `make`'s are the same.
     """
@@ -29,7 +29,7 @@ def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
     whole = made / f"{kept}.whole"
     with FileLock(place / f"{name}.lock"):
         if not whole.exists():
-            for old in made.iterdir():  # another session may use what is younger
+            for old in made.iterdir():  # a different session may use newer folders
                 if old.stem == kept or time.time() - old.stat().st_mtime > DAY:
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
             make(made / kept)

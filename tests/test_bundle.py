@@ -1,4 +1,4 @@
-"""A model in a folder: what is saved is what is loaded, and what is damaged is named."""
+"""A model in a folder is loaded as it was saved, and damage is named."""
 
 import errno
 import json
@@ -110,7 +110,7 @@ def test_a_folder_may_be_moved(run, tmp_path):
 
 
 def layer(stack, *attentions):
-    """The weights of a stack's only layer."""
+    """Return the weights of a stack's only layer."""
     rows = 51  # heads · (d_k + d_k + d_v)
     shapes = {
         "feed_forward.expand.weight": (13, 11),

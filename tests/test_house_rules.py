@@ -1,4 +1,4 @@
-"""The rules of this repository that a machine can check."""
+"""The rules of this repository that can be checked automatically."""
 
 import ast
 import builtins
@@ -32,7 +32,7 @@ def module_name(file: Path) -> str:
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    """Return what each file of the package parses to."""
+    """Return the syntax tree of each file of the package."""
     return {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
 
 
@@ -62,7 +62,7 @@ def listed(tree: ast.Module) -> list[str] | None:
 
 
 def loaded_after(code: str) -> set[str]:
-    """Return the modules that a fresh interpreter has loaded after this code."""
+    """Return the modules that a new interpreter has loaded after this code."""
     program = f"{code}\nimport sys\nsys.stdout.write(' '.join(sys.modules))"
     finished = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     return set(finished.stdout.split())
@@ -135,7 +135,7 @@ def test_each_module_lists_its_public_names():
 
 
 def public_names_defined(file: Path) -> set[str]:
-    """Return the names that a module defines for all to see; not type variables, each of which is local to its uses."""
+    """Return the public names that a module defines, except type variables, which are local to their module."""
     names = set()
     for node in trees()[file].body:
         match node:
@@ -201,7 +201,7 @@ def test_the_drawn_tree_of_errors_matches_the_classes():
 
 
 def test_every_global_name_that_code_reads_is_defined():
-    """The checkers' own rule is off: they would take the shapes in annotations ("B T D") for names."""
+    """The linter's own rule is off, because it would take the shapes in annotations ("B T D") for names."""
     undefined = {}
     for file, tree in trees().items():
         bound = {name for node in ast.walk(tree) for name in names_bound(node)}

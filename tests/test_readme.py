@@ -1,4 +1,4 @@
-"""Every block of the README and of the guide does what it says."""
+"""Every code block of the README and of the guide works."""
 
 import gzip
 import os
@@ -26,7 +26,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files that README and guide name, and a small run instead of the demo's."""
+    """Return a folder with the files that README and guide name, and a small run in place of the demo's."""
     folder = tmp_path_factory.mktemp("readme")
     splits = english_french(1, train=400, valid=10, test=10, unseen=1, pairs=1, senses=1, longer=1).splits
     for name, examples in {"train": splits["train"], "test": splits["test"], "new": splits["valid"]}.items():
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, line: str) -> str:
-    """Run a line of shell as a reader would, with the environment's commands on the path."""
+    """Run a line of shell with the environment's commands on the path."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-ec", line], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
@@ -77,7 +77,7 @@ def test_the_readme_is_short_and_begins_with_the_essentials():
 
 @pytest.mark.long
 def test_the_commands_run_as_printed(folder):
-    """Trainings are cut short, everything else is as written: the README's commands, then the guide's, page by page."""
+    """The README's commands, then the guide's, page by page; trainings are shortened, everything else is unchanged."""
     texts = [text for path in (README, *GUIDE) for text in blocks(path, "sh")]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
     assert len(lines) >= 30
@@ -85,10 +85,10 @@ def test_the_commands_run_as_printed(folder):
         if " train " in line or " distil " in line:
             line += f" {' '.join(SMALL)} --set training.checkpoint_every=4"
         if " distil " in line:
-            line += " --keep-reference"  # a model of twelve steps has nothing to say yet
+            line += " --keep-reference"  # after twelve steps, a model gives no useful output
         line = line.replace("average runs/mine", "average runs/mine --output averaged")
         if line.startswith("glassformer check"):
-            line += " || test $? = 1"  # a model of twelve steps does not use its source yet
+            line += " || test $? = 1"  # after twelve steps, a model does not use its source
         if line.startswith("glassformer train mine.toml") and "runs/other" not in line:
             run(folder, "rm -r runs/mine")
         if line.startswith("glassformer train translation"):

@@ -1,4 +1,4 @@
-"""Whole jobs: what a run's folder holds, that nothing is lost when a run stops, and that the copy task is learned."""
+"""Whole jobs: the files of a run, resuming without loss, and learning the copy task."""
 
 import gzip
 import json
@@ -75,13 +75,13 @@ def made_up(count, seed=1):
 
 
 def metrics(folder):
-    """Return the lines of metrics.jsonl, without what depends on the clock or the place."""
+    """Return the lines of metrics.jsonl without fields that depend on the clock or the folder."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in line.items() if name not in WHEN} for line in lines]
 
 
 def after(step, reports):
-    """Follow a training up to this step and leave it there, as if the process were killed."""
+    """Follow a training up to this step and abandon it, as if the process were killed."""
     for report in reports:
         if isinstance(report, StepReport) and report.step == step:
             break
@@ -89,12 +89,12 @@ def after(step, reports):
 
 
 def stop_at(step):
-    """Return the callbacks that ask a training to stop at this step."""
+    """Return callbacks that stop a training at this step."""
     seen = []
     return {"on_report": lambda report: seen.append(getattr(report, "step", 0)), "stop": lambda: seen[-1] >= step}
 
 
-# What a run is
+# The files of a run
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_held_out_pairs_are_not_trained_on(make_configuration, corpus):
 def test_at_most_a_tenth_of_the_pairs_is_held_out(make_configuration, corpus):
     prepared = next(training_run(make_configuration("run", "data.valid_lines=500")))
     assert prepared.train_pairs + prepared.valid_pairs == 200
-    assert 15 <= prepared.valid_pairs <= 20  # all pairs of a source, or none: there may be no room for one with many
+    assert 15 <= prepared.valid_pairs <= 20  # all pairs of a source or none: a source with many pairs may not fit
 
 
 def test_all_targets_of_a_source_are_held_out_or_none(make_configuration, corpus):
@@ -218,7 +218,7 @@ def test_a_metric_of_the_validation_set_is_measured_and_can_decide(make_configur
     assert summary.metric.value == min(value for _, value, _ in measured)
 
 
-# Stopping and going on
+# Stopping and resuming
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ def test_a_killed_run_resumes_from_its_last_checkpoint(make_configuration, corpu
     train(make_configuration("whole"))
     after(step, training_run(make_configuration("parts")))
     with (corpus / "parts" / "metrics.jsonl").open("a") as file:
-        file.write('{"type": "step", "st')  # it was just writing
+        file.write('{"type": "step", "st')  # a write was in progress
     prepared, *_ = training_run(make_configuration("parts"))
     assert prepared.resumed_step == step // 5 * 5
     assert metrics(corpus / "parts") == metrics(corpus / "whole")
@@ -426,7 +426,7 @@ def rows_of(folder, side, words):
 
 
 def test_matrices_start_with_the_requested_width(make_configuration, corpus):
-    """What a step of the rate 10⁻⁹ leaves is what the run started with."""
+    """A step with the rate 10⁻⁹ leaves the initial weights."""
     few = ["training.steps=1", "training.learning_rate=1e-9", "training.warmup=1"]
     starts = {}
     for name, overrides in (("shape", []), ("narrow", ["training.init_std=0.02"])):
@@ -436,7 +436,7 @@ def test_matrices_start_with_the_requested_width(make_configuration, corpus):
         if weight.dim() == 1:
             assert torch.allclose(weight, starts["shape"][name], rtol=0, atol=1e-6)
         else:
-            # Of n numbers the standard deviation is met to within 1/√(2n) of itself: four times that.
+            # The standard deviation of n numbers has a relative error of 1/√(2n); the tolerance is four times that.
             assert weight.std() == pytest.approx(0.02, rel=4 / math.sqrt(2 * weight.numel()))
             assert starts["shape"][name].std() > 0.05
 
@@ -535,7 +535,7 @@ def test_evaluation_scores_what_it_translates(make_configuration, corpus):
 
 @pytest.fixture
 def copier(make_configuration, monkeypatch):
-    """Return the translator of a run on the copy task that has learned nothing, in three steps."""
+    """Return the translator of a run on the copy task that has learned nothing in three steps."""
     monkeypatch.setitem(TASKS, "copy", lambda seed: copy_task(seed, train=50, valid=5, test=7, length=3))
     configuration = make_configuration("copier", "training.steps=3", "tokenizer.joint=true")
     configuration = replace(configuration, data=replace(configuration.data, source="", directory="", task="copy"))
@@ -593,12 +593,12 @@ def test_a_decoder_that_sees_the_future_does_not_learn_the_copy_task(tmp_path, m
     monkeypatch.setattr("glassformer.model.transformer.target_mask", sees_the_future)
     assert exact_on_the_test_split(tmp_path / "run") < 5
     losses = [line["loss"] for line in metrics(tmp_path / "run") if line["type"] == "validation"]
-    assert losses[-1] < 0.2  # it only looked as if: each token was copied from the input that it was to predict
+    assert losses[-1] < 0.2  # only apparently: each token was copied from the future input
 
 
 @pytest.mark.slow
 def test_a_change_applies_to_training_and_validation_of_its_model_only(make_configuration):
-    """Scores that weigh nothing while training: no gradient ever reaches a query, so that its weights stay as drawn."""
+    """The change sets all scores to 0, so no gradient reaches the queries, and their weights stay initial."""
     seen = []
 
     def change(model):
@@ -611,7 +611,7 @@ def test_a_change_applies_to_training_and_validation_of_its_model_only(make_conf
     torch.manual_seed(make_configuration().run.seed)
     drawn = gf.Transformer(model.config).state_dict()
     for name in ("encoder.layers.0.self_attention", "decoder.layers.0.cross_attention"):
-        rows = slice(model.config.heads * model.config.d_k)  # W_Q stands first
+        rows = slice(model.config.heads * model.config.d_k)  # W_Q comes first
         weight = f"{name}.input_projection.weight"
         plain, changed = (
             Translator.load(make_configuration(run).run.directory).model.state_dict()[weight][rows]

@@ -1,4 +1,4 @@
-"""What workers share is made once, and anew where what it depends on has changed."""
+"""Shared folders are made once, and again after their sources change."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Text in, text out: one result for each text, the same whatever stands beside it."""
+"""Text in, text out: one result for each text, the same in any batch."""
 
 import random
 from dataclasses import replace
@@ -30,7 +30,7 @@ some_texts = st.lists(st.lists(st.sampled_from(SOURCE_WORDS), min_size=1, max_si
 
 
 class Counting(gf.Transformer):
-    """A Transformer that counts the sources that it was asked to translate."""
+    """A Transformer that counts the translated sources."""
 
     started = 0
 
@@ -41,7 +41,7 @@ class Counting(gf.Transformer):
 
 
 def save_run(folder, *, seed=7, steps=200, source_words=SOURCE_WORDS, target_words=TARGET_WORDS, **model):
-    """Write a run that has learned a little: word by word, and the length of the output."""
+    """Write a run that has learned to translate word by word and to end."""
     values = {
         "data": {"source": "a.tsv", "max_length": model.get("max_length", 256)},
         "tokenizer": {"kind": "words", "joint": False},
@@ -78,7 +78,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def translator(run):
-    """Return its translator, which counts what it translates."""
+    """Return the run's translator, which counts the translated sources."""
     bundle = Bundle.load(run)
     network = Counting(bundle.model_config)
     network.load_state_dict(bundle.model().state_dict())
@@ -92,7 +92,7 @@ def some(count, seed=1):
 
 
 def assert_same(ours, theirs):
-    # float32: another batch sums the same numbers in another order.
+    # float32: a different batch sums the same numbers in a different order.
     assert (ours.text, ours.tokens, ours.status) == (theirs.text, theirs.tokens, theirs.status)
     assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=1e-4)
     assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-4)
@@ -179,7 +179,7 @@ def test_no_texts_give_no_translations(translator):
     assert translator.model.started == 0
 
 
-# What cannot be translated
+# Texts that cannot be translated
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ def test_impossible_options_are_named(translator, options, message):
 
 @pytest.fixture(scope="module")
 def other_run(tmp_path_factory):
-    """Return the folder of a run of another size, seed and source vocabulary, which writes with the same tokens."""
+    """Return the folder of a run with a different size, seed and source vocabulary, but the same target tokens."""
     folder = tmp_path_factory.mktemp("runs") / "other"
     with torch.random.fork_rng(devices=[]):
         save_run(folder, seed=11, steps=120, source_words=("aardvark", *SOURCE_WORDS), d_model=40)
@@ -477,7 +477,7 @@ def other_run(tmp_path_factory):
 
 @pytest.fixture
 def ensemble(run, other_run):
-    """Return the translator of both."""
+    """Return the translator of both runs as an ensemble."""
     return Translator.load(run, other_run)
 
 

@@ -1,4 +1,4 @@
-"""What Python computes, for the explorer's tests in Node; `python tests/traces.py FOLDER` writes the files."""
+"""Python's results for the explorer's tests in Node; `python tests/traces.py FOLDER` writes the files."""
 
 import json
 import random
@@ -60,7 +60,7 @@ def words(count: int) -> dict[str, Any]:
 
 
 def payload_of(model: gf.Transformer) -> dict[str, Any]:
-    """Return what a page gets of a model without a run."""
+    """Return the payload of a model without a run."""
     return {
         "config": model.config.to_dict(),
         "points": point_data(model.config),
@@ -76,7 +76,7 @@ def payload_of(model: gf.Transformer) -> dict[str, Any]:
 
 @torch.no_grad()
 def python_trace(model: gf.Transformer, source: Sequence[int], target: Sequence[int]) -> Trace:
-    """Return PyTorch's points of one sentence, without the batch's axis."""
+    """Return PyTorch's points of one sentence, without the batch axis."""
     with gf.record(model) as trace:
         model(torch.tensor([list(source)]), torch.tensor([list(target)]))
     return {name: value if name.endswith(".positions") else value.squeeze(0) for name, value in trace.items()}
@@ -89,13 +89,13 @@ def traced(model: gf.Transformer, source: Sequence[int], target: Sequence[int]) 
 
 
 def forward() -> dict[str, Any]:
-    """Return, for each kind of model, what a page gets of it and all points of a sentence."""
+    """Return, for each kind of model, its payload and all points of a sentence."""
     models = {kind: rounded(random_model(**settings)) for kind, settings in KINDS.items()}
     return {kind: payload_of(model) | {"trace": traced(model, SOURCE, TARGET)} for kind, model in models.items()}
 
 
 def mistakes() -> dict[str, Any]:
-    """Return, for models in which some mistakes show and others do not, sentences under each mistake and each pair."""
+    """Return, for models that show different mistakes, sentences under each mistake and each pair of mistakes."""
     sentences = [(SOURCE, TARGET), ([4, 2], TARGET), ([4, 0, 5, 2, 0], [1, 0, 4])]
     each = [((mistake,), *sentence) for mistake in MISTAKES for sentence in sentences]
     pairs = [(pair, SOURCE, TARGET) for pair in combinations(MISTAKES, 2)]
@@ -111,7 +111,7 @@ def mistakes() -> dict[str, Any]:
 
 
 def planted(settings: dict[str, Any], cases: Sequence[tuple[Sequence[str], list[int], list[int]]]) -> dict[str, Any]:
-    """Return what a page gets of a model, and all points of sentences under mistakes: (mistakes, source, target)."""
+    """Return a model's payload, and all points of sentences under mistakes: (mistakes, source, target)."""
     model = rounded(random_model(**settings))
     traces = []
     for ids, source, target in cases:
@@ -128,7 +128,7 @@ ALPHAS = [0.0, 0.6, 2.0, -1.0]
 
 
 def searched(model: gf.Transformer, source: list[int], prefix: list[int], beam_size: int, alpha: float) -> Any:
-    """Return one search, with what it was asked and what Python finds, all it weighed included."""
+    """Return one search: its request, and Python's result with all candidates."""
     hypotheses, tree = search_tree(
         TransformerStep(model, torch.tensor([source])),
         max_length=max_length(model.config, len(source), DecodingConfig().extra_length),
@@ -145,7 +145,7 @@ def searched(model: gf.Transformer, source: list[int], prefix: list[int], beam_s
 
 
 def search() -> dict[str, Any]:
-    """Return searches by two kinds of models, and by one whose outputs end at different lengths."""
+    """Return searches by two kinds of models, and by a model whose outputs end at different lengths."""
     kinds: dict[str, dict[str, Any]] = {"paper": {}, "pre, learned": {**PRE_LEARNED, "max_length": 12}}
     made = {}
     for name, settings in kinds.items():
@@ -204,7 +204,7 @@ DRAWS = 15
 
 
 def drawn(draw: random.Random, model: gf.Transformer) -> dict[str, Any]:
-    """Return changes of every kind, as Python reads them."""
+    """Return random changes of every kind, in Python's format."""
     names = [name.removesuffix(".weights") for name in points(model) if name.endswith(".weights")]
 
     def some(make: Callable[[], Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def traced_under(model: gf.Transformer, changes: dict[str, Any]) -> dict[str, An
 
 
 def changes() -> dict[str, Any]:
-    """Return, for each order of the norms, a model and its points under changes, named ones and drawn ones."""
+    """Return, for each order of the norms, a model and its points under named and random changes."""
     made = {}
     for norm in ("post", "pre"):
         model, draw = rounded(random_model(norm=norm)), random.Random(f"changes {norm}")
@@ -239,11 +239,11 @@ def changes() -> dict[str, Any]:
     return made
 
 
-# Sentences out of the ordinary, and numbers
+# Unusual sentences, and numbers
 
 
 def sentences() -> dict[str, Any]:
-    """Return what a page gets of a model with all points of a sentence: of padding, of many words, of a checkpoint."""
+    """Return payloads with all points of a sentence: of padding, of many words, of a checkpoint."""
     asked = {
         "padding": ({}, [4, 0, 9, 2, 0, 0], [1, 7, 0, 5, 0]),
         "nothing but padding": ({}, [0, 0], [1, 4]),
@@ -264,7 +264,7 @@ def sentences() -> dict[str, Any]:
 
 
 def numbers() -> dict[str, Any]:
-    """Return the number that each pattern of 16 bits stands for, and the error function at 2001 places."""
+    """Return the number of each pattern of 16 bits, and the error function at 2001 points."""
     x = torch.linspace(-7, 7, 2001, dtype=torch.float64)
     halves = torch.arange(65536).to(torch.uint16).view(torch.float16).float()
     return {"halves": pack({"": halves}, "float32")["data"], "x": x.tolist(), "erf": torch.erf(x).tolist()}
@@ -274,7 +274,7 @@ def main(folder: Path) -> None:
     """Write a file for each test of `web/tests` that compares with Python."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(20170612)
-    torch.set_num_threads(1)  # for so small tensors, threads only wait for each other
+    torch.set_num_threads(1)  # with such small tensors, threads only wait for each other
     for made in (forward, mistakes, search, changes, sentences, numbers, tokenizers):
         (folder / f"{made.__name__}.json").write_text(json.dumps(made()), encoding="utf-8")
 

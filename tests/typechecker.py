@@ -1,6 +1,6 @@
-"""What checks every call of glassformer during the tests: beartype, and jaxtyping's shapes through it."""
+"""The type checker of calls during the tests: beartype, which also checks jaxtyping's shapes."""
 
 from beartype import BeartypeConf, beartype
 
-# An int is welcome where a float is expected, as PEP 484 and mypy have it.
+# An int is allowed for a float, as in PEP 484 and mypy.
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))

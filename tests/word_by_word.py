@@ -1,4 +1,4 @@
-"""A language whose sentences are translated word by word: what a small model learns in seconds."""
+"""A language whose sentences are translated word by word, which a small model learns in seconds."""
 
 import random
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ d_model = 32
 heads = 4
 d_ff = 48
 """
-"""The part of a configuration that says what learns it."""
+"""The part of a configuration with the tokenizer and the model."""
 
 
 def pairs(

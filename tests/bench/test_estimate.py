@@ -1,4 +1,4 @@
-"""Estimates, against models that are really made and trainings that are really run."""
+"""Estimates, compared with real models and real trainings."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ COPY = ["model.d_model=32", "model.heads=4", "model.d_ff=48", "training.batch_to
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Return the estimate of a small training, and the folder of its run, which is not there."""
+    """Return the estimate of a small training, and the folder of its run, which does not exist."""
     run = tmp_path_factory.mktemp("estimate") / "run"
     return estimate(load("copy", [*COPY, f"run.directory={run}"]), seconds=0.2), run
 
@@ -68,7 +68,7 @@ def measured(tokens: int, peak: int, seconds: float = 1.0, **more) -> Measuremen
     )
 
 
-# What is worked out
+# Computed figures
 
 
 def test_the_parameters_of_the_papers_models_are_counted_without_allocation():
@@ -99,7 +99,7 @@ def test_the_largest_batch_leaves_a_margin():
 def test_a_measured_batch_keeps_its_measured_time():
     sizes = [measured(100, 1, 1.0), measured(400, 1, 2.0)]
     assert update_seconds(sizes, TrainingConfig(batch_tokens=400), tokens=400) == 2
-    # Of a larger one, the part that does not grow is there once for each batch that is accumulated.
+    # For a larger batch, the constant part counts once for each accumulated batch.
     larger = TrainingConfig(batch_tokens=1000, accumulate=2)
     assert update_seconds(sizes, larger, tokens=2000) == pytest.approx(2 * 2 / 3 + 2000 / 300)
 

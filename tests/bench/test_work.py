@@ -1,4 +1,4 @@
-"""Where the time goes: each operation has one kind of work, also what a gradient does."""
+"""The profile of a training: each operation, also of the backward pass, has one kind of work."""
 
 import doctest
 

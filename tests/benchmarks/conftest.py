@@ -1,4 +1,4 @@
-"""A model and a corpus so small that a few updates of real processes take no time."""
+"""A model and a corpus so small that a few updates in real processes take little time."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Folders of models that are damaged give an answer or one sentence: a few of the cases of `benchmarks.damage`."""
+"""Damaged model folders give an answer or one error sentence: a few cases of `benchmarks.damage`."""
 
 import subprocess
 import sys

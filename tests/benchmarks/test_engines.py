@@ -1,4 +1,4 @@
-"""What is measured beside CTranslate2 itself: texts come from each way, the start of a process is taken off."""
+"""The comparison with CTranslate2's package: each way translates, and start-up time is subtracted."""
 
 import pytest
 from benchmarks.results import machine, read, write
@@ -7,7 +7,7 @@ from benchmarks import engines, page
 
 
 class Clock:
-    """A clock that goes on only while somebody translates."""
+    """A clock that runs only during translations."""
 
     def __init__(self):
         self.now = 0.0
@@ -36,7 +36,7 @@ def test_the_start_up_time_of_a_process_is_subtracted(monkeypatch):
     monkeypatch.setattr(engines, "time", clock)
     ways = {engines.DIRECT: clock.way(1.0, 0.5), engines.COMMAND: clock.way(3.0, 0.5)}
     found = engines.measure(ways, list("abcde"), list("ABCDE"), rounds=2)
-    # Of five lines four are behind the first: 1 + 2 seconds of direct's, and 2 of a process without its start.
+    # Four of the five lines follow the first: direct takes 1 + 2 seconds, and a process without its start 2.
     assert found["speeds"] == {engines.DIRECT: pytest.approx([5 / 3] * 2), engines.COMMAND: pytest.approx([2.5] * 2)}
     assert found["scores"][engines.COMMAND]["equal"] == 100.0
 

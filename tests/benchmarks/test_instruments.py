@@ -1,4 +1,4 @@
-"""What decoding, quality, precision, growth and startup conclude, and that they run, on toys."""
+"""The benchmarks of decoding, quality, precision, growth and start-up run, and conclude correctly, on toys."""
 
 import argparse
 import re
@@ -143,7 +143,7 @@ def test_the_table_of_quality_has_the_ratio_and_the_scores_not_reached(tmp_path)
 
 def test_the_peer_gets_new_batches_of_all_sentences_in_each_epoch(work, tmp_path):
     class Reader:
-        """A process that reads each list of batches that it is given."""
+        """A process that reads each given list of batches."""
 
         def __init__(self):
             self.lists = []

@@ -13,7 +13,7 @@ UPDATES = [{"do": "update", "batch": number} for number in range(4)]
 
 @pytest.fixture(autouse=True)
 def no_peers(tmp_path, monkeypatch):
-    """Let no peer be installed: torch.nn.Transformer then runs in the tests' own environment."""
+    """Pretend that no peer is installed, so that torch.nn.Transformer runs in the tests' environment."""
     monkeypatch.setenv("PEERS", str(tmp_path / "peers"))
 
 
@@ -129,7 +129,7 @@ sys.stdin.read()
 
 @pytest.mark.slow
 def test_memory_shared_through_a_file_is_counted_once(tmp_path):
-    """Two processes that have all of a file of 100 MB, and 20 MB of their own each."""
+    """Two processes map a file of 100 MB, and hold 20 MB each of their own."""
     (tmp_path / "file").write_bytes(bytes(100_000_000))
     (tmp_path / "family.py").write_text(FAMILY)
     command = [sys.executable, str(tmp_path / "family.py"), str(tmp_path / "file"), "child"]

@@ -1,4 +1,4 @@
-"""The chapters as files: what a reader can do with them without building anything."""
+"""The chapters as files, which a reader can use without building the book."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def test_the_book_has_all_its_chapters():
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
 def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
-    """Line by line, as a terminal gets them: a blank line ends a block, and a block needs one to end."""
+    """A terminal gets them line by line, where a blank line ends each block."""
     compiled = CommandCompiler()
     for cell in jupytext.read(chapter.path).cells:
         pending: list[str] = []

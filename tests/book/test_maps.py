@@ -1,4 +1,4 @@
-"""Reading maps lead to what they say: to lines that compute it, chapters, and points of the forward pass."""
+"""Reading maps link to existing code, chapters, and points of the forward pass."""
 
 import jupytext
 import pytest
@@ -13,7 +13,7 @@ POINTS = set(gf.points(gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=1
 
 
 def lines(code: str) -> str:
-    """Return what stands in the lines of "model/attention.py#attention"."""
+    """Return the source of a reference such as "model/attention.py#attention"."""
     file, name = place(code)
     first, last = definitions(file)[name]
     return "\n".join((ROOT / file).read_text(encoding="utf-8").splitlines()[first - 1 : last])

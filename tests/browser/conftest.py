@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def make_translator(tmp_path: Path) -> Callable[..., Any]:
-    """Return a function that makes a translator of words with a random model, every parameter of which matters."""
+    """Return a function that makes a translator of words with a random model, whose every parameter matters."""
     import torch
 
     import glassformer as gf
@@ -57,7 +57,7 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
             with torch.no_grad():
                 for parameter in made.parameters():
                     parameter.add_(torch.randn_like(parameter), alpha=0.15)
-                # Outputs of a random model hardly ever end: <eos> gets a share of every last norm's bias.
+                # Outputs of a random model hardly ever end, so <eos> gets a share of the last norms' biases.
                 bias = (
                     made.decoder.norm if config.norm == "pre" else made.decoder.layers[-1].feed_forward_residual.norm
                 ).bias

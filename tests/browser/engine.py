@@ -1,4 +1,4 @@
-"""The engine of a model in a page of its own, to be compared with PyTorch."""
+"""The engine of a model in a separate page, for comparison with PyTorch."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from traces import Trace
 
 WEB = Path(__file__).parents[2] / "web"
 SOURCES = "http://web.test/"
-"""An address at which a tab finds the files of `web/`: `serve_sources` answers, and nothing leaves the machine."""
+"""An address of the files of `web/`, answered by `serve_sources` without a network."""
 
 START = """async ([sources, text]) => {
   const files = ["changes", "engine", "search", "tensor"].map((name) => `${sources}engine/${name}.js`);
@@ -36,7 +36,7 @@ FIRST = """async ([before, after]) => module.firstDifference(await engine.trace(
 
 
 def serve_sources(page: Any) -> str:
-    """Let a tab import the files of `web/`, also offline, and return the address that they have there."""
+    """Let a tab import the files of `web/`, also offline; return their address."""
     page.route(
         f"{SOURCES}**",
         lambda route: route.fulfill(
@@ -60,7 +60,7 @@ class PageEngine:
         return {one["name"]: decoded(one) for one in self.page.evaluate(TRACE, asked(source, target, changes))}
 
     def search(self, source: Sequence[int], **options: Any) -> dict[str, Any]:
-        """Return what the search finds."""
+        """Return the result of a search."""
         result: dict[str, Any] = self.page.evaluate(
             "(asked) => engine.search(asked)", {"sourceIds": list(source), **options}
         )

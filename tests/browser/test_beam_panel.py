@@ -1,4 +1,4 @@
-"""The beam tree: what each node says adds up, and the length penalty ranks the ends as Python does."""
+"""The beam tree: the numbers of each node add up, and the length penalty ranks outputs as Python does."""
 
 import re
 from typing import Any
@@ -66,12 +66,12 @@ def slide(page: Any, value: float) -> None:
 
 
 def settled(page: Any, action: str) -> None:
-    """Do what makes the page search again, and wait for its result."""
+    """Run an action that makes the page search again, and wait for the result."""
     page.evaluate(f"() => new Promise((done) => {{ glassformer.app.on('result', () => done(null)); {action} }})")
 
 
 def choose(page: Any, label: str, value: str) -> None:
-    """Choose in a drop-down that makes the page search again."""
+    """Choose an entry of a drop-down that makes the page search again."""
     settled(
         page,
         f"""const one = document.querySelector('.gf-beam [aria-label="{label}"]');

@@ -1,4 +1,4 @@
-"""What can be changed on the page, by its controls: each leads to the changes that it names, and shows what they do."""
+"""The panel of changes: each control makes the change that it names, and the page shows the effect."""
 
 from typing import Any
 

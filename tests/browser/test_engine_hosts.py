@@ -1,4 +1,4 @@
-"""Pages whose weights did not travel: Python behind them computes, or the recording of one sentence is shown."""
+"""Pages without weights: Python behind the page computes, or the page shows the recording of one sentence."""
 
 import base64
 from typing import Any
@@ -15,7 +15,7 @@ from traces import python_trace
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"
 TOO_SMALL = PageLimits(model=10)
-"""Limits that let no model travel in the page."""
+"""Limits too small for any model in the page."""
 HOST = """() => {
   globalThis.asked = [];
   globalThis.host = {
@@ -30,7 +30,7 @@ HOST = """() => {
 
 
 def remote_page(page: Any, translator: Translator, shown: dict[str, Any]) -> PageEngine:
-    """Return the engine of a page that asks Python, over a channel of the test's own."""
+    """Return the engine of a page that asks Python through the test's own channel."""
     remote = Remote(translator)
 
     def ask(message: dict[str, Any]) -> list[Any]:

@@ -63,7 +63,7 @@ CELL = """async (code) => {
 
 @pytest.fixture
 def tab(browser: Any) -> Iterator[Any]:
-    """Return a tab that may speak to this machine, with `requests`; an error, or any other request, fails the test."""
+    """Return a tab that may connect to this machine, with `requests`; an error or any other request fails the test."""
     context = browser.new_context()
     tab, problems, tab_requests = context.new_page(), [], []
     tab.on("pageerror", lambda error: problems.append(str(error)))
@@ -89,7 +89,7 @@ def served(tab: Any, serving: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def cell(page: Any) -> Callable[..., Any]:
-    """Return a function that shows a live cell, whose messages go to the widget as a notebook would carry them."""
+    """Return a function that shows a live cell, whose messages reach the widget as in a notebook."""
     from base64 import b64encode
 
     def show(translator: gf.Translator, sentence: str = SENTENCE) -> Any:

@@ -1,4 +1,4 @@
-"""The link: what a reader sees and has changed is in the address, and comes back from it."""
+"""The link: the address holds the reader's view and changes, and restores them."""
 
 import json
 from typing import Any
@@ -55,13 +55,13 @@ BAD = [
 
 
 def address(page: Any) -> str:
-    """Return the hash that the page has now."""
+    """Return the page's present hash."""
     fragment: str = page.evaluate("location.hash")
     return fragment
 
 
 def mounted(page: Any, data: dict[str, Any], views: int = 2) -> None:
-    """Put several views of a model into the page that is open."""
+    """Put several views of a model into the open page."""
     page.evaluate(
         """async ([code, text, count]) => {
           const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));

@@ -1,4 +1,4 @@
-"""The positions: one rotation takes PE[pos] to PE[pos + k], with the table's own numbers, in both layouts."""
+"""The panel of positions: one rotation maps PE[pos] to PE[pos + k], with the table's own numbers, in both layouts."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def slide(page: Any, name: str, value: int) -> None:
 
 
 def matrices(page: Any) -> dict[str, list[float]]:
-    """Return the numbers of each matrix and vector of the equation, by what stands under it."""
+    """Return the numbers of each matrix and vector of the equation, by its caption."""
     return {
         term.locator("small").inner_text(): [
             number(text) for text in term.locator(".gf-column > span").all_inner_texts()

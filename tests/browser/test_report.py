@@ -1,4 +1,4 @@
-"""The report of a training as its reader sees it: offline, in light and dark, on a phone, and for a screen reader."""
+"""The report of a training in a browser: offline, in light and dark, on a phone, and for a screen reader."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def report(make_translator, tmp_path):
 
 
 def opened(page: Any, path: Any) -> list[str]:
-    """Open a page, and return what it asked for and what it said."""
+    """Open a page; return its requests and its messages."""
     found: list[str] = []
     page.on("request", lambda request: found.append(request.url))
     page.on("console", lambda message: found.append(message.text))

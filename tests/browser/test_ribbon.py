@@ -41,7 +41,7 @@ def ribbon(make_translator, explore):
 
 
 def until(page: Any, condition: str) -> None:
-    """Wait until the page says so; its policy forbids what Playwright's own waiting does."""
+    """Wait until an expression is true; the page's policy forbids Playwright's own way of waiting."""
     page.evaluate(
         """(condition) => new Promise((done, fail) => {
       const last = performance.now() + 20000;

@@ -22,5 +22,5 @@ DIFFERENCES = """async ([sources, made]) => {
 
 
 def test_hard_texts_are_split_as_in_python(page: Any) -> None:
-    # As ASCII, so that nothing between here and there changes half a surrogate pair.
+    # As ASCII, so that halves of surrogate pairs reach the page unchanged.
     assert page.evaluate(DIFFERENCES, [serve_sources(page), json.dumps(tokenizers(0))]) == []

@@ -1,4 +1,4 @@
-"""Training played back on the page: the curve, and what each checkpoint makes of the sentence."""
+"""The training played back on the page: the curve, and each checkpoint's output."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ CURVE = {
 
 
 def checkpoints(make_translator: Any) -> dict[str, Any]:
-    """Return the part of a payload that plays a training back: three other random models, and a curve."""
+    """Return the part of a payload that plays a training back: three more random models, and a curve."""
     packed = {
         step: pack(dict(rounded(make_translator(seed=seed).model).named_parameters()), "float16")["data"]
         for step, seed in SEEDS.items()
@@ -27,7 +27,7 @@ def checkpoints(make_translator: Any) -> dict[str, Any]:
 
 
 def translation(make_translator: Any, seed: int) -> str:
-    """Return what Python makes of the sentence with the weights of a checkpoint."""
+    """Return Python's translation of the sentence with the weights of a checkpoint."""
     translator = make_translator(seed=seed)
     translator.model.load_state_dict(rounded(translator.model).state_dict())
     [result] = translator.translate([SENTENCE])
@@ -42,7 +42,7 @@ def played(page: Any) -> Any:
 
 
 def rows(page: Any) -> list[list[str]]:
-    """Return the table of the checkpoints that were visited."""
+    """Return the table of visited checkpoints."""
     table: list[list[str]] = page.evaluate(
         """[...document.querySelectorAll(".gf-visited tbody tr")].map(
           (row) => [...row.children].map((cell) => cell.textContent))"""

@@ -1,4 +1,4 @@
-"""The page as its reader meets it: what is on the screen, for the eye, the keyboard and the screen reader."""
+"""The whole page, for the eye, the keyboard and the screen reader."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ AUDIT = "async () => (await axe.run(document, {resultTypes: ['violations']})).vi
 
 
 def problems(page: Any) -> list[tuple[str, str]]:
-    """Return what axe-core finds serious or critical on the page."""
+    """Return the serious and critical problems that axe-core finds on the page."""
     from axe_playwright_python.base import AXE_FILE_PATH
 
     page.evaluate(AXE_FILE_PATH.read_text(encoding="utf-8") + "; null")

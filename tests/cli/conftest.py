@@ -33,7 +33,7 @@ beam_size = 3
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left behind."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -74,7 +74,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run that was trained by the command."""
+    """Return a run trained by the command."""
     folder = tmp_path_factory.mktemp("trained")
     write_corpus(folder)
     run = folder / "run"

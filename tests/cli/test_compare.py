@@ -13,7 +13,7 @@ WORDS = {"read": ("R EH D", "R IY D"), "cat": ("K AE T",), "dog": ("D AO G",), "
 
 @pytest.fixture
 def outputs(tmp_path, monkeypatch):
-    """Write a dictionary and what two systems make of it: both are right in one reading of "read"."""
+    """Write a dictionary and two systems' outputs, which give different right pronunciations of "read"."""
     monkeypatch.chdir(tmp_path)
     lines = [(word, phones) for word, several in WORDS.items() for phones in several] * 5
     (tmp_path / "words.tsv").write_text("".join(f"{word}{n // 6}\t{p}\n" for n, (word, p) in enumerate(lines)))
@@ -36,7 +36,7 @@ def test_translations_of_words_are_compared_by_item(glassformer, outputs):
     word_error, per = comparison["metrics"]
     assert (word_error["name"], word_error["first"], word_error["second"]) == ("WER (whole words)", 0, 25)
     assert word_error["difference"] == 25
-    # Five words differ, so 2 of the 32 ways to exchange their outputs give such a difference: p = 1/16. Five standard
+    # Five words differ, so 2 of the 32 ways to swap their outputs give such a difference: p = 1/16. Five standard
     # deviations of 10 000 tosses are 0.012.
     assert word_error["p_value"] == pytest.approx(1 / 16, abs=0.012)
     assert (word_error["better"], per["better"]) == ("", "")

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def readings(tmp_path, glassformer, trained):
-    """Write test sets in which "the cat" has two references, the second of which is what the model says."""
+    """Write test sets in which "the cat" has two references; the model's output is the second."""
     said, other = glassformer("translate", trained, stdin=b"the cat\na dog\n").out.splitlines()
     lines = [("the cat", "x"), ("a dog", other), ("", "y"), ("the cat", said)]
     (tmp_path / "test.tsv").write_text("".join(f"{source}\t{reference}\n" for source, reference in lines))

@@ -1,4 +1,4 @@
-"""`glassformer export`, and translating with what it wrote."""
+"""`glassformer export`, and translating with an export."""
 
 import json
 import shutil

@@ -33,11 +33,11 @@ DESIGN = {
     "distil": (),
     "learn": (),
 }
-"""Commands and options that must stay."""
+"""Commands and options that must not disappear."""
 
 
 def commands():
-    """Return every command by what a user types, the whole command line among them."""
+    """Return every command by the words that a user types, including the whole command line."""
     whole = typer.main.get_command(application())
     bench = whole.commands["bench"]
     named = {f"glassformer {name}": command for name, command in whole.commands.items()}
@@ -45,7 +45,7 @@ def commands():
 
 
 def page_of(typed, command):
-    """Return a help page, on a terminal of 80 columns."""
+    """Return a help page for a terminal of 80 columns."""
     context = typer.Context(command, info_name=typed, terminal_width=80, max_content_width=80)
     return command.get_help(context) + "\n"
 

@@ -1,4 +1,4 @@
-"""`glassformer learn`: the book, served to this machine, or a sentence about what is missing."""
+"""`glassformer learn`: the book, served to this machine, or an error that says what is missing."""
 
 import re
 import signal

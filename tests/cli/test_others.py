@@ -60,7 +60,7 @@ def test_score_as_json_has_each_token(glassformer, trained, test_set):
 
 
 def test_commands_that_search_take_the_settings_of_the_search(glassformer, trained, test_set):
-    """With a longest source of 2 tokens nothing is translated, scored or right."""
+    """With at most 2 source tokens, nothing is translated, scored or right."""
     few = ["--set", "decoding.max_source=2"]
     assert glassformer("score", trained, *test_set, *few).out == "\n\n"
     [score] = json.loads(glassformer("evaluate", trained, *test_set, "--metric", "exact", "--json", *few).out)
@@ -200,7 +200,7 @@ def test_a_misspelt_command_is_answered_by_the_nearest_name(glassformer):
 )
 def test_waiting_threads_sleep_soon_unless_the_user_sets_otherwise(glassformer, monkeypatch, given, spins):
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
-        monkeypatch.setenv(name, "")  # so that what the command sets is taken back
+        monkeypatch.setenv(name, "")  # so that the command's changes are undone after the test
         monkeypatch.delenv(name)
     for name, value in given.items():
         monkeypatch.setenv(name, value)

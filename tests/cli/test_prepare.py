@@ -1,4 +1,4 @@
-"""`glassformer prepare --check`: what the corpus doctor says, as a table and as JSON."""
+"""`glassformer prepare --check`: the corpus doctor's report, as a table and as JSON."""
 
 import json
 import os
@@ -11,7 +11,7 @@ PAIRS = [(b"source %d" % number, b"target %d" % number) for number in range(1, 5
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder, the current one, with two parallel files that have one fault of each kind, and held-out ones."""
+    """Return the current folder, with two parallel files that have one fault of each kind, and held-out files."""
     pairs = [*PAIRS]
     pairs[4] = (b"", b"nothing")
     pairs[6] = (b"a\xff", b"b")

@@ -1,4 +1,4 @@
-"""What Ctrl-C means: before training has begun, in it, and once more."""
+"""The effect of Ctrl-C before training, during training, and repeated."""
 
 import signal
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ ENDED = "Stopped; progress is saved. Run the same command to resume.\n"
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """Put back what signals did: a command that ends leaves them as they are to end it."""
+    """Restore the signal handlers, which an ending command leaves in place."""
     before = {number: signal.getsignal(number) for number in NUMBERS}
     yield
     for number, handler in before.items():
@@ -37,7 +37,7 @@ def handlers() -> Iterator[None]:
 
 
 def ends(report: PreparedReport | ProgressReport, *numbers: signal.Signals) -> int:
-    """Send these signals to a command that has reported this; return with which status it ends."""
+    """Send these signals to a command after this report; return the command's exit status."""
     with TrainingProgress() as show:
         try:
             with stop_on_signal(show):
@@ -85,7 +85,7 @@ def test_further_signals_do_not_disturb_the_end(
 
 
 def end_in_disorder(show: TrainingProgress, report: PreparedReport | ProgressReport) -> None:
-    """Report, be interrupted, and again while what was begun is ended."""
+    """Report, and be interrupted, also while ending."""
     try:
         show(report)
         for _ in range(2):
@@ -102,7 +102,7 @@ def test_a_lost_signal_acts_at_the_next_report(capsys: pytest.CaptureFixture[str
 
 
 def lose_one(show: TrainingProgress) -> None:
-    """Be interrupted where nobody hears it, as where Python clears an object away, and report."""
+    """Be interrupted where the exception is lost, as in a destructor, and report."""
     with suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     show(CHECKING)

@@ -1,4 +1,4 @@
-"""`glassformer recipes`: a list that one can read, and a file to begin with."""
+"""`glassformer recipes`: the list, and a recipe to start from."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""Standard streams as shells, pipes, cron and services leave them: closed, slow, full, in another encoding."""
+"""Unusual standard streams, as from pipes, cron and services: closed, slow, full, in a different encoding."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ COMMAND = [sys.executable, "-m", "glassformer"]
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of shell in which `$G` is the command."""
+    """Run a line of shell, in which `$G` is the command."""
     given = {**os.environ, "G": f"{sys.executable} -m glassformer", **environment}
     return subprocess.run(["bash", "-c", line], capture_output=True, env=given, encoding="utf-8", timeout=120)
 
@@ -118,4 +118,4 @@ def test_ctrl_c_ends_a_long_translation_soon(trained, tmp_path):
         process.stdout.read()
         process.wait()
     assert process.returncode == 130
-    assert time.monotonic() - begun < 5  # it took 11 seconds when all that was queued was finished first
+    assert time.monotonic() - begun < 5  # it took 11 seconds when the whole queue was finished first

@@ -9,7 +9,7 @@ import pytest
 def test_a_run_contains_all_its_files(trained):
     names = {path.name for path in trained.iterdir()}
     made = {"config.toml", "tokenizer", "model.safetensors", "checkpoints", "metrics.jsonl", "prepared", "report.html"}
-    assert names - {"ctranslate2"} == {*made, ".lock"}  # which a translation of another test may have left
+    assert names - {"ctranslate2"} == {*made, ".lock"}  # which a translation in another test may have left
     kinds = [json.loads(line)["type"] for line in (trained / "metrics.jsonl").read_text().splitlines()]
     assert kinds.count("validation") == 2
     assert kinds[-1] == "end"

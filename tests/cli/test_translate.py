@@ -1,4 +1,4 @@
-"""`glassformer translate`: as many lines out as in, whatever the lines are."""
+"""`glassformer translate`: one output line for each input line, whatever the lines are."""
 
 import json
 import shutil
@@ -189,7 +189,7 @@ def test_debug_shows_the_traceback(trained, tmp_path):
 
 @pytest.fixture
 def second(glassformer, trained, tmp_path):
-    """Return a run on the same corpus that was trained for a shorter time."""
+    """Return a run on the same corpus, trained for a shorter time."""
     folder = trained.parent
     options = ["--set", f"run.directory={tmp_path / 'second'}", "--set", "training.steps=40"]
     assert glassformer("train", folder / "small.toml", "--data", folder, *options).status == 0

@@ -16,7 +16,7 @@ budgets = st.integers(1, 100)
 
 
 def examples_of(sizes) -> Examples:
-    """Return examples of these lengths, whose ids tell which example and place they come from."""
+    """Return examples of these lengths, whose ids encode their example and position."""
     source, target = (
         [np.append(np.arange(4, pair[side] + 3) + 100 * row, 2).astype(np.int32) for row, pair in enumerate(sizes)]
         for side in (0, 1)
@@ -32,7 +32,7 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Watched(Sequence):
-    """Sentences that remember which of them were looked at."""
+    """Sentences that record which of them were read."""
 
     def __init__(self, sentences) -> None:
         self.sentences, self.seen = sentences, set()
@@ -140,7 +140,7 @@ def test_many_examples_are_batched_quickly_and_with_little_padding() -> None:
 
 
 def epochs(sizes, budget: int, seed: int, count: int) -> list[tuple[Batch, Position]]:
-    """Return the stream's batches of the first epochs, with the positions behind them."""
+    """Return the stream's batches of the first epochs, with the positions after them."""
     taken = []
     for batch, after in stream(examples_of(sizes), budget, seed=seed):
         taken.append((batch, after))
@@ -182,14 +182,14 @@ def test_the_stream_of_a_corpus_in_one_window_equals_its_epochs() -> None:
 
 
 def test_the_order_of_a_corpus_in_one_window_is_the_same_as_in_format_1() -> None:
-    """Runs that were trained before there were windows of blocks go on exactly."""
+    """Runs from before windows of blocks resume exactly."""
     sizes = [(1 + row % 5, 1 + row % 3) for row in range(17)]
     plan = plan_batches(examples_of(sizes), 13, seed=7, epoch=2)
     assert [rows.tolist() for rows in plan] == [[15, 0, 6, 1, 16, 10], [12, 7, 5, 2], [8, 9], [11, 3, 13], [4, 14]]
 
 
 def test_a_position_after_the_last_batch_is_the_next_epoch() -> None:
-    """A checkpoint of format 1 may name the end of an epoch so."""
+    """A checkpoint of format 1 may store the end of an epoch in this way."""
     sizes = [(3, 2)] * 7
     count = len(plan_batches(examples_of(sizes), 9, seed=1, epoch=0))
     behind = next(stream(examples_of(sizes), 9, seed=1, start=Position(batch=count)))
@@ -198,7 +198,7 @@ def test_a_position_after_the_last_batch_is_the_next_epoch() -> None:
     assert behind[1] == expected[1] == Position(epoch=1, batch=1)
 
 
-@pytest.mark.usefixtures("small_windows", "unchecked")  # the checks look at a random sentence
+@pytest.mark.usefixtures("small_windows", "unchecked")  # the checks read a random sentence
 def test_seeking_reads_one_window_only() -> None:
     examples = examples_of([(1 + row % 11, 1 + row % 7) for row in range(200)])
     watched = Examples(source=Watched(examples.source), target=Watched(examples.target))
@@ -223,7 +223,7 @@ def test_windows_have_blocks_from_the_whole_corpus(small_windows: None) -> None:
 
 
 def longer(sources, targets, seed: int):
-    """Give each sentence a random number of further ids, by the seed."""
+    """Append a random number of ids to each sentence, by the seed."""
     random = np.random.default_rng(seed)
     return [
         [np.concatenate([random.integers(4, 9, random.integers(0, 9)), ids]).astype(np.int32) for ids in side]

@@ -23,7 +23,7 @@ from glassformer.corpus.readers import (
 from glassformer.errors import ConfigError, DataError
 from profiles import scaled
 
-# Everything that str.splitlines would cut at, or that confuses other readers; a line cannot hold its own end.
+# Characters at which str.splitlines would split, or that confuse other readers; a line cannot contain its own end.
 NASTY = [
     "\u2028",
     "\u2029",

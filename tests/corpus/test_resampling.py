@@ -33,7 +33,7 @@ def lists(sides):
 
 @pytest.fixture(params=AMOUNTS)
 def case(request: pytest.FixtureRequest):
-    """Return tokenizers of a kind, examples, and how much they are sampled."""
+    """Return tokenizers of a kind, examples, and the strength of the sampling."""
     tokenizers = tokenizers_of(request.param)
     return tokenizers, examples_of(tokenizers), AMOUNTS[request.param]
 

@@ -28,7 +28,7 @@ def encoded_of(pairs, kind=np.uint16) -> Encoded:
 
 
 def written(folder, pairs, cuts=()):
-    """Write pairs as shards that are cut at these places, and return what the manifest says about them."""
+    """Write pairs as shards split at these indices; return the manifest's description of the shards."""
     places = [0, *cuts, len(pairs)]
     return [
         write_shard(folder, f"train-{number:05d}", encoded_of(pairs[begin:end]), too_long=0)

@@ -1,4 +1,4 @@
-"""A model to search in whose every probability is written down, and which checks how it is used."""
+"""A toy model for searches, with given probabilities, which checks how it is called."""
 
 import itertools
 import math
@@ -16,20 +16,20 @@ Rule = Callable[[int, tuple[int, ...]], Sequence[float]]
 
 @dataclass(frozen=True)
 class State:
-    histories: list[tuple[int, ...]]  # of each row: every token that it was fed
-    owners: list[int]  # of each row: its sentence, in the numbers of the beginning
-    sentences: list[int]  # those that are left
+    histories: list[tuple[int, ...]]  # for each row: all tokens fed to it
+    owners: list[int]  # for each row: the index of its sentence at the start
+    sentences: list[int]  # the remaining sentences
 
 
 @dataclass
 class ToyStep:
-    """The `Step` of a rule: what comes next depends on the sentence and on everything that its row was fed."""
+    """The `Step` of a rule: the next token depends on the sentence and on all tokens fed to its row."""
 
     rule: Rule
     sentences: list[int]
     vocab_size: int
     dtype: torch.dtype = torch.float64
-    seen: list[int] = field(default_factory=list)  # how many rows each `advance` had
+    seen: list[int] = field(default_factory=list)  # number of rows of each `advance`
 
     pad_id, bos_id, eos_id, device = 0, 1, 2, torch.device("cpu")
 
@@ -53,11 +53,11 @@ class ToyStep:
         return State([state.histories[row] for row in rows.tolist()], owners, kept)
 
     def alone(self, sentence):
-        """The same model with one of its sentences."""
+        """Return the same model with one of its sentences."""
         return ToyStep(self.rule, [self.sentences[sentence]], self.vocab_size, self.dtype)
 
     def rescore(self, sentence, tokens):
-        """The log probability of each token when all of them are forced."""
+        """Return the log probability of each token when all tokens are forced."""
         step = self.alone(sentence)
         state, log_probs = step.start(), []
         for fed, token in itertools.pairwise((step.bos_id, *tokens)):
@@ -79,7 +79,7 @@ class ToyStep:
 
 @pytest.fixture(scope="session")
 def written_toy():
-    """A toy of one sentence whose probabilities are given as {words so far: {token: probability}}."""
+    """Return a toy of one sentence with the probabilities {words so far: {token: probability}}."""
 
     def make(table, *, vocab_size=5, copies=1):
         def rule(sentence, history):
@@ -93,7 +93,7 @@ def written_toy():
 
 @pytest.fixture(scope="session")
 def random_toy():
-    """A toy with random probabilities, some of them 0 where `holes` is given; `<eos>` is always possible."""
+    """Return a toy with random probabilities, some of them 0 with `holes`; `<eos>` is always possible."""
 
     def make(seed, *, sentences=1, vocab_size=5, holes=0.0, dtype=torch.float64):
         @cache

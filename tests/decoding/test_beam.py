@@ -23,7 +23,7 @@ GARDEN_PATH = {
 
 
 def beam_by_hand(step, sentence, beam_size, max_length, alpha):
-    """Beam search for one sentence in plain Python: (score, tokens) best first, and how many steps it took."""
+    """Return beam search for one sentence in plain Python: (score, tokens) best first, and the number of steps."""
     living, finished, length, penalty = [(0.0, ())], [], 0, 1.0
     while living and (len(finished) < beam_size or living[0][0] / penalty > finished[-1][0]):
         length += 1

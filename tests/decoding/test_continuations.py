@@ -1,4 +1,4 @@
-"""The best ways to go on."""
+"""The best continuations."""
 
 import math
 

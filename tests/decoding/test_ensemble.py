@@ -21,7 +21,7 @@ ALPHAS = st.sampled_from([0.0, 0.6, 1.0])
 
 
 def mixed(steps):
-    """Return the toy whose rule is the mean of theirs, in plain Python."""
+    """Return the toy whose rule is the mean of these toys' rules, in plain Python."""
     first = steps[0]
 
     def rule(sentence, history):

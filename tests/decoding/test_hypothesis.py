@@ -1,4 +1,4 @@
-"""What a search returns, and how it is scored."""
+"""Hypotheses, the results of a search, and their scores."""
 
 import math
 

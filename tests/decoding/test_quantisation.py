@@ -1,4 +1,4 @@
-"""Matrices of fewer bits: what they change, and what they do not."""
+"""Matrices with fewer bits: their effects, and what stays the same."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from glassformer.model.linear import Linear
 
 SHAPES = [(1,), (61,), (7, 11)]
 WIDTHS = [31, 64]
-"""64 is a multiple of what the product for small matrices reads at once, 31 is not."""
+"""64 is a multiple of the block size of the product for small matrices, 31 is not."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A queue of sentences: each output is what it is alone, and no more is at work than the budget allows."""
+"""A queue of sentences: each output is the same as alone, and the budget limits the rows in progress."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ few = scaled(10)
 
 
 class Watched(TransformerStep):
-    """Writes down how many rows it advances, and how many source positions are at work."""
+    """Records the number of rows in each step, and the number of source positions in progress."""
 
     seen: list[tuple[int, int, int]]
 
@@ -107,16 +107,16 @@ def test_an_ensemble_admits_sentences_like_one_model(make_task):
 
 
 def test_free_rows_are_refilled_within_the_budget(make_task):
-    """Outputs of 2 and 12 tokens by turns: batches of four that wait for their longest would take 36 steps."""
+    """Outputs have 2 and 12 tokens in turn; batches of four that wait for the longest would take 36 steps."""
     model, sources = make_task(1, [6] * 12)
     longest = [2 if place % 2 else 12 for place in range(12)]
-    prefixes = [[3] * (length - 1) for length in longest]  # so that all of them are as long as they may be
+    prefixes = [[3] * (length - 1) for length in longest]  # so that all outputs have their maximum length
     seen = []
     found = greedy(queue_of(model, sources, 24, seen), max_lengths=longest, prefixes=prefixes)
     assert [len(one.tokens) for one in found] == longest
     assert len(seen) < 30
     assert all(rows == B <= 4 and B * S <= 24 for rows, B, S in seen)
-    assert sum(rows for rows, _, _ in seen) == sum(longest)  # nobody is decoded who is done
+    assert sum(rows for rows, _, _ in seen) == sum(longest)  # finished sentences are not decoded
 
 
 def test_a_sentence_beyond_the_budget_is_decoded_alone(make_task):

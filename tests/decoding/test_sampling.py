@@ -19,8 +19,8 @@ DTYPES = st.sampled_from([torch.float32, torch.float64])
 DRAWS = 4001
 FIRST = {(): {3: 0.5, 4: 0.3, 2: 0.2}}
 
-# The statistical tests compare χ² with the value that a right sampler exceeds with a probability of 10⁻⁶. Their seeds
-# are fixed: they fail on every run or on none.
+# The statistical tests compare χ² with the value that a correct sampler exceeds with probability 10⁻⁶. Their seeds
+# are fixed, so the tests fail in every run or in none.
 CHI_SQUARE_2 = -2 * math.log(1e-6)  # two degrees of freedom: P(χ² > x) = exp(−x/2)
 CHI_SQUARE_6 = 38.26  # six: exp(−x/2) · (1 + x/2 + (x/2)²/2)
 

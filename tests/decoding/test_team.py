@@ -1,4 +1,4 @@
-"""Several processes find what one finds."""
+"""Decoding by several processes gives the same results as by one."""
 
 import gc
 import os
@@ -41,13 +41,13 @@ def some(count, seed=1, **options):
 
 
 def children():
-    """Return the processes that this one has started and that have not ended: of other tests, too."""
+    """Return the running child processes of this process, including those of other tests."""
     return {child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
 
 
 @pytest.fixture
 def others():
-    """Return what returns the processes that were started since the test began."""
+    """Return a function that returns the processes started since the test began."""
     before = children()
     return lambda: children() - before
 
@@ -56,7 +56,7 @@ def assert_same(ours, theirs):
     for one, other in zip(ours, theirs, strict=True):
         assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
         for mine, yours in zip(one, other, strict=True):
-            # Sums over other rows of the same batch: as far apart as float32 rounds, over some ten tokens.
+            # Batches of different rows: float32 rounds sums differently, over about ten tokens.
             assert mine.token_log_probs == pytest.approx(yours.token_log_probs, abs=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""The searches on a real model: what they return is what forced decoding says, alone or in a batch."""
+"""The searches on a real model: their results equal forced decoding, alone and in a batch."""
 
 import itertools
 
@@ -107,7 +107,7 @@ def test_given_targets_are_scored_by_their_tokens_without_padding(make_task):
     model, sources = make_task(1, (3, 5))
     target_input, target_output = torch.tensor([[1, 4, 5], [1, 3, 0]]), torch.tensor([[4, 5, 2], [3, 2, 0]])
     log_probs = target_log_probs(model, padded(sources), target_input, target_output)
-    with torch.no_grad():  # else attention would be computed in another way, and rounded otherwise
+    with torch.no_grad():  # otherwise attention would be computed, and rounded, differently
         all_of_them = model(padded(sources), target_input).log_softmax(-1)
     for row, position in itertools.product(range(2), range(3)):
         token = target_output[row, position].item()

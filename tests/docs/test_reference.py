@@ -46,7 +46,7 @@ def test_every_public_name_is_in_a_documented_module():
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_files_lead_to_existing_files(path):
-    """As they stand in the repository; the reference's pages exist on the built site only."""
+    """As in the repository; the pages of the reference exist on the built site only."""
     for target in re.findall(r"\]\(([^()\s]+)\)", path.read_text(encoding="utf-8")):
         file = target.partition("#")[0]
         if "://" in file or not file:

@@ -1,4 +1,4 @@
-"""The built documentation, as a reader without a network opens it. `make docs` builds it and runs these."""
+"""The built documentation, opened without a network. `make docs` builds it and runs these tests."""
 
 import json
 import re
@@ -21,7 +21,7 @@ READ = [name for name in PAGES if not name.startswith(("zh/", "source/")) and na
 
 @pytest.fixture
 def visited(page):
-    """Return what opens a page of the book without a network, and what the page asked for and complained of."""
+    """Return a function that opens a page of the book offline, and lists of the page's requests and errors."""
     page.context.set_offline(True)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -133,7 +133,7 @@ def test_a_failing_cell_stops_the_build(tmp_path, monkeypatch):
 
 
 def test_an_experiment_at_reduced_size_supports_the_chapters_conclusion(tmp_path):
-    """On the demo of this machine, whose weights are others: what the chapter says of all models, within 12 points."""
+    """On this machine's own demo, with different weights: the chapter's figures hold within 12 percentage points."""
     command = [sys.executable, BOOK / "experiments/measure/hidden_key.py", "--limit", "120", "--seeds", "1"]
     subprocess.run([*command, "--output", tmp_path / "repeated.json"], check=True)
     repeated = json.loads((tmp_path / "repeated.json").read_text(encoding="utf-8"))["results"]
@@ -146,7 +146,7 @@ def test_an_experiment_at_reduced_size_supports_the_chapters_conclusion(tmp_path
             assert hidden[word]["encoder"]["pronoun"] >= 88
             assert hidden[word]["everywhere"][word] <= 50
             assert hidden[word]["everywhere"][others] >= 88
-        # Without the adjective the two sentences of a pair are one; which noun it then says is a habit of each model.
+        # Without the adjective the two sentences of a pair are equal; each model then prefers one of the nouns.
         assert 38 <= hidden["adjective"]["everywhere"]["pronoun"] <= 62
         for word in ("verb", "it", "none"):
             assert all(found["pronoun"] >= 88 for found in hidden[word].values())

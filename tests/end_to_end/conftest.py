@@ -1,4 +1,4 @@
-"""A small training that has all that a training can have, and processes of it that start in no time."""
+"""A small training with every feature, and processes of it that start quickly."""
 
 import random
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def write_corpus(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    """Return what starts trainings in a folder with a corpus and its configuration, small.toml."""
+    """Return a starter of trainings in a folder with a corpus and its configuration, small.toml."""
     folder = tmp_path_factory.mktemp("zygote")
     write_corpus(folder)
     zygote = Zygote(folder)

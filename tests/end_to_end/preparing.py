@@ -1,4 +1,4 @@
-"""Preparations that start in no time: one process imports what they need, and each preparation is a fork of it.
+"""Preparations that start quickly: one process imports all modules, and each preparation is a fork of it.
 
 A request is a line of JSON on its standard input; see `obey`. Started as `python -m end_to_end.preparing`.
 """
@@ -22,7 +22,7 @@ class Preparing(Forking):
         super().__init__(folder, [sys.executable, "-m", "end_to_end.preparing"])
 
     def run(self, prepared: Path, **options: Any) -> tuple[Ended, int]:
-        """Prepare small.toml in a folder; return how that ended, and how many pairs were cut into tokens."""
+        """Prepare small.toml in a folder; return the outcome, and the number of encoded pairs."""
         said = self.folder / "said.txt"
         said.write_text("")
         self._ask(prepared=str(prepared), said=str(said), **options)
@@ -37,7 +37,7 @@ def main() -> None:
 
     import glassformer.jobs.preparation
 
-    # Four shards of four parts each, of a corpus that is small enough to be prepared hundreds of times.
+    # Four shards of four parts each, from a corpus small enough for hundreds of preparations.
     glassformer.jobs.preparation.SHARD = SHARD
     glassformer.jobs.preparation.PART = PART
     answer(pid=os.getpid())
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def obey(prepared: str, said: str, fail: int | None = None, kill: int | None = None, workers: int = 1) -> None:
-    """Prepare small.toml; fail for lack of room, or be killed, at the n-th touch of the folder."""
+    """Prepare small.toml; fail with a full disk, or be killed, at the n-th change in the folder."""
     import glassformer.jobs.preparation
     from glassformer.errors import GlassformerError
     from glassformer.jobs.run_reports import ProgressReport

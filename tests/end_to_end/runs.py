@@ -1,4 +1,4 @@
-"""What the tests of interrupted trainings ask of a run."""
+"""Questions about a run, for the tests of interrupted trainings."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SHORT = (
     "training.log_every=2",
     "data.prepared=prepared",
 )
-"""Settings of a run with little in it, for what is tried at each of its moments; its corpus is prepared elsewhere."""
+"""Settings of a minimal run, for tests at each of its moments; its corpus is prepared in a different folder."""
 
 
 def train(folder: Path, *settings: str) -> tuple[str, ...]:
@@ -27,13 +27,13 @@ def steps(folder: Path) -> int:
 
 
 def latest(folder: Path) -> int:
-    """Return the step of the latest checkpoint, which can be read; 0 when there is none yet."""
+    """Return the step of the latest checkpoint, after checking that it can be read; 0 before the first."""
     paths = Checkpoints(folder / "checkpoints", keep=2).paths()
     return step_of(paths[-1]) if paths and average_weights(paths[-1:]) else 0
 
 
 def files(folder: Path, name: str) -> dict[str, bytes]:
-    """Return what a run leaves behind besides its checkpoints and its log; the folder's own name is put as RUN."""
+    """Return a run's files except checkpoints and log; RUN replaces the folder's own name."""
     paths = [path for path in folder.rglob("*") if path.is_file() and "checkpoints" not in path.parts]
     return {
         str(path.relative_to(folder)): path.read_bytes().replace(name.encode(), b"RUN")
@@ -43,7 +43,7 @@ def files(folder: Path, name: str) -> dict[str, bytes]:
 
 
 def assert_equal(folder: Path, whole: Path, name: str = "") -> None:
-    """Assert that two runs left the same behind; `name` is what the run itself calls its folder."""
+    """Assert that two runs have equal files; `name` is the folder's name within the run."""
     assert difference_between_runs(whole, folder) is None
     assert files(folder, name or str(folder)) == files(whole, str(whole))
     assert not [path.name for path in folder.rglob(".*") if path.name != ".lock"]

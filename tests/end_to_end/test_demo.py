@@ -1,4 +1,4 @@
-"""The demo, whole: it trains for minutes and has to reach what it promises."""
+"""The complete demo: it trains for minutes, and must reach its goals."""
 
 import json
 import os
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 
 
 def train_demo(folder: Path) -> None:
-    """Train the demo as users train it, or show the one in the folder DEMO again; keep what the command prints."""
+    """Train the demo as users do, or show the demo in the folder DEMO again; keep the command's output."""
     if trained := os.environ.get("DEMO"):
         shutil.copytree(trained, folder / "demo")
     command = [*COMMAND, "demo", "--directory", str(folder / "demo")]
@@ -38,7 +38,7 @@ def train_demo(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def demo(made_once: Callable[..., Path]) -> tuple[Path, str]:
-    """Return the folder of the demo and what the command printed. It takes minutes, once."""
+    """Return the folder of the demo and the command's output. This takes minutes, once."""
     folder = made_once("demo", train_demo)
     return folder / "demo", (folder / "shown.txt").read_text(encoding="utf-8")
 
@@ -60,7 +60,7 @@ def test_the_demo_reaches_its_goals(demo: tuple[Path, str]):
 
 @pytest.fixture
 def opened(demo: tuple[Path, str], page: Any) -> Any:
-    """Return the tab with the demo's own page, and all that it asked for."""
+    """Return the tab with the demo's own page, and the page's requests."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto((demo[0] / "explorer.html").as_uri())
@@ -93,7 +93,7 @@ def test_the_page_translates_as_python_does(demo, opened, beam_size):
 
 @pytest.mark.browser
 def test_one_word_decides_the_pronoun(opened):
-    """The sentence that everybody knows, edited word by word in the page."""
+    """The well-known sentence, edited word by word in the page."""
     text = "The animal didn't cross the street because it was too {}."
     opened.evaluate("(text) => glassformer.set({source: text})", text.format("tired"))
     assert "qu'il était trop fatigué" in opened.evaluate("glassformer.app.result.current.text")

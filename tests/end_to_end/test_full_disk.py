@@ -1,4 +1,4 @@
-"""A disk that is full is an error that says so and loses nothing; with room again, the same command goes on exactly."""
+"""A full disk is an error that loses nothing; once the disk has room, the same command resumes exactly."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ from end_to_end.runs import SHORT, assert_equal, latest, train
 from end_to_end.zygote import Zygote
 
 STEP = 29 * 1024
-"""By how much more room there is each time."""
+"""Increase of the free space between attempts, in bytes."""
 
 
 @pytest.fixture(scope="module")
 def small_disk(tmp_path_factory):
-    """Return what trains on a file system of 2 MB, the path of that as trainings see it, and as we see it."""
+    """Return a starter of trainings on a file system of 2 MB, and its path as trainings see it and as tests see it."""
     folder = tmp_path_factory.mktemp("small")
     (folder / "disk").mkdir()
     write_corpus(folder)
@@ -72,7 +72,7 @@ def test_nothing_is_lost_however_much_room_the_disk_has(small_disk):
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 def test_nothing_is_lost_whatever_cannot_be_written(zygote, every):
-    """Each touch of the folder, or every 7th, fails once, as on a full disk."""
+    """Each change in the folder, or every 7th, fails once, as on a full disk."""
     assert zygote.run(*train(zygote.folder / f"short-{every}", *SHORT)).status == 0
     failed = 0
     for number in range(0, 1000, every):

@@ -1,4 +1,4 @@
-"""A preparation that is asked to end: it ends at once, its processes with it, and what was whole stays."""
+"""An interrupted preparation: it ends at once with its processes, and complete parts stay."""
 
 import os
 import random
@@ -31,13 +31,13 @@ d_model = 16
 steps = 1
 """
 PAIRS = 101_000
-"""So many that they are cut into tokens by processes of their own, too, and that their tokenizer takes its time."""
+"""Number of pairs, large enough that several processes encode them, and that training the tokenizer takes time."""
 STAGES = ("checking the corpus", "training the tokenizer", "cutting into tokens")
 ENDED = "Stopped; progress is saved. Run the same command to resume."
 
 
 class Command:
-    """A command that prepares the corpus, in a session of its own, as in a terminal of its own."""
+    """A command that prepares the corpus, in a separate session, as in a separate terminal."""
 
     def __init__(self, folder: Path, name: str, prepared: str) -> None:
         self.process = subprocess.Popen(
@@ -52,25 +52,25 @@ class Command:
         self.said: list[str] = []
 
     def reaches(self, *stages: str) -> bool:
-        """Wait until it says that it is at one of these stages; return whether it came there."""
+        """Wait until the command reports one of these stages; return whether it did."""
         return any(line.startswith(stages) for line in self._lines())
 
     def others(self, count: int) -> list[psutil.Process]:
-        """Wait until it has started this number of processes; return them."""
+        """Wait until the command has started this number of processes; return the processes."""
         while len(others := psutil.Process(self.process.pid).children(recursive=True)) < count:
             assert self.process.poll() is None
             time.sleep(0.01)
         return others
 
     def interrupt(self, number: signal.Signals) -> float:
-        """Send a signal to all its group, as a terminal does; return the seconds until its end."""
+        """Send a signal to the process group, as a terminal does; return the seconds until the command ends."""
         began = time.perf_counter()
         os.killpg(self.process.pid, number)
         self.process.wait(timeout=60)
         return time.perf_counter() - began
 
     def finish(self) -> int:
-        """Let it come to its end; return its status."""
+        """Wait for the end of the command; return its status."""
         for _ in self._lines():
             pass
         self.process.communicate()
@@ -87,7 +87,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def stages(said: list[str]) -> list[str]:
-    """Return the stages that were passed through."""
+    """Return the stages that the command has reported."""
     return list(dict.fromkeys(re.sub(r":.*", "", line) for line in said if line.startswith(STAGES)))
 
 
@@ -103,7 +103,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(corpus: Path) -> tuple[dict[str, bytes], float]:
-    """Return what a preparation leaves that nobody stopped, and the seconds in which its tokenizer was trained."""
+    """Return the files of an uninterrupted preparation, and the seconds that training its tokenizer took."""
     command = Command(corpus, "prepare", "whole")
     assert command.reaches(STAGES[1])
     began = time.perf_counter()
@@ -124,7 +124,7 @@ def test_an_interrupted_command_ends_at_once_and_resumes_at_each_stage(
         others = command.others((0, 1, 2)[place])
         seconds = command.interrupt(number)
         assert command.finish() == 130
-        assert stages(command.said) == [*STAGES[max(place - 1, 0) : place + 1]]  # what was whole is not made again
+        assert stages(command.said) == [*STAGES[max(place - 1, 0) : place + 1]]  # complete parts are not made again
         assert command.said[-1] == ENDED
         assert not [line for line in command.said if "Traceback" in line or "Error" in line]
         assert psutil.wait_procs(others, timeout=30)[1] == []
@@ -147,7 +147,7 @@ def test_a_command_may_be_interrupted_at_any_moment_and_repeatedly(
     chance, interrupted = random.Random(20170612), 0
     for place in (0, 0, 1, 1, 1, 2, 2, 2):
         command = Command(corpus, "prepare", "often")
-        if command.reaches(*STAGES[place:]):  # the earlier ones may be done since the start before
+        if command.reaches(*STAGES[place:]):  # earlier stages may have been completed by the previous start
             time.sleep(chance.uniform(0, 0.3))
             for _ in range(chance.randrange(3)):
                 command.process.send_signal(chance.choice((signal.SIGINT, signal.SIGTERM)))

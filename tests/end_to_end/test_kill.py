@@ -1,4 +1,4 @@
-"""A training that is killed goes on exactly, whenever it is killed."""
+"""A killed training resumes exactly, whenever it is killed."""
 
 import random
 import signal
@@ -12,7 +12,7 @@ from end_to_end.zygote import Zygote
 
 KILLS = 50
 INSIDE = 10
-"""How many kills have to come while a checkpoint is being written."""
+"""Number of kills required during writes of checkpoints."""
 
 
 def half_written(folder):
@@ -21,7 +21,7 @@ def half_written(folder):
 
 @pytest.fixture(scope="module")
 def whole(zygote):
-    """Return a run that nobody stopped, and how long it took."""
+    """Return an uninterrupted run, and its duration."""
     started = time.perf_counter()
     ended = zygote.run(*train(zygote.folder / "whole"))
     assert ended.status == 0, ended.said

@@ -1,4 +1,4 @@
-"""Two processes on one run: the second is refused and told why, and the first is not disturbed."""
+"""Two processes on one run: the second is refused with the reason, and the first is not disturbed."""
 
 import signal
 
@@ -10,7 +10,7 @@ from end_to_end.zygote import Zygote
 
 @pytest.fixture
 def other(zygote):
-    """Return another starter of trainings, in the same folder."""
+    """Return a second starter of trainings in the same folder."""
     other = Zygote(zygote.folder)
     yield other
     other.close()
@@ -27,7 +27,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended(zygote, other):
     assert refused.said.splitlines()[-1].startswith(f"error: {folder} is in use: process {pid} on ")
     assert {path: path.read_bytes() for path in folder.glob("tokenizer/*")} == before
     reached = latest(folder)
-    assert zygote.wait_until(pid, lambda: latest(folder) > reached)  # the first goes on
+    assert zygote.wait_until(pid, lambda: latest(folder) > reached)  # the first continues
     zygote.kill(pid, signal.SIGKILL)
     assert zygote.ended().status == -signal.SIGKILL
     taken = other.run(*train(folder, "training.steps=48"))

@@ -1,7 +1,7 @@
-r"""Whatever bytes come in, `translate` gives as many lines as it got, in their order.
+r"""For any bytes, `translate` gives one output line per input line, in order.
 
-A line ends at "\n"; what stands after the last one is a line of its own unless it is empty. So a file without any byte
-has no line, and neither has one that holds only a byte order mark, which belongs to no line.
+A line ends at "\n"; text after the last "\n" is a line, too. So an empty file has no line, and neither has a file with
+only a byte order mark, which does not belong to a line.
 """
 
 import io
@@ -71,7 +71,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Result:
-    """What the command wrote."""
+    """The output of the command."""
 
     lines: list[bytes]
     statuses: list[str]
@@ -79,7 +79,7 @@ class Result:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Return the lines that a file holds: the definition, in two lines."""
+    """Return the lines of a file, by their definition."""
     parts = data.removeprefix(BOM).split(b"\n")
     return parts if parts[-1] else parts[:-1]
 
@@ -96,7 +96,7 @@ def status_of(line: bytes, translator: Translator, longest: int = 1024) -> str:
 
 
 def make_run(folder: Path, name: str) -> Path:
-    """Write a run with random weights: what it says is noise, but always the same."""
+    """Write a run with random weights, whose outputs are noise, but always the same."""
     configuration = from_dict({"data": {"source": "a.tsv"}, "tokenizer": TOKENIZERS[name], "model": SIZES})
     tokenizers = train_tokenizers(TEXT, TEXT, configuration.tokenizer)
     config = model_config(configuration, *map(len, tokenizers))
@@ -196,7 +196,7 @@ def test_any_bytes_give_one_output_line_per_input_line(command, runs, translator
 @scaled(40)
 @given(texts=st.lists(st.text(st.characters(), max_size=8), max_size=7), window=st.integers(1, 5))
 def test_any_texts_give_one_translation_each(translators, texts, window):
-    """Of characters of any kind, line ends and halves of surrogate pairs too; whatever is held together."""
+    """The texts contain any characters, including line ends and halves of surrogate pairs, in windows of any size."""
     translator = translators["bytes"]
     together = list(translator.stream(texts, window=window, beam_size=1))
     assert [one.text for one in together] == [translator.translate([text], beam_size=1)[0].text for text in texts]
@@ -204,7 +204,7 @@ def test_any_texts_give_one_translation_each(translators, texts, window):
 
 
 def test_a_model_that_can_write_line_ends_does_not_shift_later_lines(translators):
-    """A vocabulary with byte fallback can say any byte, the line end too: here the model always does."""
+    """A vocabulary with byte fallback can write any byte, including the line end, which this model always writes."""
     bundle = translators["bytes"].bundle
     model = bundle.model()
     tokens = bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer)))
@@ -218,7 +218,7 @@ def test_a_model_that_can_write_line_ends_does_not_shift_later_lines(translators
     assert found.text == " " * (len(found.tokens) - 1)
 
 
-# Real processes, and much of it
+# Real processes, with large inputs
 
 COMMAND = [sys.executable, "-m", "glassformer", "translate"]
 MEASURED = """
@@ -232,7 +232,7 @@ finally:
 
 
 def run_process(data: bytes, *arguments: object) -> tuple[bytes, str]:
-    """Return what a process of its own writes on stdout and stderr, given this on stdin."""
+    """Return stdout and stderr of a new process with this standard input."""
     done = subprocess.run([*COMMAND, *map(str, arguments)], input=data, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert b"Traceback" not in done.stderr
@@ -282,7 +282,7 @@ measurable = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 
 def memory(run: Path, place: Path) -> tuple[bytes, int]:
-    """Return what translating a file writes, and the most memory that it took, in MB."""
+    """Return the translation of a file, and the peak memory in MB."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, "translate", str(run), str(place), "--beam-size", "1"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A preparation that is killed, or finds the disk full, at any moment: the next one does only what is missing."""
+"""A preparation killed, or stopped by a full disk, at any moment: the next one makes only the missing parts."""
 
 import json
 import os
@@ -41,14 +41,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def pairs_there(folder: Path) -> int:
-    """Return how many pairs are in shards that the manifest knows."""
+    """Return the number of pairs in the shards of the manifest."""
     manifest = Manifest.load(folder)
     return sum(shard.pairs for shard in manifest.shards) if manifest else 0
 
 
 @pytest.fixture(scope="module")
 def preparing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preparing]:
-    """Return what prepares a corpus of 161 pairs, of which 154 are for training."""
+    """Return a starter of preparations of a corpus of 161 pairs, 154 of them for training."""
     folder = tmp_path_factory.mktemp("preparing")
     write_corpus(folder, 161)
     preparing = Preparing(folder)
@@ -58,7 +58,7 @@ def preparing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preparing]:
 
 @pytest.fixture(scope="module")
 def whole(preparing: Preparing) -> Path:
-    """Return what a preparation leaves that nobody stopped."""
+    """Return the files of an uninterrupted preparation."""
     ended, pairs = preparing.run(preparing.folder / "whole")
     assert (ended.status, ended.said, pairs) == (0, "", 154)
     return preparing.folder / "whole"
@@ -71,7 +71,7 @@ def test_the_corpus_is_written_in_several_shards(whole: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("workers", "every"),  # two workers take their time to start
+    ("workers", "every"),  # two workers need time to start
     [(1, 7), *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, 1), (2, 2)))],
 )
 def test_after_a_kill_at_each_write_the_next_run_completes_the_rest_only(
@@ -115,7 +115,7 @@ def test_a_full_disk_at_any_moment_is_an_error_that_loses_nothing(
         ended, _ = preparing.run(folder, fail=number)
         if ended.said == "there was no such touch":
             break
-        if ended.status:  # some touches are not needed: removing what is not there, say
+        if ended.status:  # some changes are not needed, such as removing a missing file
             assert ended.said.startswith("error: cannot write")
             assert "No space left on device" in ended.said
             errors += 1
@@ -143,7 +143,7 @@ def command(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    """Return what a command has printed, once it has ended well."""
+    """Return the output of a command that has succeeded."""
     out, err = process.communicate()
     assert process.returncode == 0, err
     return out
@@ -151,7 +151,7 @@ def finished(process: subprocess.Popen[str]) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a corpus that takes some seconds, in 2 shards."""
+    """Return a folder with a corpus whose preparation takes some seconds and gives 2 shards."""
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, 300_000)
     return folder

@@ -1,4 +1,4 @@
-"""The command as a process of its own: signals, pipes, what it imports."""
+"""The command as a separate process: signals, pipes, imports."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_ctrl_c_in_training_loses_nothing_and_the_same_command_resumes(corpus, n
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(corpus):
     process = start_training(corpus)
-    for _ in range(50):  # until one of them comes while the first is still being obeyed
+    for _ in range(50):  # until one signal arrives while the first is still being handled
         process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
@@ -82,7 +82,7 @@ def test_a_second_ctrl_c_ends_at_once_without_a_traceback(corpus):
 
 
 def modules_after(code: str) -> set[str]:
-    """Return the modules that a fresh interpreter has loaded after running this."""
+    """Return the modules that a new interpreter has loaded after running this code."""
     script = f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(done.stderr.split())

@@ -39,7 +39,7 @@ def words(chosen: random.Random, count: int, spaced: bool) -> Iterator[tuple[str
 
 
 def write_sample(configuration: Configuration, folder: Path, count: int = LINES) -> None:
-    """Write a sample under the names of a configuration's files: different lines in each."""
+    """Write samples with different lines under the names of a configuration's files."""
     chosen, data, kinds = random.Random(5), configuration.data, configuration.tokenizer.kinds
     for part in ("", "valid_", "test_"):
         sources, targets = (files_of(getattr(data, f"{part}{side}")) for side in ("source", "target"))
@@ -89,13 +89,13 @@ def test_a_model_of_the_paper_takes_its_first_steps_here_at_full_size(start, nam
     run = start(name, "training.steps=2", "training.average=0", *batch)
     assert load(run / "config.toml").model["d_model"] == (1024 if "big" in name else 512)
     first = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
-    assert 3 < first["loss"] < 20  # of a model that knows nothing: about the logarithm of its few hundred entries
+    assert 3 < first["loss"] < 20  # the loss of an untrained model: about the logarithm of its few hundred entries
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "kinds"), [("sentences", ("unigram",) * 2), ("words", ("characters", "words"))])
 def test_the_recipe_for_any_corpus_is_one_command(tmp_path, name, kinds):
-    """As a user calls it: in a folder, with nothing but the files, and a real process."""
+    """As a user runs it: a real process, in a folder with only the files."""
     chosen = random.Random(5)
     pairs = list(sentences(chosen, 300) if name == "sentences" else words(chosen, 300, spaced=True))
     write(tmp_path / "mine.source", [pair[0] for pair in pairs])

@@ -1,4 +1,4 @@
-"""`glassformer train --verify-resume`: what it says of a training that goes on exactly, and of one that does not."""
+"""`glassformer train --verify-resume`, with a training that resumes exactly and one that does not."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What is installed is whole: the wheel has all that is not Python, too."""
+"""The wheel is complete, including files other than Python."""
 
 import os
 import subprocess

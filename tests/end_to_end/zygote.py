@@ -1,7 +1,7 @@
-"""Trainings that start in no time: one process imports torch, and each training is a fork of it.
+"""Trainings that start quickly: one process imports torch, and each training is a fork of it.
 
 It computes nothing before it forks and has one thread, so that a fork is as good as a fresh process. A training can be
-made to fail, or to be killed, at its n-th touch of a folder: writing, making, renaming or removing something there.
+made to fail, or to be killed, at its n-th change in a folder: writing, making, renaming or removing something there.
 """
 
 import errno
@@ -27,14 +27,14 @@ TOUCHES = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link"}
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training ended: its status (negative: the signal that killed it), and what it said."""
+    """The end of a training: its status (negative: the signal that killed it), and its output."""
 
     status: int
     said: str
 
 
 class Forking:
-    """A process that is asked by lines of JSON, and forks for each: seen from a test."""
+    """A test's connection to a process that reads lines of JSON and forks for each."""
 
     def __init__(self, folder: Path, command: Iterable[str]) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ class Zygote(Forking):
         self._said = folder / f"said-{next(_NUMBERS)}.txt"
 
     def start(self, *settings: str, **options: Any) -> int:
-        """Train small.toml with these settings, and return the process's number; call `ended` before the next one."""
+        """Start training small.toml with these settings; return the process id; call `ended` before the next start."""
         self._ask(said=str(self._said), settings=settings, **options)
         return self._read()["pid"]
 
@@ -80,7 +80,7 @@ class Zygote(Forking):
 
     @staticmethod
     def wait_until(pid: int, seen: Callable[[], object]) -> bool:
-        """Wait until something is seen, or the training has ended; return whether it was seen."""
+        """Wait until a condition holds, or the training has ended; return whether it held."""
         while os.path.exists(f"/proc/{pid}"):
             if seen():
                 return True
@@ -121,7 +121,7 @@ def answer(**values: int) -> None:
 
 
 def obey(said: str, settings: list[str], folder: str = "", fail: int | None = None, kill: int | None = None) -> None:
-    """Train, and end with the status of the command; no page about the run is made, which takes longer than the run."""
+    """Train, and end with the status of the command; skip the run's page, which takes longer than the run."""
     from glassformer.cli.train.train import train_with_progress
     from glassformer.errors import GlassformerError
     from glassformer.recipes.toml import load
@@ -154,12 +154,12 @@ def full(happened: list[str]) -> None:
 
 
 def at_touch(folder: str, number: int, act: Callable[[], None]) -> None:
-    """Act at the `number`-th touch of a folder."""
+    """Run an action at the `number`-th change in a folder."""
     left = [number]
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in TOUCHES or (event == "open" and set(arguments[1] or "w").isdisjoint("wax+")):
-            return  # reading is none
+            return  # reading does not count
         inside = isinstance(arguments[0], (str, os.PathLike)) and str(arguments[0]).startswith(folder)
         relative = event in {"os.remove", "os.rmdir"} and arguments[-1] != -1  # shutil.rmtree goes by descriptors
         if inside or relative:

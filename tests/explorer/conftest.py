@@ -1,4 +1,4 @@
-"""Small models for the tests of what Python does for the explorer."""
+"""Small models for the tests of the explorer's Python side."""
 
 from browser.conftest import make_translator
 

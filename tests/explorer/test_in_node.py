@@ -1,4 +1,4 @@
-"""The page's modules in Node: the tests of web/, and those that need Python beside it."""
+"""The page's modules in Node: the tests of web/, and tests that also need Python."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ CHANGED: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="session")
 def written(made_once: Callable[..., Path]) -> Path:
-    """Return the folder of what Python computes."""
+    """Return the folder of Python's results."""
     return made_once("traces", traces.main)
 
 

@@ -1,4 +1,4 @@
-"""The explorer's module as every page carries it; `make check` proves that it is what `web/` gives."""
+"""The explorer's module in every page; `make check` compares it with a new bundle of `web/`."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The page as a file: all that a model or a user says in it is data, and nothing is fetched."""
+"""The page as a file: all text of a model or a user stays data, and nothing is fetched."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ HOSTILE = "</script><!--<script>alert(1)</script>\"'&<img/src=x> שלום مرح
 
 
 class Outline(HTMLParser):
-    """What a parser of HTML finds: the elements in order, and the texts of scripts."""
+    """The outline of an HTML text: the elements in order, and the texts of scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def test_a_page_of_a_large_model_says_that_it_has_no_weights(make_translator, tm
 
 
 def terse(translator: gf.Translator) -> gf.Translator:
-    """Return the translator, made to end its outputs at once: recordings of long ones would hide what a page weighs."""
+    """Return the translator, made to end its outputs at once, because long recordings would hide the page's size."""
     model, eos_id = translator.model, translator.bundle.model_config.eos_id
     bias = model.decoder.layers[-1].feed_forward_residual.norm.bias.data
     model.output.weight.data[eos_id] = 100 * bias / bias.square().sum()

@@ -1,4 +1,4 @@
-"""What a page gets: weights in halves, PyTorch's own numbers from the same halves, the curve, and no more than fits."""
+"""The data of a page: weights in halves, PyTorch's numbers from the same halves, the curve, and the size limits."""
 
 import base64
 import json

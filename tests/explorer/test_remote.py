@@ -1,4 +1,4 @@
-"""What Python answers to a page: the numbers of the model, of the changed model, and of earlier moments."""
+"""Python's answers to a page: numbers of the model, of the changed model, and of snapshots."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,7 +21,7 @@ CHANGES = {"ablated": {CROSS: [0, 2]}, "masks": {CROSS: [[1, 0, False]]}, "mista
 
 
 def values(header, arrays):
-    """Return the arrays that an answer brings, by point, cut out by the offsets."""
+    """Return the arrays in an answer, by point."""
     numbers = np.concatenate([array.ravel() for array in arrays])
     sizes = {one["name"]: (one["offset"], one["shape"]) for one in header["points"]}
     return {name: numbers[at : at + np.prod(shape)].reshape(shape) for name, (at, shape) in sizes.items()}
@@ -36,7 +36,7 @@ def recorded(model, changes=None):
 
 @pytest.fixture
 def with_snapshot(make_translator):
-    """Return a translator of a run, and the model that it was at step 16."""
+    """Return a translator of a run, and its model at step 16."""
     translator, early = make_translator(), make_translator(seed=5).model
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early, 16)
     return translator, early

@@ -1,4 +1,4 @@
-"""The server behind the page: it answers this machine's own page, and nobody else."""
+"""The server behind the page, which answers only this machine's own page."""
 
 import json
 import socket
@@ -33,7 +33,7 @@ def server(start) -> Server:
 
 
 def ask(server: Server, method: str, path: str, body: Any = None, **headers: str) -> tuple[HTTPResponse, bytes]:
-    """Return what the server responds; headers are written with _ for -."""
+    """Return the server's response; headers are written with _ for -."""
     with closing(HTTPConnection("127.0.0.1", server.server_port, timeout=20)) as connection:
         text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -155,7 +155,7 @@ def test_without_a_port_any_free_port_is_used(start):
         try:
             busy.bind(("127.0.0.1", DEFAULT_PORT))
         except OSError:
-            pass  # somebody else has it: as good
+            pass  # a different process uses the port, which serves the test as well
         else:
             busy.listen()
         server = start(port=None)

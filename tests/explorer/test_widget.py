@@ -1,4 +1,4 @@
-"""The explorer in a notebook: live where it can be, and always a page that shows itself."""
+"""The explorer in a notebook: live if possible, and otherwise a static page."""
 
 import sys
 from html import unescape
@@ -147,7 +147,7 @@ def test_without_anywidget_a_large_model_gives_a_warning(make_translator):
 
 @pytest.fixture
 def executed(make_translator, tmp_path, monkeypatch):
-    """Return a notebook that was executed, in which a model is explored whose words are hostile."""
+    """Return an executed notebook that explores a model with hostile words."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     translator = make_translator("</script><script>a</script> the cat", "le chat <b>", name="<i>run")

@@ -1,4 +1,4 @@
-"""Runs that older versions stored still open, say what they said, and train on."""
+"""Runs of older versions still load, give the same outputs, and resume."""
 
 import json
 import random
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.parametrize("stored", RUNS, ids=lambda run: run.name)
 
 
 def expected(run: Path) -> list[dict[str, object]]:
-    """Return the translations that were stored with a run."""
+    """Return the translations stored with a run."""
     return json.loads((run / "translations.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
 def run(stored: Path, tmp_path: Path) -> Path:
-    """Return a copy of the run, with a corpus of its words: its own was not kept."""
+    """Return a copy of the run, with a corpus of its words, because its own was not stored."""
     chosen = random.Random(11)
     lines = (chosen.choices(list(WORDS), k=chosen.randint(2, 7)) for _ in range(330))
     pairs = ("\t".join((" ".join(WORDS[word] for word in line), " ".join(line))) for line in lines)
@@ -71,7 +71,7 @@ def test_an_old_run_passes_the_self_test(stored):
 
 
 def test_the_checkpoints_of_an_old_run_can_be_averaged(run):
-    """The last validation was the best: the mean of the last checkpoint is the model that was kept."""
+    """The last validation was the best, so the mean of the last checkpoint is the kept model."""
     translator = Translator.load(average(run, last=1))
     for line in expected(run):
         [found] = translator.translate([line["text"]], beam_size=line["beam_size"])
@@ -89,7 +89,7 @@ def test_an_old_run_can_be_evaluated(run):
 
 @pytest.mark.slow
 def test_the_training_of_an_old_run_resumes_from_its_checkpoint(run, tmp_path):
-    """The configuration is the run's own: what its format did not know keeps the old behaviour."""
+    """The configuration is the run's own; settings missing in its format keep the old behaviour."""
     options = [f"run.directory={run}", "training.steps=410", "training.keep_checkpoints=2", "training.log_every=1"]
     summary = train(run / "config.toml", overrides=options, data=tmp_path)
     assert summary.steps == 410

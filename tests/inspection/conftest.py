@@ -28,7 +28,7 @@ def target():
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
-    """A translator of the copy task that has learned half of it."""
+    """Return a translator that has half learned the copy task."""
     configuration = from_dict({"data": {"task": "copy"}, "tokenizer": {"kind": "words", "joint": False}})
     words = [" ".join(map(str, range(1, 11)))]
     source, target = train_tokenizers(words, words, configuration.tokenizer)

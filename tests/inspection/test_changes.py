@@ -1,4 +1,4 @@
-"""Changes as data: what they say is what the model then computes, and what is wrong with them is said."""
+"""Changes as data: the model computes with them, and mistakes in them are reported."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The self-test passes right models of every kind, and catches every mistake, by name."""
+"""The self-test passes correct models of every kind, and names every mistake."""
 
 import copy
 import math
@@ -35,7 +35,7 @@ def failed(report):
     return {one.name: one for one in report.failures}
 
 
-# Right models
+# Correct models
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -80,7 +80,7 @@ def test_each_classic_mistake_is_named(make_model, mistake, norm):
     reference = failed(report)["reference"]
     assert reference.likely == (MISTAKES[mistake].title,)
     assert reference.note == f"first difference at {MISTAKES[mistake].first(model.config)}"
-    others = failed(report).keys() - {"reference"}  # what is found without the reference too
+    others = failed(report).keys() - {"reference"}  # mistakes that are found without the reference, too
     assert ("causality" in others) == ("cache" in others) == bool(others) == (not MISTAKES[mistake].causal)
     assert others <= set(MISTAKES[mistake].fails)
 

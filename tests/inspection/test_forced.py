@@ -1,4 +1,4 @@
-"""Under changes, outputs are scored and searched as whole passes say, without a cache."""
+"""Under changes, scores and searches equal whole passes without a cache."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Each classic mistake does what its definition says, and is gone afterwards."""
+"""Each classic mistake follows its definition, and ends with its context."""
 
 import fnmatch
 import math
@@ -29,7 +29,7 @@ def difference(model, source, target, mistake):
     return first_difference(recorded(model, *lengths), recorded(model, source, target, mistake))
 
 
-# Where they show
+# The first points
 
 
 @each_norm
@@ -62,7 +62,7 @@ def test_a_mistake_without_an_effect_has_no_first_point(make_model, source, targ
     assert MISTAKES[mistake].first(model.config) is difference(model, source, target, mistake) is None
 
 
-# What they are
+# The effects
 
 
 @each_norm
@@ -149,7 +149,7 @@ def test_all_mistakes_can_be_planted_together(make_model, source, target):
     assert recorded(make_model(), source, target, *MISTAKES)["log_probs"].isfinite().all()
 
 
-# What they leave behind
+# The end of a mistake
 
 
 @each_norm
@@ -212,7 +212,7 @@ def test_the_documentation_contains_the_table():
 
 
 def points(rules):
-    """Return the first points of a mistake, each with the settings for which it is the first."""
+    """Return the first points of a mistake, each with its settings."""
     told = []
     for rule in rules:
         settings = ", ".join(f"{key} = {value}" for key, value in rule.items() if key != "point")

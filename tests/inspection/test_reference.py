@@ -1,4 +1,4 @@
-"""Two forward passes that know nothing of each other, PyTorch and NumPy, give the same numbers: also when wrong."""
+"""Two independent forward passes, PyTorch's and NumPy's, give the same numbers, also with mistakes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is measured on a split is what translating it would give, without and with heads."""
+"""Measurements on a split equal a translation of the split, with and without heads."""
 
 import pytest
 
@@ -12,7 +12,7 @@ CROSS = "decoder.layers.1.cross_attention"
 
 @pytest.fixture
 def examples(translator):
-    """Pairs of copies, of which the model gets some right."""
+    """Return pairs of the copy task; the model copies some of them correctly."""
     sources = [f"{one} {other} {one}" for one in range(1, 8) for other in range(2, 6)]
     found = [one.text for one in translator.translate(sources, beam_size=1)]
     assert {text == source for text, source in zip(found, sources, strict=True)} == {True, False}

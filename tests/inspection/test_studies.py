@@ -1,4 +1,4 @@
-"""Studies try out one change after the other, say how far they are, and leave the model as it was."""
+"""Studies try one change after another, report their progress, and leave the model unchanged."""
 
 import csv
 

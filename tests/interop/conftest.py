@@ -25,7 +25,7 @@ def trained_once(made_once: Callable[..., Path]) -> Callable[..., Path]:
 
 @pytest.fixture
 def make_run(trained_once: Callable[..., Path], tmp_path: Path) -> Callable[..., Bundle]:
-    """Return a function that returns a run of the test's own; each call replaces the one before it."""
+    """Return a function that makes a run for one test; each call replaces the previous run."""
 
     def make(**settings: Any) -> Bundle:
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
@@ -36,11 +36,11 @@ def make_run(trained_once: Callable[..., Path], tmp_path: Path) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def run(trained_once: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """Return a run that nobody changes."""
+    """Return a run that tests must not change."""
     return Bundle.load(shutil.copytree(trained_once(), tmp_path_factory.mktemp("runs") / "run"))
 
 
 @pytest.fixture
 def own(run: Bundle, tmp_path: Path) -> Bundle:
-    """Return a copy of the run that the test may change, not converted yet."""
+    """Return a copy of the run, not converted yet, that the test may change."""
     return Bundle.load(shutil.copytree(run.folder, tmp_path / "run", ignore=shutil.ignore_patterns("ctranslate2")))

@@ -1,4 +1,4 @@
-"""Small runs of every kind that have learned a little: word by word, and the length of the output."""
+"""Small runs of every kind that have learned to translate word by word and to end."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ KINDS = {
     "joint, nothing tied": {"joint": True, "tie_embeddings": False, "tie_output": False},
     "one head": {"heads": 1},
 }
-"""What CTranslate2 has to express."""
+"""The kinds of models that CTranslate2 must express."""
 
 
 def some(count: int, seed: int = 1) -> list[str]:

@@ -1,4 +1,4 @@
-"""The fastest engine that gives the same answers, or the one that was asked for."""
+"""The choice of an engine: the fastest that gives the same answers, or the requested one."""
 
 import logging
 import subprocess
@@ -15,7 +15,7 @@ from interop.small_runs import some
 
 @pytest.fixture
 def absent(monkeypatch):
-    """Take CTranslate2 away."""
+    """Make CTranslate2 unimportable."""
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
 
 

@@ -1,4 +1,4 @@
-"""CTranslate2 gives the answers of the searches in PyTorch: their outputs, their log probabilities, their statuses."""
+"""CTranslate2 gives the same answers as the searches in PyTorch: outputs, log probabilities, statuses."""
 
 import math
 from dataclasses import replace
@@ -14,12 +14,12 @@ from glassformer.recipes.configuration import DecodingConfig
 from glassformer.translator import Translator
 from interop.small_runs import KINDS, WORDS, some
 
-# float32: the same sums in another order, over a few layers of width 24.
+# float32: the same sums in a different order, over a few layers of width 24.
 CLOSE = 1e-4
 
 
 def both(bundle):
-    """Return a run's translators by PyTorch and by CTranslate2."""
+    """Return a run's translators with PyTorch and with CTranslate2."""
     return Translator.load(bundle.folder), Translator.load(bundle.folder, engine="ctranslate2")
 
 
@@ -69,12 +69,12 @@ def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, 
         several = [one, *one.alternatives]
         assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
         assert len({each.tokens for each in several}) == len(several) == beam_size
-        # Ours ends later and has met all that was found here: nothing can be better than its best. (Outputs that are
-        # cut repeat themselves: beams as long as these come to a tie, which rounding decides.)
+        # Our beam ends later and has seen all that was found here, so nothing can beat its best. (Truncated outputs
+        # repeat themselves: such long beams end in a tie, which rounding decides.)
         assert one.status == "max_length" or one.score <= other.score + CLOSE * len(one.tokens)
         if one.tokens == other.tokens:
             assert_same(replace(one, alternatives=()), replace(other, alternatives=()))
-    # A model that has learned as little as this one is unsure, and the longer output is often near the best.
+    # This model has learned little and is unsure, so a longer output is often nearly the best.
     assert sum(one.text == other.text for one, other in zip(found, expected, strict=True)) > 0.5 * len(texts)
 
 
@@ -197,7 +197,7 @@ def test_forbidden_tokens_are_never_written(make_run):
         assert not any({"<pad>", "<bos>"} & {*each.tokens} for each in (one, *one.alternatives))
 
 
-# What it cannot do
+# Unsupported requests
 
 
 def test_unsupported_requests_are_refused_with_the_reason(translators, run):
@@ -236,7 +236,7 @@ def test_a_damaged_folder_is_reported(run, tmp_path):
 
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 def test_another_formula_of_the_length_penalty_is_used_by_every_search(run, monkeypatch, engine):
-    """What ranks, prunes, bounds, rescores and explains goes through the same two functions."""
+    """Ranking, pruning, bounds, rescoring and explanations use the same two functions."""
     monkeypatch.setattr("glassformer.decoding.hypothesis.length_penalty", lambda length, alpha: length**alpha)
     translator = Translator.load(run.folder, engine=engine)
     for one in translator.translate(some(11), beam_size=3, n_best=3, length_penalty=1.5):

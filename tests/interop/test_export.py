@@ -1,4 +1,4 @@
-"""An export is whole, verified, of the run's present weights, and open to a direct user of CTranslate2."""
+"""An export is complete, verified, made from the run's present weights, and usable with CTranslate2 directly."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from interop.small_runs import some
 
 
 def change(bundle, by=0.5):
-    """Give a run other weights."""
+    """Change a run's weights."""
     network = bundle.model()
     with torch.no_grad():
         network.decoder.layers[0].feed_forward.expand.weight += by
@@ -50,7 +50,7 @@ def test_a_direct_caller_gives_only_the_tokens_of_the_text(run, tmp_path):
     direct = ctranslate2.Translator(str(tmp_path / "out"))
     results = direct.translate_batch([run.source_tokenizer.split(text) for text in some(7)], beam_size=1)
     expected = Translator.load(run.folder).translate(some(7), beam_size=1)
-    assert sum(one.status == "ok" for one in expected) > 3  # those that are cut, CTranslate2 cuts later
+    assert sum(one.status == "ok" for one in expected) > 3  # CTranslate2 truncates later
     for result, one in zip(results, expected, strict=True):
         assert one.status == "max_length" or (*result.hypotheses[0], "<eos>") == one.tokens
 
@@ -83,7 +83,7 @@ def log_probs(translator):
     return [one.log_prob for one in translator.translate(some(7), beam_size=1)]
 
 
-# What cannot be exported
+# Impossible exports
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_an_export_is_verified_by_the_given_texts(run, tmp_path):
         export_ctranslate2(run, tmp_path / "out", "float32", [""])
 
 
-# What a run keeps converted
+# A run's conversions
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A distilled corpus has a record for each line, is made once, and teaches with the teacher's words."""
+"""A distilled corpus has a record for each line, is made once, and teaches the teacher's outputs."""
 
 import json
 import signal
@@ -56,7 +56,7 @@ def write_sides(folder: Path, name: str, pairs) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Return a folder with a corpus, its configuration, and a run that was trained on it."""
+    """Return a folder with a corpus, its configuration, and a run trained on it."""
     folder = tmp_path_factory.mktemp("teacher")
     write_sides(folder, "train", word_by_word.pairs(200, 1))
     write_sides(folder, "test", word_by_word.pairs(11, 2))
@@ -156,7 +156,7 @@ def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path
     assert [bool(record["target"]) for record in found] == [record["status"] == "ok" for record in found]
     assert (corpus.lines, corpus.pairs) == (6, 3)
     assert corpus.untranslated == {"blank": 1, "undecodable": 1, "too_long": 1}
-    assert (tmp_path / "d" / "valid.source").exists()  # the teacher's: nobody trains on it
+    assert (tmp_path / "d" / "valid.source").exists()  # the teacher's split, which is not trained on
 
 
 def test_a_truncated_translation_is_not_taught(folder):

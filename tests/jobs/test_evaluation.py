@@ -1,4 +1,4 @@
-"""What a run is validated and tested on: its own files or splits, grouped as `evaluate` groups them."""
+"""The validation and test sets of a run: its own files or splits, grouped as by `evaluate`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""metrics.jsonl: never behind a checkpoint, and as far as the checkpoint from which a run goes on."""
+"""metrics.jsonl: never behind a checkpoint, and cut at the checkpoint from which a run resumes."""
 
 import json
 import os
@@ -37,7 +37,7 @@ log_every = 1
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run of 7 steps that nobody stopped; its corpus and configuration are beside it."""
+    """Return an uninterrupted run of 7 steps, with its corpus and configuration beside it."""
     folder = tmp_path_factory.mktemp("log")
     (folder / "train.tsv").write_text("".join(f"a {word}\tb {word}\n" for word in "cdefghijklmnopqrstuvwxyzäöüßéèê"))
     (folder / "small.toml").write_text(CONFIG)
@@ -88,7 +88,7 @@ def test_a_checkpoint_is_written_after_its_log_lines(
         step = int(name.removeprefix("step-"))
         expected = [line for line in lines_of(whole) if line[1] <= step and line[0] != "end"]
         there = [(line["type"], line["step"]) for line in map(json.loads, text)]
-        assert there[: len(expected)] == expected  # and perhaps some of what has come while it was written
+        assert there[: len(expected)] == expected  # and perhaps some lines added while the checkpoint was written
 
 
 def test_lines_after_the_restored_step_are_dropped(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_torn_end_of_the_log_is_dropped(tmp_path: Path, end: bytes) -> None:
     assert path.read_bytes() == whole
 
 
-# Runs that go on
+# Resumed runs
 
 
 def drop_checkpoints(run: Path, after: int) -> None:
@@ -144,19 +144,19 @@ def test_a_log_that_lost_lines_lacks_only_these(whole: Path, run: Path) -> None:
     (run / METRICS_FILE).write_text("".join(f"{line}\n" for line in lines[:2]))
     train(settings_of(run, beside=whole))
     assert lines_of(run) == [line for line in lines_of(whole) if not 2 < line[1] <= 4]
-    shutil.copyfile(whole / METRICS_FILE, run / METRICS_FILE)  # and all else is as it was
+    shutil.copyfile(whole / METRICS_FILE, run / METRICS_FILE)  # and everything else is unchanged
     assert difference_between_runs(whole, run) is None
 
 
 def stopped_after(step: int) -> tuple[Callable[[object], None], Callable[[], bool]]:
-    """Return what watches a training, and what asks it to stop after a step."""
+    """Return the callbacks that watch a training and stop it after a step."""
     seen: list[int] = []
     return lambda report: seen.append(report.step) if isinstance(report, StepReport) else None, lambda: step in seen
 
 
 @pytest.mark.slow
 def test_a_repeated_validation_is_logged_once(whole: Path, tmp_path: Path) -> None:
-    """Stopped at step 3 before its validation, then killed after it: no checkpoint knows of that."""
+    """The run stops at step 3 before its validation, and is killed after it, so no checkpoint records it."""
     settings = settings_of(tmp_path / "run", beside=whole)
     watch, stop = stopped_after(3)
     assert train(settings, on_report=watch, stop=stop).steps == 3

@@ -1,4 +1,4 @@
-"""A corpus is prepared once, whatever happens in between, and never with another corpus's parts."""
+"""A corpus is prepared once, even with interruptions, and never with parts of a different corpus."""
 
 import gzip
 import json
@@ -44,7 +44,7 @@ PARTS = ("source", "target", "ends")
 
 
 def made_up(count: int, seed: int = 1) -> list[tuple[str, str]]:
-    """Return pairs with different sources, but for a few that come again with another target."""
+    """Return pairs with different sources, except a few that repeat with a different target."""
     pairs = word_by_word.pairs(count, seed, 3, 11)
     return [*pairs, *((source, f"{target} !") for source, target in pairs[::17])]
 
@@ -83,7 +83,7 @@ def prepared_with_reports(configuration):
 
 
 def encoded_pairs(reports) -> int:
-    """Return how many pairs were cut into tokens."""
+    """Return the number of encoded pairs."""
     return max((one.done for one in reports if getattr(one, "stage", "") == "cutting into tokens"), default=0)
 
 
@@ -262,7 +262,7 @@ def test_only_damaged_parts_are_made_again(folder: Path, small_shards: None, nam
 
 
 def test_shards_of_a_different_tokenizer_are_made_again(folder: Path, small_shards: None) -> None:
-    """The prepared tokenizers were lost, and the run has different ones, from a training that is resumed."""
+    """The prepared tokenizers were lost, and the resumed run has different ones."""
     prepared = prepare(settings_of(folder))
     shutil.rmtree(prepared.folder / "tokenizer")
     others = train_tokenizers(["the a big dog"], ["le un grand chien"], settings_of(folder).tokenizer)
@@ -299,7 +299,7 @@ def test_a_folder_older_than_a_setting_was_not_cleaned_by_it(folder: Path, overr
 
 
 class Beginning(PairProblem):
-    """A problem of these tests: sources that begin in one way."""
+    """A problem for these tests: sources with a given beginning."""
 
     id = "beginning"
     text = b""

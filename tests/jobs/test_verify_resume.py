@@ -1,4 +1,4 @@
-"""What counts as a difference between two runs, and how it is named."""
+"""Differences between two runs, and their names."""
 
 import json
 import shutil

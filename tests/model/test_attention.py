@@ -1,4 +1,4 @@
-"""Equation 1 against plain numbers, and the explained attention against the fused one."""
+"""Equation 1 compared with plain numbers, and the explained attention with the fused attention."""
 
 import math
 from contextlib import contextmanager, nullcontext
@@ -34,13 +34,13 @@ MASKS = [
 
 
 def masks(queries: int, keys: int) -> st.SearchStrategy[Tensor]:
-    """Any mask, rows without an allowed key included."""
+    """Return any mask, including rows that hide all keys."""
     row = st.lists(st.booleans(), min_size=keys, max_size=keys)
     return st.lists(row, min_size=queries, max_size=queries).map(torch.tensor)
 
 
 def random_attention(dropout: float = 0.0) -> MultiHeadAttention:
-    """Return an attention of width 11 with 3 heads, d_k = 5 and d_v = 7, biases random too."""
+    """Return an attention of width 11 with 3 heads, d_k = 5, d_v = 7, and random biases."""
     module = MultiHeadAttention(11, 3, 5, 7, dropout)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
@@ -106,7 +106,7 @@ def test_weights_sum_to_one_and_are_exactly_zero_where_masked(mask, number):
 
 
 def test_a_masked_score_gets_no_weight_even_beside_very_small_scores():
-    # Where a finite number such as −10 000 stands for −∞, it wins against scores below it.
+    # A finite number such as −10 000 instead of −∞ would win against lower scores.
     scores, mask = torch.tensor([-30000.0, -30001.0, 5.0]), torch.tensor([True, True, False])
     weights = attention_weights(scores[None], mask)[0]
     assert weights[2] == 0
@@ -191,11 +191,11 @@ def test_each_projection_is_initialised_in_the_range_of_its_own_shape():
     assert not module.output_projection.bias.any()
 
 
-# The explained attention and the fused one
+# The explained and the fused attention
 
 
 def listening(module, explained):
-    """Return a context in which the module takes the explained path, or the fused one."""
+    """Return a context in which the module takes the explained or the fused path."""
     return gf.record(module) if explained else nullcontext({})
 
 

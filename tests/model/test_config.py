@@ -1,4 +1,4 @@
-"""A configuration derives what was not given, and says what is impossible."""
+"""A configuration derives missing values, and refuses impossible ones."""
 
 import dataclasses
 import json

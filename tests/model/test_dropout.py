@@ -1,4 +1,4 @@
-"""What dropout drops, how much grows, and what the gradient sees of it."""
+"""Dropout: the dropped values, the scale of the others, and the gradient."""
 
 import pytest
 import torch
@@ -23,11 +23,11 @@ def test_the_dropped_share_and_the_mean_are_correct(p):
 
 @pytest.mark.parametrize("apart", [1, 2, 3, 4, 17])
 def test_neighbours_are_dropped_independently(apart):
-    """Four values share one random number: nothing of that is seen, within five standard deviations."""
+    """Four values share one random number; they are independent within five standard deviations."""
     p, number = 0.3, 1_000_003
     torch.manual_seed(11)
     dropped = (dropout(torch.ones(number), p) == 0).double()
-    for start in range(4):  # each place within the shared number
+    for start in range(4):  # each part of the shared number
         both = dropped[start:-apart:4] * dropped[start + apart :: 4][: len(dropped[start:-apart:4])]
         deviation = (p**2 * (1 - p**2) / len(both)) ** 0.5
         assert abs(float(both.mean()) - p**2) < 5 * deviation

@@ -1,4 +1,4 @@
-"""Equation 2 by hand, at each position alone."""
+"""Equation 2 by hand, at each position separately."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The product with a learned matrix, against torch's own."""
+"""The product with a learned matrix, compared with torch's."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ SHAPES = [(1,), (61,), (7, 11), (2, 3, 5)]
 
 @pytest.fixture(autouse=True, params=[0, module.FEWEST_PRODUCTS], ids=["onednn", "torch"])
 def small(monkeypatch, request):
-    """Every test with products by oneDNN, where there is one, and with products that are too small for it."""
+    """Run every test with products by oneDNN, if available, and with products too small for it."""
     monkeypatch.setattr(module, "FEWEST_PRODUCTS", request.param)
     monkeypatch.setattr(module, "is_intel", lambda: False)
 

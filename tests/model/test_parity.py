@@ -1,4 +1,4 @@
-"""The same function as PyTorch's own layers, in float64, with every weight copied."""
+"""The model computes the same function as PyTorch's layers, in float64, with copied weights."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def embedded(tokens, ids):
 
 
 def torch_logits(model, stacks):
-    """Return the logits that PyTorch's stacks give, between our embeddings and our output matrix."""
+    """Return the logits of PyTorch's stacks between our embeddings and our output matrix."""
     memory = stacks.encode(embedded(model.source.tokens, SOURCE), SOURCE != 0)
     target = embedded(model.target.tokens, TARGET)
     return stacks.decode(target, TARGET != 0, memory, SOURCE != 0) @ model.output.weight.T

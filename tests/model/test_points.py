@@ -1,4 +1,4 @@
-"""The table of named points says what the forward pass does: names, order and shapes."""
+"""The table of named points matches the forward pass in names, order and shapes."""
 
 import subprocess
 import sys

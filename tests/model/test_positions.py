@@ -1,4 +1,4 @@
-"""The sinusoids of §3.5 by hand, their shift property, and the other ways to tell positions."""
+"""The sinusoids of §3.5 by hand, their shift property, and the other kinds of positions."""
 
 import math
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("seed")
 
 
 def by_hand(position: int, d_model: int) -> list[float]:
-    """Return the paper's formula for one position, dimension after dimension."""
+    """Return the paper's formula for one position, dimension by dimension."""
     row = []
     for dimension in range(d_model):
         pair = dimension // 2
@@ -85,7 +85,7 @@ def test_an_unknown_layout_is_an_error():
         gf.sinusoids(2, 4, "spiral")
 
 
-# As the model uses them
+# In the model
 
 
 @given(st.integers(0, 3000), st.integers(1, 50))

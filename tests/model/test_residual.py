@@ -1,4 +1,4 @@
-"""Where norm, dropout and sum stand, in plain numbers."""
+"""The order of norm, dropout and sum, in plain numbers."""
 
 import math
 
@@ -34,7 +34,7 @@ def sublayer(x: Tensor) -> Tensor:
     return 3 * x.flip(-1) + 1
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-3])  # small values show where the 1e-5 stands
+@pytest.mark.parametrize("size", [1.0, 1e-3])  # small values show the place of the 1e-5
 def test_post_norm_normalises_the_sum(size):
     module, x = residual("post"), size * torch.randn(2, 3, 5)
     expected = layer_norm(x + sublayer(x), module.norm)

@@ -1,4 +1,4 @@
-"""What must be true of the whole: sizes, shapes, padding, causality, ties, initialisation, dropout, errors."""
+"""The whole model: sizes, shapes, padding, causality, ties, initialisation, dropout, errors."""
 
 import math
 
@@ -32,7 +32,7 @@ TABLE_3 = {
 
 
 class Leaf:
-    """An edit that cuts the graph of gradients at a point, so that the gradient there can be read."""
+    """An edit that cuts the autograd graph at a point, so that the gradient there can be read."""
 
     def __call__(self, tensor: Tensor) -> Tensor:
         self.tensor = tensor.detach().requires_grad_()
@@ -327,7 +327,7 @@ def assert_dropped(after: Tensor, before: Tensor) -> None:
     assert_same(after[~zero], 2 * before[~zero])
 
 
-# What callers may get wrong
+# Mistakes of callers
 
 
 @pytest.mark.usefixtures("unchecked")

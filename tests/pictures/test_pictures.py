@@ -1,4 +1,4 @@
-"""Pictures: real numbers, the text's colour, words for those who cannot see them."""
+"""Pictures: real numbers, the text's colour, alternative text for those who cannot see them."""
 
 import re
 from xml.etree import ElementTree

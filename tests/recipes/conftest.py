@@ -1,4 +1,4 @@
-"""A configuration file to begin with."""
+"""A configuration file to start from."""
 
 import pytest
 
@@ -13,7 +13,7 @@ preset = "tiny"
 
 @pytest.fixture
 def write_config(tmp_path):
-    """Return a function that writes a configuration file, a small correct one unless told otherwise, to load."""
+    """Return a function that writes a configuration file, by default a small correct one."""
 
     def write(text=CONFIG):
         path = tmp_path / "mine.toml"

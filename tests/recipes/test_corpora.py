@@ -1,4 +1,4 @@
-"""The files that a configuration names, and the columns with which each of them is read."""
+"""The files of a configuration, and the columns with which each is read."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PLAIN = {"valid_source": "v.en", "valid_target": "v.de", "test_source": "t.en", 
 
 
 def data(folder, **files):
-    """Return the configuration of a TSV file whose columns have names, beside other files, all of which exist."""
+    """Return the configuration of a TSV file with named columns, beside other existing files."""
     config = DataConfig(directory=str(folder), source="a.tsv", source_column="en", target_column="de", **files)
     for file in ("a.tsv", *files.values()):
         (folder / file).write_text("en\tde\n")

@@ -1,4 +1,4 @@
-"""What a corpus decides where the configuration leaves it open, and what it never touches."""
+"""The settings that a corpus decides if the configuration leaves them open, and the settings that it never changes."""
 
 import random
 from dataclasses import replace
@@ -25,7 +25,7 @@ SCRIPT = [("我昨天在学校里遇见了一位很久没有见过面的老朋�
 
 
 def translation(**overrides):
-    """Return the recipe that leaves everything open."""
+    """Return the recipe with all settings open."""
     return load("translation", ["data.source=a.tsv", *(f"{name}={value}" for name, value in overrides.items())])
 
 

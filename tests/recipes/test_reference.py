@@ -1,4 +1,4 @@
-"""The reference of settings: complete, and true of what configurations accept."""
+"""The reference of settings is complete, and matches what configurations accept."""
 
 from dataclasses import fields
 

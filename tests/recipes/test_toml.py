@@ -1,4 +1,4 @@
-"""Configuration files and built-in recipes: what is right loads as it is meant, what is wrong is named."""
+"""Configuration files and built-in recipes: correct files load as intended, and mistakes are named."""
 
 import tomllib
 from contextlib import suppress
@@ -19,7 +19,7 @@ from glassformer.text.tokenizer import TokenizerConfig
 TASK = {"data": {"task": "copy"}}
 
 
-# What is right
+# Correct configurations
 
 
 OF_TASKS = ("copy", "demo")
@@ -160,7 +160,7 @@ def test_any_written_configuration_reads_back_equal(
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Configuration) if field.name != "model"])
 def test_every_changed_field_reads_back_changed(name, write_config):
-    """No field is forgotten by the writer, and no type comes back as another."""
+    """The writer forgets no field, and every type is restored."""
     before = from_dict({"data": {"source": "a.tsv"}, "run": {"directory": "x"}})
     for changed in changes(getattr(before, name)):
         configuration = replace(before, **{name: changed})
@@ -169,7 +169,7 @@ def test_every_changed_field_reads_back_changed(name, write_config):
 
 
 def changes(section):
-    """Yield the section with one field changed, for each field that can be changed alone."""
+    """Yield the section with one field changed, for each field that can be changed separately."""
     others = {str: "x.tsv", int: 3, float: 0.25, tuple: ("<a>", "<b>"), type(None): "words"}
     for field in fields(section):
         old = getattr(section, field.name)
@@ -194,7 +194,7 @@ def test_a_run_of_the_first_format_is_cleaned_as_it_was(write_config):
     assert from_dict(given).cleaning == CleaningConfig()
 
 
-# What is wrong
+# Mistakes
 
 WRONG = {
     "[trainin]\nsteps = 3": "[trainin]: unknown section (did you mean 'training'?)",

@@ -1,4 +1,4 @@
-"""Runs to report of: one that was trained, and the parts of others."""
+"""Runs for reports: a trained run, and parts of others."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ WORDS = {word: french for word, french in word_by_word.WORDS.items() if word != 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run that was trained on 200 pairs, two of which have a blank side."""
+    """Return a run trained on 200 pairs, two of which have a blank side."""
     folder = tmp_path_factory.mktemp("report")
     lines = [("", "le chat"), ("the cat", " "), *word_by_word.pairs(200, 7, 2, 7, WORDS)]
     (folder / "train.tsv").write_text(word_by_word.tsv(lines), encoding="utf-8")
@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def log() -> Callable[..., list[dict[str, Any]]]:
-    """Return a function that makes the lines of a log, as a training writes them."""
+    """Return a function that makes the log of a training."""
 
     def make(steps: int, *, every: int = 5, end: str | None = "steps", **more: Any) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []

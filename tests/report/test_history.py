@@ -1,4 +1,4 @@
-"""The log as the report tells it."""
+"""The report's reading of the log."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_values_missing_in_older_logs_give_no_points(log):
 
 
 def test_waiting_is_a_share_of_the_time_of_updates(log):
-    # 100 tokens at 50 a second are 2 seconds, of which half a second was waited.
+    # 100 tokens at 50 tokens per second take 2 seconds, half a second of which is waiting.
     history = History.of(log(10, waited=0.5, padding=0.125))
     assert history.waited() == ([5.0, 10.0], [25.0, 25.0])
     assert history.padding() == ([5.0, 10.0], [12.5, 12.5])

@@ -47,7 +47,7 @@ def test_a_low_error_rate_is_best():
 
 
 def pieces(text: str, references: list[str], measure: str = "chrF2") -> tuple[Piece, ...]:
-    """Return the pieces of an output, as a report shows them."""
+    """Return the marked parts of an output, as in a report."""
     items = Items.of([("source", *references)], group=False)
     [output] = replace(made([0.0]), items=items, texts=(text,), measure=measure).best()
     return output.pieces

@@ -1,4 +1,4 @@
-"""The report as a file: self-contained, whole whatever the run lacks, and text is text."""
+"""The report as a file: self-contained, complete even for incomplete runs, and safe with any text."""
 
 import json
 import re
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "format-1"
 
 
 class Page(HTMLParser):
-    """What is on a page: its elements with their attributes, and its text."""
+    """The content of a page: its elements with their attributes, and its text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

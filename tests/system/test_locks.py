@@ -1,4 +1,4 @@
-"""The lock of a run: one process at a time, and nothing that a crash leaves behind is in the way."""
+"""The lock of a run: it admits one process at a time, and a crash leaves nothing in the way."""
 
 import gc
 import json
@@ -16,11 +16,11 @@ from glassformer.system.locks import locked
 
 @pytest.fixture
 def holder(tmp_path):
-    """Return the number of a process that holds the lock of tmp_path."""
+    """Return the id of a process that holds the lock of tmp_path."""
     (read, ready), (waiting, end) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        gc.disable()  # it would wait for ever for the threads of what the parent has left (CTranslate2's, say)
+        gc.disable()  # it would wait for ever for threads that exist only in the parent, such as CTranslate2's
         os.close(end)
         with locked(tmp_path):
             os.write(ready, b"held")
@@ -49,7 +49,7 @@ def test_a_second_process_learns_who_holds_the_lock_where_and_since_when(tmp_pat
 def test_the_lock_ends_with_its_process_even_after_a_kill(tmp_path, holder):
     os.kill(holder, signal.SIGKILL)
     os.waitpid(holder, 0)
-    assert (tmp_path / ".lock.json").exists()  # nobody could tidy up, and it does no harm
+    assert (tmp_path / ".lock.json").exists()  # the killed process could not remove the file, which does no harm
     with locked(tmp_path):
         assert json.loads((tmp_path / ".lock.json").read_text())["process"] == os.getpid()
 

@@ -1,4 +1,4 @@
-"""That the settings are taken; how much time they save shows in benchmarks."""
+"""The machine's settings take effect; benchmarks measure how much time they save."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_the_users_settings_are_kept(monkeypatch):
     ("told", "expected"), [("vendor_id\t: GenuineIntel\n", True), ("vendor_id\t: AuthenticAMD\n", False), (None, True)]
 )
 def test_the_vendor_of_the_processor_comes_from_the_system(monkeypatch, tmp_path, told, expected):
-    """Where the system has no such file (None), Python asks it."""
+    """Without this file (None), Python asks the system."""
     if told is not None:
         (tmp_path / "cpuinfo").write_text(told)
     monkeypatch.setattr("glassformer.system.machine.CPUINFO", tmp_path / "cpuinfo")
@@ -88,6 +88,6 @@ print(used[-1] - used[39])
 
 @pytest.mark.long
 def test_batches_of_ever_new_shapes_take_constant_memory_in_bf16():
-    """A hundred updates: with all of their kernels kept they take 100 MB more, so some 30."""
+    """With all kernels kept, a hundred updates take 100 MB more; with the limit, about 30 MB."""
     answer = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True)
     assert int(answer.stdout) < 65e6

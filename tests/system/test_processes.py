@@ -1,4 +1,4 @@
-"""Processes that take work off the main one."""
+"""Helper processes of the main process."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ LINES = [f"the {word} cat didn't sleep" for word in ("black", "brown", "big", "Ð
 
 
 def started(before: set[psutil.Process]) -> psutil.Process:
-    """Return the process that was started since then."""
+    """Return the process started since then."""
     [process] = set(psutil.Process().children()) - before
     return process
 
@@ -54,7 +54,9 @@ def test_signals_to_the_process_group_do_not_end_a_helper() -> None:
     before = set(psutil.Process().children())
     with Worker(divmod, "divides") as worker:
         process = started(before)
-        assert os.getsid(process.pid) == process.pid  # so that a terminal's Ctrl-C does not come here, however early
+        assert (
+            os.getsid(process.pid) == process.pid
+        )  # so that a terminal's Ctrl-C does not reach this process, however early it comes
         assert worker.ask(17, 5) == (3, 2)
         for number in (signal.SIGINT, signal.SIGTERM):
             process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Clauses and sentences with French written by hand, and what is never said."""
+"""Clauses and sentences with French written by hand, and forms that never occur."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Sentences of all rules: one translation each, correct elision, words that come from somewhere."""
+"""Sentences of all rules: one translation each, correct elision, and aligned words."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from glassformer.text.words import join_words, split_words
 
 
 class FewWords(Draw):
-    """A draw that always finds the same word in the same place, and so comes back to the same sentences."""
+    """A draw that always finds the same word in the same place, and so repeats sentences."""
 
     def __init__(self, world: int) -> None:
         super().__init__(f"few {world}")
@@ -45,7 +45,7 @@ def sentences() -> list[Example]:
 
 @pytest.mark.slow
 def test_every_english_sentence_has_one_translation():
-    """Among few words the same English sentence is reached again and again, in whatever ways there are."""
+    """With few words, the same English sentence is reached repeatedly, in every possible way."""
     again = 0
     for world in range(3):
         translations, draw = {}, FewWords(world)
@@ -118,7 +118,7 @@ def test_every_word_is_aligned(sentences):
 
 
 def test_a_word_comes_from_its_translation(sentences):
-    """The nouns that the two languages spell alike are aligned with each other."""
+    """Nouns with the same spelling in both languages are aligned with each other."""
     alike = {"prince", "orange", "tunnel", "village", "table", "animal", "canal"}
     for example in sentences[::2]:
         source, target = split_words(example.source), split_words(example.target)

@@ -27,7 +27,7 @@ TARGET = ["le chat noir n'a pas dormi", "le chien marron dormait", "un chat, un 
 
 
 class Syllables(CharacterTokenizer):
-    """A kind of its own with two files: a vocabulary, and how many characters a token has."""
+    """A new kind with two files: a vocabulary, and the number of characters per token."""
 
     kind = "syllables"
     length = 2

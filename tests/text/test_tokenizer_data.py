@@ -27,7 +27,7 @@ subwords = pytest.mark.parametrize("tokenizer", SUBWORDS.values(), ids=SUBWORDS)
 
 
 def foreign(**settings: Any) -> SentencePieceTokenizer:
-    """Return a tokenizer from a model of another program's, with our special ids."""
+    """Return a tokenizer from a foreign model, with our special ids."""
     ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
     common = {"vocab_size": 40, "hard_vocab_limit": False, "minloglevel": 2}
     SentencePieceTrainer.train(

@@ -10,7 +10,7 @@ from glassformer.text.normalisation import normalise
 from glassformer.text.words import WordTokenizer, join_words, split_words
 from profiles import scaled
 
-# Pieces from which tricky sentences are made: leaning tokens, alone and glued together, and any characters at all.
+# Pieces of tricky sentences: joining tokens, separate and glued together, and any characters.
 piece = st.sampled_from(
     [
         *"'’.,!?;:()«»“” \t▁-\"",

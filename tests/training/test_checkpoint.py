@@ -1,4 +1,4 @@
-"""Checkpoints: a training that stops and goes on is the training that never stopped."""
+"""Checkpoints: a resumed training equals an uninterrupted training."""
 
 import errno
 import gc
@@ -36,7 +36,7 @@ CONFIG = TrainingConfig(
 
 @pytest.fixture
 def training(make_model, make_examples, tmp_path):
-    """Return a function that starts a training, or goes on with it, up to a step; it returns all that matters of it."""
+    """Return a function that starts or resumes a training up to a step, and returns its complete state."""
 
     def run(until, *, folder=tmp_path, config=CONFIG, seed=7, **model):
         torch.manual_seed(seed)
@@ -78,7 +78,7 @@ def assert_filled(model, value):
     assert all(bool((parameter == value).all()) for parameter in model.parameters())
 
 
-# Going on
+# Resuming
 
 
 @pytest.mark.slow
@@ -218,7 +218,7 @@ def test_a_passing_checkpoint_is_dropped_after_a_later_one(saved):
 
 
 def test_a_checkpoint_due_to_be_dropped_is_dropped_on_restart(saved):
-    """A process may be killed between the writing of a checkpoint and the removal of older ones."""
+    """A process may be killed after writing a checkpoint and before removing older ones."""
     model, optimiser, checkpoints = saved
     few = Checkpoints(checkpoints.folder, keep=1)
     assert few.restore(model, optimiser) == TrainingState(step=3)
@@ -473,13 +473,13 @@ def test_checkpoints_of_a_different_model_are_refused(saved, make_model):
 
 
 def killed_at(number, call):
-    """Make a call in a process of its own that is killed before it touches the disk for the `number`-th time.
+    """Run a call in a new process, which is killed before its `number`-th change on the disk.
 
-    Return whether it came to that.
+    Return whether the process was killed.
     """
     pid = os.fork()
     if pid == 0:
-        gc.disable()  # it would wait for ever for the threads of what the parent has left (CTranslate2's, say)
+        gc.disable()  # it would wait for ever for threads that exist only in the parent, such as CTranslate2's
         left = [number]
 
         def watch(event, _):
@@ -507,7 +507,7 @@ def test_a_kill_during_a_write_leaves_a_complete_checkpoint(saved, tmp_path, kee
         Checkpoints(checkpoints.folder, keep).restore(model, optimiser)
         fill(model, 7)
         killed = killed_at(number, lambda: checkpoints.save(model, optimiser, TrainingState(step=step)))  # noqa: B023
-        mean = average_weights(checkpoints.paths()[-1:])  # any other process can read it as it is now
+        mean = average_weights(checkpoints.paths()[-1:])  # other processes can read the checkpoint at this moment
         state = checkpoints.restore(model, optimiser)
         seen.append((state.step, model.output.weight[0, 0].item()))
         assert_filled(model, seen[-1][1])
@@ -517,7 +517,7 @@ def test_a_kill_during_a_write_leaves_a_complete_checkpoint(saved, tmp_path, kee
         if not killed:
             break
     assert len(seen) > 10
-    assert list(dict.fromkeys(seen)) == [(3, 3.0), (step, 7.0)]  # first the old one, and from some moment on the new
+    assert list(dict.fromkeys(seen)) == [(3, 3.0), (step, 7.0)]  # first the old checkpoint, and later the new one
 
 
 # Full disks
@@ -527,7 +527,7 @@ CALLS = [(os, "fsync"), (os, "open"), (Path, "mkdir"), (Path, "write_text"), (Pa
 
 @contextmanager
 def failing(monkeypatch, number):
-    """Let the `number`-th of the calls that write fail, as they do on a full disk; yield the list of calls made."""
+    """Let the `number`-th writing call fail as on a full disk; yield the list of calls made."""
     made = []
 
     def guarded(name, call, error):
@@ -558,9 +558,7 @@ def test_any_failed_write_leaves_the_earlier_checkpoints(saved, monkeypatch):
         shutil.rmtree(checkpoints.folder / "step-00000004", ignore_errors=True)
         with failing(monkeypatch, number), pytest.raises(CheckpointError, match=r"cannot write .*No space left.* kept"):
             checkpoints.save(model, optimiser, TrainingState(step=4))
-        expected = (
-            4 if number > calls.index("rename") else 3
-        )  # only its entry in the folder may not have reached the disk
+        expected = 4 if number > calls.index("rename") else 3  # only its entry in the folder may not be on the disk yet
         assert checkpoints.restore(model, optimiser) == TrainingState(step=expected), name
         assert not list(checkpoints.folder.glob(".*"))
         fill(model, 4)

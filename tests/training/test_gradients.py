@@ -1,4 +1,4 @@
-"""The gradient of an update, alone and shared by several processes."""
+"""The gradient of an update, by one process and by several."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def gradient_of(model, config, batches):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_gradients_of_all_shares_add_up(make_model, make_examples, workers):
-    """Also where a share has no pair: the last batch has only two."""
+    """A share may have no pairs: the last batch has only two."""
     examples = make_examples(LENGTHS)
     batches = [make_batch(examples, np.array(rows)) for rows in ([0, 4, 7], [1, 2, 3, 5, 6], [8, 9])]
     model = make_model(dropout=0.0)
@@ -46,12 +46,12 @@ def test_the_gradients_of_all_shares_add_up(make_model, make_examples, workers):
 
 @pytest.mark.slow
 def test_every_process_sees_each_change_of_the_weights(make_model, make_examples):
-    """Four updates by three processes are four updates by one, but for rounding."""
+    """Four updates by three processes equal four updates by one, up to rounding."""
     examples, results = make_examples(LENGTHS), []
     for workers in (1, 3):
         torch.manual_seed(7)
         model = make_model(dropout=0.0)
-        # With Adam's own ε, a weight whose gradient is 0 but for rounding moves by rounding · 10⁹.
+        # With Adam's default ε, a weight whose gradient is only rounding moves by rounding · 10⁹.
         *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3))
         results.append(([report.loss for report in reports], dict(model.named_parameters())))
     assert results[1][0] == pytest.approx(results[0][0], rel=1e-9)

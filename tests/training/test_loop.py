@@ -1,4 +1,4 @@
-"""The training loop: what it yields, when it ends, and that an update is what it says."""
+"""The training loop: its reports, its end, and its updates."""
 
 import itertools
 import math
@@ -92,7 +92,7 @@ def test_reports_come_in_order(make_model, make_examples, tmp_path):
         *[("Step", 1), ("Step", 2), ("Step", 3), ("Validation", 3), ("Step", 4), ("Step", 5), ("Step", 6)],
         *[("Validation", 6), ("Step", 7), ("Validation", 7), ("End", 7)],
     ]
-    # They are written in the background, and reported once they are on the disk: the last one before the end.
+    # Checkpoints are written in the background, and reported once on the disk, the last one before the end.
     assert [step for kind, step in kinds(reports) if kind == "Checkpoint"] == [2, 4, 6, 7]
     assert kinds(reports)[-2] == ("Checkpoint", 7)
     assert reports[-1].reason == "steps"
@@ -130,7 +130,7 @@ def test_a_step_report_describes_the_step(make_model, make_examples):
 
 @pytest.mark.slow
 def test_the_remaining_time_is_estimated_from_the_last_updates(make_model, make_examples, monkeypatch):
-    """An hour that the machine was busy with something else, at the start, is soon forgotten."""
+    """A slow first hour, on a busy machine, soon stops counting."""
     monkeypatch.setattr("glassformer.training.loop.RECENT", 3)
     reports = steps(make_model(), make_examples(), TrainingConfig(**QUICK, steps=40))
     clock = iter([0.0, *(3600.0 + second / 10 for second in range(10**6))])
@@ -161,7 +161,7 @@ def test_a_training_without_a_limit_has_the_papers_100_000_steps():
 @pytest.mark.parametrize("optimiser", ["adam", "adamw"])
 def test_two_half_batches_make_the_same_update_as_a_whole_batch(make_model, make_examples, optimiser):
     examples, results = make_examples((3, 3, 3, 7, 7)), []
-    # With Adam's own ε, a weight whose gradient is 0 but for rounding moves by rounding · 10⁹.
+    # With Adam's default ε, a weight whose gradient is only rounding moves by rounding · 10⁹.
     settings = {**QUICK, "optimiser": optimiser, "steps": 3, "epsilon": 1e-3}
     for batch_tokens, accumulate in ((50, 1), (30, 2)):
         torch.manual_seed(7)
@@ -192,7 +192,7 @@ def test_the_first_update_is_the_papers_adam_on_the_mean_gradient(make_model, ma
 
 
 def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, make_examples):
-    # Plain descent shows the gradient as it was used.
+    # Plain gradient descent shows the gradient that was used.
     def movement(clip_norm):
         torch.manual_seed(7)
         model = make_model(dropout=0.0)
@@ -456,7 +456,7 @@ def test_equal_seeds_give_equal_trainings_and_different_seeds_do_not(make_model,
     assert losses(1) != losses(2)
 
 
-# What goes wrong
+# Failures
 
 
 def test_no_examples_are_an_error(make_model):

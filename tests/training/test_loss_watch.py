@@ -1,4 +1,4 @@
-"""When a training counts as gone wrong: the loss has climbed back and stays there; spikes and slow progress do not."""
+"""A training has diverged when its loss has climbed back and stays there; spikes and slow progress do not count."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The moving average of the weights: its formula, and that it lends its weights for a while only."""
+"""The moving average of the weights: its formula, and lending its weights to the model."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def numbers(model):
 
 
 def walk(model, average, steps):
-    """Change the weights at random, and let the average see it; return all weights that it saw."""
+    """Change the weights at random, with updates of the average; return the weights at each update."""
     seen = []
     for step in range(1, steps + 1):
         with torch.no_grad():

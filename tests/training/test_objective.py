@@ -1,4 +1,4 @@
-"""The loss, against what torch makes of the same logits."""
+"""The loss, compared with torch's loss of the same logits."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which optimiser, over which weights."""
+"""The optimisers, and the weights that each updates."""
 
 from dataclasses import replace
 
@@ -81,7 +81,7 @@ def test_muon_updates_the_matrices_of_the_layers_and_adam_the_rest(make_model, s
 
 
 def test_a_step_of_muon_turns_each_matrix_by_the_same_amount_in_every_direction(make_model):
-    """Of a gradient whose directions differ a hundredfold in size; five iterations reach 1 within a half."""
+    """The directions of the gradient differ a hundredfold in size; five iterations bring them to 1 within a half."""
     model = make_model()
     optimiser = make_optimiser(model, MUON)
     weight = model.encoder.layers[0].feed_forward.expand.weight

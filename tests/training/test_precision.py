@@ -1,4 +1,4 @@
-"""In which precision a training multiplies, where that is left to the device."""
+"""The precision that "auto" chooses for a training."""
 
 import pytest
 import torch

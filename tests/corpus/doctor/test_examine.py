@@ -326,7 +326,7 @@ def test_lines_are_counted_with_headers_and_named_by_file(tmp_path: Path):
 
 
 class Shouting(PairProblem):
-    """A problem of these tests: lines that end with "!"."""
+    """A problem for these tests: lines that end with "!"."""
 
     id, sentence = "shouting", "shouting: {} end with an exclamation mark"
 
@@ -336,7 +336,7 @@ class Shouting(PairProblem):
 
 
 class ShoutingByChoice(Shouting):
-    """The same, with a setting."""
+    """The same problem, with a setting."""
 
     setting = "shouting"
 
