@@ -45,7 +45,7 @@ REPORTED = 50
 FREE_MEMORY = 0.1
 """Share of the available memory that a training should leave free."""
 FEW_EPOCHS = 3
-"""Epochs below which the estimate warns."""
+"""Number of epochs below which the estimate warns."""
 BUSY = 0.25
 """Share of the cores used by other processes from which on the estimate warns."""
 FASTER = 1.15

@@ -1,4 +1,4 @@
-"""The command line: one file a command, each of which parses, makes one call, and prints.
+"""The command line: one file per command, which parses its options, makes one call, and prints the result.
 
 Nothing heavy is imported before a command runs, so that `--help` answers at once.
 """
@@ -19,7 +19,7 @@ from glassformer.errors import GlassformerError
 __all__ = ["COMMANDS", "GROUPS", "GroupedCommands", "application", "main"]
 
 SPINS = "3000"
-"""How often one of OpenMP's threads, which multiply matrices, looks whether the others are done before it sleeps."""
+"""The number of times that a waiting OpenMP thread checks the other threads before it sleeps."""
 
 GROUPS = {
     "Use": ("demo", "translate", "learn"),
@@ -58,7 +58,7 @@ class GroupedCommands(TyperGroup):
 
 
 def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Return the command line with these commands: the one that is called needs no other, and to make it takes time."""
+    """Return the command line with these commands; one command alone is made faster than all."""
     app = typer.Typer(
         name="glassformer",
         cls=GroupedCommands,
@@ -78,7 +78,7 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def _module_of(command: str) -> str:
-    """Return the name of the module that holds a command."""
+    """Return the name of a command's module."""
     group = next(group for group, commands in GROUPS.items() if command in commands)
     return f"glassformer.cli.{group.lower().replace(' ', '_')}.{command}"
 
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if end.code == INTERRUPTED:
                 end_at_once()
             raise
-    except BrokenPipeError:  # whoever read our output has enough of it
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (GlassformerError, OSError) as error:
@@ -139,17 +139,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """Return an error's message; the operating system's without its number, behind the file if there is one."""
+    """Return an error's message; a system error without its number, after its file if it names one."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
 def _share_cores() -> None:
-    """Let threads that wait for each other sleep soon, unless the user sets how they wait.
+    """Let waiting threads sleep soon, unless the user sets how threads wait.
 
-    By default they look for milliseconds, on a core that the one they wait for may need: beside one busy program, a
-    training on two cores falls to a twentieth of its speed; so to two fifths. OpenMP reads it when PyTorch is imported.
+    By default a waiting thread occupies its core for milliseconds, which other threads may need. Beside one busy
+    program, training on two cores falls to a twentieth of its speed; with this setting, to two fifths. OpenMP reads the
+    setting when PyTorch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)

@@ -1,4 +1,4 @@
-"""An explained translation, laid out for a terminal: how sure, where attention looked, and the beam."""
+"""An explained translation, laid out for a terminal: confidence, attention and beam."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,9 +29,9 @@ MARKS = {"kept": "•", "finished": "✓", "pruned": "×"}
 NODE_STYLES = {"kept": "", "finished": "green", "pruned": "dim"}
 BAR_WIDTH = 8
 NUMBER_COLUMNS = 15
-"""Columns before the words of a hypothesis: step, mark and log p."""
+"""Width of the columns before the words of a hypothesis: step, mark and log p."""
 SHOWN_WEIGHT = 0.1
-"""Source tokens that get less are not named, unless no other gets more."""
+"""Source tokens with a smaller weight are not named, except the one with the largest weight."""
 
 
 def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
@@ -57,7 +57,7 @@ def _sentences(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _tokens(explanation: Explanation) -> Iterator[RenderableType]:
-    """Yield a table of the output's tokens: how sure the model was of each, and where it looked."""
+    """Yield a table of the output's tokens, each with its probability and its largest attention weights."""
     translation, source = explanation.translation, _distinct(explanation.source)
     least = min(translation.token_log_probs)
     table = Table("token", "p", "", "cross-attention looks at", box=None, pad_edge=False, header_style="dim")
@@ -84,7 +84,7 @@ def _sums(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
-    """Yield the steps of the search: a line for each hypothesis that is kept or finished, one for the pruned."""
+    """Yield the steps of the search: a line for each kept or finished hypothesis, and one for the pruned ones."""
     size = explanation.settings.beam_size
     yield Text(f"the beam, of size {size}: the best {2 * size} candidates of each step, with their log p so far")
     yield Text(f"{CHOSEN} kept, becomes the output   • kept   ✓ finished   × pruned", style="dim")
@@ -102,7 +102,7 @@ def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
 
 
 def _row(explanation: Explanation, node: "Node", chosen: bool, width: int) -> tuple[Text, ...]:
-    """Return the cells of one hypothesis: its mark, its log p, and its words, the last of them if not all fit."""
+    """Return the cells of a hypothesis: its mark, its log p, and its words, or as many of the last words as fit."""
     score = f"  (score {node.score:.4f})" if node.score is not None else ""
     mark = CHOSEN if chosen and node.state == "kept" else MARKS[node.state]
     words = _end(_printed(explanation, node), width - NUMBER_COLUMNS - len(score))
@@ -111,7 +111,7 @@ def _row(explanation: Explanation, node: "Node", chosen: bool, width: int) -> tu
 
 
 def _pruned_row(explanation: Explanation, nodes: Sequence["Node"], width: int) -> tuple[Text, ...]:
-    """Return the cells of all candidates that are dropped: their last two tokens, with the log p."""
+    """Return the cells of the pruned candidates: the last two tokens and the log p of each."""
     words = (f"{' '.join(_printed(explanation, node)[-2:])} {node.log_prob:.2f}" for node in nodes)
     text = Text(", ".join(words), style="dim")
     text.truncate(width - NUMBER_COLUMNS, overflow="ellipsis")
@@ -132,7 +132,7 @@ def _hypotheses(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _chosen(explanation: Explanation) -> set[int]:
-    """Return the ids of the nodes that lead to the output."""
+    """Return the ids of the nodes on the path to the output."""
     tree, tokens = explanation.tree, explanation.translation.tokens
     ends = (tree.path(node.id) for node in tree.nodes if node.state == "finished")
     return {node.id for path in ends if _words(explanation, path) == tokens for node in path}
@@ -148,14 +148,14 @@ def _printed(explanation: Explanation, node: "Node") -> list[str]:
 
 
 def _looks_at(weights: Sequence[float], source: Sequence[str]) -> str:
-    """Return the source tokens that get most of a row of weights, with how much they get."""
+    """Return the source tokens with the largest weights in a row, with these weights."""
     first, *others = sorted(zip(weights, source, strict=True), reverse=True)
     named = [first, *(other for other in others[:2] if other[0] >= SHOWN_WEIGHT)]
     return "   ".join(f"{token} {weight:.2f}" for weight, token in named)
 
 
 def _distinct(tokens: Sequence[str]) -> list[str]:
-    """Return tokens in which those that come more than once are numbered: the#1, the#2."""
+    """Return the tokens with repeated tokens numbered: the#1, the#2."""
     total, seen = Counter(tokens), Counter[str]()
     distinct = []
     for token in tokens:
@@ -180,5 +180,5 @@ def _probability(p: float) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text without what could upset a terminal: control characters and halves of surrogate pairs."""
+    """Return the text without control characters and halves of surrogate pairs, which could upset a terminal."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)

@@ -1,4 +1,4 @@
-"""Hidden options of commands: `--debug` and `--verbose`, which stand in the main help, and options that have moved."""
+"""Hidden options of commands: `--debug` and `--verbose`, shown in the main help only, and moved options."""
 
 import inspect
 import logging
@@ -23,16 +23,16 @@ MOVED_TYPES = {
 
 
 def show_traceback(context: Any, wanted: bool) -> bool:
-    """Note for `main`, if wanted, that an error is to be raised."""
+    """Tell `main` to raise errors, if wanted."""
     if wanted:
         context.ensure_object(dict)["debug"] = True
     return wanted
 
 
 def log_details(context: Any, wanted: bool) -> bool:
-    """Write to stderr, if wanted, what the library logs while the command runs."""
+    """Write the library's log to stderr while the command runs, if wanted."""
     flags = context.ensure_object(dict)
-    if wanted and not flags.get("verbose"):  # it may be given before the command and behind it
+    if wanted and not flags.get("verbose"):  # the option may come before and after the command
         flags["verbose"] = True
         context.find_root().with_resource(_log_on_stderr())
     return wanted
@@ -40,7 +40,7 @@ def log_details(context: Any, wanted: bool) -> bool:
 
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
-    """Write to stderr what the library logs."""
+    """Write the library's log to stderr."""
     logger, handler = logging.getLogger("glassformer"), logging.StreamHandler()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
@@ -56,7 +56,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", hidden=True, is_eager=True, 
 
 
 def with_hidden_options(command: Callable[..., None], moved: Sequence[str] = ()) -> Callable[..., None]:
-    """Return a command that also takes `--debug`, `--verbose` and these options that have moved.
+    """Return a command that also takes `--debug`, `--verbose` and these moved options.
 
     A moved option becomes an override of the command's `--set`, and stderr gets a line with the new spelling.
     """
@@ -78,7 +78,7 @@ def with_hidden_options(command: Callable[..., None], moved: Sequence[str] = ())
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in added.items()
     ]
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *parameters])  # type: ignore[attr-defined]  # as inspect looks for it
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *parameters])  # type: ignore[attr-defined]  # where `inspect` looks for it
     run.__annotations__ = {**command.__annotations__, **{name: kind for name, (kind, _) in added.items()}}
     return run
 

@@ -38,7 +38,7 @@ class TrainingProgress:
         """Whether the command must end at once."""
 
     def __enter__(self) -> "TrainingProgress":
-        """Start the live bar where there is a terminal."""
+        """Start the live bar, in a terminal."""
         if self.console.is_terminal:
             self.task = self.bar.add_task("reading the corpus", total=_BAR_UNITS)
             self.bar.start()
@@ -47,13 +47,13 @@ class TrainingProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Take the bar away."""
+        """Remove the live bar."""
         if self.task is not None:
             self.bar.stop()
 
     def __call__(self, report: RunReport) -> None:
         """Show one report."""
-        if self.ending:  # and still here: what is raised while Python clears an object away is lost
+        if self.ending:  # the signal is still noted: an exception raised in a destructor is lost
             raise KeyboardInterrupt
         match report:
             case ProgressReport():
@@ -103,7 +103,7 @@ class TrainingProgress:
             self._line(f"going on from step {report.resumed_step:,} of {report.folder}")
 
     def _step(self, report: StepReport) -> None:
-        # Losses of single batches jump about: show their moving average.
+        # Losses of single batches vary widely: show their moving average.
         self.loss = report.loss if self.loss is None else 0.95 * self.loss + 0.05 * report.loss
         done = report.seconds / max(report.seconds + report.seconds_left, 1e-9)
         text = (
@@ -123,10 +123,10 @@ class TrainingProgress:
 
 @contextmanager
 def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C (or SIGTERM) of a training into an event that lets a step end in peace.
+    """Turn the first Ctrl-C (or SIGTERM) of a training into an event, so that the current step is completed.
 
-    A second one ends the command at once, and so does the first before training has begun: what is made until then is
-    whole or not there at each moment, so that nothing has to be waited for.
+    A second Ctrl-C ends the command at once, and so does the first before training has begun: the files made until then
+    are always complete or absent, so no step must be completed.
     """
     stop = threading.Event()
 
@@ -144,7 +144,7 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
         yield stop
     except KeyboardInterrupt:
         show.console.print("Stopped; progress is saved. Run the same command to resume.")
-        before = dict.fromkeys(before, signal.SIG_DFL)  # Python says much when it is interrupted at its end
+        before = dict.fromkeys(before, signal.SIG_DFL)  # Python prints a traceback when it is interrupted at exit
         raise typer.Exit(INTERRUPTED) from None
     finally:
         for number, handler in before.items():

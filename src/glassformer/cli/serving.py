@@ -1,4 +1,4 @@
-"""What the commands that serve a page share: say where it is, open it, serve it until Ctrl-C."""
+"""Shared by the commands that serve a page: print its address, open it, serve it until Ctrl-C."""
 
 import os
 import sys
@@ -13,13 +13,13 @@ __all__ = ["say_if_elsewhere", "serve_until_interrupted"]
 
 
 def say_if_elsewhere(server: "HTTPServer", usual: int | None) -> None:
-    """Say on stderr that a server is not at its usual port; None: no port is, the user chose one."""
+    """Print on stderr that a server is not at its usual port; None means that the user chose the port."""
     if usual is not None and server.server_port != usual:
         typer.echo(f"port {usual} is in use, so this one is at {server.server_port}", err=True)
 
 
 def serve_until_interrupted(server: "HTTPServer", what: str, url: str, *, browser: bool) -> None:
-    """Print what is served where, open it if somebody can see it, and serve until Ctrl-C."""
+    """Print the address, open it if this machine has a display, and serve until Ctrl-C."""
     import webbrowser
 
     typer.echo(f"{what}: {url}  (Ctrl-C ends it)")
@@ -33,6 +33,6 @@ def serve_until_interrupted(server: "HTTPServer", what: str, url: str, *, browse
 
 
 def _has_display() -> bool:
-    """Return whether somebody sits in front of this machine's screen."""
+    """Return whether this session has a display."""
     local = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return sys.stdout.isatty() and bool(local)

@@ -12,15 +12,15 @@ from glassformer.errors import ConfigError
 __all__ = ["INTERRUPTED", "arriving_lines", "end_at_once", "flush_output", "is_terminal", "prepare_streams"]
 
 CHUNK = 1 << 16
-"""Bytes of standard input that are read at a time."""
+"""Number of bytes of standard input to read at a time."""
 MOMENT = 0.02
-"""Seconds without input after which no more is there for now: `cat` needs a moment to refill an emptied pipe."""
+"""Seconds to wait for more input: `cat` needs a moment to refill an emptied pipe."""
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
+"""Exit status after Ctrl-C, as in shells: 128 + SIGINT."""
 
 
 def prepare_streams() -> None:
-    """Make the standard streams fit to be used: UTF-8 whatever the locale says, and none of them missing.
+    """Make the standard streams usable: in UTF-8 with any locale, and none of them missing.
 
     A closed standard error is replaced by the null device: messages are lost, and a file that is opened later cannot
     take its number and be written to by mistake. The same holds for standard input.
@@ -30,7 +30,7 @@ def prepare_streams() -> None:
     """
     missing = [number for number in range(3) if not _is_open(number)]
     for _ in missing:
-        os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if 1 in missing:
@@ -39,7 +39,7 @@ def prepare_streams() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
     if not os.environ.get("COLUMNS", "80").isdecimal() or os.environ.get("COLUMNS") == "0":
-        del os.environ["COLUMNS"]  # some terminals say 0 for unknown, which would leave no room for a single letter
+        del os.environ["COLUMNS"]  # some terminals report 0 for an unknown width, which would leave no room for text
 
 
 def _is_open(number: int) -> bool:
@@ -51,9 +51,9 @@ def _is_open(number: int) -> bool:
 
 
 def arriving_lines() -> Iterator[bytes | None]:
-    """Return an iterator of the lines of standard input as they arrive, and of None wherever no more are there for now.
+    """Return an iterator of the lines of standard input as they arrive, with None whenever no more has arrived.
 
-    What follows the last line end is a line, unless it is empty. A regular file never yields None.
+    Text after the last line end is a line, too. A regular file never yields None.
 
     Raises:
         ConfigError: standard input is closed.
@@ -82,12 +82,12 @@ def _arriving(descriptor: int) -> Iterator[bytes | None]:
 
 
 def is_terminal() -> bool:
-    """Return whether somebody types the input."""
+    """Return whether the input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def flush_output() -> None:
-    """Write what is printed but still buffered.
+    """Write the buffered output.
 
     Raises:
         OSError: it could not be written, on a full disk for instance.

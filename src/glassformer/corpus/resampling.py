@@ -21,7 +21,7 @@ class Resampler:
     amount: float
     """As `tokenizer.sampling`."""
     max_length: int
-    """Most ids of a new encoding, including `<eos>`; a longer one is discarded."""
+    """Maximum number of ids of a new encoding, including `<eos>`; a longer encoding is discarded."""
 
     def __call__(
         self, sources: Sequence[IdArray], targets: Sequence[IdArray], seed: int

@@ -76,7 +76,7 @@ def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> Non
 
 
 def no_output(sentence: int) -> DecodingError:
-    """Return the error for a sentence to which the model gives no output."""
+    """Return the error for a sentence without a possible output."""
     return DecodingError(
         f"sentence {sentence} (counted from 0) has no output: every continuation has probability 0 or NaN; "
         "check that the model's weights are finite, and that the sentence's prefix is possible"

@@ -1,4 +1,4 @@
-"""What users choose from when a model decodes. Imports nothing of ours, so that the command line starts quickly."""
+"""The options of decoding for users. Imports no other module of ours, so that the command line starts quickly."""
 
 from typing import Literal
 

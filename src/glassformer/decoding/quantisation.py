@@ -62,7 +62,7 @@ class RoundedLinear(nn.Module):
         return F.linear(x.bfloat16(), self.weight, self.bias).float()
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return these outputs only."""
+        """Return the chosen columns of x Wᵀ + b only, approximately."""
         bias = None if self.bias is None else self.bias[outputs]
         return F.linear(x.bfloat16(), self.weight[outputs], bias).float()
 
@@ -90,7 +90,7 @@ class IntegerLinear(nn.Module):
         return self.part(x, slice(None))
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return these outputs only."""
+        """Return the chosen columns of x Wᵀ + b only, approximately."""
         where = outputs.start, outputs.stop
         if where not in self._parts:
             own = None if self.bias is None else self.bias[outputs]

@@ -140,7 +140,7 @@ def patched(
     Rows missing here or there are skipped.
 
     Raises:
-        ShapeError: (when it applies) a row there has a different width.
+        ShapeError: raised by the edit, when a row there has a different width.
     """
     there = trace[point]
     pairs = None if positions is None else list(positions)

@@ -66,6 +66,6 @@ def average_if_better(
     kept = badness(loss, measured, settings) < badness(old_loss, old_measured, settings)
     if kept:
         save_weights(mean, bundle.folder / WEIGHTS)
-    # A run killed right after the weights were saved finds the mean among its own weights when it resumes.
+    # A run killed right after saving the mean resumes with the mean as its own weights: it was kept, too.
     kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))
     return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

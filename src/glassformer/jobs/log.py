@@ -43,7 +43,7 @@ class Log:
         return any((line["type"], line["step"]) == ("average", step) for line in read_log(self.path))
 
     def write(self, report: TrainingReport | AverageReport, step: int) -> None:
-        """Append a report to the log, but no checkpoint report: when a checkpoint is finished depends on the disk.
+        """Append a report to the log, except checkpoint reports, whose timing depends on the disk.
 
         Raises:
             CheckpointError: the log cannot be written.

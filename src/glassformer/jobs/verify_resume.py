@@ -41,7 +41,7 @@ FEWEST_STEPS, MOST_STEPS = 12, 120
 PARTS = 6
 """A training writes this many checkpoints."""
 METRIC_LINES = 20
-"""Most validation lines to translate, because an untrained model writes long sentences."""
+"""Maximum number of validation lines to translate; it is low because an untrained model writes long sentences."""
 
 TRAIN = """
 import sys

@@ -181,7 +181,7 @@ class TrainingConfig:
     weight_decay: Annotated[float, Range(0, 100)] = 0.0
     """Decay of matrices by AdamW and Muon; biases, norms and embeddings have none."""
     clip_norm: Annotated[float, Range(0, 10**9)] = 0.0
-    """Largest norm of the gradients: larger gradients are scaled down to it; 0 = no limit."""
+    """Maximum norm of the gradients: larger gradients are scaled down to it; 0 = no limit."""
     precision: Precision = "fp32"
     """Arithmetic of matrix products; weights, norms, softmax and loss stay in fp32. "auto" = bf16 where that is faster
     than fp32. fp16, for GPUs without bf16, scales the loss so that no gradient gets too small for it."""

@@ -56,7 +56,7 @@ class Content:
     """Number of training pairs; 0 = unknown."""
     lengths: Lengths | None
     lengths_of: str
-    """Whose lengths these are: "training pairs" or "validation pairs"."""
+    """The measured pairs: "training pairs" or "validation pairs"."""
     outputs: Outputs | None
     source_tokens: tuple[int, ...]
     """Number of tokens of each output's source, including `<eos>`."""

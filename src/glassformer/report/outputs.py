@@ -18,7 +18,7 @@ TRANSLATED_TOGETHER = 50
 SHOWN_OUTPUTS = 5
 """Number of best outputs to show, and of worst ones."""
 EXAMPLE = range(5, 16)
-"""Wanted tokens of the sentence whose attention is drawn: enough to show something, few enough to read."""
+"""Preferred number of tokens of the sentence whose attention is drawn: informative, but readable."""
 
 Piece = tuple[str, bool]
 """A piece of an output, and whether it differs from the reference."""
@@ -31,7 +31,7 @@ class Output:
     source: str
     references: tuple[str, ...]
     pieces: tuple[Piece, ...]
-    """The output in pieces; pieces that are not in the reference are marked."""
+    """The output in parts; parts that are not in the reference are marked."""
     value: float
     """The sentence's score."""
     right: bool

@@ -32,7 +32,7 @@ class Table(Generic[T]):
 
 
 class Draw:
-    """A stream of choices from a seed, with a record of the nouns and word combinations that they produced."""
+    """A stream of choices from a seed, with a record of the nouns and word combinations chosen."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random

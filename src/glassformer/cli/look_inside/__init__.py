@@ -1,1 +1,1 @@
-"""`Look inside`: commands that show what a model does: each in the file of its name."""
+"""The commands of the group `Look inside`, which show how a model works."""

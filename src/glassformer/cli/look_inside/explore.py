@@ -60,7 +60,7 @@ def print_page(page: "Page") -> None:
 
 
 def _load(run: Path, text: str | None) -> "Translator":
-    """Return the translator of a run, once the sentence to explain is checked."""
+    """Return the translator of a run, after checking the sentence to explain."""
     from glassformer.translator import Translator
 
     if text is None:

@@ -35,9 +35,9 @@ LABEL_WIDTH, NUMBER_WIDTH = 12, 7
 @dataclass(frozen=True, slots=True)
 class _Traced:
     source: list[str]
-    """What the encoder reads."""
+    """The tokens that the encoder reads."""
     target: list[str]
-    """What the decoder reads: `<bos>` and the target so far."""
+    """The tokens that the decoder reads: `<bos>` and the target so far."""
     output: list[str]
     """The expected output at each of these positions: the target and `<eos>`."""
     source_ids: list[int]
@@ -48,7 +48,7 @@ class _Traced:
     described: Mapping[str, "Point"]
 
     def values(self, name: str) -> "Tensor":
-        """Return the latest value of a point, without the axis of the batch (positions have none)."""
+        """Return the latest value of a point, without the batch axis (positions have none)."""
         tensor = self.points[name]
         return tensor if tensor.dim() == 2 else tensor[0]
 
@@ -82,7 +82,7 @@ def trace_command(
 ) -> None:
     """Print each step of one translation, with shapes and numbers.
 
-    Each named point of the model stands on a line of its own: shape, meaning, and the first numbers.
+    Each named point of the model has its own line: shape, meaning, and the first numbers.
     """
     from rich.console import Console
 
@@ -103,7 +103,7 @@ def trace_command(
 
 
 def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
-    """Translate the text (unless the target is given), then run source and target through the model, recording all."""
+    """Translate the text, unless the target is given; return all points of the model for source and target."""
     import torch
 
     from glassformer.decoding.transformer_step import padded
@@ -174,7 +174,7 @@ def _heading(path: str, point: str) -> str:
 
 
 def _mask(path: str) -> str:
-    """Return what the mask of an attention says in words."""
+    """Return a description of an attention's mask."""
     return MASKS["encoder" if path.startswith("encoder") else path.rpartition(".")[2]]
 
 
@@ -206,7 +206,7 @@ def _print_point(console: "Console", traced: _Traced, name: str) -> None:
 
 
 def _print_grid(console: "Console", grid: "Tensor", rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Print numbers between their row and column names, in blocks of columns that fit; the largest of a row in bold."""
+    """Print numbers with row and column names, in blocks of columns that fit, and the largest of each row in bold."""
     from rich.table import Table
     from rich.text import Text
 
@@ -222,7 +222,7 @@ def _print_grid(console: "Console", grid: "Tensor", rows: Sequence[str], columns
 
 
 def _blocks(rows: Sequence[str], columns: Sequence[str], width: int) -> Iterator[slice]:
-    """Yield the columns that fit beside the rows' names, again and again until there are none left."""
+    """Yield blocks of columns that fit beside the rows' names."""
     from rich.cells import cell_len
 
     room = width - max(map(cell_len, rows))

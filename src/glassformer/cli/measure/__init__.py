@@ -1,1 +1,1 @@
-"""`Measure`: commands that measure quality and speed: each in the file of its name."""
+"""The commands of the group `Measure`, which measure quality and speed."""

@@ -105,7 +105,7 @@ def _of_runs(
 
 
 def _given(source: str | None, reference: str | None, group: bool | None, run: "Translator | None" = None) -> "Items":
-    """Return the items of the files that were given."""
+    """Return the items of the given files."""
     from glassformer.evaluation.items import read_items
     from glassformer.jobs.evaluation import corpus_of
 

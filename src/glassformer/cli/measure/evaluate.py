@@ -82,7 +82,7 @@ def evaluate_command(
 
 
 def chosen_metrics(wanted: Sequence[str] | None, items: "Items") -> Sequence[str]:
-    """Return the metrics given, or else the metrics that fit the items; print on stderr what is scored."""
+    """Return the given metrics, or the default metrics for the items; print on stderr what is scored."""
     from glassformer.evaluation.items import default_metrics
 
     typer.echo(str(items), err=True)
@@ -90,7 +90,7 @@ def chosen_metrics(wanted: Sequence[str] | None, items: "Items") -> Sequence[str
 
 
 def print_splits(results: "Iterable[SplitResult]") -> None:
-    """Print a table of scores, one line a split."""
+    """Print a table of scores, one line per split."""
     from rich.console import Console
     from rich.table import Table
 
@@ -104,7 +104,7 @@ def print_splits(results: "Iterable[SplitResult]") -> None:
 
 
 def _pairs(result: "SplitResult") -> str:
-    """Return how many minimal pairs are right: one kind by one, or many together with the hardest."""
+    """Return the share of right minimal pairs: for each of a few kinds, or for many kinds together with the hardest."""
     if len(result.pairs) <= 2:
         return ", ".join(f"{kind} {share:.1f} %" for kind, (share, _) in result.pairs.items())
     total = sum(count for _, count in result.pairs.values())
@@ -149,7 +149,7 @@ def _items(
 
 
 def _warn_of_empty(translations: "Sequence[Translation]") -> None:
-    """Say on stderr how many sources have no translation, and why."""
+    """Print on stderr the number of sources without a translation, by reason."""
     reasons = Counter(one.status for one in translations if one.status not in ("ok", "max_length"))
     if reasons:
         listed = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in reasons.items())

@@ -1,1 +1,1 @@
-"""`Train`: commands that lead from a corpus to a model: each in the file of its name."""
+"""The commands of the group `Train`, which lead from a corpus to a model."""

@@ -19,7 +19,7 @@ def average_command(
 ) -> None:
     """Average the weights of a run's last checkpoints.
 
-    The result is a model of its own; the run is not changed.
+    The result is a separate model; the run is not changed.
     """
     from glassformer.jobs import average
 

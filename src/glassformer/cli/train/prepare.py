@@ -68,7 +68,7 @@ def prepare_command(
 
 
 def _prepare_and_print(configuration: "Configuration", as_json: bool) -> None:
-    """Prepare a corpus with its progress on stderr, then print what the corpus doctor found, and what there is now."""
+    """Prepare a corpus with progress on stderr, then print the corpus doctor's report and the result."""
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs.preparation import prepare
     from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
@@ -119,7 +119,7 @@ def _in_words(prepared: "Prepared") -> str:
 def _configuration(
     config: str | None, overrides: list[str] | None, data: Path | None, source: str | None, target: str | None
 ) -> "Configuration":
-    """Return the configuration of a check: CONFIG, or one made of these files."""
+    """Return the configuration of a check: CONFIG, or a configuration of these files."""
     from glassformer.recipes.toml import from_dict, load, set_values
 
     if config is not None and (source or target):
@@ -137,7 +137,7 @@ def _configuration(
 
 
 def _check(configuration: "Configuration", as_json: bool) -> None:
-    """Print what the corpus doctor says; invalid lines are counted, and stop it no more than others."""
+    """Print the corpus doctor's report; invalid lines are counted like other problems, and do not stop it."""
     from glassformer.corpus.doctor.examine import examine
     from glassformer.recipes.corpora import corpora_of
 
@@ -161,7 +161,7 @@ def _check(configuration: "Configuration", as_json: bool) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how much has been read, where there is a terminal."""
+    """Show on stderr how much has been read, in a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -173,7 +173,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def print_report(report: "CorpusReport", corpus: "Corpus") -> None:
-    """Print what is in a corpus: what is left out, the first pairs of each kind, warnings, and a verdict."""
+    """Print the report on a corpus: dropped pairs with examples by reason, warnings, and a verdict."""
     from rich.console import Console
     from rich.table import Table
 
@@ -196,7 +196,7 @@ def print_report(report: "CorpusReport", corpus: "Corpus") -> None:
 
 
 def _print_examples(report: "CorpusReport", corpus: "Corpus", console: "Console") -> None:
-    """Print the first pairs that are left out, for each reason."""
+    """Print the first dropped pairs for each reason."""
     from glassformer.corpus.readers import pairs_at
 
     shown = [
@@ -212,7 +212,7 @@ def _print_examples(report: "CorpusReport", corpus: "Corpus", console: "Console"
 
 
 def _shown(line: bytes) -> str:
-    """Return a line with everything that a terminal cannot show escaped, shortened."""
+    """Return a shortened line, with unprintable characters escaped."""
     text = line[: 4 * _LETTERS_SHOWN + 4].decode(errors="backslashreplace")
     letters = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     return "".join(letters) if len(text) <= _LETTERS_SHOWN else f"{''.join(islice(letters, _LETTERS_SHOWN))}…"

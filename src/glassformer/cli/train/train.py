@@ -36,7 +36,7 @@ def train_command(
 
 
 def print_summary(summary: "Summary") -> None:
-    """Print what a training came to, and write its report unless it was stopped."""
+    """Print the result of a training, and write its report unless it was stopped."""
     if summary.reason == "stopped":
         typer.echo(
             f"Stopped at step {summary.steps}; a checkpoint is in {summary.folder}. Run the same command to resume."
@@ -52,7 +52,7 @@ def print_summary(summary: "Summary") -> None:
 
 
 def train_with_progress(configuration: "Configuration") -> "Summary":
-    """Return the summary of a training that is shown on stderr; Ctrl-C stops it, or ends the command before it."""
+    """Train with progress on stderr; return the summary. Ctrl-C stops the training, or ends the command before it."""
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs import train
 

@@ -1,1 +1,1 @@
-"""`Use`: commands that translate, or show how: each in the file of its name."""
+"""The commands of the group `Use`, which train the demo, translate, and open the book."""

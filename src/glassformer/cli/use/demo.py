@@ -1,4 +1,4 @@
-"""`glassformer demo`: the whole story in a few minutes, on a corpus that the program writes itself."""
+"""`glassformer demo`: training, scores and explorer in a few minutes, on a generated corpus."""
 
 import shutil
 import sys

@@ -85,10 +85,9 @@ def translate_command(
 
 
 def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
-    """Yield each line as text without a byte order mark, and None where no more are there for now.
+    """Yield each line as text without a byte order mark, and None whenever no more has arrived.
 
-    Bytes that are not UTF-8 become surrogates; nothing else does. What follows the last line end is a line, unless it
-    is empty.
+    Only bytes that are not UTF-8 become surrogates. Text after the last line end is a line, too.
     """
     from glassformer.corpus.files import BYTE_ORDER_MARK
 
@@ -110,7 +109,7 @@ def _check_explained(sample: bool, n_best: int) -> None:
 
 
 def _translations(results: "Iterable[Translation]", n_best: int) -> Iterator[tuple[str, str]]:
-    """Yield what is printed for each result, and its status."""
+    """Yield the printed text and the status of each result."""
     for number, result in enumerate(results, start=1):
         if n_best == 1:
             yield f"{result.text}\n", result.status
@@ -120,7 +119,7 @@ def _translations(results: "Iterable[Translation]", n_best: int) -> Iterator[tup
 
 
 def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield how each line is translated, laid out for the terminal, and its status."""
+    """Yield the explanation of each line, laid out for the terminal, and its status."""
     from rich.console import Console
 
     from glassformer.cli.explanation import layout
@@ -136,7 +135,7 @@ def _explanations(translator: "Translator", lines: Iterable[str | None], prefix:
 def _print(outputs: Iterable[tuple[str, str]], log: TextIO | None, *, at_once: bool) -> Counter[str]:
     """Print each output and log its status; return the number of outputs by status.
 
-    `at_once` hands each output on before the next is waited for, since whoever writes the input may wait for it.
+    `at_once` flushes each output before reading on, because the writer of the input may wait for the output.
     """
     counts: Counter[str] = Counter()
     for number, (text, status) in enumerate(outputs, start=1):
@@ -148,7 +147,7 @@ def _print(outputs: Iterable[tuple[str, str]], log: TextIO | None, *, at_once: b
 
 
 def _summarise(counts: Counter[str]) -> None:
-    """Say on stderr how many lines have no translation, or a cut one, and why."""
+    """Print on stderr the number of lines without a translation, by reason, and of truncated outputs."""
     empty = {status: count for status, count in counts.items() if status not in ("ok", "max_length")}
     if empty:
         reasons = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in empty.items())

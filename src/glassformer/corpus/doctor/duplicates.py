@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["Bits", "Repeats", "first_bits", "inverted"]
 
 _BYTES_EACH = 80
-"""Memory for each fingerprint held in memory, sorting included."""
+"""Bytes of memory per fingerprint, including sorting."""
 
 _PARTS = 256
 """Parts in which sorted runs are merged, by the highest bits of the fingerprints."""
@@ -88,7 +88,7 @@ class Repeats:
         self._stack.close()
 
     def add(self, fingerprints: "NDArray[np.uint64]", numbers: "NDArray[np.int64]") -> None:
-        """Add fingerprints, two columns each, with their numbers, which are higher than all before."""
+        """Add fingerprints (N, 2) with their numbers (N), which must be higher than all earlier numbers."""
         records = np.empty(len(numbers), _RECORD)
         records["high"], records["low"], records["number"] = fingerprints[:, 0], fingerprints[:, 1], numbers
         self._waiting.append(records)

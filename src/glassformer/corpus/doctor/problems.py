@@ -42,7 +42,7 @@ class CorpusWarning:
 
 
 class Problem(ABC):
-    """Something that can be wrong with pairs of a corpus: one object looks at one corpus."""
+    """A kind of problem with pairs; one object examines one corpus."""
 
     id: ClassVar[str]
     """The name of the problem in reports."""

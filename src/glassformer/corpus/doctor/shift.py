@@ -21,10 +21,10 @@ REACH = 5
 """The largest shift to look for, in lines."""
 
 SEGMENT = 16_384
-"""Lines judged at once, with one estimate of the correlation."""
+"""Number of lines judged together, with one estimate of the correlation."""
 
 _WINDOW = 512
-"""Lines for one estimate of the correlation: the best shift may differ between windows."""
+"""Number of lines in a window; the best shift may differ between windows."""
 
 _THRESHOLD = 40.0
 """The log-likelihood by which another shift must fit better. On real corpora without a shift, at most 30 was seen."""

@@ -1,6 +1,6 @@
 """The adjectives of the built-in corpus, as plain data, and the words that grade them.
 
-`fits` names the kinds of nouns, or the single nouns, that an adjective can be said of.
+`fits` names the kinds of nouns, or the single nouns, that an adjective can describe.
 
 >>> [adjective.french for adjective in adjectives("white old")]
 ['blanc', 'vieux']
@@ -47,7 +47,7 @@ STATES = (
     Adjective("clever", "intelligent", fits="person kin monkey dog fox", comparative="more"),
     Adjective("rich", "riche", fits="person kin"),
 )
-"""How people and animals are, for the time being: never said of a place or a thing."""
+"""Temporary states of people and animals: never said of a place or a thing."""
 
 GROUNDS = (
     Adjective("wide", "large", fits="street road river lake canal stream ditch valley"),
@@ -66,7 +66,7 @@ GROUNDS = (
     Adjective("flooded", "inondé", fits="field garden road ditch tunnel cave house kitchen", gradable=False),
     Adjective("closed", "fermé", fits="museum hotel market station school church castle", gradable=False),
 )
-"""What places are by nature: a reason not to go there. Never said of an animal."""
+"""Permanent qualities of places, which are reasons not to go there: never said of an animal."""
 
 ADJECTIVES = (
     # Before the noun in French: size, age, beauty, goodness.
@@ -89,7 +89,7 @@ ADJECTIVES = (
     Adjective("bad", "mauvais", precedes=True, gradable=False, fits="book mass food tea milk"),
     Adjective("long", "long", "longue", precedes=True, comparative="longer",
               fits="dress coat letter book knife path bridge road tunnel wall street"),
-    # After it: colours, states, the nature of places, …
+    # After the noun: colours, states, qualities of places, …
     *COLOURS,
     *STATES,
     *GROUNDS,
@@ -133,7 +133,7 @@ OPPOSITES = frozenset(
         "brave scared", "brave shy", "empty crowded", "empty closed", "deep dry", "clean wet",
     )
 )  # fmt: skip
-"""What is never said of one and the same thing."""
+"""Pairs of adjectives that never describe the same thing."""
 
 DEGREES = {"very": "très", "too": "trop", "so": "si", "rather": "plutôt"}
 

@@ -197,6 +197,6 @@ def sense(draw: Draw) -> Fragment:
 
 
 def _placed(draw: Draw, sentences: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
-    """Return the sentences, now and then at some time, the same for all of them."""
+    """Return the sentences, sometimes with a time, the same for all of them."""
     before, after = moment(draw, 0.25)
     return tuple(join(before, sentence, after) for sentence in sentences)

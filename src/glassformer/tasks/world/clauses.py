@@ -142,13 +142,13 @@ _KINDS = Table((PERSONS, 36), (nouns("kin"), 9), (PETS, 32), (BEASTS, 23))
 
 
 def subject(draw: Draw) -> Phrase:
-    """Return who does something: "the cat", "the girl's dog", "the cow and the goat", "she"."""
+    """Return a subject: "the cat", "the girl's dog", "the cow and the goat", "she"."""
     options = draw.pick(_KINDS)
     return draw.pick(_SUBJECTS)(draw, options)
 
 
 def person(draw: Draw) -> Phrase:
-    """Return somebody: "my brother", "the old queen", "he"."""
+    """Return a person: "my brother", "the old queen", "he"."""
     return draw.choose((HE, SHE)) if draw.chance(0.1) else noun_phrase(draw, PEOPLE)
 
 
@@ -164,7 +164,7 @@ def _special(draw: Draw, options: Sequence[Noun]) -> Phrase:
 
 _SUBJECTS: Table[Callable[[Draw, Sequence[Noun]], Phrase]] = Table((noun_phrase, 80), (pair, 8), (_special, 12))
 
-# Predicates that say how things were: the imparfait.
+# Predicates of states, in the imparfait.
 
 
 def activity(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
@@ -217,7 +217,7 @@ def degree(draw: Draw, adjective: Adjective, chance: float = 0.5) -> tuple[Fragm
 _DEGREE_TABLE = Table(*zip(DEGREES.items(), (5, 1, 2, 2), strict=True))
 _WAY_PAIRS = tuple(WAYS.items())
 
-# Predicates that say what happened: the passé composé.
+# Predicates of events, in the passé composé.
 
 
 def movement(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
@@ -255,7 +255,7 @@ def across(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def cross(way: Crossing, who: Phrase, manner: Manner, place: Phrase) -> Fragment:
-    """Return the crossing of a place; how it is done stands last in French, and comes from the English verb."""
+    """Return the crossing of a place; its manner comes last in French, and from the English verb."""
     group = verb_group(way.verb, who.features, manner)
     moved = 1 << len(group.english) - 2
     words = tuple(way.way.split())
@@ -323,7 +323,7 @@ _COMMA = linked(",", ",")
 
 
 def tell(draw: Draw, who: Phrase, predicate: Predicate) -> Fragment:
-    """Return the subject with a predicate in any manner, now and then "slowly" and with a time before or after."""
+    """Return the subject with a predicate in any manner, sometimes with "slowly" or with a time before or after."""
     manner = draw.pick(_MANNERS) if who.definite else "plain"
     lasting = manner in ("never", "often") or predicate is feeling
     before, after = moment(draw, 0 if lasting else 0.16)
@@ -333,7 +333,7 @@ def tell(draw: Draw, who: Phrase, predicate: Predicate) -> Fragment:
 
 
 def moment(draw: Draw, chance: float) -> tuple[Fragment, Fragment]:
-    """Return what says when, to be put before and after a clause: "yesterday," or "yesterday" or nothing."""
+    """Return a time, to be put before and after a clause: "yesterday," or "yesterday" or nothing."""
     if not draw.chance(chance):
         return EMPTY, EMPTY
     time = draw.choose(_TIME_PHRASES)
@@ -357,5 +357,5 @@ def presents(draw: Draw) -> Fragment:
 
 
 def speaker(draw: Draw) -> Fragment:
-    """Return "I swam across the river": verbs with "avoir" only, which do not tell the speaker's gender."""
+    """Return "I swam across the river": verbs with "avoir" only, which do not show the speaker's gender."""
     return tell(draw, draw.choose((ME, US)), draw.pick(_SPOKEN))

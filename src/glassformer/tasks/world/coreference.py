@@ -29,7 +29,7 @@ from glassformer.tasks.world.words import Adjective, Noun, Verb
 __all__ = ["PAIRS", "coreference", "minimal_pair", "reason"]
 
 _STATES = adjectives("tired hungry thirsty scared sick lazy nervous shy injured careful young")
-"""What is said of animals and never of places: they decide what "it" is. So do `GROUNDS`, said of places only."""
+"""Adjectives for animals, never for places, which decide what "it" is; so do `GROUNDS`, for places only."""
 
 _REASONS = {"reach": adjectives("remote rocky"), "climb": adjectives("steep high slippery rocky")}
 _ENTER = tuple(verb for verb in MOVEMENTS if verb.base == "enter")
@@ -37,7 +37,7 @@ _WANT, _REFUSE = (verb for verb in INTENTIONS if verb.base in ("want", "refuse")
 
 
 def _natures(verb: Verb, place: Noun) -> tuple[Adjective, ...]:
-    """Return the qualities of a place that are a reason to do this, or not to do it."""
+    """Return the qualities of a place that are a reason for or against an action."""
     allowed = _REASONS.get(verb.base) or [a for a in GROUNDS if a.english != "remote"]
     return tuple(a for a in ADJECTIVES_OF[place] if a in GROUNDS and a in allowed)
 
@@ -54,7 +54,7 @@ _WAYS_TO = {
     )
 }
 PAIRS = tuple((animal, place) for animal in ANIMALS for place in _WAYS_TO)
-"""Every animal with every place that can be a reason."""
+"""Every animal with every place whose quality can be a reason."""
 
 _FRAMES = Table(("negated", 5), ("unable", 2), ("refused", 1.5), ("unwilling", 1.5))
 _DEGREE_TABLE = Table(*zip(DEGREES.items(), (2, 12, 2, 1), strict=True))
@@ -71,7 +71,7 @@ def coreference(draw: Draw) -> Fragment:
 
 
 def minimal_pair(draw: Draw, animal: Noun, place: Noun) -> tuple[Fragment, Fragment]:
-    """Return two sentences that differ in the last adjective only: said of the animal, said of the place."""
+    """Return two sentences that differ only in the last adjective, which describes the animal or the place."""
     who, where, main, natures = _main_clause(draw, animal, place)
     state, nature = draw.choose(_STATES), draw.choose(natures)
     draw.note(state.english, who.name)

@@ -1,4 +1,4 @@
-"""English forms that follow a rule: plurals, "a" or "an", comparatives, and how words are written together.
+"""Regular English forms: plurals, "a" or "an", comparatives, and words written together.
 
 >>> english_plural("box"), english_plural("cherry"), an("umbrella"), english_text(("the", "girl", "'s", "cat"))
 ('boxes', 'cherries', 'an', "the girl's cat")

@@ -1,4 +1,4 @@
-"""Pieces of a sentence in both languages at once, which know which French word comes from which English words.
+"""Parts of a sentence in both languages, with the English words from which each French word comes.
 
 A `Fragment` is what every rule of the grammar returns. `origins` holds one integer for each French word: its bit i is
 set when the word comes from English word i, so that putting fragments side by side only shifts bits.
@@ -16,7 +16,7 @@ __all__ = ["EMPTY", "Fragment", "arrange", "idiom", "join", "linked"]
 
 
 class Fragment(NamedTuple):
-    """Words in English, words in French (before elision), and for each French word where it comes from."""
+    """Words in English, words in French (before elision), and the origin of each French word."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]
@@ -47,7 +47,7 @@ def idiom(english: str, french: str) -> Fragment:
 
 
 def join(*parts: Fragment) -> Fragment:
-    """Return the parts one after the other, in the same order in both languages."""
+    """Return the parts in the same order in both languages."""
     english, french, origins = parts[0] if parts else EMPTY
     for part in parts[1:]:
         shift = len(english)

@@ -1,4 +1,4 @@
-"""French forms that follow a rule: plurals, feminines, agreement, the two past tenses, elision and contraction.
+"""Regular French forms: plurals, feminines, agreement, the two past tenses, elision and contraction.
 
 >>> settle(("parce", "que", "il", "est", "à", "le", "bord", "de", "la", "eau"))[0]
 ('parce', "qu'", 'il', 'est', 'au', 'bord', 'de', "l'", 'eau')
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Features(NamedTuple):
-    """What agrees with a noun or a pronoun: gender, number and person (1 or 3)."""
+    """The features for agreement with a noun or a pronoun: gender, number and person (1 or 3)."""
 
     gender: Gender
     plural: bool = False
@@ -53,7 +53,7 @@ def french_plural(noun: str) -> str:
 
 
 def agree(masculine: str, features: Features, feminine: str = "") -> str:
-    """Return an adjective or a participle in the gender and the number of what it is said of."""
+    """Return an adjective or a participle in the gender and the number of its noun."""
     form = masculine
     if features.gender == "f":
         form = feminine or (masculine if masculine.endswith("e") else f"{masculine}e")
@@ -61,7 +61,7 @@ def agree(masculine: str, features: Features, feminine: str = "") -> str:
 
 
 def adjective_form(adjective: Adjective, features: Features, following: str = "") -> str:
-    """Return the form of an adjective; `following` is the word after it when it stands before its noun."""
+    """Return the form of an adjective; `following` is the next word if the adjective precedes its noun."""
     if adjective.invariable:
         return adjective.french
     if adjective.before_vowel and following and features == Features("m") and starts_with_vowel(following):
@@ -70,7 +70,7 @@ def adjective_form(adjective: Adjective, features: Features, following: str = ""
 
 
 def participle(verb: Verb, features: Features) -> str:
-    """Return the past participle, or the posture ("assis"), agreeing with what it is said of."""
+    """Return the past participle, or the posture ("assis"), in agreement with its noun."""
     form = verb.participle or verb.posture
     return form if form == "debout" else agree(form, features)
 
@@ -90,9 +90,9 @@ def starts_with_vowel(word: str) -> bool:
 
 
 def settle(words: Sequence[str], origins: Sequence[int] | None = None) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the words after elision ("l'animal") and contraction ("au"), and where each comes from.
+    """Return the words after elision ("l'animal") and contraction ("au"), and the origins of each word.
 
-    A contracted word comes from everything that its two halves come from.
+    A contracted word has the origins of both its parts.
     """
     settled: list[str] = []
     sources: list[int] = []

@@ -16,10 +16,10 @@ from glassformer.tasks.world.words import Noun
 __all__ = ["ASPIRATED", "NOUNS", "nouns"]
 
 ASPIRATED = ("hérisson", "haie", "haut")
-"""How the French words begin whose h is aspirated, so that nothing elides before them: "le hérisson"."""
+"""Beginnings of French words with an aspirated h, before which nothing elides: "le hérisson"."""
 
 NOUNS = (
-    # People, and relatives, who are always somebody's.
+    # People, and relatives, who always have a possessive.
     Noun("girl", "fille", "f", "person"),
     Noun("boy", "garçon", "m", "person"),
     Noun("woman", "femme", "f", "person", plural="women"),
@@ -119,7 +119,7 @@ NOUNS = (
     Noun("milk", "lait", "m", "drink"),
     Noun("water", "eau", "f", "drink"),
     Noun("tea", "thé", "m", "drink"),
-    # Places; those without `at` are places to be near.
+    # Places; things can be only near a place without `at`.
     Noun("bridge", "pont", "m", "place", at="on sur"),
     Noun("field", "champ", "m", "place", at="in dans"),
     Noun("garden", "jardin", "m", "place", at="in dans"),
@@ -160,7 +160,7 @@ NOUNS = (
 
 @cache
 def nouns(words: str) -> tuple[Noun, ...]:
-    """Return the nouns that a list of kinds and English nouns names, in the order of the lexicon."""
+    """Return the nouns with these kinds or English names, in the order of the lexicon."""
     wanted = set(words.split())
     found = tuple(noun for noun in NOUNS if noun.kind in wanted or noun.english in wanted)
     unknown = wanted - {name for noun in found for name in (noun.kind, noun.english)}

@@ -1,4 +1,4 @@
-"""The parts that sentences are made of: noun phrases, verb groups, places. Each is English and French at once.
+"""The parts of sentences: noun phrases, verb groups, places. Each part is English and French at once.
 
 >>> cat, = nouns("cat")
 >>> small, black = (adjective for adjective in ADJECTIVES if adjective.english in ("small", "black"))
@@ -114,7 +114,7 @@ MANY = Determiner("many", plural="beaucoup de", definite=False)
 SEVERAL = Determiner("several", plural="plusieurs", definite=False)
 
 Indefinite = Literal["yes", "negated", "no"]
-"""Whether "a" may stand there: yes; as the object of a negation, where French has "de"; or no ("at the market")."""
+"""Whether "a" is possible: yes; "negated", the object of a negation, where French has "de"; no ("at the market")."""
 
 Number = Literal["one", "more"]
 _Rows = tuple[tuple[Determiner, float], ...]
@@ -128,7 +128,7 @@ _COUNTABLE = ("person", "beast", *_OWNABLE)
 
 @cache
 def _determiners(kind: str, number: Number, indefinite: Indefinite) -> Table[Determiner]:
-    """Return what may stand before a noun of this kind: relatives are somebody's, water and bread take no "a"."""
+    """Return the determiners for a noun of this kind: relatives take a possessive, water and bread never "a"."""
     if kind == "kin":
         return Table(*_POSSESSIVES)
     rows = _DEFINITE[number] + (_POSSESSIVES if kind in _OWNABLE else ())
@@ -138,7 +138,7 @@ def _determiners(kind: str, number: Number, indefinite: Indefinite) -> Table[Det
 
 
 class Phrase(NamedTuple):
-    """A noun phrase or a pronoun: its words, what agrees with it, and what it may do (by the noun it stands for)."""
+    """A noun phrase or a pronoun: its words, its features for agreement, and its noun, which decides its verbs."""
 
     fragment: Fragment
     features: Features
@@ -148,7 +148,7 @@ class Phrase(NamedTuple):
 
 
 ADJECTIVES_OF = {noun: tuple(a for a in ADJECTIVES if noun in nouns(a.fits)) for noun in NOUNS}
-"""The adjectives that can be said of each noun."""
+"""The adjectives that can describe each noun."""
 
 _COLOURS_OF = {noun: tuple(a for a in fit if a in COLOURS) for noun, fit in ADJECTIVES_OF.items()}
 _OTHERS_OF = {noun: tuple(a for a in fit if a not in COLOURS) for noun, fit in ADJECTIVES_OF.items()}
@@ -156,7 +156,7 @@ LOOKS_OF = {
     noun: tuple(a for a in fitting if a not in STATES + GROUNDS and a.english not in ("young", "small", "big", "long"))
     for noun, fitting in ADJECTIVES_OF.items()
 }
-"""Those that say how a noun looks, and give no reason for anything."""
+"""The adjectives that describe the look of each noun, and are not a reason for anything."""
 
 _TWO_BEFORE_AND_AFTER = {
     noun: tuple((a, b) for a in fitting for b in fitting if a.precedes and b in COLOURS + STATES and not b.precedes)
@@ -186,7 +186,7 @@ def build(noun: Noun, determiner: Determiner, described: tuple[Adjective, ...] =
 
 
 def fitting(draw: Draw, noun: Noun) -> Adjective:
-    """Return an adjective that can be said of the noun; no more than one in three is a colour."""
+    """Return an adjective that can describe the noun; at most one in three is a colour."""
     return draw.choose(_COLOURS_OF[noun] if _COLOURS_OF[noun] and draw.chance(0.33) else _OTHERS_OF[noun])
 
 
@@ -202,7 +202,7 @@ def describe(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
 
 
 def look(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
-    """Return no adjective, or one that says how the noun looks: never a state, or the nature of a place."""
+    """Return no adjective, or one for the look of the noun: never a state, or a quality of a place."""
     if not LOOKS_OF[noun] or not draw.chance(chance):
         return ()
     adjective = draw.choose(LOOKS_OF[noun])
@@ -237,7 +237,7 @@ def owned(draw: Draw, owners: Sequence[Noun], options: Sequence[Noun], adjective
 
 
 def genitive(owner: Fragment, thing: Fragment) -> Fragment:
-    """Return the thing of an owner; `thing` begins with "the", whose place "'s" takes in English."""
+    """Return the thing of an owner; `thing` begins with "the", which "'s" replaces in English."""
     rest = Fragment(("'s", *thing.english[1:]), (*thing.french, "de"), (*thing.origins, 1))
     return arrange(owner, rest, order=(1, 0))
 
@@ -257,7 +257,7 @@ _ADVERBS = {"never": "jamais", "often": "souvent"}
 def verb_group(verb: Verb, features: Features, manner: Manner = "plain", agreeing: Features | None = None) -> Fragment:
     """Return the verb in the past, with its negation or adverb around the French finite verb.
 
-    `agreeing` is the object that stands before the verb ("la voiture que la fille a achetée").
+    `agreeing` is an object that precedes the verb ("la voiture que la fille a achetée").
     """
     english, main, auxiliary, adverb = _english_past(verb, features, manner)
     conjugated = auxiliary or main
@@ -334,7 +334,7 @@ _UNDER = linked("under", "sous")
 
 
 def _places() -> dict[Noun, Table[Fragment]]:
-    """Return for each noun where one can be: in or on it, near it, behind it, under it."""
+    """Return for each noun the places that it offers: in or on it, near it, behind it, under it."""
     solid, covers = nouns("furniture tree building wall hedge"), nouns("table bed bench desk tree bridge")
     tables = {}
     for noun in NOUNS:

@@ -1,4 +1,4 @@
-"""Frames for ambiguous words: contexts that tell which meaning of a word is meant.
+"""Frames for ambiguous words: contexts that decide the meaning of a word.
 
 Every frame draws one sentence for each meaning; they share everything but the context. `ambiguous.py` lists the words.
 """
@@ -53,20 +53,20 @@ __all__ = ["JOINING", "Meaning", "Word", "beside", "done", "getting_there", "lig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """One meaning of a word: its French noun, and what goes with it."""
+    """One meaning of a word: its French noun, and its typical contexts."""
 
     noun: Noun
     done: tuple[Verb, ...] = ()
-    """What is done to it."""
+    """Verbs with the noun as their object."""
     said: tuple[Adjective, ...] = ()
-    """What is said of it."""
+    """Adjectives for the noun."""
     owners: tuple[Noun, ...] = ()
-    """What it is a part of."""
+    """Nouns of which it is a part."""
     there: tuple[Verb, ...] = ()
-    """What one does in it, "at" it; and who does."""
+    """Verbs for actions at this place, with their subjects."""
     visitors: tuple[Noun, ...] = PEOPLE
     beside: tuple[Noun, ...] = ()
-    """What one finds near it."""
+    """Nouns that are found near it."""
 
 
 Frame = Callable[[Draw, "Word"], tuple[Fragment, ...]]
@@ -74,22 +74,22 @@ Frame = Callable[[Draw, "Word"], tuple[Fragment, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """An ambiguous word: its meanings, the frames it stands in, and adjectives that fit every meaning."""
+    """An ambiguous word: its meanings, its frames, and adjectives that fit every meaning."""
 
     meanings: tuple[Meaning, ...]
     frames: tuple[Frame, ...]
-    """Those that draw one sentence for each meaning."""
+    """Frames that draw one sentence for each meaning."""
     alone: tuple[Frame, ...] = ()
-    """Those that draw a sentence for one meaning only."""
+    """Frames that draw a sentence for one meaning only."""
     looks: tuple[Adjective, ...] = ()
     share: float = 1
-    """How often it is drawn: more often where the context is harder to learn."""
+    """Relative frequency: higher for contexts that are harder to learn."""
     plural: bool = False
     compound: bool = False
-    """Whether an owner is a part of the word, "the house key", rather than "the tree's trunk"."""
+    """Whether owner and word form a compound, "the house key", rather than "the tree's trunk"."""
 
 
-# Who does it, and how; and the word itself.
+# The subject, the manner, and the word itself.
 
 _FORMS: Table[Manner | Literal["wish", "unable"]] = Table(
     ("plain", 50), ("negated", 18), ("never", 5), ("wish", 14), ("unable", 13)
@@ -106,7 +106,7 @@ def _whoever(draw: Draw, speaking: bool = True) -> Phrase:
 
 
 def _how(draw: Draw, who: Phrase) -> Callable[[Verb], Fragment]:
-    """Return how something is done, the same way whatever it is: "didn't …", "tried to …", "couldn't …"."""
+    """Return the manner of an action, the same for every action: "didn't …", "tried to …", "couldn't …"."""
     form, intended = draw.pick(_FORMS), draw.choose(_INTENDING)
 
     def group(verb: Verb) -> Fragment:
@@ -144,12 +144,12 @@ T = TypeVar("T")
 
 
 def _each(draw: Draw, options: Sequence[tuple[T, ...]]) -> list[T]:
-    """Return one of the options for each meaning; the same where the meanings have the same options."""
+    """Return one of the options for each meaning: the same option for meanings with the same options."""
     chosen = {same: draw.choose(same) for same in dict.fromkeys(options)}
     return [chosen[same] for same in options]
 
 
-# Frames: what differs between the meanings is the verb, the adjective, the owner, the place or the way.
+# Frames: the meanings differ in the verb, the adjective, the owner, the place or the way.
 
 
 def done(draw: Draw, word: Word) -> tuple[Fragment, ...]:

@@ -25,7 +25,7 @@ __all__ = ["LONGER", "SHORTEST", "TRAINED", "english_french", "held_back", "nove
 
 SHORTEST = 4
 LONGER, TRAINED = range(23, 31), range(SHORTEST, 23)
-"""How many words a sentence has in either language, full stop included: in "longer", and everywhere else."""
+"""The number of words of a sentence in either language, including the full stop: in "longer", and in other splits."""
 
 _SHARES = {"adjective": 0.08, "place": 0.12, "meeting": 0.16}
 _ANIMAL_KINDS, _PLACE_KINDS = {"pet", "beast"}, {"place", "building", "waters"}
@@ -98,12 +98,12 @@ def _take(size: int, examples: Iterator[Example], taken: set[str]) -> list[Examp
 
 _RULE_TABLE = Table(*((rule, rule.share) for rule in RULES))
 _SINGLE = Table(*((rule, rule.share) for rule in RULES if rule.name != "sense"))
-"""A rule for ambiguous words draws all the meanings: what is new may be in the sentence that is not taken."""
+"""A rule for ambiguous words draws all meanings, so a new combination may be in the sentence that is not taken."""
 _CHAIN = Table(*((rule, rule.share) for rule in RULES if rule.name == "chain"))
 
 
 def _drawn(seed: int, name: str, rules: Table[Rule]) -> Iterator[tuple[Fragment, str, set[str]]]:
-    """Yield what the rules draw, as long as it is coherent: the sentence, its rule, and what is new in it."""
+    """Yield the coherent sentences that the rules draw, each with its rule and its new combinations."""
     draw = Draw(f"{seed} {name}")
     while True:
         draw.forget()
@@ -114,7 +114,7 @@ def _drawn(seed: int, name: str, rules: Table[Rule]) -> Iterator[tuple[Fragment,
 
 
 def _trained(seed: int) -> Iterator[Example]:
-    """Yield sentences of ordinary length without anything that is held back."""
+    """Yield sentences of ordinary length without held-out combinations."""
     for fragment, rule, new in _drawn(seed, "trained", _RULE_TABLE):
         if not new and (example := _sized(fragment, rule)):
             yield example
@@ -128,14 +128,14 @@ def _unseen(seed: int) -> Iterator[Example]:
 
 
 def _longer(seed: int) -> Iterator[Example]:
-    """Yield sentences that are longer than any in training, in both languages, and new in nothing else."""
+    """Yield sentences that are longer than all training sentences, in both languages, but otherwise not new."""
     for fragment, rule, new in _drawn(seed, "longer", _CHAIN):
         if not new and (example := _sized(fragment, rule, LONGER)):
             yield example
 
 
 def _sized(fragment: Fragment, kind: str, lengths: range = TRAINED, pair: int | None = None) -> Example | None:
-    """Return the sentence if it has that many words in both languages, and at least `SHORTEST` between spaces."""
+    """Return the sentence if its lengths in both languages are in range, with at least `SHORTEST` words by spaces."""
     example = sentence(fragment, kind, pair)
     sizes = len(fragment.english) + 1, len(example.origins)
     spaces = min(example.source.count(" "), example.target.count(" "))
@@ -146,7 +146,7 @@ _Pairs = Iterator[tuple[Fragment, Fragment]]
 
 
 def _coreference(seed: int, pairs: int, taken: set[str]) -> list[Example]:
-    """Return the minimal pairs of unequal, then the pairs of equal gender."""
+    """Return the minimal pairs with unequal genders, then the pairs with equal genders."""
     unequal = _take_pairs(pairs, _coreference_pairs(seed, equal=False), "unequal", 0, taken)
     return unequal + _take_pairs(pairs, _coreference_pairs(seed, equal=True), "equal", pairs, taken)
 

@@ -1,4 +1,4 @@
-"""The verbs of the built-in corpus, as plain data, by what the grammar does with them; and the adverbs.
+"""The verbs of the built-in corpus, as plain data, by their use in the grammar; and the adverbs.
 
 `subjects` and `objects` name kinds of nouns, or single nouns. To let people kick things, write into `ACTIONS`::
 
@@ -33,7 +33,7 @@ _GOALS = "market museum hotel castle station school church village beach park ga
 # Rows are data: one line each, or two.
 # fmt: off
 ACTIVITIES = (
-    # States, in the imparfait: what one was doing, and where.
+    # States, in the imparfait, with a place.
     Verb("sleep", "slept", "dormir", imparfait="dorm", ing="sleeping", subjects=ALIVE, objects=_STILL),
     Verb("sit", "sat", "s'asseoir", posture="assis", ing="sitting", subjects=ALIVE, objects=_STILL),
     Verb("lie", "lay", "se coucher", posture="couché", ing="lying", subjects=ALIVE, objects=_STILL),
@@ -55,7 +55,7 @@ ACTIVITIES = (
 )
 
 FEELINGS = (
-    # States too, with an object.
+    # States with an object.
     Verb("love", "loved", "aimer", imparfait="aim", subjects=ALIVE,
          objects="person pet beast object food mass drink clothes"),
     Verb("hate", "hated", "détester", imparfait="détest", subjects=ALIVE,
@@ -161,7 +161,7 @@ GIFTS = (
 )
 
 INTENTIONS = (
-    # What is followed by an infinitive; the preposition is the one between them.
+    # Verbs followed by an infinitive; the preposition comes between the two.
     Verb("want", "wanted", "vouloir", imparfait="voul"),
     Verb("try", "tried", "essayer", "essayé", preposition="to de"),
     Verb("decide", "decided", "décider", "décidé", preposition="to de"),
@@ -171,7 +171,7 @@ INTENTIONS = (
 )
 
 SPECIAL = (
-    # What only the ambiguous words need (senses.py).
+    # Verbs that only the ambiguous words use (senses.py).
     Verb("strike", "struck", "craquer", "craqué"),
     Verb("win", "won", "gagner", "gagné"),
     Verb("miss", "missed", "manquer", "manqué"),
@@ -215,7 +215,7 @@ WAYS = {"slowly": "lentement", "quickly": "rapidement", "carefully": "prudemment
 
 
 def verbs(words: str) -> tuple[Verb, ...]:
-    """Return the verbs with these English base forms, which are separated by commas; "walk" is walking about."""
+    """Return the verbs with these English base forms, separated by commas; "walk" means walking about."""
     everything = (*SPECIAL, *GIFTS, *ACTIONS, *PASSAGES, *MOVEMENTS, *FEELINGS, *ACTIVITIES)
     known = {verb.base: verb for verb in everything}
     return tuple(known[word.strip()] for word in words.split(","))

@@ -1,7 +1,7 @@
-"""What is known about a word of the built-in corpus: a noun, an adjective, a verb, each with its French translation.
+"""The words of the built-in corpus: nouns, adjectives and verbs, each with its French translation.
 
-Only what is irregular is written down; `english.py` and `french.py` make the regular forms. Words are compared by
-identity: two words may look the same and mean different things.
+Only irregular forms are written down; `english.py` and `french.py` make the regular forms. Words are compared by
+identity: two words may have the same spelling and different meanings.
 """
 
 from dataclasses import dataclass
@@ -17,45 +17,45 @@ ALIVE = "person kin pet beast"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
-    """One noun: English, French, gender, and what kind of thing it is."""
+    """A noun: English, French, gender, and its kind."""
 
     english: str
     french: str
     gender: Gender
     kind: str
     at: str = ""
-    """How one is there: the English and the French preposition, "on sur"."""
+    """For a place: the English and the French preposition of being there, such as "on sur"."""
     plural: str = ""
-    """The English plural where it is irregular."""
+    """The English plural if it is irregular."""
     french_plural: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """One adjective: English, French masculine and feminine, where it stands, and what it can be said of."""
+    """An adjective: English, French masculine and feminine, its position, and the nouns that it can describe."""
 
     english: str
     french: str
     feminine: str = ""
-    """The French feminine where it is irregular."""
+    """The French feminine if it is irregular."""
     fits: str = ""
-    """The kinds of nouns, or single nouns, that it goes with."""
+    """The kinds of nouns, or single nouns, that the adjective can describe."""
     before_vowel: str = ""
     """The French masculine before a vowel: "bel", "vieil", "nouvel"."""
     precedes: bool = False
-    """Whether it stands before the noun in French."""
+    """Whether the adjective precedes the noun in French."""
     invariable: bool = False
     gradable: bool = True
-    """Whether something can be *very* so."""
+    """Whether *very* can modify the adjective."""
     comparative: str = ""
-    """The English comparative: "older", or "more"; without one, it is compared by "less" and "as" only."""
+    """The English comparative: "older", or "more"; without one, only "less" and "as" compare."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """One verb. The French past tense belongs to it: an event takes the passé composé, a state the imparfait.
+    """A verb. It decides the French past tense: an event takes the passé composé, a state the imparfait.
 
-    An event has a `participle`. A state has an `imparfait` stem ("dorm" + "ait"), or a `posture`, which is said with
+    An event has a `participle`. A state has an `imparfait` stem ("dorm" + "ait"), or a `posture`, which follows
     "être" ("était assis").
     """
 
@@ -66,22 +66,22 @@ class Verb:
     imparfait: str = ""
     posture: str = ""
     ing: str = ""
-    """The English -ing form; what has one is negated by "wasn't sleeping" and not by "didn't sleep"."""
+    """The English -ing form; a verb with this form is negated by "wasn't sleeping", not by "didn't sleep"."""
     done: str = ""
-    """The English past participle where it differs from the past tense: "eaten"."""
+    """The English past participle if it differs from the past tense: "eaten"."""
     auxiliary: Literal["avoir", "être"] = "avoir"
     reflexive: bool = False
     preposition: str = ""
-    """The English and the French preposition of what follows, "to à"; "- dans" where English has none."""
+    """The English and the French preposition of the complement, "to à"; "- dans" without an English one."""
     subjects: str = "person kin"
-    """The kinds of nouns, or single nouns, that do it."""
+    """The kinds of nouns, or single nouns, that can be the subject."""
     objects: str = ""
-    """What it is done to; for a state, where it happens."""
+    """The kinds of nouns, or single nouns, that can be the object; for a state, the place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crossing:
-    """A way to get across: English says it with the verb ("swam across"), French at the end ("à la nage")."""
+    """A manner of crossing: in English it is the verb ("swam across"), in French it comes last ("à la nage")."""
 
     verb: Verb
     way: str
