@@ -166,7 +166,8 @@ def _tokenizers(configuration: Configuration, pairs: TextPairs, chosen: TextPair
 
 def _size(tokenizer: Tokenizer, configuration: Configuration, whole: bool, exact: bool) -> int:
     """Return the size of the final vocabulary: for a part of a corpus, at least the configured size."""
-    grows = TOKENIZER_KINDS[tokenizer.kind].subwords or (tokenizer.kind == "words" and not whole)
+    kind = TOKENIZER_KINDS[tokenizer.kind]
+    grows = kind.subwords or (kind.open_ended and not whole)
     return max(len(tokenizer), configuration.tokenizer.vocab_size) if grows and not exact else len(tokenizer)
 
 

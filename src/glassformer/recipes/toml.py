@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassformer.corpus.cleaning import UNCLEANED
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
@@ -29,9 +30,6 @@ __all__ = [
 ]
 
 CONFIG_VERSION = 2
-
-_CLEANING_OF_FORMAT_1 = {"max_characters": 0, "max_ratio": 0.0, "duplicates": "keep", "control_characters": "keep"}
-"""The cleaning of format 1, which only left out pairs with a blank side."""
 
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
@@ -66,7 +64,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     version = values.pop("format_version", CONFIG_VERSION)
     _check_version(version)
     if version == 1:
-        values.setdefault("cleaning", _CLEANING_OF_FORMAT_1)
+        values.setdefault("cleaning", asdict(UNCLEANED))
     _check_names(values)
     if "data" not in values:
         raise ConfigError("data: expected a section [data], got none")

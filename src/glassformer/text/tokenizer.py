@@ -111,6 +111,8 @@ class TokenizerKind:
     """Returns the tokenizer that its `save` wrote under this stem."""
     subwords: bool = False
     """Whether words are cut into pieces: its tokenizers are `SubwordTokenizer`s, and settings for subwords apply."""
+    open_ended: bool = False
+    """Whether a larger corpus has more tokens, as with words; the characters of a language are soon complete."""
 
 
 def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
@@ -132,6 +134,7 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "words": TokenizerKind(
         train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size),
         load=WordTokenizer.load,
+        open_ended=True,
     ),
     "characters": TokenizerKind(
         train=lambda lines, config: CharacterTokenizer.train(lines, config.vocab_size),
@@ -140,8 +143,8 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "bpe": _subword_kind("bpe"),
     "unigram": _subword_kind("unigram"),
 }
-"""All kinds by name. `KindName` above and the page's own table list them too; `recipes/defaults.py` chooses among them,
-and `bench/sample.py` knows that a vocabulary of words grows with the corpus."""
+"""All kinds by name. `KindName` above and the page's own table list them too; `recipes/defaults.py` chooses among
+them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

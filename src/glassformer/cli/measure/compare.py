@@ -147,8 +147,9 @@ def _table(metrics: "Sequence[Comparison]") -> "Table":
     from rich.table import Table
 
     table = Table(*COMPARED_COLUMNS, box=None, pad_edge=False)
-    for column in table.columns[1:-1]:
-        column.justify = "right"
+    for column in table.columns:
+        if column.header not in ("metric", ""):  # these two hold words, the others numbers
+            column.justify = "right"
     for one in metrics:
         table.add_row(*(cell(one) for cell in COMPARED_COLUMNS.values()))
     return table
