@@ -28,7 +28,7 @@ TABLE = ROOT / "tests" / "MUTATIONS.md"
 
 
 class Mistake(NamedTuple):
-    """One mistake: what it is, where it is planted and how, and the tests that should notice it."""
+    """A mistake: its name, its place, its replacement, and the tests that should notice it."""
 
     name: str
     file: str
@@ -189,7 +189,7 @@ MISTAKES = [
         "tests/model/test_attention.py",
     ),
     Mistake(
-        "query and key change places",
+        "query and key are swapped",
         "model/attention.py",
         'self._heads("query", query), self._heads("key", key), X',
         'self._heads("key", key), self._heads("query", query), X',
@@ -260,7 +260,7 @@ MISTAKES = [
         "tests/model/test_positions.py",
     ),
     Mistake(
-        "sine and cosine change places",
+        "sine and cosine are swapped",
         "model/positions.py",
         "torch.stack([angles.sin(), angles.cos()], dim=-1)",
         "torch.stack([angles.cos(), angles.sin()], dim=-1)",
@@ -282,7 +282,7 @@ MISTAKES = [
     ),
     # Residual connections, norms, dropout
     Mistake(
-        "post-norm and pre-norm change places",
+        "post-norm and pre-norm are swapped",
         "model/residual.py",
         'self.pre = norm == "pre"',
         'self.pre = norm == "post"',
@@ -398,28 +398,28 @@ MISTAKES = [
         "tests/model/test_cache.py",
     ),
     Mistake(
-        "the memory stays when its sentence has left",
+        "the memory of a finished sentence stays",
         "model/cache.py",
         "layer.memory if same else layer.memory.select(sentences)",
         "layer.memory",
         "tests/model/test_cache.py",
     ),
     Mistake(
-        "the mask of the memory stays when its sentence has left",
+        "the memory mask of a finished sentence stays",
         "model/cache.py",
         "self.memory_mask[sentences]",
         "self.memory_mask",
         "tests/model/test_cache.py",
     ),
     Mistake(
-        "a source's padding is looked at when its decoding goes on",
+        "padding of a source is attended to in later steps",
         "model/transformer.py",
         "not memory_mask.all()",
         "False",
         "tests/model/test_cache.py",
     ),
     Mistake(
-        "sentences that change places are taken for the same ones",
+        "reordered sentences are taken for unchanged ones",
         "model/cache.py",
         "same = torch.equal(sentences, torch.arange(self.memory_mask.shape[0], device=sentences.device))",
         "same = len(sentences) == len(self.memory_mask)",
@@ -440,14 +440,14 @@ MISTAKES = [
         "tests/model/test_cache.py",
     ),
     Mistake(
-        "a step changes the cache that it was given",
+        "a step changes the given cache",
         "model/cache.py",
         "layers = tuple(LayerCache(layer.memory, layer.past) for layer in self.layers)",
         "layers = self.layers",
         "tests/model/test_cache.py",
     ),
     Mistake(
-        "new keys are put before the old ones, their values behind",
+        "new keys are put before the old ones, and new values after them",
         "model/cache.py",
         "torch.cat([self.past.key, key], dim=2)",
         "torch.cat([key, self.past.key], dim=2)",
@@ -455,14 +455,14 @@ MISTAKES = [
     ),
     # Named points
     Mistake(
-        "a recording holds what was there before the edit",
+        "a recording has the values before the edit",
         "model/taps.py",
         "for X in (*_listening.interventions, *_listening.recordings):\n    if A:\n        B = C",
         "for X in (*_listening.recordings, *_listening.interventions):\n    if A:\n        B = C",
         "tests/model/test_taps.py",
     ),
     Mistake(
-        "recordings cut the graph of gradients",
+        "recordings cut the autograd graph",
         "model/taps.py",
         "X.append(tensor)",
         "X.append(tensor.detach())",
@@ -476,14 +476,14 @@ MISTAKES = [
         "tests/model/test_taps.py",
     ),
     Mistake(
-        "all threads listen to one another",
+        "all threads record each other",
         "model/taps.py",
         "threading.local",
         "object",
         "tests/model/test_taps.py",
     ),
     Mistake(
-        "listening goes on after an error",
+        "recording continues after an error",
         "model/taps.py",
         "try:\n    yield trace\nfinally:\n    X = Y",
         "yield trace\nX = Y",
@@ -630,7 +630,7 @@ def first_failure(tests: Iterable[str], mistake: Mistake | None = None) -> str |
 
 
 def planted(mistake: Mistake, text: str) -> str:
-    """Return the source with the mistake in it, in the one place that is like `old`."""
+    """Return the source with the mistake planted at the only place that matches `old`."""
     tree, old, new = ast.parse(text), pattern(mistake.old), pattern(mistake.new)
     places = [place for node in ast.walk(tree) for place in found(node, old)]
     if len(places) != 1:
@@ -645,13 +645,13 @@ def planted(mistake: Mistake, text: str) -> str:
 
 
 def pattern(text: str) -> list[ast.AST]:
-    """Return the expression, or the statements, that a text is."""
+    """Return the parsed expression, or statements, of a text."""
     body = ast.parse(text).body
     return [body[0].value] if len(body) == 1 and isinstance(body[0], ast.Expr) else body
 
 
 def found(node: ast.AST, old: list[ast.AST]) -> Iterator[tuple[Any, Any, dict[str, ast.AST]]]:
-    """Yield where the parts of a node are like a pattern: what holds them, their place in it, what its letters are."""
+    """Yield the matches of a pattern in a node's parts: their container, their place in it, the letters' values."""
     for name, value in ast.iter_fields(node):
         if isinstance(old[0], ast.expr):
             holder, places = (value, range(len(value))) if isinstance(value, list) else (vars(node), [name])
@@ -669,7 +669,7 @@ def is_block(value: Any) -> bool:
 
 
 def same(old: Any, new: Any, values: dict[str, ast.AST]) -> bool:
-    """Return whether new is like old, in which a single capital letter stands for any expression."""
+    """Return whether `new` matches `old`, in which a single capital letter stands for any expression."""
     if isinstance(old, ast.Name) and len(old.id) == 1 and old.id.isupper() and isinstance(new, ast.expr):
         return ast.unparse(values.setdefault(old.id, new)) == ast.unparse(new)
     if isinstance(old, list):
@@ -684,12 +684,12 @@ def same(old: Any, new: Any, values: dict[str, ast.AST]) -> bool:
 
 
 def parts(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that say what a node means."""
+    """Yield the fields of a node that decide its meaning."""
     return ((name, value) for name, value in ast.iter_fields(node) if name not in {"ctx", "type_comment"})
 
 
 class Fill(ast.NodeTransformer):
-    """Puts what the letters of a pattern were into what takes its place."""
+    """Replaces the letters of a pattern by the expressions that they matched."""
 
     def __init__(self, values: dict[str, ast.AST]) -> None:
         self.values = values

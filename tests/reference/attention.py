@@ -1,4 +1,4 @@
-"""Attention in plain Python numbers, one after the other: slow, and nothing in it to misread."""
+"""Attention in plain Python numbers: slow, but easy to check."""
 
 import math
 
@@ -8,7 +8,7 @@ Matrix = list[list[float]]
 def naive_attention(
     query: Matrix, key: Matrix, value: Matrix, mask: list[list[bool]] | None = None
 ) -> tuple[Matrix, Matrix]:
-    """Return the output and the weights of softmax(q kᵀ / √d_k) v; where the mask is False, nothing is attended to."""
+    """Return the output and the weights of softmax(q kᵀ / √d_k) v; where the mask is False, the weight is 0."""
     output, weights = [], []
     for i in range(len(query)):
         allowed = [j for j in range(len(key)) if mask is None or mask[i][j]]

@@ -1,4 +1,4 @@
-"""What the corpus doctor should find, by the simplest means: everything in memory, one line after the other."""
+"""The corpus doctor's expected findings, computed simply: everything in memory, line by line."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def has_control_characters(text: str) -> bool:
 def reason_of(
     source: bytes, target: bytes, cleaning: CleaningConfig, held_out: set[tuple[bytes, bytes]], seen: set[object]
 ) -> str | None:
-    """Return why a pair is left out, or None."""
+    """Return the reason for dropping a pair, or None."""
     texts = [text_of(source), text_of(target)]
     if None in texts:
         return "invalid_utf8"
@@ -59,7 +59,7 @@ def reason_of(
 def examine(
     pairs: Iterable[tuple[bytes, bytes]], cleaning: CleaningConfig, held_out: Iterable[tuple[bytes, bytes]] = ()
 ) -> list[str | None]:
-    """Return for each pair why it is left out, or None."""
+    """Return for each pair the reason for dropping it, or None."""
     seen: set[object] = set()
     others = set(held_out)
     return [reason_of(source, target, cleaning, others, seen) for source, target in pairs]

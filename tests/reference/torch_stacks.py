@@ -14,7 +14,7 @@ import glassformer as gf
 
 
 class TorchStacks(nn.Module):
-    """The two stacks beside the model whose weights they hold."""
+    """PyTorch's two stacks with a model's weights, and the model."""
 
     def __init__(self, model: gf.Transformer) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TorchStacks(nn.Module):
         )
 
     def counterparts(self, model: gf.Transformer) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield each parameter of our stacks with the one of PyTorch's that does the same."""
+        """Yield each parameter of our stacks with PyTorch's corresponding parameter."""
         for ours, theirs in self._modules_side_by_side(model):
             yield from zip(ours.parameters(), theirs.parameters(), strict=True)
 
