@@ -68,7 +68,10 @@ def without_shards(prepared: Prepared) -> None:
 
 
 def compare(folder: Path, kind: str, workers: int) -> None:
-    """Print the pairs per second of each way with this kind of subwords, on one core or on all (0)."""
+    """Print the speed of each method in pairs per second, for one tokenizer kind.
+
+    `workers`: 1 = one core, 0 = all cores.
+    """
     settings = configuration(folder, f"cleaning.workers={workers}", kind=kind)
     prepared = prepare(settings)
     tokenizer, longest = prepared.source_tokenizer, settings.data.max_length

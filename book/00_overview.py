@@ -18,7 +18,8 @@
 # punctuation marks). The other half, the *decoder*, writes the translation. You can see every number inside. Each
 # chapter asks one question and answers it four times. It explains the answer in words, then in the paper's mathematics.
 # Then it computes the answer line by line, showing every value and shape, and once more with the library's own
-# function, which must give the same numbers. All pictures are drawn from numbers computed on the page.
+# function, which must give the same numbers. All plotted numbers are computed on the page itself, logged by `make
+# demo`, or measured by an experiment whose results are stored with the book.
 #
 # The models are real. The examples look into a translator from English to French that `make demo` trains in about four
 # minutes on two processor cores. Popular explanations ("the head that knows what *it* means") become

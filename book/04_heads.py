@@ -201,7 +201,7 @@ assert q.shape == k.shape == v.shape == (30, 10, 512)
 q.shape
 
 # %% [markdown]
-# **Split.** Cut the 512 numbers of each word into 8 shares of 64. This is a `view`: no number moves, only the way of
+# **Split.** Cut the 512 numbers of each word into 8 slices of 64. This is a `view`: no number moves, only the way of
 # counting changes. Then `transpose(1, 2)` moves the axis of the heads in front of the axis of the words, so that each
 # head has its own sequence of 10 words.
 
@@ -227,7 +227,7 @@ assert z.shape == (30, 8, 10, 64)
 scores.shape, z.shape
 
 # %% [markdown]
-# **Join.** Go back the same way: the axis of the words moves to the front again, and the 8 shares of 64 become one row
+# **Join.** Go back the same way: the axis of the words moves to the front again, and the 8 slices of 64 become one row
 # of 512. Then **mix** them with $W_O$.
 
 # %%
@@ -513,9 +513,9 @@ found = searched(own[:, :, swam], source, ["I", "across", "river"])
 # %% [markdown]
 # *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts are the honest answer, whatever the story in
 # the first section made you hope for. With a weight above 0.5, a head looks there; with one below 0.2, it hardly looks
-# there more than anywhere else (equal weights would be 0.08). A model learns what its task pays for. French for *swam
-# across* is *traversé … à la nage*, "crossed by swimming": for the verb it matters very much whether *across* follows,
-# and not at all who swam. (*Traversé* is the same for a man, a woman and a frog.)
+# there more than anywhere else (equal weights would be 0.08). A model learns what its task pays for. In French, *swam
+# across* is *traversé … à la nage*, "crossed by swimming". To choose the verb, the model must know whether *across*
+# follows, but not who swam. (*Traversé* is the same for a man, a woman and a frog.)
 #
 # Here are these heads as lines, from *swam* (top) to the words that it looks at (bottom); the thicker the line, the
 # larger the weight. A head that two searches found is drawn once.

@@ -13,7 +13,8 @@
 # %% [markdown]
 # # The feed-forward network
 #
-# Two matrices with a bend between them: this is the sub-layer that works on each position alone.
+# The feed-forward network is two matrices with a non-linear function (a "bend") between them. It works on each position
+# separately.
 
 # %% [markdown]
 # ## The question

@@ -749,8 +749,9 @@ for name, rows in {"loud": loud_table, "ours": table}.items():
 assert loud.max() > 70 > 6 > embedded.abs().max()
 
 # %% [markdown]
-# A model can recover from this in training, but it starts nearly blind to order. The multiplication is not at fault: it
-# expects rows with a standard deviation of $d_{\text{model}}^{-0.5}$.
+# A model can recover from this in training, but it starts nearly blind to order. Multiplying by
+# $\sqrt{d_{\text{model}}}$ is not the mistake: it is meant for an embedding table whose entries have a standard
+# deviation of $d_{\text{model}}^{-0.5}$.
 #
 # **Off by one in the vocabulary** ([errata](errata.py#off-by-one-in-the-vocabulary)). The 11 ids are 0 to 10. The table
 # has 11 rows, id 5 has the *sixth*, and id 11 does not exist. The size of the vocabulary has nothing to do with

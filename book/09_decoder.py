@@ -215,8 +215,8 @@ assert key.shape == value.shape == (2, 3, 4, 4)
 key[0, 0]
 
 # %% [markdown]
-# Five queries meet four keys: the matrix of scores is no longer square. Its mask is the *source's* padding mask.
-# Every target position may look at the whole source, so no triangle appears here.
+# Five queries meet four keys: the matrix of scores is no longer square. Its mask is the *source's* padding mask. Every
+# target position may look at the whole source, so this mask has no triangle of hidden future positions.
 
 # %%
 scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 5, 4) @ (2, 3, 4, 4) -> (2, 3, 5, 4)

@@ -525,10 +525,10 @@ for name, (probs, setting) in bent.items():
 {name: int((probs > 0).sum()) for name, (probs, _) in bent.items()}
 
 # %% [markdown]
-# The last line counts the tokens that can still be drawn. The picture shows the eight most probable tokens (the same
-# in each panel). A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a
-# chance, and there are many of them: what the third panel takes from the first token goes mostly to tokens that are
-# not shown. `top_k` and `top_p` cut this tail off.
+# The last line counts the tokens that can still be drawn. The picture shows the eight most probable tokens (the same in
+# each panel). A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a chance. At
+# temperature 1.3, the most probable token loses probability, most of it to the many tokens that are not shown. `top_k`
+# and `top_p` cut this tail off.
 
 # %% tags=["hide-input"]
 eight = log_probs.topk(8).indices

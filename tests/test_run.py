@@ -75,7 +75,7 @@ def made_up(count, seed=1):
 
 
 def metrics(folder):
-    """Return the lines of metrics.jsonl without fields that depend on the clock or the folder."""
+    """Return the rows of metrics.jsonl without the fields that differ between runs: times, speed and path."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in line.items() if name not in WHEN} for line in lines]
 

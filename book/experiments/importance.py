@@ -136,8 +136,8 @@ for word in ("it", "was", "tired", "animal"):
 assert effects[il, source_tokens.index("tired")] > effects[il, source_tokens.index("it")]
 
 # %% [markdown]
-# Here are the two matrices side by side: attention on the left, the effect on the right, in full colour from 5 nats
-# on. They have the same skeleton. The differences are what this chapter is about.
+# Here are the two matrices side by side: attention on the left, the effect on the right. The darkest green stands for 5
+# nats or more. They have the same skeleton. The differences are what this chapter is about.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import ListedColormap, to_rgb

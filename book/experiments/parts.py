@@ -265,9 +265,9 @@ pictures.curves(
 # %% [markdown]
 # ## How to read it
 #
-# The same seed has the same corpus in all models, so compare seed by seed. By how many points is each variant worse
-# (−) or better (+) than its counterpart, on each split and for each of the three seeds? Where the signs differ, the
-# experiment shows nothing.
+# The same seed has the same corpus in all models, so compare seed by seed. By how many points is each variant worse (−)
+# or better (+) than its counterpart, on each split and for each of the three seeds? If the three seeds disagree in sign
+# on a split, the experiment does not show whether the variant is better or worse there.
 
 # %%
 COUNTERPART = {

@@ -260,7 +260,7 @@ def test_a_training_killed_by_the_system_is_an_error_with_advice():
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with pytest.raises(gf.ConfigError, match=r"500 tokens ended after some steps \(it was killed\).*lower training\.b"):
+    with pytest.raises(gf.ConfigError, match=r"500 tokens stopped early: the process was killed; .*lower training\.b"):
         measurement.measured(job)
     killer.join()
 

@@ -285,7 +285,7 @@ def test_fields_are_chosen_by_name_or_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("not JSON", "expected a JSON object, got 'not JSON'"),
+        ("not JSON", r"expected a JSON object, got 'not JSON' \(Expecting value at column 1\); correct the line"),
         ("[1]", r"expected a JSON object, got '\[1\]'"),
         ("[" * 100_000, "expected a JSON object, got"),
         ({"target": "x"}, "expected a field 'source', got an object with target"),

@@ -94,10 +94,10 @@ def measured(job: Workload) -> Measurement:
         try:
             return worker.ask(job)
         except (DataError, MemoryError, OSError, RuntimeError) as error:
-            said = "it was killed" if isinstance(error, DataError) else error
+            said = "the process was killed" if isinstance(error, DataError) else error
             raise ConfigError(
-                f"a training with batches of {job.training.batch_tokens:,} tokens ended after some steps ({said}), "
-                "perhaps for lack of memory: choose a smaller model, or lower training.batch_tokens or data.max_length"
+                f"training with batches of {job.training.batch_tokens:,} tokens stopped early: {said}; "
+                "if memory ran out, choose a smaller model, or lower training.batch_tokens or data.max_length"
             ) from error
 
 

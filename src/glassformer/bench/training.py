@@ -132,7 +132,7 @@ def concluded_speed(
     trials: tuple[Trial, ...],
     busy: float,
 ) -> TrainingSpeed:
-    """Return the speed of a training as measured, and what would make it faster.
+    """Return the measured training speed, with advice on how to increase it.
 
     Args:
         config: The model.

@@ -73,7 +73,10 @@ def _parsed(line: bytes, number: int, place: Place) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place(number)}: expected a JSON object, got {quoted(text)} ({error})") from error
+        why = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+        raise DataError(
+            f"{place(number)}: expected a JSON object, got {quoted(text)} ({why}); correct the line"
+        ) from error
     if not isinstance(value, dict):
         raise DataError(f"{place(number)}: expected a JSON object, got {quoted(text)}; correct the line")
     return value

@@ -18,9 +18,10 @@ class QueuedStep:
     """A `Step` over a queue of sentences, longest first; memory is bounded by the budget, for any number of sentences.
 
     Args:
-        step_of: Returns the step of the sentences in a range.
+        step_of: Function that returns a `JoinableStep` for a range of sentences.
         sizes: Number of source positions per sentence, in descending order.
-        budget: Most source positions to decode at a time, including padding (or a single longer sentence).
+        budget: Maximum number of source positions to decode at a time, including padding. A sentence longer than the
+            budget is decoded alone.
     """
 
     def __init__(self, step_of: Callable[[range], JoinableStep[Any]], sizes: Sequence[int], budget: int) -> None:
@@ -36,8 +37,8 @@ class QueuedStep:
     def admit(self, state: Any, active: Int[Tensor, "B"], entered: int) -> tuple[Any, int]:
         """Return the state with waiting sentences added, and how many were admitted; `entered` were admitted before.
 
-        None is admitted while three quarters of the budget are used: encoding a few takes about as long as encoding
-        many.
+        No sentence is admitted while more than three quarters of the places are used, because encoding a few sentences
+        takes about as long as encoding many.
         """
         places = max(self._budget // self._sizes[int(active[0]) if len(active) else entered], 1)
         free = places - len(active)

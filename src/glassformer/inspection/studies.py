@@ -52,7 +52,8 @@ def head_study(
 ) -> Iterator[HeadEffect]:
     """Yield the result of `measure` for the whole model, then without each head in turn, set by set.
 
-    `measure` runs the model in any way (to translate, to score) and returns numbers by name.
+    `measure` evaluates the model in any way you choose, such as translating or scoring, and returns a mapping from
+    metric names to values.
     """
     heads = [(which, name, head) for which in sets for name, head in heads_of(model, which)]
     whole, total = dict(measure()), len(heads) + 1

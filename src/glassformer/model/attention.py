@@ -56,7 +56,8 @@ class Attended(NamedTuple):
 def attention_scores(query: Float[Tensor, "... T K"], key: Float[Tensor, "... S K"]) -> Float[Tensor, "... T S"]:
     """Return how well each query fits each key: their dot product, divided by √d_k.
 
-    Paper: §3.2.1; the division keeps the variance of a score at 1 when queries and keys have variance 1.
+    Paper: §3.2.1, footnote 4. If the components of query and key are independent, with mean 0 and variance 1, the
+    division keeps the variance of a score at 1.
     """
     return query @ key.mT / math.sqrt(query.shape[-1])
 

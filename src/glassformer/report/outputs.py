@@ -56,7 +56,7 @@ class Outputs:
     """Whether each output equals a reference."""
 
     def best(self) -> list[Output]:
-        """Return the outputs with the best scores; among equal scores, the longest."""
+        """Return up to SHOWN_OUTPUTS outputs, best score first. Ties are ordered by source length, longest first."""
         return [self._output(place) for place in self.ranked()[:SHOWN_OUTPUTS]]
 
     def worst(self) -> list[Output]:

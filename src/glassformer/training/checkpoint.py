@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a stopped training needs to resume exactly, and the mean of several checkpoints.
+"""Checkpoints: save everything needed to resume an interrupted training run exactly, and average several checkpoints.
 
     checkpoints/step-00000400/    model.safetensors, optimiser.safetensors, average.safetensors, state.json
 
@@ -103,8 +103,8 @@ class Checkpoints:
     ) -> None:
         """Wait for the previous checkpoint, copy the state, and write the new checkpoint in the background.
 
-        A `passing` checkpoint is written only because training stops here. A later checkpoint replaces it, so that the
-        same checkpoints are kept, and averaged, as without the stop.
+        A `passing` checkpoint is written only because training stops here. The next checkpoint replaces it. The
+        checkpoints that are kept and averaged are then the same as in an uninterrupted run.
 
         Raises:
             CheckpointError: the previous checkpoint could not be written.

@@ -4,7 +4,7 @@ import { tryChange } from "./controls.js";
 /** @import { App } from "../app.js" */
 
 /**
- * Returns all changes as text, which can be compared and restored.
+ * Returns all changes as a JSON string, for comparing states and restoring one.
  * @param {App} app
  */
 function changesText(app) {
