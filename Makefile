@@ -28,7 +28,7 @@ quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
 test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
 	$(PYTEST) --hypothesis-profile=some -m "not long and not docs"
 
-test-all: test ## run all tests, also whole trainings, many kills and every example of a property (about half an hour)
+test-all: test ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
 	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis) and not docs"
 
 test-web: $(WEB) $(TRACES) ## run only the tests of the explorer's engine in Node

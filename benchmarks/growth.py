@@ -70,14 +70,14 @@ UNITS = {
 }
 """What grows on each axis."""
 UPDATES = 20
-"""Updates of each training on a generated corpus."""
+"""Updates of each training run on a generated corpus."""
 
 Case = tuple[Task, int, int]
 """A task, the rows of a batch, and the tokens of each sentence."""
 
 
 def cases() -> dict[str, dict[int, Case]]:
-    """Return the trainings of each axis, by value on the axis."""
+    """Return the cases of each axis, by value on the axis."""
     task = Task()
     return {
         "length": {length: (task, TOKENS // length, length) for length in LENGTHS},
@@ -152,7 +152,7 @@ def make_decoding_work(folder: Path) -> None:
 
 
 def prepare(folder: Path, pairs: int) -> dict[str, Any]:
-    """Return time and memory of preparing a generated corpus and of a short training on it."""
+    """Return time and memory of preparing a generated corpus and of a short training run on it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     generate(folder, pairs)

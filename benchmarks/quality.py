@@ -43,7 +43,7 @@ PEAK_RATES = {"hugging_face": 1.5e-3, "joeynmt": 5e-4}
 WARMUP, FALLING, LEAST = 300, 0.6, 0.02
 """Updates until the peak, share of the budget in which the rate falls, and final share of the peak."""
 QUICK = ("training.batch_tokens=2048", "model.dropout=0.05", "training.warmup=100", "training.ema=0.99")
-"""Settings for a training of minutes instead of the recipe's hour, chosen by BLEU on the validation set."""
+"""Settings for training for minutes instead of the recipe's hour, chosen by BLEU on the validation set."""
 BEAM, SIDE_BY_SIDE = 5, 64
 
 
@@ -191,7 +191,7 @@ def main() -> None:
     )
     parser.add_argument("--config", default=RECIPE, help="recipe or TOML file for ours [default: %(default)s]")
     parser.add_argument(
-        "--set", action="append", default=[], help="setting of ours, in place of the settings for short trainings"
+        "--set", action="append", default=[], help="setting of ours, in place of the settings for short training runs"
     )
     parser.add_argument("--only", nargs="+", help="train only these entries; keep the other curves")
     given = parser.parse_args()
@@ -210,18 +210,18 @@ def main() -> None:
         "failed": {},
     }
     for minutes in given.minutes:
-        trainings: dict[str, Iterator[dict[str, float]]] = {
+        curves: dict[str, Iterator[dict[str, float]]] = {
             "ours": train_ours(given.config, work, given.data, minutes, given.every, settings)
         }
         for entry in peers():
             peak = given.peak_rate or PEAK_RATES[entry.peer]
-            trainings[entry.name] = train_peer(entry, work, peak, minutes, given.points)
-        for name, training in trainings.items():
+            curves[entry.name] = train_peer(entry, work, peak, minutes, given.points)
+        for name, points in curves.items():
             if given.only and name not in given.only:
                 continue
             curve = figures["curves"].setdefault(name, {})[f"{minutes:g}"] = []
             try:
-                for point in training:
+                for point in points:
                     curve.append(point)
                     print(f"{name}, {minutes:g} minutes: {point}", flush=True)
             except (PeerError, subprocess.CalledProcessError) as error:

@@ -66,7 +66,7 @@ def write_examples(folder: Path, task: Task, source: Sequence[Ids], target: Sequ
 
 
 def epoch(examples: Examples, batch_tokens: int, seed: int, number: int = 0) -> list[Batch]:
-    """Return the batches of an epoch in the order of a training with this seed."""
+    """Return the batches of an epoch in the order of a training run with this seed."""
     count = len(plan_batches(examples, batch_tokens, seed=seed, epoch=number))
     coming = stream(examples, batch_tokens, seed=seed, start=Position(epoch=number))
     return [Batch(batch.source, batch.target_input, batch.target_output) for batch, _ in islice(coming, count)]

@@ -376,11 +376,11 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Be careful what you read into this. The nearest neighbours of "cat" are mostly animals. But a training may also put
-# "grandfather" and "wall" among them and leave out "cats". The model has never seen a cat. It learned one task, English
-# to French, and for this task *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they are
-# masculine, and the words around them must agree. You can test this idea. The demo's grammar knows 130 nouns and the
-# gender of their translations; compare the average cosine of pairs of nouns.
+# Be careful what you read into this. The nearest neighbours of "cat" are mostly animals. But a training run may also
+# put "grandfather" and "wall" among them and leave out "cats". The model has never seen a cat. It learned one task,
+# English to French, and for this task *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they
+# are masculine, and the words around them must agree. You can test this idea. The demo's grammar knows 130 nouns and
+# the gender of their translations; compare the average cosine of pairs of nouns.
 
 # %%
 from glassformer.tasks.world.nouns import NOUNS
@@ -509,8 +509,8 @@ torch.testing.assert_close(scaled, torch.tensor([1.0, 0.2, 0.0, -0.4]))
 scaled
 
 # %% [markdown]
-# For a whole model, call `model.source.load_vectors(…)`. In a recipe, the file that describes a training, the vectors
-# have their own section:
+# For a whole model, call `model.source.load_vectors(…)`. In a recipe, the file that describes a training run, the
+# vectors have their own section:
 #
 # ```toml
 # [embeddings]

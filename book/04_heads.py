@@ -803,7 +803,7 @@ swapped = [split_heads(x @ W[:, columns], 8) for W in (Wq, Wk, Wv)]
 answer = join_heads(gf.attention(*swapped).output) @ Wo[columns]  # the rows of W_O, in the same order
 expected = join_heads(gf.attention(q_heads, k_heads, v_heads).output) @ Wo
 torch.testing.assert_close(answer, expected, atol=1e-12, rtol=0)
-# A head's number means nothing: after another training, a different head, or several, may do the same work.
+# A head's number means nothing: after another training run, a different head, or several, may do the same work.
 
 # %% [markdown]
 # **5. (a small change of code)** Change the first example so that *one* big head finds *I* as well: which numbers of

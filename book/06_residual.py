@@ -428,7 +428,7 @@ pictures.curves(
 )
 
 # %% [markdown]
-# Pre-norm has learned the task in all six trainings, with and without a warm-up. Post-norm without a warm-up has
+# Pre-norm has learned the task in all six training runs, with and without a warm-up. Post-norm without a warm-up has
 # learned next to nothing; with a warm-up it is on its way, but far from the goal. So in a stack this deep, the warm-up
 # is decisive for post-norm and hardly matters for pre-norm. The demo's stacks have only two layers each; there,
 # post-norm with a warm-up trains well.

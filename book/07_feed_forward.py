@@ -397,7 +397,7 @@ print(f"{len(masculine)} masculine and {len(feminine)} feminine nouns")
 for unit in (most_masculine, most_feminine):
     print(f"unit {unit}, share {share[unit]:.3f}: {loudest(unit)}")
 
-# Another training makes different units, which separate the nouns a little better or worse.
+# Another training run makes different units, which separate the nouns a little better or worse.
 assert share.max() > 0.9
 assert share.min() < 0.1
 

@@ -570,7 +570,7 @@ assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle éta
 # - **The pronoun**, last of all. *Il* would be "it" for the animal, and the animal is not too wide. The street, *la
 #   rue*, is *elle*. At which step does *elle* arrive?
 #
-# Learning goes from the frequent to the rare, and from the near to the far. You can play this training back in the
+# Learning goes from the frequent to the rare, and from the near to the far. You can play the training back in the
 # explorer, with the attention of each snapshot: [the same sentence over the
 # training](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=training).
 #

@@ -182,7 +182,7 @@ def corpus(source, target):
 
 
 def check(source, target):
-    """Read and examine two files, as a training does."""
+    """Read and examine two files, as `train` does."""
     return examine(corpus(source, target), CleaningConfig())
 
 

@@ -77,7 +77,7 @@ def test_the_readme_is_short_and_begins_with_the_essentials():
 
 @pytest.mark.long
 def test_the_commands_run_as_printed(folder):
-    """The README's commands, then the guide's, page by page; trainings are shortened, everything else is unchanged."""
+    """The README's commands, then the guide's, page by page; only training runs are shortened."""
     texts = [text for path in (README, *GUIDE) for text in blocks(path, "sh")]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
     assert len(lines) >= 30

@@ -81,7 +81,7 @@ def metrics(folder):
 
 
 def after(step, reports):
-    """Follow a training up to this step and abandon it, as if the process were killed."""
+    """Follow a training run up to this step and abandon it, as if the process were killed."""
     for report in reports:
         if isinstance(report, StepReport) and report.step == step:
             break
@@ -89,7 +89,7 @@ def after(step, reports):
 
 
 def stop_at(step):
-    """Return callbacks that stop a training at this step."""
+    """Return callbacks that stop a training run at this step."""
     seen = []
     return {"on_report": lambda report: seen.append(getattr(report, "step", 0)), "stop": lambda: seen[-1] >= step}
 

@@ -261,7 +261,7 @@ assert abs(ours - theirs) < 1e-5
 ours
 
 # %% [markdown]
-# ## The whole split, three trainings
+# ## The whole split, three training runs
 #
 # The split "senses" has 25 pairs for each of 14 ambiguous words: "match" (to strike, to watch), "bat" (a hungry one,
 # an expensive one), "pen" (beside the goat, beside the letter), and others. `python book/experiments/measure/bank.py`
@@ -329,7 +329,7 @@ for seed, found in measured.items():
     )
 
 # %% [markdown]
-# **Three trainings, three models of the bank.** Model 1 always follows the source. Model 3 never does: after "pour
+# **Three training runs, three models of the bank.** Model 1 always follows the source. Model 3 never does: after "pour
 # rejoindre la" it writes "rive", whatever the English says. (It read the English earlier, when it chose between "pour
 # rejoindre" and "pour aller à".) Model 2 sometimes follows it and sometimes does not. All three translate every
 # sentence of the split correctly. Nothing in their outputs tells them apart.

@@ -238,7 +238,7 @@ for room, edits in {
         print(f"hidden in {room:16} log p(elle) − log p(il) = {elle_or_il():+.2f}")
 
 # %% [markdown]
-# ## The whole split, four trainings
+# ## The whole split, four training runs
 #
 # We did the same with all 600 sentences of the split, on four models: the demo's recipe with seeds 1, 2 and 3, and
 # seed 1 once more with its batches in a different order. A seed also draws the corpus, so each has its own training

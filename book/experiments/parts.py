@@ -293,9 +293,9 @@ for name, other in COUNTERPART.items():
 # The results, part by part:
 #
 # - **Without $\sqrt{d_{\text{model}}}$, almost nothing is learned in 600 steps**: about 1 sentence of 100, or none.
-#   Most texts pass over this factor in half a sentence, and yet it is the one that this training cannot do without.
-#   The loss is still falling at the end. What is lost is probably the start, while the words are an eighth as large
-#   as the positions.
+#   Most texts pass over this factor in half a sentence, and yet it is the one that these models cannot do without. The
+#   loss is still falling at the end. What is lost is probably the start, while the words are an eighth as large as the
+#   positions.
 # - **Without $\sqrt{d_k}$, models with narrow heads lose about 12 points on "test", and models with a wide head lose
 #   nearly everything.** The one-head models go from about 85 % to less than 10 %. The mathematics promised that: the
 #   wider the head, the larger the scores. But notice also where the usual story is *wrong*. With $d_k = 16$ the
@@ -306,7 +306,7 @@ for name, other in COUNTERPART.items():
 #   words may have only one sensible order: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where
 #   the model has not seen which order is sensible, it loses 30 points.
 #
-# So all three parts matter in this training, and the usual order of importance is reversed: the least famous part
+# So all three parts matter in this experiment, and the usual order of importance is reversed: the least famous part
 # matters most.
 
 # %%

@@ -242,7 +242,7 @@ print("\n".join(used))
 {name: f"{np.mean(each):+.3f}, largest {max(each, key=abs):+.3f}" for name, each in sums.items()}
 
 # %% [markdown]
-# ## The whole split, three trainings
+# ## The whole split, three training runs
 #
 # Now all 300 pairs of the split, in both directions ("tired" into "wide", and "wide" into "tired"), for three models:
 # the demo's recipe with seeds 1, 2 and 3, each with its own corpus and pairs. `python

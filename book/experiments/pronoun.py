@@ -253,7 +253,7 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# ## The whole split, three trainings
+# ## The whole split, three training runs
 #
 # Now all 300 pairs, 600 sentences, and three models: the demo's recipe with seeds 1, 2 and 3, each with its own
 # corpus and pairs. `python book/experiments/measure/pronoun.py` switched off all 48 heads of each model (some minutes

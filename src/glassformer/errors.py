@@ -10,7 +10,7 @@ without knowledge of glassformer can catch it::
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
     ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of a different model
     │   └── CheckpointVersionError           the run was written by a newer glassformer
-    ├── DivergenceError(ArithmeticError)     a training diverged: the loss is not a number, or climbs back
+    ├── DivergenceError(ArithmeticError)     training diverged: the loss is not a number, or climbs back
     ├── DecodingError(RuntimeError)          a search cannot do what was asked
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
@@ -68,7 +68,7 @@ class CheckpointVersionError(CheckpointError):
 
 
 class DivergenceError(GlassformerError, ArithmeticError):
-    """A training diverged, and continuing would spoil the weights: names the step, and the settings to change."""
+    """Training diverged, and continuing would spoil the weights: names the step, and the settings to change."""
 
 
 class DecodingError(GlassformerError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Estimates, compared with real models and real trainings."""
+"""Estimates, compared with real models and real training runs."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The profile of a training: each operation, also of the backward pass, has one kind of work."""
+"""The profile of a training run: each operation, also of the backward pass, has one kind of work."""
 
 import doctest
 

@@ -1,4 +1,4 @@
-"""The report of a training in a browser: offline, in light and dark, on a phone, and for a screen reader."""
+"""The report of a training run in a browser: offline, in light and dark, on a phone, and for a screen reader."""
 
 import json
 from typing import Any

@@ -17,7 +17,7 @@ CURVE = {
 
 
 def checkpoints(make_translator: Any) -> dict[str, Any]:
-    """Return the part of a payload that plays a training back: three more random models, and a curve."""
+    """Return the part of a payload that plays the training back: three more random models, and a curve."""
     packed = {
         step: pack(dict(rounded(make_translator(seed=seed).model).named_parameters()), "float16")["data"]
         for step, seed in SEEDS.items()

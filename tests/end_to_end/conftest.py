@@ -46,7 +46,7 @@ def write_corpus(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    """Return a starter of trainings in a folder with a corpus and its configuration, small.toml."""
+    """Return a starter of training runs in a folder with a corpus and its configuration, small.toml."""
     folder = tmp_path_factory.mktemp("zygote")
     write_corpus(folder)
     zygote = Zygote(folder)

@@ -1,4 +1,4 @@
-"""Questions about a run, for the tests of interrupted trainings."""
+"""Questions about a run, for the tests of interrupted training runs."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ SHORT = (
 
 
 def train(folder: Path, *settings: str) -> tuple[str, ...]:
-    """Return the settings of a training in a folder."""
+    """Return the settings of a training run in a folder."""
     return (f"run.directory={folder}", *settings)
 
 

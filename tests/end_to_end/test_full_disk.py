@@ -17,7 +17,7 @@ STEP = 29 * 1024
 
 @pytest.fixture(scope="module")
 def small_disk(tmp_path_factory):
-    """Return a starter of trainings on a file system of 2 MB, and its path as trainings see it and as tests see it."""
+    """Return a starter of training runs on a file system of 2 MB, and its path for training runs and for tests."""
     folder = tmp_path_factory.mktemp("small")
     (folder / "disk").mkdir()
     write_corpus(folder)

@@ -1,4 +1,4 @@
-"""A killed training resumes exactly, whenever it is killed."""
+"""A killed training run resumes exactly, whenever it is killed."""
 
 import random
 import signal

@@ -10,7 +10,7 @@ from end_to_end.zygote import Zygote
 
 @pytest.fixture
 def other(zygote):
-    """Return a second starter of trainings in the same folder."""
+    """Return a second starter of training runs in the same folder."""
     other = Zygote(zygote.folder)
     yield other
     other.close()

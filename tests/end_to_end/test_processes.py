@@ -32,7 +32,7 @@ log_every = 1
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Return a folder with a corpus and the configuration of a training that would take hours."""
+    """Return a folder with a corpus and the configuration of a training run that would take hours."""
     letters = random.Random(3)
     lines = (" ".join(letters.choices("abcdefgh", k=5)) for _ in range(300))
     (tmp_path / "train.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines))

@@ -1,4 +1,4 @@
-"""`glassformer train --verify-resume`, with a training that resumes exactly and one that does not."""
+"""`glassformer train --verify-resume`, with a training run that resumes exactly and one that does not."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
-"""Trainings that start quickly: one process imports torch, and each training is a fork of it.
+"""Training runs that start quickly: one process imports torch, and each training run is a fork of it.
 
-It computes nothing before it forks and has one thread, so that a fork is as good as a fresh process. A training can be
-made to fail, or to be killed, at its n-th change in a folder: writing, making, renaming or removing something there.
+It computes nothing before it forks and has one thread, so that a fork is as good as a fresh process. A training run can
+be made to fail, or to be killed, at its n-th change in a folder: writing, making, renaming or removing something there.
 """
 
 import errno
@@ -27,7 +27,7 @@ TOUCHES = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link"}
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a training: its status (negative: the signal that killed it), and its output."""
+    """The end of a training run: its status (negative: the signal that killed it), and its output."""
 
     status: int
     said: str
@@ -58,7 +58,7 @@ class Forking:
 
 
 class Zygote(Forking):
-    """The process that forks trainings."""
+    """The process that forks training runs."""
 
     def __init__(self, folder: Path, prefix: Iterable[str] = ()) -> None:
         super().__init__(folder, [*prefix, sys.executable, str(Path(__file__).resolve())])
@@ -74,7 +74,7 @@ class Zygote(Forking):
         return Ended(self._read()["status"], self._said.read_text())
 
     def run(self, *settings: str, **options: Any) -> Ended:
-        """Start a training and wait for its end."""
+        """Start a training run and wait for its end."""
         self.start(*settings, **options)
         return self.ended()
 
@@ -89,7 +89,7 @@ class Zygote(Forking):
 
     @staticmethod
     def kill(pid: int, number: int) -> None:
-        """Send a signal to a training, if it has not ended."""
+        """Send a signal to a training run, if it has not ended."""
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 

@@ -149,7 +149,7 @@ def test_a_log_that_lost_lines_lacks_only_these(whole: Path, run: Path) -> None:
 
 
 def stopped_after(step: int) -> tuple[Callable[[object], None], Callable[[], bool]]:
-    """Return the callbacks that watch a training and stop it after a step."""
+    """Return the callbacks that watch a training run and stop it after a step."""
     seen: list[int] = []
     return lambda report: seen.append(report.step) if isinstance(report, StepReport) else None, lambda: step in seen
 

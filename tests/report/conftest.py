@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def log() -> Callable[..., list[dict[str, Any]]]:
-    """Return a function that makes the log of a training."""
+    """Return a function that makes the log of a training run."""
 
     def make(steps: int, *, every: int = 5, end: str | None = "steps", **more: Any) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []

@@ -36,7 +36,7 @@ CONFIG = TrainingConfig(
 
 @pytest.fixture
 def training(make_model, make_examples, tmp_path):
-    """Return a function that starts or resumes a training up to a step, and returns its complete state."""
+    """Return a function that starts or resumes a training run up to a step, and returns its complete state."""
 
     def run(until, *, folder=tmp_path, config=CONFIG, seed=7, **model):
         torch.manual_seed(seed)

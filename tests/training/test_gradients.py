@@ -126,7 +126,7 @@ def test_a_killed_process_is_an_error_with_advice(make_model, make_examples):
     training = steps(make_model(), make_examples(LENGTHS), CONFIG)
     next(training)
     next(iter(set(psutil.Process().children()) - known)).kill()
-    with pytest.raises(DataError, match=r"shares in a training's updates was killed.*training\.workers = 1"):
+    with pytest.raises(DataError, match=r"computes a part of each update was killed.*training\.workers = 1"):
         list(training)
 
 

@@ -1,4 +1,4 @@
-"""A training has diverged when its loss has climbed back and stays there; spikes and slow progress do not count."""
+"""Training has diverged when its loss has climbed back and stays there; spikes and slow progress do not count."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The precision that "auto" chooses for a training."""
+"""The precision that "auto" chooses for training."""
 
 import pytest
 import torch

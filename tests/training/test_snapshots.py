@@ -1,4 +1,4 @@
-"""Snapshots: a training's weights at powers of two; only the latest are kept."""
+"""Snapshots: the weights of a training run at powers of two; only the latest are kept."""
 
 import errno
 import os

@@ -1,1 +1,1 @@
-"""Benchmarks on this machine: the cost of a training, and the speed of training and translating."""
+"""Benchmarks on this machine: the cost of a training run, and the speed of training and translating."""

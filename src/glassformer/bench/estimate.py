@@ -1,4 +1,4 @@
-"""Estimate the time and memory of a training on this machine, extrapolated from a few seconds of training."""
+"""Estimate the time and memory of a training run on this machine from a few seconds of training."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ __all__ = [
 REPORTED = 50
 """Number of sentences that the report translates in one batch."""
 FREE_MEMORY = 0.1
-"""Share of the available memory that a training should leave free."""
+"""Share of the available memory that a training run should leave free."""
 FEW_EPOCHS = 3
 """Number of epochs below which the estimate warns."""
 BUSY = 0.25

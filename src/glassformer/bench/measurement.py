@@ -39,7 +39,7 @@ FEWEST, WARM_UP = 2, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A training to measure."""
+    """A training run to measure."""
 
     model: ModelConfig
     training: TrainingConfig

@@ -38,7 +38,7 @@ RUN = "the run's tokenizer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Encoded sentence pairs as a training will see them, and the number of all pairs."""
+    """Encoded sentence pairs as training will see them, and the number of all pairs."""
 
     configuration: Configuration
     """The configuration, with its open settings chosen."""

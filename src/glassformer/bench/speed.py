@@ -32,7 +32,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """The speed of a training or a translation on this machine."""
+    """The speed of training or of translation on this machine."""
 
     origin: str
     """The source of the texts, in words."""

@@ -1,4 +1,4 @@
-"""Measure the speed of a training on this machine, profile an update, and find settings that make it faster."""
+"""Measure the speed of training on this machine, profile an update, and find settings that make it faster."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ MOST_OUTPUT = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSpeed(Speed):
-    """The speed of a training on this machine.
+    """The speed of training on this machine.
 
     With several processes, `work` is the time of one of them; its waiting for slower processes counts as overhead.
     """

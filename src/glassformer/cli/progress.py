@@ -1,4 +1,4 @@
-"""The progress of a training on stderr: a live bar in a terminal, a line every ten seconds elsewhere."""
+"""The progress of a training run on stderr: a live bar in a terminal, a line every ten seconds elsewhere."""
 
 import signal
 import threading
@@ -123,7 +123,7 @@ class TrainingProgress:
 
 @contextmanager
 def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C (or SIGTERM) of a training into an event, so that the current step is completed.
+    """Turn the first Ctrl-C (or SIGTERM) during training into an event, so that the current step is completed.
 
     A second Ctrl-C ends the command at once, and so does the first before training has begun: the files made until then
     are always complete or absent, so no step must be completed.

@@ -37,9 +37,9 @@ TARGET_SECONDS = 60.0
 STARTS, TRAININGS = 5, 2.5
 """The cost of the check: its process starts, and how often it trains all steps."""
 FEWEST_STEPS, MOST_STEPS = 12, 120
-"""Bounds on the steps of a training, whatever their speed."""
+"""Bounds on the number of steps of a training run, whatever the speed."""
 PARTS = 6
-"""A training writes this many checkpoints."""
+"""Number of checkpoints that a training run writes."""
 METRIC_LINES = 20
 """Maximum number of validation lines to translate; it is low because an untrained model writes long sentences."""
 
@@ -55,7 +55,7 @@ _CLOCK = {"seconds", "seconds_left", "tokens_per_second", "waited"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The comparison of an interrupted training with an uninterrupted one."""
+    """The comparison of an interrupted training run with an uninterrupted one."""
 
     steps: int
     kills: int
@@ -66,7 +66,7 @@ class Verdict:
     difference: str | None
     """The first difference; None if the files are equal, bit for bit."""
     repeatable: bool = True
-    """Whether two uninterrupted trainings agree; checked only when there is a difference."""
+    """Whether two uninterrupted training runs agree; checked only when there is a difference."""
 
 
 def verify_resume(
@@ -76,12 +76,12 @@ def verify_resume(
     *,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> Verdict:
-    """Return whether trainings of a configuration resume exactly, in about a minute; arguments as in `train`.
+    """Return whether training runs of a configuration resume exactly, in about a minute; arguments as in `train`.
 
     All files go to a temporary folder, except a corpus that is already prepared, which is used where it lies.
 
     Raises:
-        ConfigError: a setting is wrong, or a training fails.
+        ConfigError: a setting is wrong, or a training run fails.
         DataError: the corpus cannot be read.
     """
     started, overrides = time.perf_counter(), list(overrides)

@@ -142,7 +142,7 @@ class EmbeddingsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """[training]: length, batches, objective, optimiser, validation and checkpoints of a training."""
+    """[training]: length, batches, objective, optimiser, validation and checkpoints of a training run."""
 
     steps: Annotated[int, Range(0, 10**12)] = 0
     """Updates of the weights in all; 0 = as many as `minutes` allows. Training needs `steps`, `minutes` or `patience`;

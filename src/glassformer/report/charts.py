@@ -36,7 +36,7 @@ class Chart:
 
 
 def training_curves(history: History) -> Iterator[Chart]:
-    """Yield the curves of a training: loss and metric first, then indicators of its health."""
+    """Yield the curves of a training run: loss and metric first, then indicators of its health."""
     if history.steps or history.validations:
         yield _loss(history)
     if history.metric and history.validations:

@@ -1,4 +1,4 @@
-"""The history of a training, read from its log."""
+"""The history of a training run, read from its log."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ T = TypeVar("T", "TrainingState", LossWatch)
 
 @dataclass(slots=True, kw_only=True)
 class TrainingState:
-    """The progress of a training; the loop changes it in place."""
+    """The progress of a training run; the loop changes it in place."""
 
     step: int = 0
     """Number of updates done."""
@@ -304,8 +304,8 @@ def _load(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAve
         parameter, _, key = name.rpartition(".")
         if parameter not in places:
             raise CheckpointError(
-                f"{path / _OPTIMISER} has a {shortened(key)} of {quoted(parameter)}, which this training does not "
-                "change: it belongs to a different configuration"
+                f"{path / _OPTIMISER} has a {shortened(key)} of {quoted(parameter)}, which this training run does "
+                "not change: it belongs to a different configuration"
             )
         entries.setdefault(places[parameter], {})[key] = moment
     averaged = read_weights(path / _AVERAGE) if average is not None and (path / _AVERAGE).exists() else None

@@ -117,7 +117,7 @@ class _Helpers:
             _use(parameters, _mapped(folder / "weights", parameters))
             replicas = [self._replica(folder / f"gradient-{number}") for number in range(1, self.count)]
             self._gradients = [_mapped(replica.gradient, parameters) for replica in replicas]
-            doing, without = "shares in a training's updates", "training.workers = 1"
+            doing, without = "computes a part of each update", "training.workers = 1"
             self._workers = [stack.enter_context(Worker(replica, doing, without)) for replica in replicas]
             self._pool = stack.enter_context(ThreadPoolExecutor(self.count))
             for ready in [self._pool.submit(worker.ask, [], 1, 0) for worker in self._workers]:
@@ -135,7 +135,7 @@ class _Helpers:
             [batch.share(number, self.count) for batch in batches if len(batch.rows) > number]
             for number in range(self.count)
         ]
-        # Seeds are drawn in this process, so that a resumed training draws the same ones.
+        # Seeds are drawn in this process, so that a resumed training run draws the same ones.
         seeds = torch.randint(2**62, (len(self._workers),)).tolist()
         asked = [
             self._pool.submit(worker.ask, share, tokens, seed)

@@ -47,7 +47,7 @@ RECENT = 200
 """Number of last updates whose speed gives the remaining time."""
 
 Ending = Literal["steps", "minutes", "patience", "stopped"]
-"""Why a training ended."""
+"""Why a training run ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ def _updates(
 
 @dataclass(slots=True, kw_only=True)
 class _Training:
-    """The mutable state of a training: what an update and a validation change."""
+    """The mutable state of a training run: what an update and a validation change."""
 
     model: Transformer
     optimiser: Optimizer

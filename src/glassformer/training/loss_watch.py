@@ -14,7 +14,7 @@ LEARNED = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class LossWatch:
-    """The history of a training's losses."""
+    """The history of the losses of a training run."""
 
     first: float | None = None
     """The loss of the first step."""

@@ -1,4 +1,4 @@
-"""The precision of a training's matrix products: as configured, or measured to be the fastest on the device."""
+"""The precision of the matrix products in training: as configured, or measured to be the fastest on the device."""
 
 import time
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def matrix_speed(
     be "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    # No random matrices: a measurement before a training must not change its random numbers.
+    # No random matrices: a measurement before training must not change the random numbers of training.
     left, weight = (torch.ones(2048, 1024, dtype=dtype, device=device) for _ in range(2))
     flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
     with torch.no_grad(), using_threads(threads or torch.get_num_threads()):

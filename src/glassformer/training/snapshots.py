@@ -2,8 +2,8 @@
 
     snapshots/step-00000256.safetensors
 
-Snapshots are taken at powers of two. A training learns most at its beginning, so these steps show more than equally
-spaced ones would, and the latest few of them span any training, whatever its length.
+Snapshots are taken at powers of two. A model learns most at the beginning, so these steps show more than equally
+spaced ones would, and the latest few of them span a training run of any length.
 """
 
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ def report_command(
 ) -> None:
     """Write a page about a run: curves, outputs, attention, corpus.
 
-    The page needs no network. Write it at any time of a training; a training writes it at its end.
+    The page needs no network. Write it at any time during training; `train` writes it at the end.
     """
     from glassformer.report import write_report
 

@@ -48,8 +48,8 @@ def bench_train_command(
     """Measure the speed of training, and where its time goes.
 
     Print target tokens per second, their share of the machine's peak, and the time by kind of work; then try other
-    settings and recommend the faster ones. To plan a training (time, memory, batch size), use `glassformer estimate`,
-    which measures in the same way for half the time. Nothing is written to the run directory.
+    settings and recommend the faster ones. To plan a training run (time, memory, batch size), use
+    `glassformer estimate`, which measures in the same way for half the time. Nothing is written to the run directory.
     """
     from glassformer.bench.training import training_speed
     from glassformer.bundle import CONFIG

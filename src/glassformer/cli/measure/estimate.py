@@ -29,7 +29,7 @@ def estimate_command(
     presets: Annotated[bool, typer.Option("--presets", help="List the model presets with their parameters.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate time and memory of a training on this machine.
+    """Estimate time and memory of a training run on this machine.
 
     Run real training steps for some seconds, then print the time of an update, an epoch and the whole training, the
     memory needed, and the largest batch that fits. To see where the time goes and which settings are faster, use

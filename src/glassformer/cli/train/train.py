@@ -16,7 +16,7 @@ __all__ = ["print_summary", "train_command", "train_with_progress"]
 
 VerifyResume = Annotated[
     bool,
-    typer.Option("--verify-resume", help="Train nothing; test that a killed training resumes bit for bit."),
+    typer.Option("--verify-resume", help="Train nothing; test that a killed training run resumes bit for bit."),
 ]
 
 
@@ -36,7 +36,7 @@ def train_command(
 
 
 def print_summary(summary: "Summary") -> None:
-    """Print the result of a training, and write its report unless it was stopped."""
+    """Print the result of a training run, and write its report unless the run was stopped."""
     if summary.reason == "stopped":
         typer.echo(
             f"Stopped at step {summary.steps}; a checkpoint is in {summary.folder}. Run the same command to resume."
@@ -52,7 +52,10 @@ def print_summary(summary: "Summary") -> None:
 
 
 def train_with_progress(configuration: "Configuration") -> "Summary":
-    """Train with progress on stderr; return the summary. Ctrl-C stops the training, or ends the command before it."""
+    """Train with progress on stderr, and return the summary.
+
+    Ctrl-C stops the training after the current step; before training has begun, it ends the command.
+    """
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs import train
 
@@ -61,7 +64,7 @@ def train_with_progress(configuration: "Configuration") -> "Summary":
 
 
 def _print_verdict(config: str, overrides: list[str], data: Path | None) -> None:
-    """Print whether a killed training resumes bit for bit; exit with status 1 if not."""
+    """Print whether a killed training run resumes bit for bit; exit with status 1 if not."""
     from glassformer.jobs.verify_resume import verify_resume
 
     verdict = verify_resume(config, overrides, data, on_progress=lambda text: typer.echo(f"{text} …", err=True))
@@ -70,7 +73,7 @@ def _print_verdict(config: str, overrides: list[str], data: Path | None) -> None
         f"started again, {verdict.seconds:.0f} s"
     )
     if verdict.difference is None and not verdict.kills:
-        typer.echo("not proven: each training was over before it could be killed", err=True)
+        typer.echo("not proven: each training run ended before it could be killed", err=True)
         sys.exit(1)
     if verdict.difference is None:
         typer.echo(f"exact: the same weights, optimiser state and log, bit for bit, as without a break ({done})")
@@ -78,7 +81,7 @@ def _print_verdict(config: str, overrides: list[str], data: Path | None) -> None
     typer.echo(f"NOT exact ({done}). The first difference: {verdict.difference}")
     if not verdict.repeatable:
         typer.echo(
-            "Two trainings without a break differ as well: this machine does not compute the same twice. "
+            "Two uninterrupted training runs differ as well: this machine does not give the same numbers twice. "
             "Try one thread (OMP_NUM_THREADS=1)."
         )
     sys.exit(1)
