@@ -23,8 +23,8 @@
 #
 # The models are real. The examples look into a translator from English to French that `make demo` trains in about four
 # minutes on two processor cores. Popular explanations ("the head that knows what *it* means") become
-# [experiments](experiments/pronoun.py): measured on hundreds of sentences, with three models each, and reported as they
-# came out.
+# [experiments](experiments/pronoun.py): measured on hundreds of sentences, with several models each, and reported
+# whatever the result.
 
 # %% [markdown]
 # ## The whole architecture

@@ -15,8 +15,7 @@
 #
 # The vectors of a sentence say which words it has ([embeddings](01_embeddings.py)), but not in which order. This
 # chapter adds the order: a pattern of sines and cosines for each position (§3.5 of the paper, *Attention Is All You
-# Need*, 2017). You will see what the pattern looks like, why a shift by a few words is a rotation, and what this does
-# not promise.
+# Need*, 2017). You will see the pattern, why a shift by a few words is a rotation, and the limits of this property.
 
 # %%
 import math

@@ -27,7 +27,8 @@
 # To a model, a word is a list of numbers, a *vector*, taken from a table ([embeddings](01_embeddings.py)). The table
 # has one row for *bank*, so both sentences start with the same vector. The question of this chapter:
 #
-# **How can a word's vector collect what it needs from the other words of the sentence, however far away they are?**
+# **How can a word's vector collect the information it needs from the other words of the sentence, however far away they
+# are?**
 #
 # The paper, *Attention Is All You Need* (Vaswani et al., 2017), answers with *attention*: each word takes a weighted
 # average over all words and computes the weights itself. This chapter builds attention up in small steps; in the end it

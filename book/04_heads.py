@@ -24,7 +24,7 @@
 # runs attention several times side by side instead, each time with a narrower query, key and value. Each of these
 # attentions is called a *head*.
 #
-# **Why several narrow heads and not one wide one? And is that more work?**
+# **Why several narrow heads and not one wide head? Is that more work?**
 
 # %%
 import json

@@ -28,7 +28,8 @@
 #   of the model that reads, the *decoder* the half that writes the translation.) During training, the decoder reads the
 #   whole target at once. A position that can look at the word it has to predict copies that word and learns nothing.
 #
-# How do you keep a position from looking, so that what it must not see has *no* influence, and not merely little?
+# How do you keep a position from looking at a hidden position, so that the hidden position has *no* influence, and not
+# merely little?
 
 # %% [markdown]
 # ## The intuition

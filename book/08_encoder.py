@@ -21,8 +21,8 @@
 # %% [markdown]
 # ## The question
 #
-# A sentence, the *source*, comes in as a row of token ids. What comes out of the encoder, what happens to it on the
-# way, and which shape does it have at each step?
+# A sentence, the *source*, comes in as a row of token ids. What does the encoder return, which steps lead from the ids
+# to this result, and what shape does the tensor have after each step?
 
 # %% [markdown]
 # ## The intuition

@@ -18,9 +18,9 @@
 # A newly made Transformer knows nothing: its parameters, the numbers in its matrices, are random. How do they become
 # numbers that translate?
 #
-# You will train one model and read the diary of another. The first learns to copy ten symbols, in a loop of fifteen
-# lines that runs here, on this page, in seconds. The second translates English into French. Its training left a
-# diary, which tells what it learned first and what came last.
+# You will train one model and read the log of another. The first learns to copy ten symbols, in a loop of fifteen lines
+# that runs here, on this page, in seconds. The second translates English into French. Its training left a log, which
+# shows the order in which the model learned.
 
 # %%
 import copy
@@ -496,7 +496,7 @@ files
 # The library's copy task reserves ids 0 to 3 for the special tokens, so its symbols "1" to "10" have the ids after
 # them. The raw ids used above are customary in tutorials; the lesson is the same.
 #
-# ## English–French: the diary of a run
+# ## English–French: the log of a run
 #
 # The demo's model was trained by `make demo`, on 120 000 sentence pairs. Its training left a log with one line per
 # report.

@@ -27,8 +27,8 @@
 # ## The intuition
 #
 # The source is `black cat`. In French the order is reversed: `chat noir`. So to write its *first* word, the decoder
-# should look at the *second* source word. An untrained model does not know that. You will see what it says, how wrong
-# it is, in which direction each of its weights should move, and that it is less wrong after one small step.
+# should look at the *second* source word. An untrained model does not know that. You will see its prediction, its loss,
+# the direction in which each of its weights should move, and its smaller loss after one small step.
 #
 # | size | name | here | paper's base model |
 # |---|---|---|---|

@@ -18,10 +18,10 @@
 # You have two text files. Line 1 of one file is the translation of line 1 of the other, and so on: a **parallel
 # corpus**. How do you turn them into a translator that you can use, and how do you know how good it is?
 #
-# Most of the answer is not about the model. It is about what those files really contain, how sentences are cut into
-# tokens, and what a score means. This chapter goes the whole way once, with a small corpus from the library's
-# grammar. We write it to files the way real corpora come: damaged. We plant the damage ourselves, so that we can
-# check whether we find it.
+# Most of the answer is not about the model. It is about the contents of those files, the division of sentences into
+# tokens, and the meaning of a score. This chapter goes the whole way once, with a small corpus from the library's
+# grammar. We write it to files the way real corpora come: damaged. We plant the damage ourselves, so that we can check
+# whether we find it.
 
 # %% [markdown]
 # ## The intuition

@@ -46,11 +46,11 @@ for place, word in enumerate(target_words):
     print(f"{word:9} comes from", " + ".join(links))
 
 # %% [markdown]
-# To write the next French word, a decoder has to know two things: *which word* of the source it has reached, and
-# *what form* the French word must take. An alignment gives the first. The second may stand elsewhere: "the" becomes
-# "le" or "la" according to the noun after it, and "it" becomes "il" or "elle" according to a noun far before it.
-# Attention serves the next word; nobody has asked it to draw lines. So expect an alignment where both questions have
-# the same answer, and something else where they have two different ones.
+# To write the next French word, a decoder has to know two things: *which word* of the source it has reached, and *what
+# form* the French word must take. An alignment gives the first. The second may stand elsewhere: "the" becomes "le" or
+# "la" according to the noun after it, and "it" becomes "il" or "elle" according to a noun far before it. Attention
+# serves the next word; nobody has asked it to draw lines. So expect an alignment where both questions have the same
+# answer, and different weights where the answers differ.
 #
 # There is one more trap. A decoder reads a word and writes the next one. Which row of weights belongs to "chat": the
 # row of the step that *writes* "chat" (and reads "le"), or the row of the step that *reads* "chat" (and writes

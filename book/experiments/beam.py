@@ -39,12 +39,12 @@ splits = english_french(1, train=0).splits
 # %% [markdown]
 # ## The intuition
 #
-# An output can be wrong for two reasons. The model may prefer the right output, and the search missed it: a *search
+# An output can be wrong for two reasons. The model may prefer the right output, but the search misses it: a *search
 # error*. A larger beam can repair that. Or the model itself prefers the wrong output: a *model error*. A larger beam
-# does not help against that. On the contrary, a search that is too good may dig up what the model should never have
-# liked.
+# does not help against that. On the contrary, a search that is too good may find a bad output to which the model gives
+# a high probability.
 #
-# One thing that models like too much is an early end. The probability of an output is a product with one factor for
+# Models often give an early end too high a probability. The probability of an output is a product with one factor for
 # each word, and no factor is above 1. So each further word costs something, and a short piece of nonsense may be more
 # probable than a long right answer.
 #

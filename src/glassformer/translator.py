@@ -168,7 +168,7 @@ class Translator:
             n_best: number of outputs per text: the best one and its `alternatives`.
             prefix: the beginning of each output, or a list with one beginning per output.
             sample: whether to draw tokens at random instead of searching for the best output.
-            log_probs: whether to compute log probabilities and scores; some engines are much faster without.
+            log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:

@@ -32,7 +32,7 @@ TestSource = Annotated[
     ),
 ]
 TestReference = Annotated[
-    str | None, typer.Argument(metavar="REF", help="References, line by line; left out where SRC holds them.")
+    str | None, typer.Argument(metavar="REF", help="References, line by line; omit REF if SRC contains them.")
 ]
 ConfigName = Annotated[
     str, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe (`glassformer recipes` lists them).")
@@ -64,7 +64,7 @@ BeamSize = Annotated[
 EngineChoice = Annotated[
     EngineName,
     typer.Option(
-        "--engine", help="Compute with PyTorch, with CTranslate2, or with the faster one that gives the run's outputs."
+        "--engine", help="Compute with PyTorch or CTranslate2; auto = the faster engine that gives the run's outputs."
     ),
 ]
 QuantizationChoice = Annotated[
@@ -72,7 +72,7 @@ QuantizationChoice = Annotated[
     typer.Option(
         "--quantization",
         metavar="TYPE",
-        help="Hold the matrices as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
+        help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -85,14 +85,14 @@ Metrics = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help="Score by bleu, chrf, exact, word_error, wer, per or cer. Repeatable.  [default: what fits the data]",
+        help="Score by bleu, chrf, exact, word_error, wer, per or cer. Repeatable.  [default: chosen from the data]",
     ),
 ]
 Group = Annotated[
     bool | None,
     typer.Option(
         "--group/--no-group",
-        help="Score lines with the same source as one item, right if it equals any of their references.  [default: "
-        "--group for one file with both sides]",
+        help="Score lines with the same source as one item, right if its output equals any of their references.  "
+        "[default: --group if one file has sources and references]",
     ),
 ]

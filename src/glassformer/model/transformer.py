@@ -103,7 +103,7 @@ class Transformer(nn.Module):
         return logits if edited is log_probs else edited
 
     def start(self, source: Int[Tensor, "B S"]) -> Cache:
-        """Return the cache at the start of a decoding: the encoded source, and one row per sentence without tokens."""
+        """Return the cache at the start of decoding: the encoded source, and one row per sentence without tokens."""
         memory_mask = padding_mask(source, self.config.pad_id)
         return Cache(self.decoder.start(self.encode(source)), memory_mask, padded=not memory_mask.all())
 

@@ -140,9 +140,10 @@ def steps(
 ) -> Generator[TrainingReport, None, None]:
     """Yield a report after each update, validation and checkpoint, and one at the end.
 
-    `state`, `optimiser` and `average` continue an earlier training (see `Checkpoints.restore`). `stop` is called after
-    each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an `average`, the
-    model has the average's weights while a validation is reported. `resample` encodes a batch's texts anew.
+    `state`, `optimiser` and `average` continue an earlier training run (see `Checkpoints.restore`). `stop` is called
+    after each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an
+    `average`, the model has the average's weights while a validation is reported. `resample` encodes a batch's texts
+    anew.
 
     Raises:
         DataError: `examples` is empty.

@@ -24,7 +24,7 @@ __all__ = ["bench_command", "bench_train_command", "bench_translate_command"]
 
 Seconds = Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")]
 Svg = Annotated[
-    Path | None, typer.Option("--svg", metavar="FILE", help="Draw where the time goes, as a picture in FILE.")
+    Path | None, typer.Option("--svg", metavar="FILE", help="Draw the time by kind of work, as an SVG picture in FILE.")
 ]
 
 bench_command = typer.Typer(

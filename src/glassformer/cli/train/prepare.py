@@ -41,14 +41,15 @@ def prepare_command(
         typer.Option("--source", metavar="FILE", help="With --check: examine FILE instead of CONFIG's corpus."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="FILE", help="With --check: the translations of --source's lines.")
+        str | None,
+        typer.Option("--target", metavar="FILE", help="With --check: read the translations of --source from FILE."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Clean a corpus, train its tokenizer, and write it as tokens.
 
-    Training does all this by itself; prepare a corpus that is large, or that several runs share. With --check, --source
-    and --target can stand for CONFIG.
+    `glassformer train` does all this by itself; prepare a large corpus, or a corpus that several runs share. With
+    --check, you can give --source and --target instead of CONFIG.
     """
     if check:
         _check(_configuration(config, overrides, data, source, target), as_json)

@@ -39,7 +39,8 @@ def translate_command(
     ] = 1,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Begin each output with this text.")] = "",
     sample: Annotated[
-        bool, typer.Option("--sample", help="Draw outputs at random; tune it by --set decoding.temperature=0.8.")
+        bool,
+        typer.Option("--sample", help="Draw outputs at random; set the temperature by --set decoding.temperature=0.8."),
     ] = False,
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
@@ -53,7 +54,8 @@ def translate_command(
 ) -> None:
     """Translate text, line by line.
 
-    Each input line gives one output line, empty where a line cannot be translated. stderr counts such lines by reason.
+    Each input line gives one output line, which is empty if the line cannot be translated. The number of such lines is
+    printed to stderr, by reason.
     """
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import decoding_changes
