@@ -1,4 +1,4 @@
-"""Checkpoints: a resumed training equals an uninterrupted training."""
+"""Checkpoints: a resumed training run equals an uninterrupted one."""
 
 import errno
 import gc

@@ -1,7 +1,7 @@
 """Verify that a run of a configuration, killed and resumed on this machine, gives exactly the uninterrupted result.
 
-One training runs to its end. Another is killed at a random moment, and again while it writes a checkpoint, and
-restarted each time. Both must end with the same files, bit for bit. Each training is a process.
+One training run is not interrupted. Another is killed at a random moment, and again while it writes a checkpoint, and
+restarted each time. Both must end with the same files, bit for bit. Each training run is a process.
 """
 
 import json
@@ -34,8 +34,8 @@ __all__ = ["Verdict", "difference_between_runs", "verify_resume"]
 
 TARGET_SECONDS = 60.0
 """Target duration of the check."""
-STARTS, TRAININGS = 5, 2.5
-"""The cost of the check: its process starts, and how often it trains all steps."""
+STARTS, RUNS = 5, 2.5
+"""The cost of the check: the number of process starts, and of complete training runs."""
 FEWEST_STEPS, MOST_STEPS = 12, 120
 """Bounds on the number of steps of a training run, whatever the speed."""
 PARTS = 6
@@ -100,10 +100,10 @@ def verify_resume(
             return _Trainer(folder / name, [*command, *own, f"run.directory={json.dumps(str(folder / name))}"])
 
         start, step = _pace(trainer("pace", 10**6))
-        steps = max(FEWEST_STEPS, min(MOST_STEPS, int((TARGET_SECONDS - STARTS * start) / TRAININGS / step)))
+        steps = max(FEWEST_STEPS, min(MOST_STEPS, int((TARGET_SECONDS - STARTS * start) / RUNS / step)))
         if settings.minutes and not settings.steps:
             on_progress(f"training.minutes makes the learning rate follow the clock: checking {steps} steps instead")
-        minutes = (STARTS * start + TRAININGS * steps * step) / 60
+        minutes = (STARTS * start + RUNS * steps * step) / 60
         on_progress(f"training {steps} uninterrupted steps, about {step:.2g} s each; {minutes:.1f} minutes in all")
         whole, broken = trainer("whole", steps), trainer("broken", steps)
         whole.finish()
@@ -112,7 +112,7 @@ def verify_resume(
         difference = difference_between_runs(whole.folder, broken.folder)
         repeatable = True
         if difference:
-            on_progress("the results differ: repeating the uninterrupted training, to see whether it is repeatable")
+            on_progress("the results differ: repeating the uninterrupted training run, to see whether it is repeatable")
             again = trainer("again", steps)
             again.finish()
             repeatable = difference_between_runs(whole.folder, again.folder) is None
