@@ -389,7 +389,7 @@ torch.testing.assert_close(keys_values.value, value)
 library_layer = layer(start, target_mask, LayerCache(keys_values), source_mask)
 torch.testing.assert_close(library_layer, after_layer)
 
-torch.testing.assert_close(model.hidden(target_input, memory, source), output)
+torch.testing.assert_close(model.decoder_output(target_input, memory, source), output)
 torch.testing.assert_close(model(source, target_input), logits)
 torch.testing.assert_close(model.decode(target_input, memory, source), logits)
 
@@ -862,7 +862,7 @@ x, pre_memory = pre.target(target_input), pre.encode(source)
 for each in pre.decoder.layers:
     x = pre_norm_layer(x, pre_memory, each)
 
-torch.testing.assert_close(pre.decoder.norm(x), pre.hidden(target_input, pre_memory, source))
+torch.testing.assert_close(pre.decoder.norm(x), pre.decoder_output(target_input, pre_memory, source))
 
 # %% [markdown]
 # ## Next

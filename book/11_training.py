@@ -191,11 +191,11 @@ logits.shape, sum(parameter.numel() for parameter in model.parameters())
 # ### The loss
 #
 # First the formula in three lines, then torch's own function, then the library's, which starts from the decoder's
-# output (`hidden`, before the last matrix) to save memory. All three agree.
+# output, before the last matrix, to save memory. All three agree.
 
 # %%
 model.double().eval()  # float64 and no dropout, to compare exactly
-hidden = model.hidden(target_input, model.encode(source), source)  # (30, 9, 64)
+hidden = model.decoder_output(target_input, model.encode(source), source)  # (30, 9, 64)
 logits = model.logits(hidden)
 
 smoothed = torch.full((30, 9, 11), 0.1 / 11, dtype=torch.float64)

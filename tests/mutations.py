@@ -528,8 +528,8 @@ MISTAKES = [
     Mistake(
         "validation with dropout",
         "training/loop.py",
-        "training, A, B = model.training, X, Y\nmodel.eval()",
-        "training, A, B = model.training, X, Y",
+        "was_training, A, B = model.training, X, Y\nmodel.eval()",
+        "was_training, A, B = model.training, X, Y",
         "tests/training/test_loop.py",
     ),
     Mistake(

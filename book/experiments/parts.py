@@ -123,7 +123,7 @@ assert sorted(prefixes[0][0].tolist()) == sorted(prefixes[1][0].tolist())
 with torch.no_grad(), gf.intervene(model, without_positions()):
     source = ids(one)
     memory = model.encode(source)
-    ends = [model.hidden(prefix, memory, source)[0, -1] for prefix in prefixes]
+    ends = [model.decoder_output(prefix, memory, source)[0, -1] for prefix in prefixes]
 
 difference = (ends[0] - ends[1]).abs().max().item()
 assert difference > 1e-3  # far above rounding: the decoder tells the two orders apart

@@ -92,7 +92,7 @@ def test_forward_is_encode_then_decode(make_model):
     memory = model.encode(SOURCE)
     logits = model(SOURCE, TARGET)
     assert torch.equal(model.decode(TARGET, memory, SOURCE), logits)
-    assert torch.equal(model.logits(model.hidden(TARGET, memory, SOURCE)), logits)
+    assert torch.equal(model.logits(model.decoder_output(TARGET, memory, SOURCE)), logits)
 
 
 # Padding

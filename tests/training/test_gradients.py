@@ -13,7 +13,7 @@ import torch
 from glassformer.corpus.batching import Position, make_batch, stream
 from glassformer.errors import ConfigError, DataError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.training.gradients import MEMORY, add_gradients, batch_loss, gradients, processes
+from glassformer.training.gradients import MEMORY, add_gradients, adding_gradients, batch_loss, processes
 from glassformer.training.loop import StepReport, steps
 
 CONFIG = TrainingConfig(batch_tokens=60, workers=3, steps=4, learning_rate=1e-3, validate_every=0)
@@ -22,7 +22,7 @@ LENGTHS = (3, 5, 5, 6, 7, 7, 7, 8, 9, 11, 11, 13)
 
 def gradient_of(model, config, batches):
     tokens = sum(batch.target_tokens for batch in batches)
-    with gradients(model, config) as add:
+    with adding_gradients(model, config) as add:
         losses = [add(batches, tokens) for _ in range(2)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-12)
         found = {name: weight.grad.clone() / 2 for name, weight in model.named_parameters()}
@@ -140,7 +140,7 @@ def test_0_means_one_process_per_core_with_enough_work(monkeypatch, cores, token
 def test_several_processes_need_the_cpu(make_model):
     with (
         pytest.raises(ConfigError, match=r"training\.workers: expected 1 on meta, got 3; several need the CPU"),
-        gradients(make_model().to("meta"), CONFIG),
+        adding_gradients(make_model().to("meta"), CONFIG),
     ):
         pass
 
@@ -149,7 +149,7 @@ def test_0_means_one_process_on_other_devices(make_model, monkeypatch):
     monkeypatch.setattr("glassformer.training.gradients.cores", lambda: 4)
     config = TrainingConfig(batch_tokens=4096, workers=0)
     assert processes(config) == 4
-    with gradients(make_model().to("meta"), config) as add:
+    with adding_gradients(make_model().to("meta"), config) as add:
         assert add.func is add_gradients
 
 

@@ -488,14 +488,14 @@ async function weighted(cell) {
   const { app, part, h, t, c, changes } = cell;
   const written = changes.overrides[part]?.findLast(([head, query]) => head === h && query === t);
   if (written) return given(app.t("numbers.given"), written[2][c] ?? 0, app.t("numbers.byHand"));
-  const { softmax, hidden, lateMask, scoreScale } = cell.steps;
+  const { softmax, blocked, lateMask, scoreScale } = cell.steps;
   const formula = "exp(score − max) / Σⱼ exp(scoreⱼ − max)";
   const { shape, data } = await tensorOf(cell, `${part}.scores`);
   const mask = attentionMask(cell, part, cell);
   const { places, tokens, own } = softmaxCells(cell);
   const scores = places.map((place) => data[placeOf(shape, [h, ...place])]);
   const allowed = places.map((place) => mask.data[placeOf(shape.slice(1), place)] === 1);
-  const filled = scores.map((score, at) => (allowed[at] ? score : hidden.of(score)));
+  const filled = scores.map((score, at) => (allowed[at] ? score : blocked.of(score)));
   const peak = largestOf(filled);
   if (peak === -Infinity) return given(formula, 0, app.t(`numbers.${softmax.over}.none`));
   const shares = filled.map((score) => Math.exp(score - peak));
@@ -520,7 +520,7 @@ async function weighted(cell) {
     total: { label: "Σ exp", value: sum },
     steps: [
       step(app.t("word.score"), `Q · K${divided}`, scores[own], cells[own]),
-      step(app.t("numbers.mask"), app.t(allowed[own] ? "numbers.allowed" : hidden.text), filled[own]),
+      step(app.t("numbers.mask"), app.t(allowed[own] ? "numbers.allowed" : blocked.text), filled[own]),
       step("max", "", peak),
       step("exp(score − max)", `exp(${shown(filled[own] - peak)})`, shares[own]),
       step("÷ Σ exp", `${shown(shares[own])} / ${shown(sum)}${last}`, weight),

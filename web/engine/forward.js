@@ -405,7 +405,7 @@ function attentionScores(query, key, divisor) {
  */
 function attentionWeights({ steps }, scores, mask) {
   const size = mask.data.length;
-  const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : steps.hidden.of(score)));
+  const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : steps.blocked.of(score)));
   return steps.lateMask.of(steps.softmax.of(tensor(scores.shape, filled)), mask);
 }
 
@@ -534,7 +534,7 @@ export const STEPS = {
   targetMask,
   memoryMask: (sourceIds, targetIds, ...rest) => paddingMask(sourceIds, ...rest),
   crossKeyValue: { of: (run, name, x, memory) => memory, side: "source" },
-  hidden: { of: () => -Infinity, text: "numbers.blocked" },
+  blocked: { of: () => -Infinity, text: "numbers.blocked" },
   softmax: { of: softmax, over: "key" },
   lateMask: { of: (weights) => weights, masks: false },
   wordScores: { of: (logits) => logits, symbol: "logit", python: [] },

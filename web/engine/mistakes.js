@@ -29,12 +29,12 @@ export const MISTAKES = {
   },
   softmax_over_queries: {
     softmax: { of: softmaxOfColumns, over: "query" },
-    hidden: STEPS.hidden,
+    blocked: STEPS.blocked,
     lateMask: STEPS.lateMask,
   },
-  mask_zero: { hidden: { of: () => 0, text: "numbers.blockedZero" } },
+  mask_zero: { blocked: { of: () => 0, text: "numbers.blockedZero" } },
   mask_after_softmax: {
-    hidden: { of: (score) => score, text: "numbers.blockedLate" },
+    blocked: { of: (score) => score, text: "numbers.blockedLate" },
     lateMask: { of: masked, masks: true },
   },
   target_padding_mask: { readIds: toOneLength, memoryMask: targetsPadding },

@@ -131,7 +131,7 @@ export interface Steps {
   /** `side`: the side of the keys and values of cross-attention. */
   crossKeyValue: { of(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue; side: Side };
   /** The replacement of a score that the mask hides; `text` is the key of its explanation. */
-  hidden: { of(score: number): number; text: string };
+  blocked: { of(score: number): number; text: string };
   /** `over`: the axis along which the weights sum to 1. */
   softmax: { of(scores: Tensor): Tensor; over: "key" | "query" };
   lateMask: { of(weights: Tensor, mask: Mask): Tensor; masks: boolean };

@@ -62,14 +62,14 @@ async function assertExplained(app, what, count) {
  */
 async function assertOperands(app, { parts, steps }, where) {
   const { trace, changes } = app.result.current;
-  const { hidden } = stepsUnder(changes);
+  const { blocked } = stepsUnder(changes);
   /** @type {Part[]} */
   const rows = [...parts, ...steps];
   for (const { left, right, value, from = [] } of rows) {
     const said = left === undefined ? [value] : [left, right];
     for (const [i, cell] of from.entries()) {
       const number = numberAt(await trace.get(cell.name), cell.index);
-      const same = said[i] === number || said[i] === hidden.of(number);
+      const same = said[i] === number || said[i] === blocked.of(number);
       assert.ok(same, `${where}: ${said[i]} leads to ${cell.name}[${cell.index}], which is ${number}`);
     }
   }

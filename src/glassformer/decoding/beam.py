@@ -85,27 +85,27 @@ def search_tree(
 
 
 class _Paths(NamedTuple):
-    """J hypotheses for each of B sentences, best first; entries of rank −inf are not hypotheses.
+    """J hypotheses for each of B sentences, best first; entries with the sort key −inf are not hypotheses.
 
     The newest of T tokens is in the last column; the first columns of a sentence that entered late are unused.
     """
 
-    ranks: Float[Tensor, "B J"]
+    sort_keys: Float[Tensor, "B J"]
     """Sort key: the log_prob of living hypotheses, which have equal lengths, and the score of finished ones."""
     tokens: Int[Tensor, "B J T"]
     token_log_probs: Float[Tensor, "B J T"]
 
     @classmethod
-    def empty(cls, ranks: Float[Tensor, "B J"]) -> "_Paths":
+    def empty(cls, keys: Float[Tensor, "B J"]) -> "_Paths":
         """Return paths without tokens."""
-        return cls(ranks, ranks.new_empty(*ranks.shape, 0, dtype=torch.int64), ranks.new_empty(*ranks.shape, 0))
+        return cls(keys, keys.new_empty(*keys.shape, 0, dtype=torch.int64), keys.new_empty(*keys.shape, 0))
 
     def of(self, sentences: Int[Tensor, "B2"]) -> "_Paths":
         """Return the paths of these sentences."""
         return _Paths(*(field[sentences] for field in self))
 
     def extended(self, by: Continuations) -> "_Paths":
-        """Return the paths extended by one token; their ranks are the continuations' log_prob."""
+        """Return the paths extended by one token; their sort keys are the continuations' log_prob."""
         return _Paths(
             by.log_probs,
             torch.cat([self.tokens.flatten(0, 1)[by.rows], by.tokens[..., None]], dim=-1),
@@ -114,13 +114,13 @@ class _Paths(NamedTuple):
 
     def longer(self) -> "_Paths":
         """Return the paths with an unused token appended after `<eos>`."""
-        return _Paths(self.ranks, F.pad(self.tokens, (0, 1)), F.pad(self.token_log_probs, (0, 1)))
+        return _Paths(self.sort_keys, F.pad(self.tokens, (0, 1)), F.pad(self.token_log_probs, (0, 1)))
 
     def joined(self, sentences: int, columns: int) -> "_Paths":
         """Return the last columns of the paths, with room for more sentences after these."""
-        ranks = F.pad(self.ranks, (0, 0, 0, sentences), value=-torch.inf)
+        keys = F.pad(self.sort_keys, (0, 0, 0, sentences), value=-torch.inf)
         ways = (self.tokens, self.token_log_probs)
-        return _Paths(ranks, *(F.pad(way[..., way.shape[-1] - columns :], (0, 0, 0, 0, 0, sentences)) for way in ways))
+        return _Paths(keys, *(F.pad(way[..., way.shape[-1] - columns :], (0, 0, 0, 0, 0, sentences)) for way in ways))
 
 
 def _search(
@@ -135,12 +135,12 @@ def _search(
     penalties = penalties.to(step.device)
     active = Active(step, B)
     living, finished = _beginning(active.admit(), beam_size, step.device)
-    newest = torch.full_like(living.ranks, step.bos_id, dtype=torch.int64)
+    newest = torch.full_like(living.sort_keys, step.bos_id, dtype=torch.int64)
     while len(newest):
         log_probs = active.advance(newest.flatten())
         sentences, positions = active.sentences, active.positions
         constraints.apply_(log_probs, sentences, positions)
-        best = best_continuations(log_probs, living.ranks, 2 * beam_size)
+        best = best_continuations(log_probs, living.sort_keys, 2 * beam_size)
         if watch:
             for seen in _seen(active, living, best, settings, step.eos_id):
                 watch(seen)
@@ -155,7 +155,7 @@ def _search(
 
         # A sentence continues while its best living hypothesis beats its N-th best finished one (−inf if that is
         # missing).
-        goes_on = score_of(living.ranks[:, 0], penalty[:, 0]) > finished.ranks[:, -1]
+        goes_on = score_of(living.sort_keys[:, 0], penalty[:, 0]) > finished.sort_keys[:, -1]
         going, rows = goes_on.nonzero().squeeze(1), lasting.rows
         if len(going) < len(goes_on):
             done = (~goes_on).nonzero().squeeze(1)
@@ -165,7 +165,7 @@ def _search(
         newest = living.tokens[..., -1]
         if count := active.admit():
             living, finished = _joined(living, finished, count, columns=int(active.positions.max()))
-            newest = F.pad(newest[:, : living.ranks.shape[1]], (0, 0, 0, count), value=step.bos_id)
+            newest = F.pad(newest[:, : living.sort_keys.shape[1]], (0, 0, 0, count), value=step.bos_id)
 
 
 def _beginning(sentences: int, beam_size: int, device: torch.device) -> tuple[_Paths, _Paths]:
@@ -176,10 +176,10 @@ def _beginning(sentences: int, beam_size: int, device: torch.device) -> tuple[_P
 
 def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> tuple[_Paths, _Paths]:
     """Return both paths with new sentences appended, keeping only the columns in use."""
-    if not len(living.ranks):
-        return _beginning(sentences, finished.ranks.shape[1], living.ranks.device)
+    if not len(living.sort_keys):
+        return _beginning(sentences, finished.sort_keys.shape[1], living.sort_keys.device)
     living, finished = living.joined(sentences, columns), finished.joined(sentences, columns)
-    living.ranks[-sentences:, 0] = 0  # the empty hypothesis; the other entries are unused
+    living.sort_keys[-sentences:, 0] = 0  # the empty hypothesis; the other entries are unused
     return living, finished
 
 
@@ -214,11 +214,11 @@ def _seen(
 
 def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -> _Paths:
     """Return the N paths of highest score among the N finished ones and the newcomers."""
-    newcomers = newcomers._replace(ranks=score_of(newcomers.ranks, penalty))
+    newcomers = newcomers._replace(sort_keys=score_of(newcomers.sort_keys, penalty))
     both = _Paths(*(torch.cat(pair, dim=1) for pair in zip(finished, newcomers, strict=True)))
-    ranks, places = both.ranks.topk(finished.ranks.shape[1])
-    rows = torch.arange(len(ranks), device=ranks.device)[:, None]
-    return _Paths(ranks, both.tokens[rows, places], both.token_log_probs[rows, places])
+    keys, places = both.sort_keys.topk(finished.sort_keys.shape[1])
+    rows = torch.arange(len(keys), device=keys.device)[:, None]
+    return _Paths(keys, both.tokens[rows, places], both.token_log_probs[rows, places])
 
 
 def _results(

@@ -33,6 +33,7 @@ class Candidate:
     log_prob: float
     """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
+    """Its fate, by the name that the page reads; a `Step`'s `State` is a different thing."""
     score: float | None
     """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
@@ -96,6 +97,7 @@ class Node:
     log_prob: float
     """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
+    """Its fate, by the name that the page reads; a `Step`'s `State` is a different thing."""
     score: float | None
     """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 

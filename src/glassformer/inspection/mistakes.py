@@ -281,15 +281,15 @@ def _both_masks(scores: Tensor, mask: Tensor) -> Tensor:
 @contextmanager
 def _target_padding_mask(model: Transformer) -> Planted:
     """Mask the cross-attention by the target's padding; both sides are padded to one length, so that the mask fits."""
-    forward, hidden, pad_id = model.forward, model.hidden, model.config.pad_id
+    forward, decoder_output, pad_id = model.forward, model.decoder_output, model.config.pad_id
 
     def padded(source: Tensor, target_input: Tensor) -> Tensor:
         return forward(*pad_to_one_length(source, target_input, pad_id))[:, : target_input.shape[1]]
 
     def mistaken(target_input: Tensor, memory: Tensor, _source: Tensor) -> Tensor:
-        return hidden(target_input, memory, target_input)
+        return decoder_output(target_input, memory, target_input)
 
-    with replaced(model, "forward", padded), replaced(model, "hidden", mistaken):
+    with replaced(model, "forward", padded), replaced(model, "decoder_output", mistaken):
         yield
 
 

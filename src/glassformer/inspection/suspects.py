@@ -164,4 +164,5 @@ SUSPECTS: dict[str, type[Reference]] = {
     "layer norm with eps outside of the root": _EpsOutside,
     "no norm at the end of the stacks": _NoFinalNorm,
 }
-"""The reference with each mistake that can be told by its numbers, by what it is in words."""
+"""The reference with each mistake that can be told by its numbers, by the words that a check lists as `likely`. The
+last mistakes are not classic ones, so they have no id."""

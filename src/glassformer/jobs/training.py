@@ -139,7 +139,7 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
     )
     metric = _metric(bundle, prepared.valid_pairs)
     log = Log(folder / METRICS_FILE, settings.log_every, state or TrainingState())
-    checkpoints.before = log.sync
+    checkpoints.before_naming = log.sync
     reports = steps(
         model,
         prepared.train,

@@ -34,7 +34,8 @@ __all__ = [
 
 
 SHORT = {2: 256, 4: 32, 8: 32}
-"""By bytes per number: up to this many keys, training on CPUs is faster with explicit weights than with the kernel."""
+"""The number of keys up to which training on CPUs is faster with explicit weights than with the fused kernel, by the
+bytes of a number: 2 in bf16 and fp16, 4 in float32, 8 in float64."""
 
 
 class Attended(NamedTuple):
@@ -49,7 +50,7 @@ class Attended(NamedTuple):
 
     @property
     def output(self) -> Tensor:
-        """The weighted values, under their former name."""
+        """The weighted values, under their former name; the named point `output` is a different value."""
         return self.weighted_values
 
 
@@ -204,7 +205,10 @@ class MultiHeadAttention(nn.Module):
     def weights(
         self, scores: Float[Tensor, "B H T S"], mask: Bool[Tensor, "#B #H #T #S"] | None
     ) -> Float[Tensor, "B H T S"]:
-        """Return the softmax of each row of scores over the keys that the mask allows."""
+        """Return the softmax of each row of scores over the keys that the mask allows.
+
+        A method, so that a mistake can be planted in it (`inspection/mistakes.py`).
+        """
         return attention_weights(scores, mask)
 
     def _heads(self, point: str, x: Tensor) -> Tensor:

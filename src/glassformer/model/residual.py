@@ -41,7 +41,10 @@ class Residual(nn.Module):
         return self.tap("normed", self.norm(added))
 
     def add(self, x: Float[Tensor, "B T D"], share: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the sum of the stream and a sub-layer's share, with dropout of the share."""
+        """Return the sum of the stream and a sub-layer's share, with dropout of the share.
+
+        A method, so that a mistake can be planted in it (`inspection/mistakes.py`).
+        """
         added: Tensor = x + self.dropout(share)
         return added
 

@@ -158,7 +158,10 @@ def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
 
 
 def _tapped(model: nn.Module) -> Iterator[tuple[str, Tap, tuple[str, ...]]]:
-    """Yield path, tap and points of each module with a tap (a residual connection uses its sub-layer's)."""
+    """Yield path, tap and points of each module that owns a tap.
+
+    A residual connection has no `POINTS`: its values pass through its sub-layer's tap, whose owner lists them.
+    """
     for path, module in model.named_modules():
         tap, names = getattr(module, "tap", None), getattr(module, "POINTS", None)
         if isinstance(tap, Tap) and isinstance(names, tuple):

@@ -77,9 +77,9 @@ class Transformer(nn.Module):
             ShapeError: the shapes of ids, memory and source do not fit together.
             VocabularyError: an id is not in the target vocabulary.
         """
-        return self.logits(self.hidden(target_input, memory, source))
+        return self.logits(self.decoder_output(target_input, memory, source))
 
-    def hidden(
+    def decoder_output(
         self, target_input: Int[Tensor, "B T"], memory: Float[Tensor, "B S D"], source: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B T D"]:
         """Return the decoder's output, from which `logits` computes the logits."""
@@ -93,9 +93,9 @@ class Transformer(nn.Module):
         memory_mask = padding_mask(source, self.config.pad_id)
         return self.decoder(self.target(target_input), mask, self.decoder.start(memory), memory_mask)
 
-    def logits(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+    def logits(self, decoder_output: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """Return the projection of the decoder's output onto the vocabulary, before the softmax. Paper: §3.4."""
-        logits = self.tap("logits", self.output(hidden))
+        logits = self.tap("logits", self.output(decoder_output))
         if not self.tap.heard():
             return logits
         log_probs = logits.log_softmax(-1)
@@ -116,8 +116,8 @@ class Transformer(nn.Module):
         following = cache.next(1)
         x = self.target(tokens[:, None], start=cache.start)  # (R,) -> (R, 1, D)
         memory_mask = cache.memory_mask if cache.padded else None
-        hidden = self.decoder(x, following.target_mask, following.layers, memory_mask)
-        return self.logits(hidden[:, 0]), following
+        output = self.decoder(x, following.target_mask, following.layers, memory_mask)
+        return self.logits(output[:, 0]), following
 
     if TYPE_CHECKING:
         __call__ = forward

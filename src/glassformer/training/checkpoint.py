@@ -86,7 +86,7 @@ class Checkpoints:
 
     folder: Path
     keep: int
-    before: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
+    before_naming: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
     """Called right before a checkpoint gets its name, to write what must be on the disk first. May raise an OSError."""
     _writer: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)
     _writing: "Future[Path] | None" = field(default=None, init=False, repr=False, compare=False)
@@ -103,8 +103,8 @@ class Checkpoints:
     ) -> None:
         """Wait for the previous checkpoint, copy the state, and write the new checkpoint in the background.
 
-        A `passing` checkpoint is written only because training stops here. The next checkpoint replaces it. The
-        checkpoints that are kept and averaged are then the same as in an uninterrupted run.
+        A `passing` (temporary) checkpoint is written only because training stops here. The next checkpoint replaces it.
+        The checkpoints that are kept and averaged are then the same as in an uninterrupted run.
 
         Raises:
             CheckpointError: the previous checkpoint could not be written.
@@ -175,7 +175,7 @@ class Checkpoints:
         problems: dict[Path, CheckpointError] = {}
         for path in reversed(self.paths()):
             try:
-                state = _load(path, model, optimiser, average)
+                state = _restore_from(path, model, optimiser, average)
             except CheckpointVersionError:
                 raise
             except CheckpointError as error:
@@ -206,7 +206,7 @@ class Checkpoints:
             (temporary / _STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
             sync(temporary / _STATE)
             sync(temporary)
-            self.before()
+            self.before_naming()
             self._put(temporary, path)
             sync(self.folder)
             sync(self.folder.parent)
@@ -292,7 +292,7 @@ def average_weights(paths: list[Path]) -> dict[str, Tensor]:
     return {name: weight.float() for name, weight in mean.items()}
 
 
-def _load(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAverage | None) -> TrainingState:
+def _restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAverage | None) -> TrainingState:
     state = _read_state(path / _STATE)
     moments = read_weights(path / _OPTIMISER)
     random_states = {name: moments.pop(name) for name in list(moments) if name.startswith(_RANDOM)}

@@ -30,7 +30,7 @@ from glassformer.system.processes import Worker
 from glassformer.training.objective import Loss, smoothed_cross_entropy
 from glassformer.training.precision import rounding
 
-__all__ = ["Gradients", "add_gradients", "batch_loss", "gradients", "processes"]
+__all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "processes"]
 
 SHARE = 1024
 """Fewest tokens per process: with fewer, distributing them costs more than it gains."""
@@ -38,14 +38,14 @@ SHARE = 1024
 MEMORY = "/dev/shm"
 """A folder in memory (Linux), where it exists."""
 
-Gradients = Callable[[Sequence[Batch], float], float]
+AddGradients = Callable[[Sequence[Batch], float], float]
 """Adds the gradient of the batches' loss, divided by a number, to the model's gradients, and returns that loss. The
 number is the batches' target tokens, divided by the loss scale where one is used."""
 
 
 @contextmanager
-def gradients(model: Transformer, config: TrainingConfig) -> Iterator[Gradients]:
-    """Yield a function that computes gradients in `config.workers` processes.
+def adding_gradients(model: Transformer, config: TrainingConfig) -> Iterator[AddGradients]:
+    """Yield a function like `add_gradients` that uses `config.workers` processes.
 
     Raises:
         ConfigError: several processes are configured, and the model is not on the CPU.
@@ -85,9 +85,9 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
     real = target_output != model.config.pad_id
     if r_drop:  # both passes in one batch of twice the rows, since dropout draws for each row
         source, target_input = source.repeat(2, 1), target_input.repeat(2, 1)
-    hidden = model.hidden(target_input, model.encode(source), source)
+    output = model.decoder_output(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
-    return smoothed_cross_entropy(hidden[positions], model.output.weight, target_output[real], smoothing, r_drop)
+    return smoothed_cross_entropy(output[positions], model.output.weight, target_output[real], smoothing, r_drop)
 
 
 def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B T"]:

@@ -21,7 +21,7 @@ from glassformer.errors import DataError, DivergenceError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.checkpoint import Checkpoints, TrainingState, step_of
-from glassformer.training.gradients import Gradients, batch_loss, gradients
+from glassformer.training.gradients import AddGradients, adding_gradients, batch_loss
 from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
@@ -165,14 +165,14 @@ def steps(
     optimiser = optimiser or make_optimiser(model, config)
     model.train()
     close = closing(checkpoints) if checkpoints else nullcontext()
-    with gradients(model, config) as add_gradients, close:
+    with adding_gradients(model, config) as add_gradients, close:
         training = _Training(
             model=model,
             optimiser=optimiser,
             config=config,
             state=state,
             average=average,
-            gradients=add_gradients,
+            add_gradients=add_gradients,
             started=time.perf_counter() - state.seconds,
             recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),
         )
@@ -198,12 +198,12 @@ def steps(
 @torch.no_grad()
 def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -> float:
     """Return −log p per target token of the examples, in nats, without smoothing and dropout."""
-    training, total, tokens = model.training, 0.0, 0
+    was_training, total, tokens = model.training, 0.0, 0
     model.eval()
     for batch in batches(examples, batch_tokens, seed=0, epoch=0):
         total += float(batch_loss(model, batch, 0.0).plain)
         tokens += batch.target_tokens
-    model.train(training)
+    model.train(was_training)
     return total / tokens
 
 
@@ -238,7 +238,7 @@ class _Training:
     config: TrainingConfig
     state: TrainingState
     average: MovingAverage | None
-    gradients: Gradients
+    add_gradients: AddGradients
     started: float
     """Start time of the training as if it had never been interrupted, on the clock of `time.perf_counter`."""
     recent: deque[tuple[float, float]]
@@ -257,7 +257,7 @@ class _Training:
         rate = _learning_rate(self.model, self.config, state)
         tokens = sum(batch.target_tokens for batch in batches)
         scale = state.loss_scale if self.config.precision == "fp16" else 1.0
-        loss = self.gradients(batches, tokens / scale) / scale
+        loss = self.add_gradients(batches, tokens / scale) / scale
         norm = self._clip(scale)
         if self._in_range(norm, scale):
             self._check(loss, norm, rate)
