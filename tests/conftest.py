@@ -145,13 +145,27 @@ def browser(chromium: str) -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def new_window(browser: Any) -> Callable[[], Any]:
+    """Return a function that opens a window of 1280 × 800 without a network; Playwright calls it a context."""
+    return partial(browser.new_context, viewport={"width": 1280, "height": 800}, offline=True)
+
+
+@pytest.fixture(scope="session")
+def window(new_window: Callable[[], Any]) -> Iterator[Any]:
+    """Return the window of all tabs. Opening a tab takes half the time of opening a window."""
+    window = new_window()
+    yield window
+    window.close()
+
+
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """Return a fresh tab of 1280 × 800 that is offline; an error on the page fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
-    page, problems = context.new_page(), []
+def page(window: Any) -> Iterator[Any]:
+    """Return a fresh tab; an error on the page fails the test."""
+    page, problems = window.new_page(), []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     yield page
-    context.close()
+    page.close()
+    window.clear_permissions()
     assert problems == []

@@ -1,10 +1,15 @@
 """Small random models, for tests and for files that tests write."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import glassformer as gf
+from glassformer.bundle import Bundle
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.text.tokenizer import train_tokenizers
+from glassformer.translator import Translator
 
 PRIMES: dict[str, Any] = {
     "source_vocab_size": 19,
@@ -18,6 +23,8 @@ PRIMES: dict[str, Any] = {
     "decoder_layers": 2,
 }
 """Sizes that are all different, so that swapped axes cannot fit by accident."""
+EVEN = {"d_model": 24, "heads": 4, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+"""Sizes of a model on a page."""
 
 
 def random_model(**settings: Any) -> gf.Transformer:
@@ -30,3 +37,37 @@ def random_model(**settings: Any) -> gf.Transformer:
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
     return model
+
+
+def random_translator(
+    folder: Path,
+    source: str = "the cat sees a big black dog and sleeps .",
+    target: str = "le chat voit un grand chien noir et dort .",
+    name: str = "run",
+    seed: int = 31,
+    extra_length: int = 50,
+    **settings: Any,
+) -> Translator:
+    """Return a translator of words with a random model, whose every parameter matters, and a run in the folder."""
+    values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "words", "joint": False}}
+    decoding = {"beam_size": 3, "length_penalty": 0.6, "extra_length": extra_length}
+    configuration = from_dict({**values, "model": {**EVEN, **settings}, "decoding": decoding})
+    tokenizers = train_tokenizers([source], [target], configuration.tokenizer)
+    config = model_config(configuration, *map(len, tokenizers))
+    bundle = Bundle(
+        folder=folder / name,
+        configuration=configuration,
+        model_config=config,
+        source_tokenizer=tokenizers[0],
+        target_tokenizer=tokenizers[1],
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = gf.Transformer(config).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.15)
+            # Outputs of a random model hardly ever end, so <eos> gets a share of the last norms' biases.
+            last = model.decoder.norm if config.norm == "pre" else model.decoder.layers[-1].feed_forward_residual.norm
+            model.output.weight[config.eos_id] += last.bias * 4 / last.bias.square().sum()
+    return Translator(bundle, model)

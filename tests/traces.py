@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import combinations, cycle, product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -17,12 +18,12 @@ from cuts import tokenizers
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import TransformerStep
-from glassformer.explorer.payload import mistake_data, pack, point_data, rounded
+from glassformer.explorer.payload import PageLimits, mistake_data, pack, payload, point_data, rounded
 from glassformer.inspection import MISTAKES, plant
 from glassformer.inspection.changes import Changes, changed
 from glassformer.model.taps import points
 from glassformer.recipes.configuration import DecodingConfig
-from models import random_model
+from models import random_model, random_translator
 
 Trace = dict[str, Tensor]
 
@@ -263,6 +264,17 @@ def sentences() -> dict[str, Any]:
     return made | {"checkpoint": payload_of(rounded(random_model())) | {"checkpoints": [checkpoint], "trace": trace}}
 
 
+def recorded() -> dict[str, Any]:
+    """Return a page's payload without weights, the translation of its sentence, and all of PyTorch's points."""
+    sentence = "the black cat sleeps ."
+    with TemporaryDirectory() as folder:
+        translator = random_translator(Path(folder))
+        made = payload(translator, sentence, limits=PageLimits(model=0))
+    source, target = made["trace"]["source_ids"], made["trace"]["target_ids"]
+    text = translator.translate([sentence])[0].text
+    return {"payload": made, "text": text, "trace": traced(translator.model, source, target)}
+
+
 def numbers() -> dict[str, Any]:
     """Return the number of each pattern of 16 bits, and the error function at 2001 points."""
     x = torch.linspace(-7, 7, 2001, dtype=torch.float64)
@@ -275,7 +287,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(20170612)
     torch.set_num_threads(1)  # with such small tensors, threads only wait for each other
-    for made in (forward, mistakes, search, changes, sentences, numbers, tokenizers):
+    for made in (forward, mistakes, search, changes, sentences, recorded, numbers, tokenizers):
         (folder / f"{made.__name__}.json").write_text(json.dumps(made()), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Pages without weights: Python behind the page computes, or the page shows the recording of one sentence."""
+"""Pages without weights: Python behind the page computes. `web/tests/hosts.test.js` tests pages without Python."""
 
 import base64
 from typing import Any
@@ -59,18 +59,6 @@ def test_python_behind_the_page_computes_the_same_as_the_page(page, make_transla
     assert engine.first_difference(ids(translator), [1, 5, 6], ablated={CROSS: [1]}) == f"{CROSS}.heads"
 
 
-def test_points_are_fetched_on_demand_and_together(page, make_translator):
-    translator = make_translator()
-    remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
-    names = page.evaluate("""async () => {
-      const trace = await engine.trace({ sourceIds: [4, 2], targetIds: [1, 5] });
-      await Promise.all(["logits", "target.input", "log_probs"].map((name) => trace.get(name)));
-      await trace.get("logits");
-      return asked.map(({ names }) => names);
-    }""")
-    assert names == [None, ["logits", "target.input"]]
-
-
 def test_python_behind_the_page_searches(page, make_translator):
     translator = make_translator()
     engine = remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
@@ -125,46 +113,3 @@ def test_a_checkpoint_of_a_larger_model_runs_in_python(page, make_translator):
     engine = remote_page(page, translator, shown)
     expected = python_trace(rounded(earlier.model), [4, 5, 2], [1, 5])
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
-
-
-def test_a_page_without_python_shows_the_recording(page, make_translator):
-    translator = make_translator()
-    shown = payload(translator, SENTENCE, limits=TOO_SMALL)
-    engine = PageEngine(page, shown)
-    trace = shown["trace"]
-    got = engine.trace(trace["source_ids"], trace["target_ids"])
-    expected = python_trace(translator.model, trace["source_ids"], trace["target_ids"])
-    assert_same(got, expected)
-    assert page.evaluate("engine.live") is False
-    assert page.evaluate("module.parity(engine, payload)") is None
-    found = engine.search(ids(translator), nBest=1)
-    assert [one["text"] for one in found["hypotheses"]] == [translator.translate([SENTENCE])[0].text]
-    assert found["tree"][1]["logProb"] < 0
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"sourceIds": [4, 2]},
-        {"targetIds": [1]},
-        {"changes": {"scale": False}},
-    ],
-)
-def test_a_page_without_python_says_what_needs_python(page, make_translator, asked):
-    shown = payload(make_translator(), SENTENCE, limits=TOO_SMALL)
-    PageEngine(page, shown)
-    whole = {"sourceIds": shown["trace"]["source_ids"], "targetIds": shown["trace"]["target_ids"], **asked}
-    say = "([asked, method]) => engine[method](asked).then(() => 'done', (error) => error.message)"
-    message = "this needs Python behind the page: glassformer explore RUN"
-    assert page.evaluate(say, [whole, "trace"]) == message
-    expected = "done" if "targetIds" in asked else message
-    assert page.evaluate(say, [whole, "search"]) == expected
-
-
-@pytest.mark.parametrize("options", [{"beamSize": 2}, {"lengthPenalty": 0.5}, {"prefixIds": [4]}])
-def test_a_page_without_python_shows_only_the_recorded_search(page, make_translator, options):
-    shown = payload(make_translator(), SENTENCE, limits=TOO_SMALL)
-    PageEngine(page, shown)
-    asked = {"sourceIds": shown["trace"]["source_ids"], **options}
-    message = page.evaluate("(asked) => engine.search(asked).catch((error) => error.message)", asked)
-    assert message == "this needs Python behind the page: glassformer explore RUN"

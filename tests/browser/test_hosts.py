@@ -15,8 +15,9 @@ from glassformer.inspection.changes import Changes, changed
 from glassformer.training.snapshots import Snapshots
 
 SENTENCE = "the black cat sleeps ."
-CROSS = "decoder.layers.1.cross_attention"
-LARGE = {"d_model": 256, "d_ff": 1024}
+CROSS = "decoder.layers.0.cross_attention"
+LARGE = {"d_model": 256, "d_ff": 1310, "encoder_layers": 1, "decoder_layers": 1}
+"""Settings of a model with a few more parameters than travel in a page."""
 HOSTILE = [
     "</script><script>pwned()</script>",
     "<!--<script>",
@@ -207,13 +208,14 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
 
 
 @pytest.mark.parametrize("host", ["served", "cell"])
-@pytest.mark.parametrize("changes", [{}, {"ablated": {CROSS: [0, 2]}, "mistakes": ["no_causal_mask"]}])
-def test_python_computes_a_model_too_large_for_the_page(make_translator, request, host, changes):
+def test_python_computes_a_model_too_large_for_the_page(make_translator, request, host):
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator)
-    frame.evaluate("(changes) => glassformer.set(changes)", changes)
-    for name in ("encoder.output", f"{CROSS}.weights", "logits"):
-        np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
+    changes: dict[str, Any]
+    for changes in ({}, {"ablated": {CROSS: [0, 2]}, "mistakes": ["no_causal_mask"]}):
+        frame.evaluate("(changes) => glassformer.set(changes)", changes)
+        for name in ("encoder.output", f"{CROSS}.weights", "logits"):
+            np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
 
 
 @pytest.mark.parametrize("host", ["written", "exported"])

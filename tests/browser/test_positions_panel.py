@@ -48,31 +48,31 @@ def matrices(page: Any) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-@pytest.mark.parametrize(("position", "shift", "pair"), [(0, 1, 0), (3, 2, 1), (7, 40, 4), (10, 53, 11)])
-def test_the_matrix_maps_one_position_to_the_other(positions, layout, position, shift, pair):
-    page = positions(positions=layout)
-    for name, value in zip(SLIDERS, (position, shift, pair), strict=True):
-        slide(page, name, value)
-    said, table = matrices(page), gf.sinusoids(64, 24, layout)
-    columns = [2 * pair, 2 * pair + 1] if layout == "interleaved" else [pair, pair + 12]
-    for at in (position, position + shift):
-        assert said[f"PE[{at}]"] == pytest.approx(table[at, columns].tolist(), abs=5e-4)
-    assert said[f"M·PE[{position}]"] == said[f"PE[{position + shift}]"]
-    a, b, c, d = said[f"M_{shift}"]
-    sine, cosine = said[f"PE[{position}]"]
-    assert [a * sine + b * cosine, c * sine + d * cosine] == pytest.approx(said[f"PE[{position + shift}]"], abs=3e-3)
-    assert [a, b] == [d, -c]
+def test_the_matrix_maps_one_position_to_the_other(positions, layout):
+    page, table = positions(positions=layout), gf.sinusoids(64, 24, layout)
+    for position, shift, pair in ((0, 1, 0), (3, 2, 1), (7, 40, 4), (10, 53, 11)):
+        for name, value in zip(SLIDERS, (position, shift, pair), strict=True):
+            slide(page, name, value)
+        said, there = matrices(page), f"PE[{position + shift}]"
+        columns = [2 * pair, 2 * pair + 1] if layout == "interleaved" else [pair, pair + 12]
+        for at in (position, position + shift):
+            assert said[f"PE[{at}]"] == pytest.approx(table[at, columns].tolist(), abs=5e-4)
+        assert said[f"M·PE[{position}]"] == said[there]
+        a, b, c, d = said[f"M_{shift}"]
+        sine, cosine = said[f"PE[{position}]"]
+        assert [a * sine + b * cosine, c * sine + d * cosine] == pytest.approx(said[there], abs=3e-3)
+        assert [a, b] == [d, -c]
 
 
-@pytest.mark.parametrize(("shift", "pair"), [(1, 0), (2, 3), (40, 11)])
-def test_the_angle_follows_the_papers_formula(positions, shift, pair):
+def test_the_angle_follows_the_papers_formula(positions):
     page = positions()
-    slide(page, "Shift k", shift)
-    slide(page, "Pair i", pair)
-    angle = shift / 10000 ** (2 * pair / 24)
-    text = page.locator("p.gf-mono", has_text="angle").inner_text()
-    assert f"{shift} / 10000^({2 * pair}/24)" in text
-    assert number(text.split(" rad")[0].split("= ")[-1]) == pytest.approx(angle, rel=0.06, abs=5e-5)
+    for shift, pair in ((1, 0), (2, 3), (40, 11)):
+        slide(page, "Shift k", shift)
+        slide(page, "Pair i", pair)
+        angle = shift / 10000 ** (2 * pair / 24)
+        text = page.locator("p.gf-mono", has_text="angle").inner_text()
+        assert f"{shift} / 10000^({2 * pair}/24)" in text
+        assert number(text.split(" rad")[0].split("= ")[-1]) == pytest.approx(angle, rel=0.06, abs=5e-5)
 
 
 def test_one_matrix_fits_every_position(positions):

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 
 from glassformer.report import write_report
+from models import random_translator
 
 SENTENCES = [("the cat sees a dog", "le chat voit un chien"), ("a big dog <b>sleeps", "un grand chien dort")]
 AUDIT = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
 
 
-@pytest.fixture
-def report(make_translator, tmp_path):
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
     """Return the report of a run with a random model and an invented log."""
-    translator = make_translator()
+    translator = random_translator(tmp_path_factory.mktemp("report"))
     run = translator.bundle.folder
     translator.bundle.save(translator.model)
     update = {"epoch": 1, "learning_rate": 1e-3, "gradient_norm": 1.0, "target_tokens": 99, "tokens_per_second": 7.0}

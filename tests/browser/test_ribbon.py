@@ -80,28 +80,25 @@ def test_the_steps_follow_the_paper_in_order(ribbon):
     assert ribbon.locator(".gf-step span:first-child").all_inner_texts() == [str(place) for place in range(1, 15)]
 
 
-@pytest.mark.parametrize(
-    ("step", "stack", "layer", "point"),
-    [
+def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon):
+    for step, stack, layer, point in (
         ("embedding", "encoder", "0", "source.embedding"),
         ("positions", "decoder", "1", "target.positions"),
         ("scores", "decoder", "1", "decoder.layers.1.self_attention.scores"),
         ("feed_forward", "encoder", "1", "encoder.layers.1.feed_forward.activated"),
         ("cross", "decoder", "1", "decoder.layers.1.cross_attention.weights"),
         ("next", "decoder", "0", "log_probs"),
-    ],
-)
-def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon, step, stack, layer, point):
-    ribbon.get_by_label("Encoder or decoder").select_option(stack)
-    ribbon.get_by_label("layer", exact=True).select_option(layer)
-    ribbon.locator(f"[data-step={step}]").click()
-    assert ui(ribbon)["stage"] == "point"
-    assert ui(ribbon)["point"]["name"] == point
-    assert ribbon.locator(".gf-step[aria-current=step]").get_attribute("data-step") == step
-    assert "§3." in ribbon.locator(".gf-about").inner_text()
-    ribbon.locator(".gf-ribbon").get_by_role("button", name="Map").click()
-    assert ui(ribbon)["stage"] == "map"
-    assert ui(ribbon)["step"] is None
+    ):
+        ribbon.get_by_label("Encoder or decoder").select_option(stack)
+        ribbon.get_by_label("layer", exact=True).select_option(layer)
+        ribbon.locator(f"[data-step={step}]").click()
+        assert ui(ribbon)["stage"] == "point"
+        assert ui(ribbon)["point"]["name"] == point
+        assert ribbon.locator(".gf-step[aria-current=step]").get_attribute("data-step") == step
+        assert "§3." in ribbon.locator(".gf-about").inner_text()
+        ribbon.locator(".gf-ribbon").get_by_role("button", name="Map").click()
+        assert ui(ribbon)["stage"] == "map"
+        assert ui(ribbon)["step"] is None
 
 
 def test_steps_that_the_encoder_lacks_are_shown_in_the_decoder(ribbon):

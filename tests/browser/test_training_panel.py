@@ -64,8 +64,16 @@ def until(page: Any, condition: str) -> None:
 
 
 @pytest.fixture
+def window(new_window):
+    """Return a window for one test: an installed clock stays in its window."""
+    window = new_window()
+    yield window
+    window.close()
+
+
+@pytest.fixture
 def stopped(make_translator, explore, page):
-    """Return a page whose timers fire only by `clock.run_for`: an installed clock would follow real time."""
+    """Return a page with a paused clock: its timers fire only in `clock.run_for`."""
     page.clock.install()
     played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
     page.clock.pause_at(page.evaluate("Date.now() / 1000 + 1"))
