@@ -93,7 +93,7 @@ MISTAKES = [
         "model/transformer.py",
         "memory_mask = padding_mask(source, X)\nreturn self.decoder(A, B, C, D)",
         "memory_mask = padding_mask(target_input, X)\nreturn self.decoder(A, B, C, D)",
-        "tests/model/test_transformer.py -k cross_attention_follows",
+        "tests/model/test_transformer.py -k cross_attention_masks",
     ),
     # Equation 1
     Mistake(
