@@ -29,7 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the files that README and guide name, and a small run in place of the demo's."""
     folder = tmp_path_factory.mktemp("readme")
     splits = english_french(1, train=400, valid=10, test=10, unseen=1, pairs=1, senses=1, longer=1).splits
-    for name, examples in {"train": splits["train"], "test": splits["test"], "new": splits["valid"]}.items():
+    files = {"train": splits["train"], "test": splits["test"], "valid": splits["valid"], "new": splits["valid"]}
+    for name, examples in files.items():
         (folder / f"{name}.en").write_text("".join(f"{one.source}\n" for one in examples), encoding="utf-8")
         (folder / f"{name}.fr").write_text("".join(f"{one.target}\n" for one in examples), encoding="utf-8")
     (folder / "DIR").mkdir()
