@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import Field, asdict, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -65,15 +65,10 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     _check_version(version)
     if version == 1:
         values.setdefault("cleaning", asdict(UNCLEANED))
-    _check_names(values)
+    _check_sections(values)
     if "data" not in values:
         raise ConfigError("data: expected a section [data], got none")
-    sections: dict[str, Any] = {
-        name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
-        for name, kind in _sections().items()
-        if name in values
-    }
-    configuration = Configuration(**sections)
+    configuration: Configuration = _parsed(Configuration, values)
     smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
@@ -90,6 +85,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
     """
+    _check_sections({"model": configuration.model})
     values = dict(configuration.model)
     preset = str(values.pop("preset", "auto"))
     preset = "base" if preset == "auto" else preset
@@ -105,7 +101,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
                 f"model.{name}: expected the tokenizer's {value}, got {quoted(values[name])}; leave it out"
             )
     given = {**values, **sizes}
-    typed = _parsed("model", ModelConfig, {**PRESETS.get(preset, {}), **given})
+    typed = _parsed(ModelConfig, {**PRESETS.get(preset, {}), **given}, "model")
     model = ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
     _check_positions(model, configuration.data.max_length)
     return model
@@ -147,8 +143,8 @@ def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> De
     """
     if not changes:
         return decoding
-    _check_names({"decoding": changes})
-    changed: DecodingConfig = _parsed("decoding", DecodingConfig, {**asdict(decoding), **changes})
+    _check_sections({"decoding": changes})
+    changed: DecodingConfig = _parsed(DecodingConfig, {**asdict(decoding), **changes}, "decoding")
     return changed
 
 
@@ -197,24 +193,22 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
 
 
-def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
-    """Return the dataclass with these values, converted to the types of its fields; unknown names are ignored.
+def _parsed(kind: Any, values: Mapping[str, Any], section: str = "") -> Any:
+    """Return the dataclass with these values of a section (with these sections if `section` is "").
 
-    As a number, "60" is accepted and `true` is refused.
+    Each value is converted to the type of its field; unknown names are ignored.
     """
     from pydantic import ValidationError
 
-    known = {field.name: field for field in fields(kind)}
-    for name, value in values.items():
-        if name in known and isinstance(value, bool) and is_number(known[name].type):
-            raise refused(section, known[name], value)
     try:
         return _adapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         if isinstance(cause := first.get("ctx", {}).get("error"), ConfigError):
             raise cause from error
-        raise refused(section, known[str(first["loc"][0])], first["input"]) from error
+        name, field, *_ = (section, *first["loc"]) if section else first["loc"]
+        known = {field.name: field for field in _fields(str(name))}
+        raise refused(str(name), known[str(field)], first["input"]) from error
 
 
 @cache
@@ -260,24 +254,25 @@ def _check_positions(model: ModelConfig, longest: int) -> None:
         )
 
 
-def _check_names(values: Mapping[str, Any]) -> None:
-    """Refuse unknown sections and fields; the message names the nearest known name."""
+def _check_sections(values: Mapping[str, Any]) -> None:
+    """Refuse unknown sections and fields, and true or false as a number; the message gives the nearest known name."""
     sections = _sections()
     for section, content in values.items():
         if section not in sections:
             raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, sections)}")
         if not isinstance(content, Mapping):
             raise _not_a_section(section, content)
-        known = _field_names(section)
-        for name in content:
-            if name not in known:
-                raise ConfigError(f"{section}.{shortened(name)}: unknown field{nearest(name, known)}")
+        known = {field.name: field for field in _fields(section)}
+        names = [*(["preset"] if section == "model" else []), *known]
+        for name, value in content.items():
+            if name not in names:
+                raise ConfigError(f"{section}.{shortened(name)}: unknown field{nearest(name, names)}")
+            if isinstance(value, bool) and name in known and is_number(known[name].type):
+                raise refused(section, known[name], value)
 
 
-def _field_names(section: str) -> list[str]:
-    if section == "model":
-        return ["preset", *(field.name for field in fields(ModelConfig))]
-    return [field.name for field in fields(_sections()[section])]
+def _fields(section: str) -> tuple[Field[Any], ...]:
+    return fields(ModelConfig if section == "model" else _sections()[section])
 
 
 def _sections() -> dict[str, Any]:
