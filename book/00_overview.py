@@ -18,20 +18,19 @@
 # punctuation marks). The other half, the *decoder*, writes the translation. You can see every number inside. Each
 # chapter asks one question and answers it four times. It explains the answer in words, then in the paper's mathematics.
 # Then it computes the answer line by line, showing every value and shape, and once more with the library's own
-# function, which must give the same numbers. All plotted numbers are computed on the page itself, logged by `make
-# demo`, or measured by an experiment whose results are stored with the book.
+# function, which must give the same numbers. Every plotted number is computed on the page itself, comes from the log of
+# `make demo`, or was measured by an experiment whose results are stored with the book.
 #
 # The models are real. The examples look into a translator from English to French that `make demo` trains in about four
-# minutes on two processor cores. Popular explanations ("the head that knows what *it* means") become
-# [experiments](experiments/pronoun.py): measured on hundreds of sentences, with several models each, and reported
-# whatever the result.
+# minutes on two processor cores. [Experiments](experiments/pronoun.py) test popular explanations (such as "the head
+# that knows what *it* means") on hundreds of sentences and several models, and report the result whatever it is.
 
 # %% [markdown]
 # ## The whole architecture
 #
 # Source words enter at the lower left, go up through the encoder's layers and become the *memory*. The decoder on the
 # right reads the words written so far, looks at the memory, and gives a probability to each word that could come next.
-# Look for the one arrow that leads from left to right: it is all that the decoder learns about the source. The boxes
+# One arrow leads from left to right. It carries the memory, which is all that the decoder gets of the source. The boxes
 # from the first attention to the last add & norm are one layer; the paper stacks six such layers on each side. The
 # chapters explain what the words in the boxes mean. Click a box to open its chapter, *code* to see the lines that
 # compute it, or *numbers* to see its values in the explorer.
@@ -154,8 +153,8 @@ pictures.flow(
 # | [Real corpora](14_corpora.py) | What changes with a corpus of your own? |
 #
 # After the chapters come the [experiments](experiments/pronoun.py) and the [errata](errata.py): mistakes that many
-# tutorials make, each shown failing and put right. Reading maps lead you from a text that you know to the matching
-# chapters:
+# tutorials make, each with its effect and its correction. Reading maps lead you from a text that you know to the
+# matching chapters:
 #
 # - [the paper](maps/paper.toml)
 # - a notebook that builds [the encoder line by line](maps/encoder_notebook.toml)
@@ -198,7 +197,7 @@ IFrame("../runs/demo/explorer.html", width="100%", height=720)
 # | $d_{ff}$ | inner width of the feed-forward network | 2048 |
 # | $N$ | number of layers in the encoder, and in the decoder | 6 |
 #
-# The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True where a
-# position may look. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are called *scores*, its
-# outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1 are sections of the
-# paper.
+# The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True for each
+# position that may be looked at. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are called
+# *scores*, its outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1 are
+# sections of the paper.

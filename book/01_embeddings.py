@@ -14,9 +14,9 @@
 # # Words and embeddings
 #
 # A Transformer multiplies and adds numbers. A sentence is made of letters. This chapter builds the bridge between the
-# two: text → tokens → ids → vectors. It is the lowest box of the architecture, which occurs twice: once for the source
-# (the sentence to translate) and once for the target (its translation). In the paper, *Attention Is All You Need*
-# (2017), it is §3.4.
+# two: text → tokens → ids → vectors. These steps are at the bottom of the architecture, once for the source (the
+# sentence to translate) and once for the target (its translation). The paper, *Attention Is All You Need* (2017),
+# describes them in §3.4.
 
 # %%
 import math
@@ -91,8 +91,8 @@ model, tokenizer = translator.model, translator.bundle.source_tokenizer
 #
 # $$ \big(\sqrt{d_\mathrm{model}}\big)^2 \cdot \big(d_\mathrm{model}^{-1/2}\big)^2 = 1, $$
 #
-# and words and positions are about equal in size. So the small entries and the factor belong together: one without the
-# other goes wrong, and you will [see how](#what-goes-wrong).
+# and words and positions are about equal in size. So the small entries and the factor belong together. You will see
+# [what happens](#what-goes-wrong) if one of them is missing.
 
 # %% [markdown]
 # ## Line by line
@@ -121,7 +121,7 @@ assert ids == [tokenizer.vocabulary.tokens.index(token) for token in tokens]
 ids
 
 # %% [markdown]
-# The first four ids are the same in every vocabulary of the library. They stand not for words but for signs:
+# The first four ids are the same in every vocabulary of the library. They are not words but special tokens:
 #
 # | id | token | what it is for |
 # |---|---|---|
@@ -183,7 +183,8 @@ assert torch.equal(E[5], E[:6][-1])  # the last one of the first six rows
 one_hot @ E
 
 # %% [markdown]
-# A whole sequence is a matrix of one-hot rows. Its product with $E$ has one row of $E$ for each of them.
+# A whole sequence is a matrix of one-hot rows. Multiplied by $E$, it gives one row of $E$ for each token of the
+# sequence.
 
 # %%
 sequence = torch.tensor([1, 7, 7, 3])
@@ -280,9 +281,9 @@ embedding(batch).shape
 # ## A picture of the table
 #
 # On the left are some rows of the demo's real table, each a strip of 16 cells (the first 16 of its 128 columns). Blue
-# is above 0, orange below; the stronger the colour, the larger the number. The rows that our sentence needs are lit. On
-# the right, they appear in the order of the sentence. Look for "The" and "the": two rows, two patterns. And note that
-# nothing was computed, only copied.
+# is above 0, orange below; the stronger the colour, the larger the number. The rows that our sentence needs are
+# highlighted. On the right, they appear in the order of the sentence. Look for "The" and "the": two rows, two patterns.
+# And note that nothing was computed, only copied.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -404,8 +405,9 @@ assert between[same_gender].mean() > between[other_gender].mean() + 0.05
 {pair: round(mean, 2) for pair, mean in means.items()}
 
 # %% [markdown]
-# The vectors of *English* words know the gender of their *French* translations. They know a little about animals, too.
-# Similar rows mean "useful for this task in a similar way". They do not mean "similar in the world".
+# So the vectors of *English* words contain the gender of their *French* translations. They also contain a little about
+# animals. Similar rows belong to words that this task treats in a similar way. The things that the words name need not
+# be similar.
 
 # %% [markdown]
 # ## One matrix, three jobs
@@ -452,7 +454,7 @@ one, three
 
 # %% [markdown]
 # The job at the output is the reason why the entries have to start small. There, a word's score (its *logit*) is the
-# dot product of its row with a result whose entries are about 1 in size:
+# dot product of the word's row with the decoder's output, whose entries are about 1 in size:
 
 # %%
 result = torch.randn(1000, 512)
@@ -463,16 +465,17 @@ assert abs(too_large.std() - math.sqrt(512)) < 2
 logits.std(), too_large.std()
 
 # %% [markdown]
-# N(0, 1) is a normal distribution with mean 0 and standard deviation 1. With rows from it, the first scores would be
-# ±22.6 instead of ±1: an untrained model, already sure of itself, and wrong. At the entrance, the factor √d_model makes
-# up for the small entries.
+# N(0, 1) is a normal distribution with mean 0 and standard deviation 1. With rows drawn from N(0, 1), the first scores
+# would be about ±22.6 instead of ±1, so the untrained model would give high probabilities to wrong words. At the input,
+# the factor √d_model makes up for the small entries.
 
 # %% [markdown]
 # ## Pretrained vectors
 #
 # Rows need not start out random. Word vectors that were trained on a large text can be put into the table before
-# training: as a start, or **frozen**, so that training leaves them alone. The usual file is plain text: after an
-# optional header, each line has a word and its numbers. Here is a tiny file for a model with d_model = 4:
+# training. Training then continues to change them, or leaves them as they are if they are **frozen**. The usual file is
+# plain text: after an optional header, each line has a word and its numbers. Here is a tiny file for a model with
+# d_model = 4:
 
 # %%
 from glassformer.corpus.vectors import read_vectors
@@ -492,8 +495,8 @@ with tempfile.TemporaryDirectory() as folder:
 vectors, found
 
 # %% [markdown]
-# The file has vectors for two words of the vocabulary; "zebra" is not needed. `load_vectors` replaces only the rows
-# that were found:
+# The file has vectors for two words of the vocabulary, and one for "zebra", which is not in the vocabulary.
+# `load_vectors` replaces only the rows that were found:
 
 # %%
 no_positions = Positions("none", d_model=4, max_length=10)
@@ -520,7 +523,7 @@ scaled
 #
 # There are three things to know. The factor √d_model applies to these rows as well, so divide vectors with entries of
 # size 1 by √d_model first. `freeze` freezes the whole matrix, including the random rows of words that were not in the
-# file. And a shared matrix is changed and frozen in all its places.
+# file. And if the matrix is shared, the change applies wherever the matrix is used.
 
 # %% [markdown]
 # ## The row of padding
@@ -584,7 +587,7 @@ assert shares["N(0, 1/512), no factor"] > 99
 # %% [markdown]
 # (In N(0, 1/512) the second number is the variance, the square of the standard deviation.) The percentages give the
 # position's share of the sum word + position, measured by squared length. Look at the bar in the middle: only there are
-# the two of comparable size.
+# word and position of comparable size.
 
 # %% tags=["hide-input"]
 pictures.bars(
@@ -595,8 +598,8 @@ pictures.bars(
 )
 
 # %% [markdown]
-# A model that starts from either extreme has to undo it first. And a model trained *with* the factor is lost without
-# it. `plant` makes the demo forget the factor for a moment:
+# A model that starts from either extreme first has to correct it in training. And a model that was trained *with* the
+# factor fails without it. `plant` makes the demo forget the factor for a moment:
 
 # %%
 from glassformer.inspection import plant
@@ -635,8 +638,8 @@ tokenizer.tokens([id - 1 for id in ids])  # our sentence, each id one too small
 # %% [markdown]
 # ### "Similar words' dot products tend to 1"
 #
-# They do not. A dot product is not bounded: it grows with the length of both vectors. Only when each vector has been
-# divided by its length, which makes the dot product a cosine, is 1 the largest value
+# They do not. A dot product is not bounded: it grows with the length of both vectors. If each vector is first divided
+# by its length, the dot product is a cosine, and only then is 1 the largest value
 # ([errata](errata.py#dot-products-are-not-bounded)).
 
 # %%

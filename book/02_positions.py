@@ -35,8 +35,8 @@ model, tokenizer = translator.model, translator.bundle.source_tokenizer
 # %% [markdown]
 # ## The question
 #
-# "The dog saw the cat." and "The cat saw the dog." consist of the same words. What tells a Transformer which one saw
-# and which one was seen? Here is what the demo model says, first with its positions and then with the positions
+# "The dog saw the cat." and "The cat saw the dog." consist of the same words. How can a Transformer tell which animal
+# saw and which animal was seen? Here is what the demo model says, first with its positions and then with the positions
 # switched off:
 
 # %%
@@ -85,10 +85,10 @@ memory.shape, difference
 # second hand tells nearby moments apart, but repeats itself every minute. The hour hand is too slow to show a
 # difference of two seconds, but it knows morning from noon. Together they name each moment of half a day.
 #
-# The position pattern is such a clock. Each *pair* of numbers is the tip of one hand: its sine and its cosine. The
-# first hand moves by about 57 degrees (an angle of 1 radian) per word; each hand after it is slower than the one
-# before. And "three words later" does to these hands what "three seconds later" does to the hands of a clock: it turns
-# each hand by an angle that does not depend on the current time.
+# The position pattern is such a clock. Each *pair* of numbers gives the tip of one hand: the sine and the cosine of the
+# hand's angle. The first hand moves by about 57 degrees (an angle of 1 radian) per word; each hand after it is slower
+# than the one before. And "three words later" does to these hands what "three seconds later" does to the hands of a
+# clock: it turns each hand by an angle that does not depend on the current time.
 
 # %% [markdown]
 # ## The mathematics
@@ -108,8 +108,8 @@ memory.shape, difference
 # $$ PE_{pos,\,2i+1} = \cos\!\left(\frac{pos}{10000^{2i/d_\mathrm{model}}}\right) $$
 #
 # Read it slowly, because one letter in it is often misread: $i$ counts pairs, not dimensions. Pair $i$ fills the
-# dimensions $2i$ and $2i+1$, and **both have the same divisor**. Write the speed of pair $i$ as
-# $\omega_i = 10000^{-2i/d_\mathrm{model}}$; then its two numbers are $\sin(\omega_i\,pos)$ and $\cos(\omega_i\,pos)$: a
+# dimensions $2i$ and $2i+1$, and **both have the same divisor**. Write the speed of pair $i$ as $\omega_i =
+# 10000^{-2i/d_\mathrm{model}}$; then its two numbers are $\sin(\omega_i\,pos)$ and $\cos(\omega_i\,pos)$, the tip of a
 # hand at the angle $\omega_i\,pos$. Pair 0 has $\omega_0 = 1$ and goes round once in $2\pi \approx 6.3$ positions. The
 # slowest pair of the paper's model needs nearly $2\pi \cdot 10000$ positions.
 #
@@ -204,9 +204,9 @@ x[0, 2, :6]  # "cat", at position 2
 # %% [markdown]
 # ## The same from the library
 #
-# [`gf.sinusoids`](../src/glassformer/model/positions.py#sinusoids) is the table, and
-# [`Positions`](../src/glassformer/model/positions.py#Positions) is the part of the model that hands it out. You can
-# record what the demo adds: `source.positions` is the pattern, and `source.input` is the sum that the first layer
+# [`gf.sinusoids`](../src/glassformer/model/positions.py#sinusoids) computes the table, and
+# [`Positions`](../src/glassformer/model/positions.py#Positions) is the module of the model that returns its rows. You
+# can record what the demo adds: `source.positions` is the pattern, and `source.input` is the sum that the first layer
 # reads.
 
 # %%
@@ -222,7 +222,7 @@ torch.testing.assert_close(trace["source.input"].double(), x, rtol=1e-6, atol=1e
 trace["source.positions"].shape, trace["source.input"].shape
 
 # %% [markdown]
-# The explorer draws them for any sentence, with sliders for the position and the shift: [positions of our
+# The explorer draws the patterns of any sentence, with sliders for the position and the shift: [positions of our
 # sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=positions).
 
 # %% [markdown]
@@ -299,8 +299,8 @@ for width in (8, 128, 512):
 
 # %% [markdown]
 # One matrix for each $k$ was enough for all positions. The picture shows $M_1$ for $d_\mathrm{model} = 8$. Along the
-# diagonal lie four blocks of two by two, each a rotation: the first by a large angle, the last by so little that its
-# numbers are nearly 1 and 0.
+# diagonal lie four blocks of two by two, each a rotation. The first rotates by a large angle, the last by so small an
+# angle that its numbers are nearly 1 and 0.
 
 # %%
 names = [f"{name} {pair}" for pair in range(4) for name in ("sin", "cos")]
@@ -321,8 +321,8 @@ pictures.heat_map(
 #
 # $$ = \sum_i \cos\big(\omega_i (p-q)\big), $$
 #
-# which depends only on the distance $p - q$. It is largest, $d_\mathrm{model}/2$, at distance 0, and the same to the
-# left as to the right.
+# which depends only on the distance $p - q$. It is largest at distance 0, where it is $d_\mathrm{model}/2$, and it is
+# the same for a distance to the left as to the right.
 
 # %%
 many = gf.sinusoids(100, 128, dtype=torch.float64)
@@ -394,14 +394,15 @@ assert off[[1, 2, 3, 5, 6, 7]].min() > 1e-6  # … but no other column is the sa
 [f"{distance:.5f}" for distance in off.tolist()]
 
 # %% [markdown]
-# This table has shift matrices as well, because sine and cosine share a speed. But a model trained with it needs it.
+# This table has shift matrices as well, because sine and cosine share a speed. But a model that was trained with this
+# table has to be run with it.
 
 # %% [markdown]
 # ## A learned table
 #
 # You can also leave the numbers to training: a matrix with one row per position, random at first, like the embedding of
 # words. The paper tried it and found nearly the same quality (Table 3, row E). It kept the sinusoids in the hope that
-# they would help with longer sentences. A learned table does come to an end:
+# they would help with longer sentences. But a learned table has only as many rows as it was made with:
 
 # %%
 from glassformer.model.positions import Positions
@@ -421,8 +422,8 @@ except gf.ShapeError as error:
 # number of the sum cannot be taken apart. But a vector has 128 of them. Let us look at all 605 words of the demo at
 # each of 22 positions (the longest sentences in its training had 22 words). That makes 13 310 sums.
 #
-# First, compare each sum with all words without a position: which word is nearest? Nearly always the right one (1.0
-# would mean always):
+# First, compare each sum with all words without a position: which word is nearest? Nearly always, the nearest word is
+# the right one (1.0 would mean always):
 
 # %%
 X = E * math.sqrt(128)  # the words' vectors, (605, 128)
@@ -509,9 +510,9 @@ print(fill("model: " + translator.translate([longer[0].source])[0].text, 80))
 count, len(longer)
 
 # %% [markdown]
-# Hardly any translation is right, although nearly all are for shorter sentences, as the next cell will show. Typically
-# the first half is perfect, and then the model loses its place. **Sinusoids do not promise longer sentences.** They
-# make patterns for the later positions, but the model was never trained to use those patterns.
+# Hardly any translation is right, although nearly all translations of shorter sentences are right, as the next cell
+# will show. Typically the first half is perfect, and then the model loses its place. **Sinusoids do not promise longer
+# sentences.** They make patterns for the later positions, but the model was never trained to use those patterns.
 #
 # The shift property is not a promise either. Take short sentences that the model translates well, and start counting at
 # 2, at 4, and so on up to 10 instead of 0, in source and target alike. The shift property says that each pattern is
@@ -590,8 +591,8 @@ wrong_table(4, 8)
 
 # %% [markdown]
 # Two things are broken. The exponents reach 2 instead of 1, so the hands slow down twice as fast, and most of them
-# stand still. And the sine and cosine of a pair no longer share a speed: without a hand there is nothing to rotate. To
-# see that *no* matrix at all could do the shift, let least squares search for the best one:
+# stand still. And the sine and cosine of a pair no longer have the same speed, so they are not the tip of a hand that a
+# matrix could rotate. To see that *no* matrix at all could do the shift, let least squares search for the best one:
 
 
 # %%
@@ -639,7 +640,7 @@ as_trained.text, with_mistake.text
 
 # %% [markdown]
 # Code that *trains* with this mistake does not fail either. The quick dimensions still tell positions apart, and a
-# model can make do with them. That is why the mistake survives.
+# model can learn to work with them. That is why the mistake often goes unnoticed.
 #
 # ### "The second word has position 2"
 #
@@ -764,4 +765,5 @@ pictures.heat_map(
 # %% [markdown]
 # ## Next
 #
-# Words now have vectors, and the vectors know their place. Next they look at each other: [attention](03_attention.py).
+# Words now have vectors, and the vectors contain their positions. Next, the words look at each other:
+# [attention](03_attention.py).

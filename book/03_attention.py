@@ -25,7 +25,7 @@
 # has the same four letters in both sentences. Other words tell you, and they are far away.
 #
 # To a model, a word is a list of numbers, a *vector*, taken from a table ([embeddings](01_embeddings.py)). The table
-# has one row for *bank*, so both sentences start with the same vector. The question of this chapter:
+# has one row for *bank*, so both sentences start with the same vector. This is the question of the chapter:
 #
 # **How can a word's vector collect the information it needs from the other words of the sentence, however far away they
 # are?**
@@ -101,8 +101,8 @@ assert film @ thrilled == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
 
 # %% [markdown]
 # The picture shows this cell by cell: the two profiles one above the other, their products below, and the sum at the
-# right. Blue is positive, orange negative. Look at the bottom rows: the romance fan's is all blue and says *yes* to
-# this film; the action fan's is mostly orange and says *no*.
+# right. Blue is positive, orange negative. Look at the bottom rows: the romance fan's row is all blue, which means
+# *yes* to this film; the action fan's row is mostly orange, which means *no*.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -233,8 +233,8 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# Then the queries meet the keys. This is the film again: the key is the film's profile, the query is the viewer's
-# taste. Look at the sums: the tired *it* finds *animal*, the wide *it* finds *street*.
+# Then each query is compared with each key. This works as with the films: the key is the film's profile, the query is
+# the viewer's taste. Look at the sums: the tired *it* finds *animal*, the wide *it* finds *street*.
 
 # %% tags=["hide-input"]
 dot_products(
@@ -303,8 +303,9 @@ assert (weights @ gender_mouse)[1] > 0.99
 # | $V$ | a value for each word | $S \times d_v$ |
 # | $QK^\top$ | every query with every key: the scores | $S \times S$ |
 #
-# $d_k$ is the *width* (number of coordinates) of a query. A key must have the same width, or the two have no dot
-# product. $d_v$ is the width of a value and may be different. Put together, this is equation 1 of the paper (§3.2.1):
+# $d_k$ is the *width* (number of coordinates) of a query. A key must have the same width, because otherwise the dot
+# product of query and key is not defined. $d_v$ is the width of a value and may be different. Put together, this is
+# equation 1 of the paper (§3.2.1):
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -613,12 +614,12 @@ for factor in (1, math.sqrt(64), math.sqrt(512)):
 assert jacobian.abs().max() < 1e-9
 
 # %% [markdown]
-# Take the same three scores 8 times larger (as for $d_k = 64$), then 22.6 times larger (as for 512). The gradient falls
-# from 0.2 to a few ten-thousandths, and then to a number that no training will notice.
+# The cell multiplies the same three scores by 8 (as for $d_k = 64$), then by 22.6 (as for 512). The gradient falls from
+# 0.2 to a few ten-thousandths, and then to a number that no training will notice.
 #
-# In our example the scores were far apart even after the division, because its numbers were chosen to be easy, not
-# random. A model can *learn* sharp weights where it needs them. The division makes sure that it does not *start* with
-# them.
+# In our example the scores were far apart even after the division, because we chose numbers that are easy to compute
+# with, not random numbers. A model can *learn* sharp weights where it needs them. The division makes sure that it does
+# not *start* with them.
 #
 # ## The word bank in a trained model
 #
@@ -685,10 +686,10 @@ bank_lines(drove, ("drove", "road"))
 
 # %% [markdown]
 # **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show that
-# the model *needs* these heads: a head may look at a word and bring home nothing useful. And we searched for these
-# heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a head is needed,
-# take it away. Here we switch off the head that looks hardest at *swam* (its weighted values are set to 0) and then,
-# for comparison, each other head of its layer.
+# the model *needs* these heads: a head may look at a word without taking anything useful from it. And we searched for
+# these heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a head is
+# needed, take it away. Here we switch off the head that looks hardest at *swam* (its weighted values are set to 0) and
+# then, for comparison, each other head of its layer.
 
 # %%
 from glassformer.inspection import without_heads
@@ -777,8 +778,8 @@ cosines
 # %% [markdown]
 # **The order of the arguments.** Some functions take (v, k, q), some (q, k, v). In self-attention all three have the
 # same shape, so the wrong order runs and gives an answer ([erratum](errata.py#order-of-arguments)). Our order is query,
-# key, value, everywhere. Different lengths and widths (2 queries, 5 keys, $d_k = 3$, $d_v = 7$) turn the silent mistake
-# into a loud one:
+# key, value, everywhere. With different lengths and widths (2 queries, 5 keys, $d_k = 3$, $d_v = 7$), the mistake
+# raises an error:
 
 # %%
 swapped = gf.attention(v, k, q).output
@@ -852,5 +853,5 @@ answer
 # %% [markdown]
 # ## Next
 #
-# One attention gives each word one row of weights: one question. The next chapter, [several heads](04_heads.py), lets
-# each word ask several questions at once.
+# With one attention, each word has one row of weights, so it can ask one question. The next chapter, [several
+# heads](04_heads.py), lets each word ask several questions at once.

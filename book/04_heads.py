@@ -175,15 +175,15 @@ print(three[1])
 #
 # $$Z_i = \mathrm{softmax}\left(\frac{(x W_{Q,i})(x W_{K,i})^\top}{\sqrt{d_k}}\right) x W_{V,i}$$
 #
-# $Z_i$ has a row of $d_v$ numbers for each word. The heads' rows are put side by side, *concatenated*, and a last
-# matrix $W_O$ of shape $h\,d_v \times d_\mathrm{model}$ mixes them (§3.2.2):
+# $Z_i$ has a row of $d_v$ numbers for each word. The rows of all heads are put side by side (*concatenated*), and a
+# last matrix $W_O$ of shape $h\,d_v \times d_\mathrm{model}$ mixes them (§3.2.2):
 #
 # $$\mathrm{MultiHead}(x) = \mathrm{Concat}(Z_1, \ldots, Z_h)\, W_O$$
 #
 # The paper takes $d_k = d_v = d_\mathrm{model} / h$. With 8 heads and $d_\mathrm{model} = 512$, a head is 64 wide, and
 # all heads together are as wide as one big one. So the projections, the products with $W_Q$, $W_K$, $W_V$ and $W_O$,
-# cost the same for any number of heads. What grows is the number of scores. Each head has its own $S \times S$ map of
-# them, so $h$ heads make $h$ times as many scores, all of which pass through a softmax.
+# cost the same for any number of heads. What grows is the number of scores. Each head has its own $S \times S$ table of
+# scores, so $h$ heads make $h$ times as many scores, all of which pass through a softmax.
 #
 # ## Line by line
 #
@@ -269,9 +269,9 @@ pictures.flow(
 # %% [markdown]
 # ### Separate matrices are the same as one that is split
 #
-# The formula has 8 small matrices, the code one big one. They do the same: each column of $W_Q$ makes one coordinate of
-# the query and knows nothing of the other columns. Columns 0 to 63 are the matrix of head 0, and so on. Let us check
-# this with 8 separate matrices of shape (512, 64), one head after the other:
+# The formula has 8 small matrices, the code one big one. Both give the same result, because each column of $W_Q$ makes
+# one coordinate of the query, independently of the other columns. Columns 0 to 63 are the matrix of head 0, and so on.
+# Let us check this with 8 separate matrices of shape (512, 64), one head after the other:
 
 # %%
 outputs = []
@@ -400,8 +400,8 @@ for name, tensor in trace.items():
 #
 # **Yes.** The projections are the same numbers with or without a split. But eight heads take eight softmaxes over the
 # words, and one big head takes one. A dot product is a sum, so a big head's score is the *sum* of the eight heads'
-# scores (before the division). In that sum, what one head found may be cancelled by another: that is how the match
-# above was lost.
+# scores (before the division). In that sum, one head's high score can be cancelled by another head's low score. That is
+# how the match above was lost.
 
 # %%
 with torch.no_grad():
@@ -458,8 +458,8 @@ assert round((63_082_496 + extra) / 1e6) == 195
 # %% [markdown]
 # ## What trained heads look at
 #
-# So much for what we wish for. What do the heads of a trained model do? The demo translates English into French. Its
-# encoder has 2 layers of 8 heads, and so has its decoder. We begin with the row of *swam* in the encoder's
+# So far we have chosen the numbers ourselves. What do the heads of a trained model do? The demo translates English into
+# French. Its encoder has 2 layers of 8 heads, and so has its decoder. We begin with the row of *swam* in the encoder's
 # self-attention. For each word that we would like *swam* to look at, a search over all 16 heads picks the one with the
 # largest weight. Layers and heads are counted from 0.
 
@@ -511,11 +511,12 @@ swam = source.index("swam")
 found = searched(own[:, :, swam], source, ["I", "across", "river"])
 
 # %% [markdown]
-# *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts are the honest answer, whatever the story in
-# the first section made you hope for. With a weight above 0.5, a head looks there; with one below 0.2, it hardly looks
-# there more than anywhere else (equal weights would be 0.08). A model learns what its task pays for. In French, *swam
-# across* is *traversé … à la nage*, "crossed by swimming". To choose the verb, the model must know whether *across*
-# follows, but not who swam. (*Traversé* is the same for a man, a woman and a frog.)
+# *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts printed above say what this model does, even
+# where it differs from the story in the first section. With a weight above 0.5, the verdict is that the head looks at
+# the word. With a weight below 0.2, it looks there hardly more than elsewhere (equal weights would be 0.08). A model
+# learns what its task pays for. In French, *swam across* is *traversé … à la nage*, "crossed by swimming". To choose
+# the verb, the model must know whether *across* follows, but not who swam. (*Traversé* is the same for a man, a woman
+# and a frog.)
 #
 # Here are these heads as lines, from *swam* (top) to the words that it looks at (bottom); the thicker the line, the
 # larger the weight. A head that two searches found is drawn once.
@@ -566,10 +567,10 @@ pictures.attention_lines(
 )
 
 # %% [markdown]
-# Thick lines would mean that *it* finds its noun right here; thin ones, that the choice is left to a later part of the
-# model. So ask the decoder, at the step where it has to decide: *il* (masculine, the animal) or *elle* (feminine, the
-# street)? To decide, it needs the adjective and the two nouns to choose from. One head could look at only one of them.
-# See how many heads share the task:
+# Thick lines from *it* to its noun would mean that the encoder finds the noun. Thin lines mean that a later part of the
+# model has to find it. So ask the decoder, at the step where it has to decide: *il* (masculine, the animal) or *elle*
+# (feminine, the street)? To decide, it needs the adjective and the two nouns to choose from. One head could look at
+# only one of them. See how many heads share the task:
 
 # %%
 pronoun = next(i for i, word in enumerate(output_words) if word in ("il", "elle"))
@@ -589,9 +590,9 @@ pictures.attention_lines(
 )
 
 # %% [markdown]
-# Where the heads are different, one step looks at several words at once, and what it takes from each stays separate;
-# one row of weights could only have mixed them. Now change a single word, *tired* to *wide*, and look at the decoder's
-# last layer: which noun does it look at when it writes the pronoun?
+# Where the heads differ, one step looks at several words at once, and what it takes from each word stays separate. A
+# single row of weights could only have mixed the words. Now change a single word, *tired* to *wide*, and look at the
+# decoder's last layer: which noun does it look at when it writes the pronoun?
 
 # %%
 for sentence in (tired, tired.replace("tired", "wide")):
@@ -601,7 +602,7 @@ for sentence in (tired, tired.replace("tired", "wide")):
     searched(cross[-1:, :, pronoun], source, ["animal", "street"], first=1)
 
 # %% [markdown]
-# Attention shows where a head looks, not whether the look decides anything. To find out, the experiments switch heads
+# Attention shows where a head looks, not whether this influences the output. To find out, the experiments switch heads
 # off and hide words: [what decides the pronoun](experiments/pronoun.py), [how important each head
 # is](experiments/importance.py). In [the
 # explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:3%7D)
@@ -722,8 +723,9 @@ assert len(registered.state_dict()) == 16  # 8 matrices, 8 biases
 # %% [markdown]
 # **Concatenating onto a tensor that lives elsewhere.** A loop over the heads starts with `torch.empty(0)` and
 # concatenates each head onto it. That works on the CPU, where this tensor lives, and stops with an error on a GPU
-# ([erratum](errata.py#a-tensor-on-the-wrong-device)). You need no GPU to see it: PyTorch's device `meta`, which has
-# shapes and no numbers, is just as far from the CPU. The remedy: collect the heads in a list and concatenate once.
+# ([erratum](errata.py#a-tensor-on-the-wrong-device)). You need no GPU to see it: a tensor on PyTorch's device `meta`,
+# which has a shape but no numbers, is not on the CPU either. The remedy: collect the heads in a list and concatenate
+# once.
 
 # %%
 parts = [torch.ones(10, 64, device="meta") for _ in range(8)]

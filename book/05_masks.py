@@ -376,8 +376,8 @@ torch.testing.assert_close(fused, output)  # PyTorch's own kernel: zeros as well
 # ### After the softmax is too late
 #
 # In the last line of the table above the hidden weights are 0, but the row sums to 0.26, because the hidden scores were
-# in the denominator. The average comes out too small, and how small depends on the hidden keys. Information leaks
-# through the sum.
+# in the denominator. The average comes out too small, by a factor that depends on the hidden keys. So information about
+# them leaks through the sum.
 
 # %%
 late = ways["0 after the softmax"]
@@ -549,7 +549,8 @@ assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 #   masks, the difference is only rounding.
 # - The **translations** hardly suffer from these three! In a search, the last position chooses the next word, and
 #   nothing comes after it; and a sentence on its own has no padding. (Earlier positions do look ahead at what has been
-#   written so far, and this model can bear it.) **A good translation does not prove that the mask is right.**
+#   written so far, but this hardly changes what this model writes.) **A good translation does not prove that the mask
+#   is right.**
 # - With the **target's padding** in cross-attention, it is the other way round. The loss barely moves: whole references
 #   are about as long as their sources, so the wrong mask hides little. In the search, the target begins as `<bos>`
 #   alone, a single token, so cross-attention sees a single key, "The". Is the noun singular or plural? The model has to

@@ -30,11 +30,12 @@
 #
 # **Add.** A sub-layer does not replace the vector that it gets; it writes a *change*, which is added to the vector. So
 # a stream runs from the embedding to the output, and each sub-layer reads it and adds its share. This is the *residual
-# stream*. What one layer has found stays there for all later layers. And on the way back, in training, the *gradient*
-# (how much the result changes if a number does) has a path that avoids every sub-layer.
+# stream*. What one layer has found stays there for all later layers. And in training, on the way back, the *gradient*
+# (how much the loss changes if a number changes) has a path that avoids every sub-layer.
 #
-# **Norm.** A vector that is added to again and again grows. A layer norm brings each vector back to a fixed size before
-# the next sub-layer reads it, so that a layer need not know how many others have written before it.
+# **Norm.** If changes are added to a vector again and again, it grows. A layer norm brings each vector back to a fixed
+# size before the next sub-layer reads it. So each layer gets vectors of the same size, however many layers came before
+# it.
 #
 # **In which order?** The paper adds first and then normalises the sum: *post-norm*. Most later models normalise only
 # what the sub-layer reads, and leave the stream alone: *pre-norm*.
@@ -157,10 +158,10 @@ expected = (batch - means) / torch.sqrt(variances + eps)
 torch.testing.assert_close(batch_norm(batch.mT).mT, expected)
 
 # %% [markdown]
-# For text, the right column decides. With batch norm, changing one sentence of a batch changes the other sentences.
-# Padding counts in the averages, unless it is left out on purpose. A decoder's early positions would learn about later
-# ones through the average. And a translator that gets a single sentence has no batch, so it needs averages kept from
-# training.
+# For text, the last column is the reason to choose layer norm. With batch norm, changing one sentence of a batch
+# changes the other sentences. Padding counts in the averages, unless it is left out on purpose. A decoder's early
+# positions would learn about later ones through the average. And a translator that gets a single sentence has no batch,
+# so it needs averages kept from training.
 
 # %%
 neighbour = batch.clone()
@@ -195,8 +196,8 @@ print("pre-norm: ", rounded(pre))
 # %% [markdown]
 # ## The same from the library
 #
-# [`Residual`](../src/glassformer/model/residual.py#Residual) is the only place that knows the order. Everything else, the
-# [encoder layer](08_encoder.py) and the [decoder layer](09_decoder.py), hands its sub-layer to it.
+# [`Residual`](../src/glassformer/model/residual.py#Residual) is the only class that decides the order. The [encoder
+# layer](08_encoder.py) and the [decoder layer](09_decoder.py) pass it their sub-layers.
 
 # %%
 from glassformer.model.residual import Residual, final_norm
@@ -209,8 +210,8 @@ for placement, expected in (("post", post), ("pre", pre)):
 # %% [markdown]
 # ### One more norm at the end
 #
-# A post-norm stack ends with a norm, because every sub-layer does. A pre-norm stack ends with a sum that has not been
-# normalised. So it gets one more layer norm after its last layer, in the encoder and in the decoder.
+# A post-norm stack ends with a norm, because each of its sub-layers ends with a norm. A pre-norm stack ends with a sum
+# that has not been normalised. So it gets one more layer norm after its last layer, in the encoder and in the decoder.
 
 # %%
 assert isinstance(final_norm(4, "pre"), nn.LayerNorm)
@@ -309,10 +310,10 @@ pictures.curves(
 # %% [markdown]
 # ## How large the stream is
 #
-# Now for real Transformers: untrained, with 12 layers in each stack, in both placements. The next cell measures two
-# things, for random sentences and the usual [loss](10_output.py). The first is the size of the stream before each
-# encoder layer (the root of the mean square of its entries). The second is the size of the gradient for one weight
-# matrix of each decoder layer (the second matrix of its feed-forward network).
+# Now we take two real Transformers, one for each placement. They are untrained and have 12 layers in each stack. The
+# next cell measures two things, for random sentences and the usual [loss](10_output.py). The first is the size of the
+# stream before each encoder layer (the root of the mean square of its entries). The second is the size of the gradient
+# for one weight matrix of each decoder layer (the second matrix of its feed-forward network).
 
 # %%
 LAYERS = 12
@@ -387,11 +388,11 @@ pictures.picture(
 #
 # ## Training curves of both placements
 #
-# That was the first moment of training. What happens afterwards? We trained a deep and narrow model (6 + 6 layers,
-# `d_model` 64) for 600 steps to copy a short sentence. There are four versions: post-norm and pre-norm, each with a
-# warm-up of 100 steps and without. Each version has three seeds. The [experiment's page](experiments/norms.py) has the
-# details; here are its curves. Each line is the mean over the seeds, its band one standard deviation. Compare each line
-# without warm-up with its partner: for which placement does it lie higher?
+# That was the situation before the first step of training. What happens afterwards? We trained a deep and narrow model
+# (6 + 6 layers, `d_model` 64) for 600 steps to copy a short sentence. There are four versions: post-norm and pre-norm,
+# each with a warm-up of 100 steps and without. Each version has three seeds. The [experiment's
+# page](experiments/norms.py) has the details; here are its curves. Each line is the mean over the seeds, its band one
+# standard deviation. Compare each line without warm-up with its partner: for which placement does it lie higher?
 
 # %%
 measured = json.loads(Path("experiments/results/norms.json").read_text(encoding="utf-8"))
@@ -539,9 +540,9 @@ except AttributeError as error:
     print(error)
 
 # %% [markdown]
-# **`F.dropout` without `training=`.** The function does not know about `model.eval()`; its default is `training=True`.
+# **`F.dropout` without `training=`.** The function takes no notice of `model.eval()`; its default is `training=True`.
 # So dropout stays on in evaluation, and the same sentence gives a different result each time
-# ([errata](errata.py#dropout-that-stays-on)). The module `nn.Dropout` does know.
+# ([errata](errata.py#dropout-that-stays-on)). The module `nn.Dropout` is switched off by `model.eval()`.
 
 # %%
 from torch.nn import functional as F
@@ -577,10 +578,10 @@ for mistake in ("norm_order", "residual_normed", "unbiased_norm"):
     print(f"{mistake:<16} {wrong[:80]}\n{'':<16} gf.check: {', '.join(reference.likely)}")
 
 # %% [markdown]
-# The last two teach a lesson. In post-norm, the x that arrives is already normalised, so normalising it once more
-# changes little. A deviation that is 0.4 % too large changes even less. In the run behind this page, the translation
-# stays the same, and only a number-by-number comparison finds the mistake. See where the numbers diverge: [the demo
-# with the unbiased
+# The last two mistakes teach a lesson. In post-norm, the x that arrives is already normalised, so normalising it once
+# more changes little. A deviation that is 0.4 % too large changes even less. In the run behind this page, the
+# translation stays the same, and only a number-by-number comparison finds the mistake. See where the numbers diverge:
+# [the demo with the unbiased
 # norm](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22unbiased_norm%22%5D).
 
 # %% [markdown]

@@ -19,8 +19,8 @@
 # %% [markdown]
 # ## The question
 #
-# [Attention](03_attention.py) moves information between positions. But what it returns is an *average* of values, and
-# the values are one matrix away from the input. Once its weights are chosen, all the rest is multiplying and adding.
+# [Attention](03_attention.py) moves information between positions. But what it returns is an *average* of values, and a
+# value is only the input times a matrix. Once the attention weights are chosen, all the rest is multiplying and adding.
 # Which part computes something new from what was gathered, such as "an adjective *and* a plural, so the ending is -s"?
 # And why does this plain-looking part hold the largest share of a layer's parameters?
 
@@ -135,8 +135,8 @@ output
 # ### At each position alike
 #
 # Now take three positions at once. The code stays the same, because the matrices act on the last axis. "Position-wise"
-# makes three claims, and all hold. One position at a time gives the same results as all at once. If the positions are
-# shuffled, so are the results. If one position changes, no other result does.
+# means three things, which the next cell checks. One position at a time gives the same results as all at once. If the
+# positions are shuffled, so are the results. If one position changes, no other result does.
 
 # %%
 
@@ -221,7 +221,7 @@ network(sequence[None])[0, 0].tolist()
 # %% [markdown]
 # ### How large it is
 #
-# The paper's base model (§3.3, Table 3), with a vocabulary of 37 000:
+# Here are the numbers of parameters in the paper's base model (§3.3, Table 3), with a vocabulary of 37 000:
 
 # %%
 base = gf.ModelConfig.preset("base", vocab_size=37000)
@@ -252,8 +252,8 @@ share = 100 * in_networks / (everything - embedding)
 print(f"without the embedding matrix: {share:.0f} %")
 
 # %% [markdown]
-# An encoder layer has twice as many parameters in this network as in its attention. All 12 networks hold 40 % of the
-# model's parameters, or 57 % if the embedding is not counted.
+# An encoder layer has twice as many parameters in this network as in its attention. All 12 feed-forward networks
+# together have 40 % of the model's parameters, or 57 % if the embedding is not counted.
 #
 # ### The same as two convolutions
 #
@@ -376,8 +376,8 @@ for unit in torch.randperm(256)[:6].tolist():
 
 # %% [markdown]
 # Look for a theme in each list, such as adjectives or verbs. In the run behind this page, a list or two has a theme,
-# and most have none that you could name. That is normal. There are far more things to know than units, so most units
-# take part in several.
+# and most have none that you could name. That is normal. The model has to represent far more features than it has
+# units, so most units respond to several features.
 #
 # Some units are clear once you look for something specific. English nouns have no gender; French nouns do, and the
 # article, the adjective and the pronoun depend on it. So we ask: does any unit separate English nouns by the gender of
@@ -462,7 +462,7 @@ for sentence in ("The cow is tired.", "The boy saw the queen."):
 #
 # ### A memory of keys and values?
 #
-# One way to read this network helps the imagination, but it is **an intuition, not a fact about every unit**. Look at
+# You can also picture this network as a memory. This picture is **an intuition, not a fact about every unit**. Look at
 # the sum by rows [above](#contract). Each unit compares x with its column of $W_1$, by a dot product, and hands over
 # its row of $W_2$: the better the match, the more of the row. Attention does the same with keys and values, but here
 # the keys and values are learned, fixed, and many:
@@ -497,7 +497,7 @@ torch.testing.assert_close(bend @ W_2 + b_2, output)  # + is meant
 # **The same vector in each term.** In self-attention, the output at position 2 (here counted from 1, as in print) is a
 # sum over *different* values: $y_2 = \sum_j w_{2j} v_j$. Here $v_j$ is the value at position $j$, and $w_{2j}$ is the
 # weight that position 2 has for it. Printed with the same $v_1$ in each term, the sum says nothing: the weights sum to
-# 1, so it is always $v_1$, whatever they are.
+# 1, so the result is always $v_1$, whatever the weights are.
 
 # %%
 # The second row of weights: the positions that position 2 looks at.

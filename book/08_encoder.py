@@ -32,11 +32,12 @@
 # twice:
 #
 # 1. **Self-attention** collects: each position looks at all positions of the source and gathers what it needs.
-# 2. **Feed-forward** digests: each position works by itself on what it now has.
+# 2. **Feed-forward** processes: each position works by itself on what it has gathered.
 #
 # Nothing is replaced: what a sub-layer finds out is *added* to what was there (norms only rescale it). The shape never
 # changes either, so you can stack layers as high as you like. The output of the last layer is called the **memory**:
-# one vector for each position of the source, which knows its neighbours. The decoder will read it.
+# one vector for each position of the source, which also contains information from the other positions. The decoder will
+# read the memory.
 
 # %% [markdown]
 # ## The mathematics
@@ -58,8 +59,8 @@
 #
 # $$x \leftarrow \mathrm{LayerNorm}(x + \mathrm{Dropout}(\mathrm{Sublayer}(x)))$$
 #
-# Much code normalises **before** the sub-layer, and only what goes into it. This is *pre-norm*, with one more LayerNorm
-# after the last layer:
+# Much code normalises **before** the sub-layer instead, and only the sub-layer's input. This is *pre-norm*, with one
+# more LayerNorm after the last layer:
 #
 # $$x \leftarrow x + \mathrm{Dropout}(\mathrm{Sublayer}(\mathrm{LayerNorm}(x)))$$
 #
@@ -433,7 +434,8 @@ def encoder_layer(x, mask, layer):
 torch.testing.assert_close(encoder_layer(start, mask, layers[0]), after_layer)
 
 # %% [markdown]
-# In pre-norm, each layer adds to the stream, and nothing scales it down again, so it grows. Hence the norm at the end.
+# In pre-norm, each layer adds to the stream, and nothing scales it down again, so it grows. That is why a norm follows
+# the last layer.
 
 # %%
 torch.manual_seed(5)
@@ -525,8 +527,8 @@ padding_mask(source, pad_id=0).shape, library_target_mask(target_input, pad_id=0
 # %% [markdown]
 # ## Post-norm, the paper's
 #
-# The paper's order is one line of code away: the norm moves to after the sum. It needs no final norm, because the last
-# layer already ends with one. Here it is with the same six sets of weights:
+# For the paper's order, only one line of code changes: the norm is applied after the sum. Post-norm needs no final
+# norm, because the last layer already ends with one. Here it is with the same six sets of weights:
 
 
 # %%
@@ -630,9 +632,9 @@ def distance(wrong, right):
 
 
 # %% [markdown]
-# **The residual of the normalised x** ([errata](errata.py#residual-of-the-normalised-x)). One name stands for two
-# things, so the value added back is no longer the value that came in. The second sub-layer invites the same slip. The
-# layer's input then never reaches the next layer unchanged: the free passage through the stack is gone.
+# **The residual of the normalised x** ([errata](errata.py#residual-of-the-normalised-x)). One name is used for two
+# values, so the value added back is no longer the value that came in. The same slip is easy to make in the second
+# sub-layer. Then the layer's input no longer passes through the stack without being normalised.
 
 
 # %%
@@ -703,8 +705,8 @@ assert distance(first_sublayer(start, half, layers[0]), after_attention) > 0.1
 # **Another layer norm** ([errata](errata.py#another-layer-norm)). The unbiased standard deviation divides by $n - 1$
 # instead of $n$ (the count of numbers, here 512), and ε (the small number that prevents a division by 0, 1e-5 above) is
 # outside the root. With 512 numbers the difference is 0.1 %, and you would never notice it. With the 4 numbers of an
-# example on paper it is 13 %. And where all numbers are nearly equal, an ε outside the root restrains them far less: in
-# the last line below, the result is about 250 times as large.
+# example on paper it is 13 %. And where all numbers are nearly equal, an ε outside the root limits the result far less:
+# in the last line below, the result is about 250 times as large.
 
 
 # %%
@@ -732,7 +734,7 @@ assert math.isclose(off[1], 1 - math.sqrt(3 / 4), rel_tol=0.02)
 # %% [markdown]
 # **Embeddings that drown the positions** ([errata](errata.py#embeddings-that-drown-the-positions)). `nn.Embedding`
 # draws its rows with standard deviation 1. Multiplied by $\sqrt{512} \approx 22.6$ they reach ±70 and more, and
-# positions of ±1 are a whisper beside them. How much does a token's position matter then? Compare the vectors of one
+# positions of ±1 are negligible beside them. How much does a token's position matter then? Compare the vectors of one
 # token at positions 0 and 5:
 
 # %%

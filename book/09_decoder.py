@@ -409,8 +409,9 @@ for name in trace:
 # ## Nobody looks ahead
 #
 # All positions are computed at once, from a target that contains the answers. Why is this not cheating? Because later
-# positions cannot influence earlier ones: self-attention is the only door between positions, and the mask shuts it in
-# that direction. Test it: change the last input token, "dorment", and only the last row of logits changes:
+# positions cannot influence earlier ones: target positions exchange information only in self-attention, and there the
+# mask hides the later positions. Test it: change the last input token, "dorment", and only the last row of logits
+# changes:
 
 # %%
 other = target_input.clone()
@@ -421,10 +422,10 @@ assert difference[4] > 0
 difference
 
 # %% [markdown]
-# The gradient says the same of all changes at once. In the picture below, the cell in row $i$ and column $j$ shows
-# how strongly the logits of position $i$ depend on the input vector of position $j$. Its number is the largest
-# absolute derivative of any logit with respect to any number of that vector. Look for the triangle: the cells above
-# the diagonal are exactly 0.
+# The gradient shows the same for all small changes at once. In the picture below, the cell in row $i$ and column $j$
+# shows how strongly the logits of position $i$ depend on the input vector of position $j$. Its number is the largest
+# absolute derivative of any logit with respect to any number of that vector. Look for the triangle: the cells above the
+# diagonal are exactly 0.
 
 # %% tags=["hide-input"]
 
@@ -461,8 +462,8 @@ pictures.heat_map(
 # | keys and values of the memory (cross-attention) | $(B, h, S, d_k)$ | once, when the source has been read |
 # | keys and values of the target so far (self-attention) | $(B, h, T, d_k)$ | one more position at each step |
 #
-# Here is the self-attention of the first layer by hand. Only the newest position asks. The keys and values of the
-# four positions before it come from the cache:
+# Here is the self-attention of the first layer by hand. Only the newest position needs a query. The keys and values of
+# the four positions before it come from the cache:
 
 # %%
 W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.self_attention)
@@ -576,8 +577,8 @@ pictures.attention_lines(
 #
 # ### What does it read for "noir"?
 #
-# A mean over heads is a summary, and summaries flatter. Here is that step in full: for each head of both layers, the
-# source token with the most weight.
+# A mean over heads may look clearer than the single heads do. Here is that step in full: for each head of both layers,
+# the source token with the most weight.
 
 # %%
 step = french.index("noir")
@@ -627,11 +628,11 @@ assert only_black[noir] > without_black[noir]
 assert without_black[noir] < unchanged[noir]
 
 # %% [markdown]
-# So for this word, the second layer's weights do point to what matters. Without "black", "noir" disappears; the
-# middle line shows what the model would say instead. With nothing but "black" it still says "noir". Be careful all
-# the same: a column of the memory is not a *word*. It is the encoder's vector at that position, which has already
-# looked at all the other words. When weights alone mislead, and how to find out, is the subject of
-# [alignment](experiments/alignment.py).
+# So for this word, the second layer's weights do point to what matters. Without "black", "noir" disappears; the middle
+# line shows what the model would say instead. With nothing but "black" it still says "noir". Be careful all the same: a
+# column of the memory is not a *word*. It is the encoder's vector at that position, which has already looked at all the
+# other words. The experiment on [alignment](experiments/alignment.py) shows where weights alone mislead, and how to
+# find out.
 #
 # Look at it yourself: [cross-attention at the step of "noir" in the
 # explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch+and+the+brown+dog+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.1.cross_attention.weights%22,%22head%22:3%7D).
@@ -683,10 +684,10 @@ assert decoder_parts - encoder_parts == {"cross_attention"}
 encoder_parts, decoder_parts
 
 # %% [markdown]
-# **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and
-# $V$ from $X$ instead of $Y$, it becomes a second self-attention, and the source is never read. A model trained this
-# way writes fluent sentences that have nothing to do with the source. Ours was trained correctly; with the mistake
-# planted, it is lost:
+# **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and $V$
+# from $X$ instead of $Y$, it becomes a second self-attention, and the source is never read. A model trained this way
+# writes fluent sentences that have nothing to do with the source. Our model was trained correctly. With the mistake
+# planted, its predictions are wrong:
 
 # %%
 wrong, said = measured("decoder_keys")
@@ -708,11 +709,11 @@ assert abs(wrong - right) < 1
 assert written("target_padding_mask") != translation.text
 
 # %% [markdown]
-# **No causal mask** ([errata](errata.py#no-causal-mask)). Self-attention then sees the token that it has to predict.
-# A model *trained* this way copies that token: its loss falls to almost nothing, and its translations are gibberish,
-# because there is nothing to copy while the future is unwritten. Ours was trained with the mask. When the whole
-# target is given, the sudden sight of the future confuses it. When the model writes step by step, its translation may
-# survive:
+# **No causal mask** ([errata](errata.py#no-causal-mask)). Self-attention then sees the token that it has to predict. A
+# model *trained* this way copies that token: its loss falls to almost nothing, and its translations are gibberish,
+# because there is nothing to copy while the future is unwritten. Our model was trained with the mask. When the whole
+# target is given and the mask is missing, its predictions get worse, because it has never seen later tokens. When it
+# writes step by step, its translation may stay the same:
 
 # %%
 wrong, said = measured("no_causal_mask")
@@ -760,8 +761,8 @@ for layers in (1, 2, 3):
     assert anew[1:].max() < 1e-6 if layers == 1 else anew[1:].min() > 1e-3
 
 # %% [markdown]
-# The demo has two decoder layers, so its log-probabilities move too. Along the sentence above, the largest change of
-# any of them is:
+# The demo has two decoder layers, so its log-probabilities move too. Along the sentence above, the largest change of a
+# log-probability is:
 
 # %%
 anew, cached = largest_changes(demo, demo_source, demo_input)
@@ -771,9 +772,10 @@ print(f"computed anew: up to {anew.max():.1f} nats; with a cache: up to {cached.
 # So a translation that looks right does not prove that the mask is right. `gf.check` therefore tests causality
 # directly.
 #
-# **The shifted target** ([errata](errata.py#shifted-target)). Row $i$ of the logits is about the token *after* input
-# $i$. Forget the shift and compare it with input $i$ itself, and a good model looks dreadful. Train that way, and the
-# model learns to repeat its input: quickly, and to no use ([the next chapter](10_output.py#what-goes-wrong) does it):
+# **The shifted target** ([errata](errata.py#shifted-target)). Row $i$ of the logits predicts the token *after* input
+# $i$. If you forget the shift and compare the row with input $i$ itself, the loss of a good model is very high. A model
+# that is trained this way quickly learns to repeat its input, which is useless ([the next
+# chapter](10_output.py#what-goes-wrong) trains such a model):
 
 # %%
 log_probs = demo_logits[0].log_softmax(-1)

@@ -364,16 +364,16 @@ torch.testing.assert_close(z.grad.sum(), torch.tensor(0.0))
 z.grad
 
 # %% [markdown]
-# The more wrong the prediction, the stronger the push, up to ±1. It does not fade as long as the answer is wrong.
-# (That is why softmax and this loss belong together.)
+# The more wrong the prediction, the stronger the push, up to ±1. The push does not become weak while the answer is
+# wrong. (That is why softmax and this loss belong together.)
 
 # %% [markdown]
 # ## The same from the library
 #
 # [smoothed_cross_entropy](../src/glassformer/training/objective.py#smoothed_cross_entropy) takes the decoder's output
-# and the matrix, not the logits. With 37,000 words the logits would be by far the largest tensor of a training step,
-# so the function computes them a few rows at a time. It receives the real positions only, and returns two **sums**
-# over them: the smoothed loss and the plain loss.
+# and the output matrix, not the logits. With 37,000 words the logits would be by far the largest tensor of a training
+# step, so the function computes them a few rows at a time. It receives the real positions only, and returns two
+# **sums** over them: the smoothed loss and the plain loss.
 
 # %%
 from glassformer.training.objective import smoothed_cross_entropy
@@ -513,7 +513,7 @@ print(f"loss {without:.3f} without padding, {included:.3f} with padding")
 print(f"perplexity {math.exp(without):.2f} without padding, {math.exp(included):.2f} with padding")
 
 # %% [markdown]
-# The number looks better and means less. It depends on how sentences are grouped into batches, so two models can no
+# The loss looks better and means less. It depends on how sentences are grouped into batches, so two models can no
 # longer be compared.
 #
 # **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and must
@@ -580,7 +580,7 @@ print("target not shifted: ", written_by(parrot, symbols), "(1 is <bos>)")
 assert written_by(parrot, symbols) == [1] * 7
 
 # %% [markdown]
-# Fed with `<bos>`, the parrot says `<bos>`, for ever. And yet its loss was nearly 0.
+# Given `<bos>`, the model with the mistake repeats `<bos>` for ever. And yet its loss was nearly 0.
 
 # %% [markdown]
 # ## Exercises

@@ -58,12 +58,13 @@ torch.set_printoptions(precision=4, sci_mode=False)
 #    *forward pass*. At each position the model reads the *right* tokens so far, whatever it would have said itself
 #    (this is called teacher forcing), so all positions can be computed at once.
 # 3. Measure how little the model believed in the right token: the **loss**, one number.
-# 4. Compute, for each parameter, the direction in which the loss falls: the **gradient**. This is the *backward
-#    pass*.
-# 5. Move each parameter a little in that direction. The **optimiser** and the **learning rate** decide how far.
+# 4. Compute, for each parameter, how fast the loss changes when the parameter grows: the **gradient**. This is the
+#    *backward pass*.
+# 5. Move each parameter a little in the direction in which the loss falls. The **optimiser** and the **learning rate**
+#    decide how far.
 #
 # Nobody tells the model what a noun is, or that the fourth word of the target comes from the fifth of the source.
-# Whatever helps to predict the next token a little better grows stronger.
+# Training strengthens whatever helps to predict the next token a little better.
 #
 # ## The mathematics
 #
@@ -85,7 +86,8 @@ torch.set_printoptions(precision=4, sci_mode=False)
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad u \leftarrow \beta_2 u + (1 - \beta_2)\, g^2 \qquad
 # w \leftarrow w - \eta\, \frac{m / (1 - \beta_1^t)}{\sqrt{u / (1 - \beta_2^t)} + \epsilon}$$
 #
-# The fraction is roughly of size 1, whatever the size of the gradient: Adam looks at directions.
+# The fraction is roughly of size 1, whatever the size of the gradient. So Adam's step depends on the sign of each
+# gradient much more than on its size.
 #
 # **Learning rate** (§5.3, equation 3). It rises linearly for `warmup` steps and then falls with the inverse square
 # root of the step number:
@@ -212,8 +214,9 @@ torch.testing.assert_close(library / 270, loss)
 loss.item(), math.log(11)
 
 # %% [markdown]
-# A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4. A fresh model is worse: it knows nothing,
-# but is rather sure of it. And this is the floor, for perfect predictions:
+# A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4. A fresh model is worse: it knows nothing
+# either, but its random probabilities are far from equal. The next cell computes the floor, the loss of perfect
+# predictions:
 
 
 # %%
@@ -343,10 +346,9 @@ assert final >= 0.99
 final
 
 # %% [markdown]
-# Look for three stretches in the picture. Within twenty steps the model learns that it knows nothing (orange line:
-# all ids equally probable). For a while little happens. Then it finds out how to look things up in the source, and
-# the loss falls to its floor (green line). It stays slightly above, because dropout disturbs the model during
-# training.
+# Look for three stretches in the picture. Within twenty steps the model learns to find all ids equally probable (orange
+# line). For a while little happens. Then it finds out how to look things up in the source, and the loss falls to its
+# floor (green line). It stays slightly above, because dropout disturbs the model during training.
 
 # %% tags=["hide-input"]
 steps_done = np.arange(1, len(losses) + 1)
@@ -539,8 +541,8 @@ pictures.picture(
 # %% [markdown]
 # ### What it learns first
 #
-# The run also kept *snapshots*: its weights after a number of steps that is a power of two. Put each snapshot into
-# the model and translate the same sentence.
+# The training run also kept *snapshots*: its weights after 8, 16, 32, … steps. Put each snapshot into the model and
+# translate the same sentence.
 
 
 # %%
@@ -743,8 +745,8 @@ assert math.isclose(with_padding.item(), 13 / 20 * math.log(11), rel_tol=1e-6)
 with_padding.item(), without.item()
 
 # %% [markdown]
-# With padding counted, the loss looks a third better, for nothing. The share of padding changes from batch to batch,
-# so such a loss cannot even be compared with itself. And part of the model's effort goes into predicting padding.
+# With padding counted, the loss looks a third better, for nothing. The share of padding changes from batch to batch, so
+# not even the losses of two batches can be compared. And part of the model's effort goes into predicting padding.
 #
 # ### Dropout that stays on
 #
@@ -797,9 +799,8 @@ seen_by_torch
 # ### No warm-up
 #
 # You saw it above: Adam's first steps move *every* parameter by a full learning rate, whether its gradient matters or
-# not. With a high rate from the start, a deep post-norm model (the paper's kind) can be thrown into a corner and
-# never come back. The experiment [norms](experiments/norms.py) trains both placements of the norm with and without
-# warm-up.
+# not. With a high rate from the start, a deep post-norm model (the paper's kind) can reach weights from which it never
+# recovers. The experiment [norms](experiments/norms.py) trains both placements of the norm with and without warm-up.
 #
 # ## Exercises
 #

@@ -63,14 +63,15 @@ pad_id, bos_id, eos_id = 0, 1, 2
 # ## The mathematics
 #
 # Let $x$ be the source and $y = (y_1, \dots, y_n)$ an output whose last token is `<eos>`. The model gives the
-# probability of each token after the tokens before it. The probability of the whole output is the product of these.
-# Its logarithm is a sum, which is kinder to computers:
+# probability of each token after the tokens before it. The probability of the whole output is the product of these. Its
+# logarithm is a sum, which avoids very small numbers:
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 #
-# This is `log_prob`: natural logarithm, never above 0, with `<eos>` included. Each token adds a negative number, so
-# longer outputs tend to get less. Beam search makes up for this by ranking finished outputs by a *score* (§6.1; Wu et
-# al. 2016, equation 14), where $n$ is the number of tokens, `<eos>` included, and $\alpha = 0.6$ in the paper:
+# The library calls this number `log_prob`. It is a natural logarithm, is never above 0, and includes `<eos>`. Each
+# token adds a negative number, so longer outputs tend to have a lower `log_prob`. Beam search makes up for this by
+# ranking finished outputs by a *score* (§6.1; Wu et al. 2016, equation 14), where $n$ is the number of tokens, `<eos>`
+# included, and $\alpha = 0.6$ in the paper:
 #
 # $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad
 # \operatorname{penalty}(n) = \left(\frac{5 + n}{6}\right)^{\alpha}$$
@@ -250,10 +251,11 @@ for hypothesis in (by_greedy, by_beam):
 # %% [markdown]
 # ### A beam by hand
 #
-# A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best hypotheses, where
-# $N$ is the `beam_size`. At each step every hypothesis is continued with every token; the results are the candidates.
-# A candidate that ends in `<eos>` is finished if it is among the best $N$. The best $N$ of the others live on. The
-# search ends when $N$ finished hypotheses score at least as well as the best living one would if it ended now.
+# A *hypothesis* is an unfinished output with its log probability. Beam search keeps the $N$ best hypotheses, where $N$
+# is the `beam_size`. At each step every hypothesis is continued with every token; the results are the candidates. A
+# candidate that ends in `<eos>` is finished if it is among the best $N$. Of the other candidates, the best $N$ are the
+# hypotheses of the next step. The search ends when $N$ finished hypotheses score at least as well as the best
+# unfinished hypothesis would if it ended now.
 
 
 # %%
@@ -318,7 +320,7 @@ for score, log_prob, found in ours:
 #
 # `search_tree` does the same search and returns all candidates that it considered, as a tree. Follow *this*: greedy
 # (left, a beam of 1) drops it at once. The beam of 2 (right) keeps it, and sees one step later that it was the better
-# beginning. Blue hypotheses live on, green ones are finished, grey ones are dropped. The numbers are the
+# beginning. Blue hypotheses are continued, green ones are finished, grey ones are dropped. The numbers are the
 # probabilities of everything up to that token.
 
 
@@ -442,11 +444,11 @@ forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
 # %% [markdown]
 # ### How sure of each word?
 #
-# `exp` of a token's log probability is the model's confidence in that token, given everything before it. Here are the
-# tokens of the output with the wrong pronoun. Look for the bar that is almost invisible: a second look at a
-# translation is best spent there. Nearly all the others are close to 0.90, which is as sure as this model gets,
-# because its training smoothed the target with $\varepsilon = 0.1$ ([label smoothing](10_output.py)). Look at the
-# words after *il* too: given the mistake, does the rest fit again?
+# The exponential (`exp`) of a token's log probability is its probability, given everything before it: the model's
+# confidence in this token. Here are the tokens of the output with the wrong pronoun. Look for the bar that is almost
+# invisible: a second look at a translation is best spent there. Nearly all the others are close to 0.90, which is as
+# sure as this model gets, because its training smoothed the target with $\varepsilon = 0.1$ ([label
+# smoothing](10_output.py)). Look at the words after *il* too: given the mistake, does the rest fit again?
 
 # %%
 confidence = {
@@ -564,8 +566,9 @@ for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6
 print(f"all tokens,  seed 1: {whole.text}")
 
 # %% [markdown]
-# This is a young model, so expect mistakes in all four lines. But search the last line, drawn from all tokens, for
-# words that come from nowhere. At each step the tail as a whole has a fair chance, and a sentence has many steps.
+# This is a young model, so expect mistakes in all four lines. But look in the last line, which is drawn from all
+# tokens, for words that do not fit at all. Each unlikely token alone has a very small probability, but at each step all
+# unlikely tokens together have a considerable one, and a sentence has many steps.
 
 # %% [markdown]
 # ## What goes wrong
@@ -633,9 +636,9 @@ assert wrong.tokens != right.tokens
 # %% [markdown]
 # ### Outputs of different length, compared by log_prob
 #
-# Each token costs something. A beam that ranks by `log_prob` ($\alpha = 0$) prefers short outputs, and the larger the
-# beam, the more short outputs it finds. Compare two tokens and `<eos>` at $-2.0$ with nine tokens and `<eos>` at
-# $-2.3$:
+# Each token lowers `log_prob`. A beam that ranks by `log_prob` ($\alpha = 0$) prefers short outputs, and the larger the
+# beam, the more short outputs it finds. Compare an output of two tokens and `<eos>` with `log_prob` $-2.0$ and an
+# output of nine tokens and `<eos>` with `log_prob` $-2.3$:
 
 # %%
 short, long = (-2.0, 3), (-2.3, 10)  # (log_prob, tokens with <eos>)

@@ -45,11 +45,11 @@
 # %% [markdown]
 # ## The mathematics
 #
-# The table lists every formula of the forward pass. $x$ stands for the stream: a matrix with one row for each word
-# and one column for each dimension. $E$ is the embedding table, with a row for each word of the vocabulary. Every $W$
-# is a matrix and every $b$ a bias (a row that is added); all of them are learned. Matrices multiply from the right,
-# as in the paper. Two letters do double work, as everywhere: $V$ is either the values or the size of the vocabulary,
-# and $v$ either a head's values or a variance.
+# The table lists every formula of the forward pass. $x$ stands for the stream: a matrix with one row for each word and
+# one column for each dimension. $E$ is the embedding table, with a row for each word of the vocabulary. Every $W$ is a
+# matrix and every $b$ a bias (a row that is added); all of them are learned. Matrices multiply from the right, as in
+# the paper. As in most texts, two letters have two meanings: $V$ is either the values or the size of the vocabulary,
+# and $v$ is either a head's values or a variance.
 #
 # | step | formula | paper |
 # |---|---|---|
@@ -73,9 +73,9 @@
 # ### Pencil and paper
 #
 # We need two small tools. They are folded away, like everything on this page that only prints. `show` prints tables
-# side by side. `pencil` prints the arithmetic of one cell, and first evaluates what it is going to print: if the line
-# were not true, this page would not exist. Numbers are shown with four decimals and computed with sixteen, so if you
-# continue from the printed numbers, your last digit may differ.
+# side by side. `pencil` prints the arithmetic of one cell, and checks it first: if the printed line were false,
+# building this page would fail. Numbers are shown with four decimals and computed with sixteen, so if you continue from
+# the printed numbers, your last digit may differ.
 
 # %%
 import math
@@ -897,7 +897,7 @@ pencil("scores[head 0, <bos>, cat]", f"{short(A[1])}·({short(worth[1])} − {fa
 
 # %% [markdown]
 # The rest uses the same functions, from the end to the beginning: the decoder's masked self-attention, then the
-# encoder, which learns of the loss only through its memory.
+# encoder, which the gradient reaches only through the memory.
 
 # %%
 down, from_keys = attention_backward(MASKED, slope, grads, down)
@@ -941,8 +941,8 @@ pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
 # %% [markdown]
 # ### Is it right?
 #
-# We ask two judges. The first is PyTorch's autograd, which goes backwards through `gf.Transformer`. It must find the
-# same gradients for all 428 weights and for every table on the way. (`gf.record` keeps the tensors in the graph, so
+# We check the gradients in two ways. First, PyTorch's autograd goes backwards through `gf.Transformer`. It must find
+# the same gradients for all 428 weights and for every table on the way. (`gf.record` keeps the tensors in the graph, so
 # we can ask for their gradients.)
 
 # %%
@@ -976,9 +976,9 @@ torch.testing.assert_close(last.grad, torch.tensor(slope["decoder.output"]), rto
 own.item()
 
 # %% [markdown]
-# The second judge needs no theory at all. Make a weight larger and smaller by $\delta = 0.00001$, compute the whole
-# model both times, and divide the difference of the losses by $2\delta$. That is what a gradient *means*. First four
-# weights to look at, then all of them.
+# The second check uses nothing but the forward pass. Make a weight larger and smaller by $\delta = 0.00001$, compute
+# the whole model both times, and divide the difference of the losses by $2\delta$. That is what a gradient *means*.
+# First four weights to look at, then all of them.
 
 
 # %%
@@ -1007,7 +1007,7 @@ print(f"largest difference of all {count}: {worst:.1e}")
 #
 # **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning
 # rate $\eta$ (here 0.05). If the loss were a straight line, it would fall by $\eta$ times the sum of all squared
-# gradients. The loss is not a straight line, so this promise is kept only roughly.
+# gradients. The loss is not a straight line, so it falls only roughly as much.
 
 
 # %%
@@ -1062,8 +1062,8 @@ for name, weight in model.named_parameters():
     torch.testing.assert_close(weight.detach(), state(after)[name], rtol=0, atol=1e-9)
 
 # %% [markdown]
-# And so on. After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss
-# above 0. The best possible loss is reached when the probabilities equal the smoothed target: $-\sum_j y_j \ln y_j$.
+# After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss above 0. The best
+# possible loss is reached when the probabilities equal the smoothed target: $-\sum_j y_j \ln y_j$.
 
 # %%
 put(model, params)
@@ -1144,9 +1144,9 @@ for what, (bad, good) in wrong.items():
     print(f"{what}: {short(bad)} instead of {short(good)}")
 
 # %% [markdown]
-# Working with a pencil brings one more: **rounding on the way**. What if you carry only two decimals, or one?
-# `gf.intervene` replaces each tensor by a rounded one. Look at the last line: even with one decimal you would not be
-# far off.
+# Working with a pencil adds one more source of error: **rounding on the way**. What if you carry only two decimals, or
+# one? `gf.intervene` replaces each tensor by a rounded one. Look at the last line: even with one decimal you would not
+# be far off.
 
 # %%
 put(model, params)

@@ -20,8 +20,8 @@
 #
 # Most of the answer is not about the model. It is about the contents of those files, the division of sentences into
 # tokens, and the meaning of a score. This chapter goes the whole way once, with a small corpus from the library's
-# grammar. We write it to files the way real corpora come: damaged. We plant the damage ourselves, so that we can check
-# whether we find it.
+# grammar. We write it to files and damage it in the ways that real corpora are damaged. We plant the damage ourselves,
+# so that we can check whether we find it.
 
 # %% [markdown]
 # ## The intuition
@@ -30,8 +30,8 @@
 # model learns to copy now and then. If one file has slipped by a line, the model learns that translations have
 # nothing to do with their sources. None of this raises an error, and the loss still falls.
 #
-# A score answers a question that was asked beforehand. If the question leaked into the training data, or if two
-# people count words in different ways, the scores look like numbers and cannot be compared.
+# A score says something only if the test sentences are not in the training data. And two scores can be compared only if
+# both were computed in the same way, for instance with the same rule for cutting text into words.
 #
 # So the steps are: **read, look, clean, cut into tokens, batch, train, score, use**. Each has a section below.
 
@@ -50,7 +50,8 @@
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\!\left(1, e^{1 - r/c}\right) \cdot \left(p_1\, p_2\, p_3\, p_4\right)^{1/4}$$
 #
-# The first factor is the *brevity penalty*. Without it, it would pay to write only the words you are sure of.
+# The first factor is the *brevity penalty*. Without this factor, a model could get a high score by writing only the
+# words that it is sure of.
 #
 # **chrF** (Popović, 2015) does the same with runs of 1 to 6 *characters*, ignoring spaces. For each of the six
 # lengths, take the share of the output's runs that are in the reference; $P$ is the mean of these shares. $R$ is the
@@ -260,8 +261,8 @@ assert report.dropped["duplicate"].count >= planted["duplicate"] - 5
 # | runs of white space inside a line | replaces each run with one space when a text is cut into tokens |
 # | copies, test sentences, two spellings of "é", files that have slipped against each other | reports them, with the lines; what to do is your choice |
 #
-# Its limits are wide, because it must not throw away what is right in a language that it does not know. You know
-# yours, so the rest of this section cleans by your own rules.
+# The doctor's limits are wide, because it must not remove pairs that are right in a language that it knows nothing
+# about. You know your own languages, so the rest of this section cleans by your own rules.
 
 # %% [markdown]
 # ### Look, and clean
@@ -705,8 +706,8 @@ pictures.bars(
 )
 
 # %% [markdown]
-# The translations did not get any better in between. So quote BLEU only for plain text, computed by sacrebleu, with
-# its signature, and compare scores only where the signatures agree.
+# All bars score the same translations. So quote BLEU only for plain text, computed by sacrebleu, with its signature,
+# and compare scores only where the signatures agree.
 
 # %% [markdown]
 # ### Translate, and know how sure it is
@@ -767,9 +768,9 @@ print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 # %% [markdown]
 # ## Real figures
 #
-# These are results with more text and more time, quoted from the repository's `benchmarks/README.md`. All were
-# measured on one machine with 2 cores and with one seed; such machines are noisy. (chrF2 is chrF with $\beta = 2$;
-# bfloat16 is a 16-bit number format; an epoch is one pass over the corpus; greedy is a beam of 1.)
+# These are results with more text and more time, quoted from the repository's `benchmarks/README.md`. All were measured
+# on one machine with 2 cores and with one seed; times on such a machine vary. (chrF2 is chrF with $\beta = 2$; bfloat16
+# is a 16-bit number format; an epoch is one pass over the corpus; greedy is a beam of 1.)
 #
 # | what | model | training | result |
 # |---|---|---|---|
@@ -840,9 +841,9 @@ print(f"the references against themselves in the other form: BLEU {other_form:.1
 # %% [markdown]
 # ### Scoring on training data
 #
-# A score on sentences that the model was trained on says how well it remembers. Ours had little time to remember. The
-# longer the training and the smaller the corpus, the wider the gap. Only the second figure says what to expect on new
-# sentences.
+# A score on sentences that the model was trained on says how well the model remembers. Our model was trained too
+# briefly to remember much. The longer the training and the smaller the corpus, the larger the difference between the
+# two scores below. Only the second score says what to expect on new sentences.
 
 # %%
 measured = {}
@@ -864,9 +865,9 @@ print({name: f"BLEU {value:.1f}" for name, value in measured.items()})
 # %% [markdown]
 # ## Exercises
 #
-# **1. Which line?** `slipped` lost a line, and the picture shows only in which window of 200. Write a few lines of
-# code that locate it more exactly. Hint: before it, line *n* matches line *n*; after it, line *n* matches line *n* −
-# 1 of the other side.
+# **1. Which line?** `slipped` lost a line, and the picture shows only in which window of 200. Write a few lines of code
+# that locate it more exactly. Hint: before the gap, line *n* matches line *n*; after it, line *n* matches line *n* − 1
+# of the other side.
 
 # %% tags=["hide-cell"]
 fits, shifted = ([abs(len(english[n]) - len(slipped[n - back])) for n in range(1, len(english))] for back in (0, 1))
