@@ -230,7 +230,7 @@ assert (loud * math.sqrt(512)).abs().max() > 60
 assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the library's, for d_model = 128
 
 # %% [markdown]
-# (The share is a share of the squared length.) The factor is not to blame. The rows are: they have to start small.
+# (The share is a share of the squared length.) The mistake is not the factor but the rows, which have to start small.
 #
 # **Caught by** `model/test_embedding.py`: `test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model`.
 # More in [embeddings](01_embeddings.py#what-goes-wrong).
@@ -387,7 +387,8 @@ torch.testing.assert_close(q @ (2 * k).T, 2 * raw)
 torch.testing.assert_close(F.cosine_similarity(q[:, None], 2 * k[None], dim=-1), cosine)
 
 # %% [markdown]
-# The length of a key is part of what it says: "look at me, in any case". The softmax is what bounds the *weights*.
+# A longer key makes each of its scores larger, whether positive or negative. Only the *weights* are bounded, by the
+# softmax.
 #
 # **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`, with scores far above 1.
 # More in [attention](03_attention.py#what-goes-wrong) and [embeddings](01_embeddings.py#what-goes-wrong).
@@ -420,7 +421,7 @@ sorted(encoder_has), sorted(decoder_has)
 # Heads are not there for speed. Eight heads of width 64 have as many weights, and take as many multiplications, as one
 # head of width 512. But each head has its own map of scores and its own softmaxes, so eight heads have eight times as
 # many. They are there to attend to *different things at once*: one softmax has a total weight of 1 to give away, and
-# with two heads, each of them has.
+# with two heads, each head has a total weight of its own.
 
 # %%
 who, where = torch.tensor([9.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 9.0])  # scores of two questions for three words
@@ -482,7 +483,7 @@ broken.encoder.layers[0].feed_forward_residual.norm = Norm()
 check.note
 
 # %% [markdown]
-# This is a friendly mistake: it speaks. Call each class once, right after you write it, and you will hear it.
+# This mistake is easy to find, because it raises an error. Call each class once, right after you write it.
 #
 # **Caught by** any test that calls it, such as `model/test_residual.py`: `test_post_norm_normalises_the_sum`; and by
 # `gf.check`, where a check that stops with an error counts as failed, with the reason.
@@ -562,8 +563,9 @@ for name, (scores, mask) in rows.items():
 # The fix is −∞, and a row of zeros for a query that may not look at anything (−∞ alone gives NaN there).
 #
 # **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_even_beside_very_small_scores` and
-# `test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient`. In usual rows the weights are the same to the last
-# bit, so only unusual rows show the mistake. More in [masks](05_masks.py#why-and-no-other-number).
+# `test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient`. In most rows the weights are the same to the
+# last bit, so only rows with very small scores, or with every score masked, show the mistake. More in
+# [masks](05_masks.py#why-and-no-other-number).
 
 # %% [markdown]
 # ## Dropout that stays on
@@ -664,9 +666,9 @@ one.Mask, other.Mask
 # %% [markdown]
 # ## View without transpose
 #
-# Here a tutorial rightly *warns* of a mistake, and the warning deserves a demonstration. The heads are made by
-# `view(B, T, H, K).transpose(1, 2)`. Asking for (B, H, T, K) at once gives the same shape with different numbers. Take
-# three words of four features, and two heads; the tens digit tells the word:
+# Here a tutorial rightly *warns* of a mistake, and the next cell shows why. The heads are made by `view(B, T, H,
+# K).transpose(1, 2)`. Asking for (B, H, T, K) at once gives the same shape with different numbers. Take three words of
+# four features, and two heads; the tens digit tells the word:
 
 # %%
 tiny = torch.tensor([[[10, 11, 12, 13], [20, 21, 22, 23], [30, 31, 32, 33]]])
@@ -863,8 +865,8 @@ check.likely
 # ## A tensor on the wrong device
 #
 # The heads' outputs are concatenated onto `torch.empty(0)`, which is made in the middle of the forward pass and always
-# on the CPU. With the model on a GPU, this stops with an error. You can see it without a GPU: PyTorch's device `meta`,
-# which has shapes and no numbers, is just as far from the CPU.
+# on the CPU. With the model on a GPU, this stops with an error. You can see it without a GPU: a tensor on PyTorch's
+# device `meta`, which has a shape but no numbers, is not on the CPU either.
 
 # %%
 parts = [torch.ones(10, 64, device="meta") for _ in range(8)]
@@ -889,8 +891,8 @@ tuple(joined.shape), joined.device
 # ## Order of arguments
 #
 # A class takes (v, k, q), and the function inside it takes (q, k, v). In self-attention all three have the same shape,
-# so a swap runs and gives an answer. Our order is query, key, value everywhere. Different lengths and widths make the
-# swap speak:
+# so a swap runs and gives an answer. Our order is query, key, value everywhere. With different lengths and widths, the
+# swap raises an error:
 
 # %%
 fixed, swapped = gf.attention(q, k, v).output, gf.attention(v, k, q).output
@@ -1135,4 +1137,4 @@ verdict("norm_order")
 # every intermediate value, and the first value that differs comes right after the mistake. To see how that looks, open
 # [the
 # explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_scale%22%5D),
-# which plants each of them in the demo and shows where the numbers diverge and what becomes of the translation.
+# which plants a mistake in the demo and shows where the numbers diverge and how the translation changes.

@@ -17,8 +17,8 @@
 #
 # When you translate "the cat slept" into "le chat dormait", you can draw a line from each French word to the English
 # word that it comes from. Such lines are called an *alignment*. Cross-attention gives each French word a weight for
-# each English word, and pictures of these weights often look like an alignment. So they are often read as one: the
-# English word with the largest weight is taken to be the word that is being translated.
+# each English word, and pictures of these weights often look like an alignment. So many readers take the weights for an
+# alignment: they assume that the English word with the largest weight is the word that is being translated.
 #
 # **Is that right?** Usually this is hard to say, because nobody has drawn the true lines. Here they are known. The
 # sentences of our English–French corpus are made by a grammar, and the grammar knows from which English words it made
@@ -47,10 +47,10 @@ for place, word in enumerate(target_words):
 
 # %% [markdown]
 # To write the next French word, a decoder has to know two things: *which word* of the source it has reached, and *what
-# form* the French word must take. An alignment gives the first. The second may stand elsewhere: "the" becomes "le" or
-# "la" according to the noun after it, and "it" becomes "il" or "elle" according to a noun far before it. Attention
-# serves the next word; nobody has asked it to draw lines. So expect an alignment where both questions have the same
-# answer, and different weights where the answers differ.
+# form* the French word must take. An alignment answers the first question. The answer to the second may be in a
+# different English word: "the" becomes "le" or "la" according to the noun after it, and "it" becomes "il" or "elle"
+# according to a noun far before it. Attention is trained to predict the next word, not to align words. So expect an
+# alignment where both questions have the same answer, and different weights where the answers differ.
 #
 # There is one more trap. A decoder reads a word and writes the next one. Which row of weights belongs to "chat": the
 # row of the step that *writes* "chat" (and reads "le"), or the row of the step that *reads* "chat" (and writes
@@ -152,8 +152,8 @@ framed(
 )
 
 # %% [markdown]
-# Now the same matrix, read by the other rule: for each word, the row of the step that *reads* it, one further down.
-# Almost every strong cell has left its frame.
+# The next picture reads the same matrix by the other rule: each word gets the row of the step that *reads* it, which is
+# one row further down. Almost every strong cell has left its frame.
 
 # %% tags=["hide-input"]
 framed(
@@ -228,8 +228,8 @@ pictures.bars(
 #
 # - At the step that writes a word, the last layer is a fair alignment: more than four words in five are right, and
 #   the error rate is between 13 and 20 %.
-# - **It is not as far above the diagonal as it looks.** A straight line gets 71 %, and the first layer, averaged over
-#   its heads, does worse than that.
+# - **The last layer is not as far above the diagonal as it looks.** The diagonal gets 71 %, and the first layer,
+#   averaged over its heads, does worse than that.
 # - No single head is *the* alignment head. The mean over all heads is at least as good as the best of them.
 # - The length of the added vector is slightly more telling than the weight alone.
 #
@@ -298,11 +298,11 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Each kind has its own story, and they are the stories that the intuition promised:
+# The kinds differ in the way that the intuition predicts:
 #
-# - **Pronouns** look at "it" in only about half of the cases. The word being translated is "it", but the choice
-#   between "il" and "elle" is made elsewhere: by a noun further to the left, and by the adjective that says which
-#   noun. The [pronoun experiment](pronoun.py) follows this up.
+# - **Pronouns** look at "it" in only about half of the cases. The word being translated is "it", but the choice between
+#   "il" and "elle" depends on other words: on a noun further to the left, and on the adjective that says which noun.
+#   The [pronoun experiment](pronoun.py) follows this up.
 # - **Articles** that miss their "the" look at one of the next two words: the noun, or an adjective before it. The
 #   noun has the gender.
 # - **Auxiliaries** ("a", "est") that miss look either at one of the next two words, where the verb decides between
@@ -324,13 +324,13 @@ assert max(right_by_kind["full stop"]) > 99
 #
 # Here are three claims that you may meet, and what these models say about them:
 #
-# - *"Attention shows which word is being translated."* Mostly, in the last layer, at the right step. It is a summary
-#   of what the next word needs, and for pronouns that is a different word in half of the cases. In the first layer,
-#   attention is not even as good as a straight line.
+# - *"Attention shows which word is being translated."* Mostly, in the last layer, at the right step. The weights show
+#   what the model reads to write the next word. For pronouns, this is not the translated word in half of the cases. In
+#   the first layer, attention is not even as good as a straight line.
 # - *"Take the row in which the word is read."* For deeper models this has been found to be better (Chen et al. 2020,
-#   "Accurate Word Alignment Induction from Neural Machine Translation"). **It does not hold here.** With two layers,
-#   the step that reads a word is already busy with the next one, and in the last layer it is right no more often than
-#   chance. Which row to take must be tested for each model.
+#   "Accurate Word Alignment Induction from Neural Machine Translation"). **It is not better in these models.** With two
+#   layers, the step that reads a word is already busy with the next one, and in the last layer it is right no more
+#   often than chance. Which row to take must be tested for each model.
 # - *"A look at some heat maps will do."* To the eye, a diagonal looks like an alignment. Without a baseline, the
 #   first layer's 63 % would be good news.
 #
@@ -388,6 +388,6 @@ round(writes, 1), round(reads, 1)
 # %% [markdown]
 # ## Next
 #
-# If attention does not quite show where a word comes from, does it at least show what *matters*? [Does attention
-# equal importance?](importance.py) hides words and looks at what happens. [The decoder](../09_decoder.py) shows how
-# cross-attention works.
+# If attention does not quite show which word is being translated, does it at least show which words *matter*? [Does
+# attention equal importance?](importance.py) hides words and looks at what happens. [The decoder](../09_decoder.py)
+# shows how cross-attention works.

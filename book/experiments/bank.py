@@ -20,8 +20,8 @@
 # > I **drove** across the **road** to get to the **bank**. → … la **banque**.
 #
 # This pair opens many introductions to attention. The drawing that goes with it has a thick line from "bank" to
-# "river", or to "swam" and "river". The vector of "bank" absorbs its context, it says, and becomes the bank of a
-# river.
+# "river", or to "swam" and "river". According to the drawing, the vector of "bank" absorbs its context and comes to
+# mean the bank of a river.
 #
 # French has two words for the two banks, so a model that translates must know which one is meant. Ours knows. We can
 # ask it what a drawing cannot answer. **From which words is the sense read? Does "bank" look at them? Do its weights
@@ -47,8 +47,8 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 # ## The intuition
 #
 # The embedding table has one row for "bank" ([embeddings](../01_embeddings.py)). So in the input of the encoder, both
-# banks are the same vector, apart from their positions. Whatever tells them apart must come from other words, and it
-# can reach the French word in three ways:
+# banks are the same vector, apart from their positions. The information that tells them apart must come from other
+# words. It can reach the French word in three ways:
 #
 # 1. **In the encoder**: "bank" looks at "swam", and its vector changes. The decoder then reads a vector that is
 #    already a river bank.
@@ -56,13 +56,13 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 # 3. **From what is already written**: after "traversé la rivière à la nage pour rejoindre l'autre" you would guess
 #    "rive" without any English.
 #
-# The third way is easy to forget, and it spoils naive measurements. However late you hide "swam", once "à la nage"
-# has been written, the secret is out. We have to close this way when we ask about the first two.
+# The third way is easy to forget, and it spoils naive measurements. Once "à la nage" has been written, the sense is
+# known even if you hide "swam". So we have to close the third way when we ask about the first two.
 #
 # ## The mathematics
 #
-# The choice is measured where the two translations of the word differ: at the noun, or at its article if the two
-# nouns have different articles. The *margin* there is
+# We measure the choice at the first place where the two translations of the word differ: at the noun, or at its article
+# if the two nouns have different articles. The *margin* there is
 #
 # $$m = \log p(\text{right}) - \log p(\text{wrong})$$
 #
@@ -78,8 +78,8 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 #
 # ## Line by line
 #
-# We take the two sources, each with its own beginning of the translation and with the beginning of the other
-# sentence's.
+# We take the two sources. Each is combined first with the beginning of its own translation, then with the beginning of
+# the other sentence's translation.
 
 # %%
 eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
@@ -105,8 +105,9 @@ for name, source in sources.items():
         print(f"source {name:5}, beginning of {beginning:5}: log p(rive) − log p(banque) = {margin:+.2f}")
 
 # %% [markdown]
-# In the model shown here the sign stays with the source, even against a beginning that suggests the other bank. So
-# this choice does not take the third way. If your own model says something else, read on: so do some of ours.
+# In the model shown here, the sign depends on the source alone, even if the beginning suggests the other bank. So for
+# this choice, the model does not use the third way. If your own model gives a different result, read on: so do some of
+# ours.
 #
 # ### Where "bank" looks
 #
@@ -135,9 +136,9 @@ pictures.heat_map(
 # %% [markdown]
 # ### What each word does
 #
-# Now the test: hide one word at a time from every position, with the telling French words blanked, and see how far
-# the margin falls. (To find the words to blank, we compare the two French sentences, except the last word before the
-# noun.)
+# Now the test: hide one word at a time from every position, with the French words that give the sense away blanked, and
+# see how far the margin falls. (To find the words to blank, we compare the two French sentences, except the last word
+# before the noun.)
 
 
 # %%
@@ -189,8 +190,8 @@ pictures.bars(
 
 # %% [markdown]
 # In each picture, look for the longest bars, and compare "swam" with "river", "drove" with "road". In the model shown
-# here, "swam" decides and "river" hardly counts. In the second sentence neither "drove" nor "road" is missed, as if
-# "banque" were what the model says when nothing speaks against it.
+# here, "swam" decides and "river" hardly counts. In the second sentence, hiding "drove" or "road" changes little, as if
+# the model chose "banque" unless some word speaks against it.
 #
 # ### The vectors of "bank"
 #
@@ -271,9 +272,9 @@ ours
 #
 # ### Encoder or decoder?
 #
-# We hide the telling words either in the encoder's self-attention only (circles) or in cross-attention only
-# (crosses). There are three models, so three marks each. Telling French words are blanked. At 100 %, the sense does
-# not need this way; at 50 %, it has no other.
+# We hide the telling words either in the encoder's self-attention only (circles) or in cross-attention only (crosses).
+# There are three models, so three marks each. Telling French words are blanked. A mark at 100 % means that the sense
+# does not need the closed way; a mark at 50 % means that the sense has no other way.
 
 # %% tags=["hide-input"]
 measured = json.loads(Path("results/bank.json").read_text(encoding="utf-8"))["results"]
@@ -305,12 +306,12 @@ pictures.picture(
 # %% [markdown]
 # - **For most words the encoder does the work**: "bat", "date", "pen", "glasses", "plant", "match", "nut". If the way
 #   through the encoder is closed, their sense is a coin toss. If the way through cross-attention is closed, the sense
-#   is as good as before. This is the story of the textbooks, and here it **holds**: the context is mixed into the
-#   vector of the word. (For the pronoun "it", in the same models, [it does not](hidden_key.py).)
+#   is as good as before. This is what textbooks say, and here it is **true**: the context is mixed into the vector of
+#   the word. (For the pronoun "it" in the same models, it is [not true](hidden_key.py).)
 # - **This is not true of all words.** "Well" ("near the well", "played well") is decided in cross-attention in all
 #   models. "The house *key*" is decided there in two models, and not in the third.
-# - "Light" has a pair in which one sentence has no telling word at all ("the light dress" lacks what "the light next
-#   to the dress" has), so it cannot fall to 50 %.
+# - "Light" has a pair in which one sentence has no telling word at all ("the light dress" lacks what "the light next to
+#   the dress" has), so its share cannot fall to 50 %.
 # - "Ball" and "bank" are special, as the grey marks show: with the French words blanked, the sense is not fully there
 #   in the first place.
 #
@@ -331,11 +332,11 @@ for seed, found in measured.items():
 # %% [markdown]
 # **Three training runs, three models of the bank.** Model 1 always follows the source. Model 3 never does: after "pour
 # rejoindre la" it writes "rive", whatever the English says. (It read the English earlier, when it chose between "pour
-# rejoindre" and "pour aller à".) Model 2 sometimes follows it and sometimes does not. All three translate every
+# rejoindre" and "pour aller à".) Model 2 sometimes follows the source and sometimes does not. All three translate every
 # sentence of the split correctly. Nothing in their outputs tells them apart.
 #
-# The second question: which word does it? Here is the fall of the margin for each word of "… swam across the river to
-# get to the bank", with the French blanked, and one mark for each model.
+# The second question: which word of the source decides? Here is the fall of the margin for each word of "… swam across
+# the river to get to the bank", with the French blanked, and one mark for each model.
 
 # %% tags=["hide-input"]
 names = ["before the verb", "verb", "across", "place", "to get to", "other", "bank", "full stop", "<eos>"]
@@ -357,12 +358,13 @@ pictures.picture(
 )
 
 # %% [markdown]
-# - **Model 1 reads "swam" and not "river".** The verb is worth 3.45 nats (mean of both kinds of sentences), the place
-#   0.12. Either would do, as nobody in the corpus rows across a road. The model has settled on one.
-# - Hiding **"bank"** itself costs models 1 and 2 as much as hiding all the telling words. The sense is fetched at
-#   "bank", whose vector has absorbed it.
-# - **Model 2** takes a little from each (0.78 and 0.98), and can do without either one.
-# - **Model 3** takes little from any word: with the French blanked, it has nothing left to go by (50 % right).
+# - **Model 1 reads "swam" and not "river".** Hiding the verb costs 3.45 nats (mean of both kinds of sentences), hiding
+#   the place 0.12. Either word would be enough, as nobody in the corpus rows across a road. The model has learned to
+#   use one of them.
+# - Hiding **"bank"** itself costs models 1 and 2 as much as hiding all the telling words. So the decoder reads the
+#   sense at "bank", whose vector has absorbed it.
+# - **Model 2** uses both words a little (0.78 and 0.98 nats), and can do without either one.
+# - **Model 3** uses no English word much. With the French blanked, it can only guess (50 % right).
 #
 # Does "bank" look at "river"? Here is the largest mean weight that any head of the encoder gives from "bank" to the
 # verb, and to the place:
@@ -384,15 +386,15 @@ for seed, found in measured.items():
 
 # %% [markdown]
 # So some heads *do* look as in the drawing, one or two of sixteen, in the first layer: at the verb in models 1 and 2,
-# at the place in model 2. Model 3 has no such head worth drawing.
+# at the place in model 2. In model 3, no head gives either word a weight worth drawing.
 #
 # ### Do weights tell what matters?
 #
 # For each sentence of the split, compare two lists of numbers: how much weight the ambiguous word gives to each other
 # word, and how far the margin falls without that word. There are two scores. One is Spearman's rank correlation. The
-# other, "top", is the share of sentences in which the word with the most weight is also the word whose loss hurts
-# most. Both are means over all 14 words, for the mean of the heads and for the best head (chosen afterwards, so its
-# score is flattered).
+# other, "top", is the share of sentences in which the word with the most weight is also the word whose hiding lowers
+# the margin most. Both are means over all 14 words, for the mean of the heads and for the best head (chosen afterwards,
+# so its score is too optimistic).
 
 # %%
 for seed, found in measured.items():
@@ -411,7 +413,8 @@ for seed, found in measured.items():
 #
 # ### Heads
 #
-# Here is the head whose loss costs "bank" most, and what happens to the senses without it:
+# For each model, here is the head that lowers the margin of "bank" most when it is switched off, and what happens to
+# the senses without it:
 
 # %%
 for seed, found in measured.items():
@@ -465,7 +468,7 @@ pictures.picture(
 # - At the embedding it is 50 %, as it must be. With the position added it is a little more (54 or 55 %). In some
 #   pairs one sense stands later in the sentence ("sang near the well", "sang well"), and the classifier notices. A
 #   classifier finds whatever there is.
-# - **One self-attention is enough**: 94 to 97 % after the first, and hardly more later.
+# - **One self-attention is enough**: the share is 94 to 97 % after the first self-attention, and hardly larger later.
 # - In **model 3**, the vectors of the two senses of "bank" can be told apart in 96 % of the cases after the last
 #   layer. And yet this model does not use the vector to write the noun. The noun follows what is written already, and
 #   the source in 0 % of the cases. **That information can be read from a vector does not mean that the model reads
@@ -473,13 +476,13 @@ pictures.picture(
 #
 # ## What goes wrong
 #
-# - **Forgetting that the decoder reads itself.** With the French in view, models 2 and 3 get most of the banks right
-#   even when "swam" and "river" are hidden everywhere (86 % and 100 %). If you only hide English words, you conclude
-#   that these words do not matter.
+# - **Forgetting that the decoder reads itself.** If the written French words are not blanked, models 2 and 3 get most
+#   of the banks right even when "swam" and "river" are hidden everywhere (86 % and 100 %). If you only hide English
+#   words, you conclude that these words do not matter.
 # - **Reading weights as reasons**: see [the alignment in cross-attention](alignment.py), and the errata's [what heads
 #   are for](../errata.py#what-heads-are-for).
-# - **Leave-one-out with pairs.** The two sentences of a pair share all words but the telling ones. If the
-#   classifier's means contain the *partner*, they are pulled the wrong way (or the right one). Leave out the whole
+# - **Leave-one-out with pairs.** The two sentences of a pair share all words but the telling ones. If the classifier's
+#   means contain the *partner* of the sentence, the result is biased in one direction or the other. Leave out the whole
 #   pair.
 # - **One model.** Had we trained only model 1, this page would say that the sense of "bank" is read from the verb by
 #   two heads of the first layer. That would be true of that model.
@@ -529,4 +532,5 @@ torch.corrcoef(ranks)[0, 1].item()
 # ## Next
 #
 # [Which head decides "it"?](pronoun.py) asks the same about the pronoun, and gets a different answer. [Is
-# cross-attention an alignment?](alignment.py) looks at weights for what they are.
+# cross-attention an alignment?](alignment.py) tests whether the weights of cross-attention show which word is being
+# translated.

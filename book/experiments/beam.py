@@ -260,8 +260,8 @@ pictures.picture(
 #
 # - Search errors vanish, but *each of them turns into a model error*. The sum hardly moves, and neither do the exact
 #   matches.
-# - With every beam, the output is on average more probable than the right answer, and with a large beam far more. The
-#   model is mistaken about sentences of this length, and a good search finds its mistakes.
+# - With every beam size, the output is on average more probable than the right answer; with a large beam, it is far
+#   more probable. The model is mistaken about sentences of this length, and a good search finds its mistakes.
 # - Greedy outputs are too long (loops); outputs of large beams are too short (early ends).
 #
 # BLEU counts common pieces of 1 to 4 words (higher is better), so it also credits outputs that are nearly right. By

@@ -18,7 +18,7 @@
 # > The animal didn't cross the **street** because it was too **wide**.
 #
 # To write "elle" for "it", a model has to know that "it" is the street, and that the French street is feminine.
-# Attention is the only way for one word's information to reach another word. So let us close that way for one word:
+# Attention is the only way for one word's information to reach another word. So let us close this way for one word:
 # **no position may look at "street" any more. Is the pronoun still right? And in which attention must the word be
 # hidden for it to matter: in the encoder, where the words of the sentence look at each other, or in cross-attention,
 # where the French sentence looks at the English one?**
@@ -292,10 +292,11 @@ pictures.picture(
 #
 # - **Hiding a noun in the encoder does nothing**: 100 % of the pronouns stay right. For the pronoun to be right, no
 #   vector has to absorb "street" or "animal" from another word *in the encoder*.
-# - **Hiding the adjective everywhere leaves only a habit.** Half of all pronouns are right, because the model now
-#   says "the place" always, or nearly always. Reading nothing looks like that: 50 %, not 0 %. Chance decides which
-#   noun it is. The same recipe on a different machine, where sums are rounded differently, has given a model that
-#   says "the animal". If the table above has the numbers the other way round, yours is such a model.
+# - **Hiding the adjective everywhere leaves only a habit.** Half of all pronouns are right, because the model now says
+#   "the place" always, or nearly always. So a model that cannot read the adjective gets 50 % right, not 0 %. Which of
+#   the two nouns it prefers is a matter of chance. The same recipe on a different machine, where sums are rounded
+#   differently, has given a model that says "the animal". If the table above has the numbers the other way round, yours
+#   is such a model.
 # - **Hiding a noun breaks its own sentences and leaves the other noun's sentences right.** With the street gone, "it"
 #   becomes the animal.
 # - **Hiding "it" itself does nothing.** The word being translated is not needed for its translation: "parce qu'"
@@ -303,23 +304,25 @@ pictures.picture(
 #
 # This differs between the models:
 #
-# - **Where the adjective is read.** In three models only cross-attention reads it: hidden there, it is gone; hidden
-#   in the encoder, it is not missed. The fourth model reads it in both. Either one alone loses about half of the
-#   animal's pronouns (55 % in the encoder, 45 % in cross-attention), and only both together lose all. So in the
-#   fourth model, some other word has absorbed the adjective in the encoder. It has the same recipe and the same
-#   corpus as model 1. Only the order of its batches is different.
+# - **Where the adjective is read.** In three models only cross-attention reads the adjective. Hiding it there makes the
+#   model lose this information; hiding it in the encoder changes nothing. The fourth model reads the adjective in both.
+#   Hiding it in only one of them loses about half of the animal's pronouns (55 % in the encoder, 45 % in
+#   cross-attention), and only hiding it in both loses all. So in the fourth model, some other word has absorbed the
+#   adjective in the encoder. It has the same recipe and the same corpus as model 1. Only the order of its batches is
+#   different.
 # - **Where the noun's gender is read.** In model 1, hiding the place in cross-attention is enough to lose more than
 #   half of its pronouns. In the others this costs about 10 % or less. They read the gender from what they have
-#   *written*, "la rue" or "le parc", and hiding these words costs 38 to 74 % of the pronouns. Only with both hidden
-#   do all four models lose most of the place's pronouns (and all of the animal's).
+#   *written*, "la rue" or "le parc", and hiding these words costs 38 to 74 % of the pronouns. Only when the English
+#   place and the written words are both hidden do all four models lose most of the place's pronouns (and all of the
+#   animal's).
 #
 # And the popular claim? "**'It' attends to 'street', so that its vector knows**" does not describe these models: they
 # need no noun in the encoder. The decoder looks at the adjective and at the nouns when it writes the pronoun, and in
-# one model the encoder does a part of the work on the adjective. There are two plausible reasons: the decoder can do
-# it (each French word may look at the whole source), and two encoder layers are few. A deeper model, or a model
-# without cross-attention, such as a language model, may well do it differently. Our result says what these models do.
-# It says that a plausible drawing is not evidence. And it says that **three models that agree are not all models**:
-# the fourth came by chance, and it contradicts what we had concluded here from the first three.
+# one model the encoder does a part of the work on the adjective. There are two plausible reasons: the decoder can do it
+# (each French word may look at the whole source), and two encoder layers are few. A deeper model, or a model without
+# cross-attention, such as a language model, may well do it differently. Our result says what these models do. It says
+# that a plausible drawing is not evidence. And **three models that agree are not all models**: the fourth model
+# contradicts what we had concluded here from the first three.
 #
 # ## What goes wrong
 #

@@ -18,9 +18,9 @@
 # A word gets a large attention weight. Does that mean that it *matters*, that the output would change without it? And
 # conversely: does a word with hardly any weight not matter?
 #
-# Heat maps of attention are often shown as explanations, so a lot depends on the answer. People have argued about it
-# in papers with titles such as "Attention is not Explanation" (Jain and Wallace 2019) and "Attention is not not
-# Explanation" (Wiegreffe and Pinter 2019). On a small model we can check: hide a word, and see what changes.
+# Heat maps of attention are often shown as explanations, so the answer matters. People have argued about it in papers
+# with titles such as "Attention is not Explanation" (Jain and Wallace 2019) and "Attention is not not Explanation"
+# (Wiegreffe and Pinter 2019). On a small model we can check: hide a word, and see what changes.
 
 # %%
 import json
@@ -137,7 +137,8 @@ assert effects[il, source_tokens.index("tired")] > effects[il, source_tokens.ind
 
 # %% [markdown]
 # Here are the two matrices side by side: attention on the left, the effect on the right. The darkest green stands for 5
-# nats or more. They have the same skeleton. The differences are what this chapter is about.
+# nats or more. Both have their large values in mostly the same cells. This chapter is about the cells in which they
+# differ.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import ListedColormap, to_rgb
@@ -194,8 +195,8 @@ print(f"hide 'the': {alone[0]:.2f}   hide 'street': {alone[1]:.2f}   hide both: 
 assert together > min(alone)
 
 # %% [markdown]
-# So hiding one token measures what cannot be *replaced*. This is not the truth about importance either; no single
-# number is. And a sentence with a hole is something that the model has never seen in training.
+# So hiding one token shows only whether the model can *replace* it. No single number measures importance completely.
+# Besides, the model has never seen a sentence with a hidden token in training.
 #
 # Try it in the
 # [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=changes),
@@ -208,7 +209,7 @@ assert together > min(alone)
 # writes is a step. Some steps do not depend noticeably on any source token: after "parce", "que" follows anyway. Only
 # steps at which some token has an effect above 0.1 nats count.
 #
-# Attention competes with other ways of guessing:
+# We compare attention with four other ways to guess which token has the largest effect:
 #
 # - *last layer*: the weights of the last cross-attention alone;
 # - *rollout*: attention followed back through the encoder to the words (Abnar and Zuidema 2020);
@@ -216,7 +217,7 @@ assert together > min(alone)
 #   embedding shrinks;
 # - *chance*: any token.
 #
-# The first question: how often does the token with the highest guess have the largest effect?
+# The first question: how often is the token with the highest value also the token with the largest effect?
 
 # %%
 measured = json.loads(Path("results/importance.json").read_text(encoding="utf-8"))
@@ -302,8 +303,9 @@ pictures.picture(
 
 # %% [markdown]
 # There are two clouds. At the upper right are the few tokens that matter and are looked at. At the left is everything
-# else, with effects near 0, and within that crowd the weights say little. Attention is good at *which one*, poor at
-# *in which order*. For source words that the output word does not come from, the correlation is about 0.2.
+# else, with effects near 0, and within that crowd the weights say little. Attention mostly finds the token that matters
+# most, but it does not put the others in the right order. For source words that the output word does not come from, the
+# correlation is about 0.2.
 #
 # Here are some more numbers, for each of the three models:
 
@@ -322,9 +324,9 @@ assert all(seed["little_attention_great_effect"] < 4 for seed in words)
 assert all(seed["most_important_is_origin"] < seed["most_attended_is_origin"] for seed in words)
 
 # %% [markdown]
-# - A token hidden from the decoder alone is still mixed into all other positions by the encoder. That hardly helps:
-#   the effect stays more than 90 % as large. In this model, the decoder has to get a word from the word's own
-#   position.
+# - A token hidden from the decoder alone is still mixed into all other positions by the encoder. That hardly helps the
+#   decoder: hiding the token from the decoder alone still has more than 90 % of the effect. In this model, the decoder
+#   has to read a word at the word's own position.
 # - Tokens with a great effect and little attention exist, but they are rare: 2 to 3 in 100.
 # - The most attended token is the grammar's origin more often than the most important token is. So these are three
 #   different things, and attention lies between importance and [the alignment](alignment.py).
@@ -398,8 +400,8 @@ pictures.picture(
 
 # %% [markdown]
 # The middle panel is the counterexample. Heads of the decoder's self-attention are as sharp as the heads of the last
-# cross-attention, and yet most of them can go almost unnoticed. (A part of their sharpness is forced on them: the
-# first row of a causal mask has a single key, with weight 1.)
+# cross-attention, and yet removing most of them changes almost nothing. (A part of their sharpness is forced on them:
+# the first row of a causal mask has a single key, with weight 1.)
 
 # %%
 sharp = [head for seed in measured["heads"] for head in seed if head["set"] == "decoder" and head["largest"] > 0.85]
@@ -411,12 +413,14 @@ assert sorted(head["effect"] for head in sharp)[len(sharp) // 2] < 0.1  # the me
 #
 # - *"Attention is explanation."* As a pointer to the one token that matters most, it is right in 85 steps of 100
 #   here. About the order of the other tokens it says little.
-# - *"Attention is not explanation."* This too is too strong for cross-attention in this model, which beats the
-#   gradient and the rollout by far. Our task is easy, and the model is small and sure of itself; the papers on both
-#   sides looked at different models. A finding about one attention is not a finding about all.
+# - *"Attention is not explanation."* For cross-attention in this model, this claim is too strong as well: its weights
+#   find the most important token far more often than the gradient and the rollout do. Our task is easy, and the model
+#   is small and sure of itself; the papers on both sides looked at different models. A finding about one attention is
+#   not a finding about all.
 # - *"Sharp heads are the important heads."* Between the layers of cross-attention, yes; within a layer, sometimes; in
 #   the encoder and in the decoder's self-attention, no.
-# - *"Ablation is the truth."* Two tokens that say the same thing hide each other.
+# - *"Ablation is the truth."* If two tokens give the same information, removing one of them changes nothing, so both
+#   look unimportant.
 #
 # Two slips are easy to make. One is to hide a key by setting its score to 0, which still leaves it a weight
 # ([errata](../errata.py#zero-is-not-minus-infinity)). The other is to put two groups into one correlation, as above.
@@ -469,5 +473,6 @@ costs  # if the first is larger, the decoder looks up "animal" itself, wherever 
 # %% [markdown]
 # ## Next
 #
-# [Is cross-attention an alignment?](alignment.py) compares the same weights with the grammar. To find where a piece
-# of information *is*, rather than whether it is missed, we move it instead of hiding it: [patching](patching.py).
+# [Is cross-attention an alignment?](alignment.py) compares the same weights with the grammar. To find where a piece of
+# information *is*, rather than whether it is missed, [patching](patching.py) moves the information instead of hiding
+# it.

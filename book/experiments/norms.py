@@ -164,9 +164,9 @@ for norm in ("post", "pre"):
 # %% [markdown]
 # ## What an optimiser makes of it
 #
-# The story of steps that are too large has a gap. The Transformer is trained with Adam (§5.3), and Adam divides each
-# gradient by its own usual size. In its first step every weight moves by the learning rate, up or down, *whatever the
-# size of its gradient*:
+# The explanation by steps that are too large is incomplete. The Transformer is trained with Adam (§5.3), and Adam
+# divides each gradient by its own usual size. In its first step every weight moves by the learning rate, up or down,
+# *whatever the size of its gradient*:
 
 # %%
 
@@ -187,11 +187,11 @@ assert all(abs(move - 2e-3) < 1e-5 for move in moves)
 [round(move, 5) for move in moves]
 
 # %% [markdown]
-# So the uneven gradients alone do not explain what warm-up does for a model trained with Adam. Something else is
-# visible in the first steps. To copy, the decoder has to find the source position that it has reached. So the vectors
-# of the memory must differ from one source position to the next. How much do they differ? Take two positions of a
-# sentence, and the cosine of the angle between their vectors: 1 means that they point the same way. The next cell
-# prints 1 minus the cosine, averaged over all pairs of positions, during the first 30 steps, in all four ways.
+# So uneven gradients alone do not explain why warm-up helps a model that is trained with Adam. The first steps show
+# another reason. To copy, the decoder has to find the source position that it has reached. So the vectors of the memory
+# must differ from one source position to the next. How much do they differ? Take two positions of a sentence, and the
+# cosine of the angle between their vectors: 1 means that they point the same way. The next cell prints 1 minus the
+# cosine, averaged over all pairs of positions, during the first 30 steps, for both placements with and without warm-up.
 
 # %%
 
@@ -299,8 +299,8 @@ pictures.picture(
 #   one sequence is copied correctly.
 # - **Pre-norm does not.** With and without warm-up it solves the task within 250 steps, and the six curves nearly
 #   coincide.
-# - **But warm-up does not make post-norm as good as pre-norm**, at least not at this rate and in 600 steps. Its loss
-#   is still falling at the end, and fewer than 2 sequences in 100 are right. Short texts leave that part out.
+# - **But warm-up does not make post-norm as good as pre-norm**, at least not at this rate and in 600 steps. Its loss is
+#   still falling at the end, and fewer than 2 sequences in 100 are right. Short texts often do not mention this.
 #
 # (The loss of a solved task is 0.10 and not 0, because label smoothing asks for a probability of about 0.9: see [the
 # output](../10_output.py).)

@@ -43,8 +43,9 @@ model.config.heads, model.config.d_k, model.config.d_v
 # the sentence, one average has to blend them. It gets half of one and half of the other, equally in all 128
 # dimensions. Two heads can look at two places, and keep what they found in different dimensions.
 #
-# But the large head has its merits too: with 128 dimensions, its queries and keys can be compared more finely. And
-# one average is not the end. There are several layers, and the residual connection carries everything on.
+# But the large head has its merits too: with 128 dimensions, its queries and keys can be compared more finely. And the
+# model takes more than one average: there are several layers, and the residual connection keeps what each layer has
+# found.
 #
 # ## The mathematics
 #
@@ -176,9 +177,9 @@ for split in SPLITS:
     print(f"{split:20}", "  ".join(f"{points:+6.1f}" for points in ahead[split]))
 
 # %% [markdown]
-# **Eight heads are better here, and all three seeds say so on every split.** The difference is 4 to 7 points on
-# "test", 3 to 7 on unseen combinations, and largest on the senses of words: 7 to 15 points. On coreference, two of
-# the three models with one head come within half a point of the models with eight, and the third does not.
+# **Eight heads are better here, with all three seeds and on every split.** The difference is 4 to 7 points on "test", 3
+# to 7 on unseen combinations, and largest on the senses of words: 7 to 15 points. On coreference, two of the three
+# models with one head come within half a point of the models with eight, and the third does not.
 #
 # So this confirms the paper's answer. (Compare the sign, not the size: the paper measured BLEU after a long training,
 # while we count exact matches of models that were stopped while they were still learning.) It does **not** confirm

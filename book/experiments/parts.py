@@ -19,8 +19,8 @@
 # softmax saturates and learning stops*. Positions are added, *or the model sees a bag of words*. The embedding is
 # multiplied by $\sqrt{d_{\text{model}}}$, *or the positions drown the words*.
 #
-# **What happens to a real training run when one of them is left out?** We leave out one at a time, train, and count.
-# Reasons are good; a count is better.
+# **What happens to a real training run when one of them is left out?** We leave out one at a time, train, and count. We
+# count because a plausible reason does not prove an effect.
 
 # %%
 import json
@@ -294,13 +294,13 @@ for name, other in COUNTERPART.items():
 #
 # - **Without $\sqrt{d_{\text{model}}}$, almost nothing is learned in 600 steps**: about 1 sentence of 100, or none.
 #   Most texts pass over this factor in half a sentence, and yet it is the one that these models cannot do without. The
-#   loss is still falling at the end. What is lost is probably the start, while the words are an eighth as large as the
-#   positions.
+#   loss is still falling at the end. Probably these models lose time at the start, while the words are an eighth as
+#   large as the positions.
 # - **Without $\sqrt{d_k}$, models with narrow heads lose about 12 points on "test", and models with a wide head lose
 #   nearly everything.** The one-head models go from about 85 % to less than 10 %. The mathematics promised that: the
-#   wider the head, the larger the scores. But notice also where the usual story is *wrong*. With $d_k = 16$ the
-#   models do learn, only later, and they learn a large part. What they have not learned is the hardest part, getting
-#   both sentences of a coreference pair right: 99 of 100 become less than 50.
+#   wider the head, the larger the scores. But notice also where the usual story is *wrong*. With $d_k = 16$ the models
+#   do learn, only later, and they learn a large part. What they have not learned is the hardest part: with the
+#   division, 99 of 100 coreference pairs have both sentences right; without it, less than 50 do.
 # - **Without positions, the models lose about 20 points on "test", and still get 70 of 100 sentences exactly right.**
 #   "A bag of words" is wrong twice. The decoder knows the order of what it writes, through its mask. And a bag of
 #   words may have only one sensible order: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where

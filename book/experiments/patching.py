@@ -19,11 +19,11 @@
 # >
 # > The animal didn't cross the street because it was too **wide**. → … parce qu'**elle** était trop large.
 #
-# One word differs at the beginning, one pronoun at the end. In between, the information "the adjective is *tired*"
-# has to travel from the position of the adjective to the position where the pronoun is written. On its way it is held
-# in vectors: one for each word, after each layer. **At which words, and after which layers, is it held?** If the
-# encoder resolves "it", the information arrives at the vector of "it" somewhere in the encoder. If the decoder
-# resolves it, the information stays at the adjective until the decoder fetches it.
+# The English sentences differ in the adjective, and therefore their translations differ in the pronoun. So the
+# information "the adjective is *tired*" has to travel from the position of the adjective to the position where the
+# pronoun is written. On its way it is held in vectors: one for each word, after each layer. **At which words, and after
+# which layers, is it held?** If the encoder resolves "it", the information arrives at the vector of "it" somewhere in
+# the encoder. If the decoder resolves it, the information stays at the adjective until the decoder fetches it.
 
 # %%
 import json
@@ -110,7 +110,7 @@ def effect_of(place):
 {word: round(effect_of(words.index(word)), 3) for word in ("it", "tired/wide")}
 
 # %% [markdown]
-# At "it", there is nothing.
+# At "it", the transplant has almost no effect.
 #
 # ## The same from the library
 #
@@ -302,10 +302,10 @@ pictures.picture(
 )
 
 # %% [markdown]
-# Each line is a step: 0, then 1 after *one* cross-attention. In models 1 and 3 it is the first layer's, in model 2
-# the second layer's. So the same recipe has found two solutions. In models 1 and 3 the decoder reads the adjective
-# early, and still has a layer to look up the noun that fits it. In model 2 the adjective comes in the last layer. By
-# then both nouns' genders must be at hand, and the adjective chooses between them. [Which head decides
+# Each line is a step: 0, then 1 after *one* cross-attention. In models 1 and 3 it is the first layer's, in model 2 the
+# second layer's. So the same recipe has found two solutions. In models 1 and 3 the decoder reads the adjective early,
+# and still has a layer to look up the noun that fits it. In model 2 only the last layer reads the adjective. By then
+# the decoder must already have the genders of both nouns, and the adjective chooses between them. [Which head decides
 # "it"?](pronoun.py) shows heads that do so.
 #
 # Finally the heads, at the last position. Each row is one attention of one model, each column a head. The effects of

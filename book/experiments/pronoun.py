@@ -59,9 +59,9 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # 2. *of whom*: which word of the sentence is the animal, and which is the place;
 # 3. *its gender in French*: of "animal" or of "rue".
 #
-# Each step could be taken by the encoder (which may write the result into the vector of "it"), or by the decoder at
-# the moment when it has to write the pronoun. The picture with the lines claims the encoder. A head that is needed
-# will show itself: without it, the model becomes unsure, or wrong.
+# Each step could be taken by the encoder (which may write the result into the vector of "it"), or by the decoder at the
+# moment when it has to write the pronoun. The picture with the lines claims the encoder. If a head is needed, the model
+# becomes unsure or wrong without it.
 #
 # ## The mathematics
 #
@@ -149,9 +149,9 @@ pictures.heat_map(
 # Look for rows that are strong at "tired": they read *what is said*. Look for rows that are strong at "animal" or
 # "street". Few heads look at "it", the word that is being translated.
 #
-# Weights show where a head looks. They do not show whether anything needs what it sees. So switch a head off. Each
-# head's weighted values pass the point named `heads`, and there we insert zeros. We choose the head that looks most
-# at the adjective.
+# Weights show where a head looks. They do not show whether the rest of the model needs what the head collects. So
+# switch a head off. Each head's weighted values pass the point named `heads`, and there we insert zeros. We choose the
+# head that looks most at the adjective.
 
 # %%
 head = int(at_pronoun[:, words.index("tired")].argmax())
@@ -310,10 +310,10 @@ for seed, found in measured.items():
 #
 # ### What the heads read
 #
-# Weights alone do not prove anything. But for heads that matter, it is worth asking where they look when the pronoun
-# is due. For the four strongest heads of each model, we print the mean weights on the adjective and on the two nouns.
-# (The decoder's self-attention looks at French words. There, "animal" and "place" are their translations, including
-# articles.)
+# Weights alone do not prove anything. But for heads that matter, it is worth asking where they look at the step that
+# writes the pronoun. For the four strongest heads of each model, we print the mean weights on the adjective and on the
+# two nouns. (The decoder's self-attention looks at French words. There, "animal" and "place" are their translations,
+# including articles.)
 
 
 # %%
@@ -429,9 +429,9 @@ pictures.picture(
 # - **Without any head of the encoder**, 100, 98 and 96 % of the pronouns are right. Each word's vector is then made
 #   from the word alone, and the decoder still finds out what "it" is.
 #
-# It does hold that the model resolves "it" by attention, and that we can find the heads that do it. It does **not**
-# hold that the encoder does it, that "it" looks at its noun, that one head does it, or that two training runs do it
-# in the same way. These are small models with two layers, and with a decoder that sees the whole source. Larger
+# So it is true that the model resolves "it" by attention, and that we can find the heads that do it. It is **not** true
+# that the encoder resolves "it", that "it" looks at its noun, that a single head is enough, or that two training runs
+# find the same solution. These are small models with two layers, and with a decoder that sees the whole source. Larger
 # models, and other kinds, may well do it in the encoder. A picture of weights does not show it; switching off heads
 # does.
 #
@@ -442,8 +442,9 @@ pictures.picture(
 #   Name a head by what it does.
 # - **Taking one head away and stopping there.** Where two heads do the same work, the model can spare either one, and
 #   both look useless. Take away several.
-# - **Zeros are a value too.** A head that is switched off passes on zeros, which later layers have never seen from
-#   it. Some of the fall may come from that, and not from what the head knew (exercise 2).
+# - **Zeros are a value too.** A head that is switched off passes on zeros, which later layers have never seen from it.
+#   A part of the fall may come from these unfamiliar zeros, and not from the information that the head passed on
+#   (exercise 2).
 # - **Believing that heads have jobs.** See [what heads are for](../errata.py#what-heads-are-for), and [does attention
 #   equal importance?](importance.py).
 #
