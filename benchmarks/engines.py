@@ -31,7 +31,7 @@ from typing import Any
 from benchmarks.command import as_command
 from benchmarks.decoding import add_run, compared, trained
 from benchmarks.direct import Way, direct
-from benchmarks.results import described, machine, number, read, spread, table, write
+from benchmarks.results import Spread, described, machine, number, read, spread, table, write
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
 from glassformer.decoding.options import EngineName, Quantization
@@ -141,11 +141,13 @@ def measured(
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section."""
     parts = [
-        f"## CTranslate2 as an engine\n\n`{figures['command']}`, {figures['day']}: {number(figures['sentences'])} "
-        f"lines from text to text, {figures['quantization']}, medians (quartiles) of {figures['rounds']} rounds "
-        "without the start of the process. *direct* is CTranslate2's own package with its fastest batch size; "
-        "*command* is `glassformer translate`, and *translator* is its Python call. *Equal texts* is the share of "
-        "outputs that equal direct's."
+        "## CTranslate2 as an engine\n\nThis section measures how much of CTranslate2's speed remains when glassformer "
+        f"uses it as its engine. {_remaining(figures['cells'])}\n\n*direct* is CTranslate2's own package with its "
+        "fastest batch size, and *direct, a process* is the same in a new process. *translator* is glassformer's "
+        "`Translator` in Python, and *command* is `glassformer translate`, a new process. *Equal texts* is the share "
+        f"of outputs that equal the outputs of *direct*.\n\n`{figures['command']}`, {figures['day']}: "
+        f"{number(figures['sentences'])} lines from text to text, {figures['quantization']}, medians (quartiles) of "
+        f"{figures['rounds']} rounds without the start of the process."
     ]
     head = ["", "sentences/s", "ratio to direct", "ratio to direct, a process", "BLEU", "equal texts"]
     for title, cell in figures["cells"].items():
@@ -159,8 +161,24 @@ def markdown(figures: dict[str, Any]) -> str:
     return "\n\n".join([*parts, f"{described(figures['machine'])}.\n"])
 
 
+def _remaining(cells: Mapping[str, Any]) -> str:
+    """Return sentences about the lowest and highest median ratio of ours to CTranslate2 itself."""
+    texts = []
+    for name, base in ((TRANSLATOR, DIRECT), (COMMAND, DIRECT_PROCESS)):
+        found = [_ratio(cell["speeds"], name, base).median for cell in cells.values() if name in cell["speeds"]]
+        if found:
+            least, most = f"{min(found):.2f}", f"{max(found):.2f}"
+            share = least if least == most else f"{least} to {most}"
+            texts.append(f"*{name}* reaches {share} of the speed of *{base}*.")
+    return " ".join(texts)
+
+
 def _ratios(speeds: Mapping[str, Sequence[float]], name: str, base: str) -> str:
-    return spread([one / other for one, other in zip(speeds[name], speeds[base], strict=True)]).text(2)
+    return _ratio(speeds, name, base).text(2)
+
+
+def _ratio(speeds: Mapping[str, Sequence[float]], name: str, base: str) -> Spread:
+    return spread([one / other for one, other in zip(speeds[name], speeds[base], strict=True)])
 
 
 @contextmanager

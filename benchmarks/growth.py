@@ -71,6 +71,15 @@ UNITS = {
 """What grows on each axis."""
 UPDATES = 20
 """Updates of each training run on a generated corpus."""
+ABOUT = {
+    "length": f"Training, {number(TOKENS)} target tokens per update.",
+    "batch": f"Training, sentences of {SHORT} tokens.",
+    "vocabulary": f"Training, {number(TOKENS)} target tokens per update, sentences of {SHORT} tokens.",
+    "width": f"Training, {number(TOKENS)} target tokens per update, sentences of {SHORT} tokens.",
+    "decoding": f"Greedy search, {ROWS} sentences at a time; an output has 50 tokens more than its source.",
+    "corpus": f"`glassformer prepare` on a generated corpus, then {UPDATES} updates, without peers.",
+}
+"""What is measured on each axis."""
 
 Case = tuple[Task, int, int]
 """A task, the rows of a batch, and the tokens of each sentence."""
@@ -180,7 +189,11 @@ def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[fl
 
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section, with a table for each axis."""
-    parts = [f"## Growth\n\n`{figures['command']}`, {figures['day']}: median speed or time, and peak memory."]
+    parts = [
+        "## Growth\n\nSpeed and memory of ours and of Hugging Face's Marian as one size grows, on random models and "
+        "sentences: median speed or time, and peak memory.\n\nThe last command was "
+        f"`{figures['command']}`, {figures['day']}. Tables that it did not measure are from earlier runs."
+    ]
     for axis, found in figures["axes"].items():
         rows = rows_of(axis, found)
         unit = "s" if axis == "corpus" else "tokens/s"
@@ -188,8 +201,25 @@ def markdown(figures: dict[str, Any]) -> str:
         failed = {
             f"{name} at {value}": why for value, one in found.items() for name, why in one.get("failed", {}).items()
         }
-        parts.append(f"### {axis.capitalize()}\n\n{table([UNITS[axis], *found], lines)}{failures(failed)}")
+        text = f"### {axis.capitalize()}\n\n{ABOUT[axis]}{_verdict(rows)}\n\n"
+        parts.append(f"{text}{table([UNITS[axis], *found], lines)}{failures(failed)}")
     return "\n\n".join([*parts, f"{described(figures['machine'])}.\n"])
+
+
+def _verdict(rows: Mapping[str, dict[int, tuple[float, float]]]) -> str:
+    """Return a sentence about the ratios of ours to the best peer, with a space before it; empty without a peer."""
+    ours = next((values for name, values in rows.items() if name.startswith("ours")), {})
+    theirs = [values for name, values in rows.items() if name.startswith("hugging_face")]
+    sizes = [size for size in ours if any(size in values for values in theirs)]
+    if not sizes:
+        return ""
+    best = {size: [values[size] for values in theirs if size in values] for size in sizes}
+    speeds = [ours[size][0] / max(speed for speed, _ in best[size]) for size in sizes]
+    peaks = [ours[size][1] / min(peak for _, peak in best[size]) for size in sizes]
+    return (
+        f" Compared with Hugging Face's best entry at each size, ours has {min(speeds):.2f} to {max(speeds):.2f} times "
+        f"the speed and {min(peaks):.2f} to {max(peaks):.2f} times the peak memory."
+    )
 
 
 def _cell(value: tuple[float, float] | None, unit: str) -> str:

@@ -15,13 +15,15 @@ from benchmarks.results import RESULTS, read
 NAMES = ("training", "decoding", "engines", "quality", "precision", "growth", "startup")
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEAD = (
-    "# Benchmarks\n\nEvery section gives the command that measured it; [how to measure](../benchmarks/README.md) "
-    "explains the commands, and `python -m benchmarks.page` writes this page from their results. Absolute speeds "
-    "differ between machines, and between hours on one machine, so trust the ratios within one run. The tables include "
-    "every result, also where a peer is ahead.\n\n"
-    "In the tables, *ours* is glassformer. `workers` is its number of processes, `inter` and `intra` are CTranslate2's "
-    "numbers of workers and of threads per worker. *Allocator kept* means that freed memory stays with the process, as "
-    "it always does in ours, and `smoothing=False` stands for the model's own loss without label smoothing.\n"
+    "# Benchmarks\n\nThis page compares glassformer with other toolkits: speed, memory, and the time to reach a given "
+    "quality. Each section gives the command that measured it; [how to measure](../benchmarks/README.md) explains the "
+    "commands. `python -m benchmarks.page` writes this page from the committed results. The tables include every "
+    "result, also where a peer is ahead. Speeds differ between machines, and from hour to hour on one machine, so "
+    "compare only figures of one run.\n\n"
+    "In the tables, *ours* is glassformer, and the other names are peers. *Allocator kept* means that freed memory "
+    "stays with the process, as it always does in ours. `smoothing=False` means the peer's own loss, without label "
+    "smoothing. `workers` is the number of glassformer's processes, `inter` the number of CTranslate2's workers, and "
+    "`intra` the number of threads per worker.\n"
 )
 
 

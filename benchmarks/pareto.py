@@ -188,11 +188,23 @@ def markdown(figures: dict[str, Any]) -> str:
     points = [Point(**one) for one in figures["points"]]
     best = front(points, higher_is_better=figures["higher_is_better"])
     return (
-        f"## Quality against speed: {figures['name']}\n\n`{figures['command']}`, {figures['day']}: "
-        f"{number(figures['sentences'])} sources, medians of {figures['rounds']} rounds in turns. Bold entries form "
-        "the front: no entry is both faster and better.\n\n"
+        f"## Quality against speed: {figures['name']}\n\nQuality and speed of trained and distilled models. Quality is "
+        f"{figures['metric']}; {'higher' if figures['higher_is_better'] else 'lower'} is better. "
+        f"{_winners(points, best, higher_is_better=figures['higher_is_better'])}\n\nA name such as 4+1 gives the "
+        "numbers of encoder and decoder layers. An entry in bold is on the Pareto front: no entry of known speed is "
+        f"both faster and better.\n\n`{figures['command']}`, {figures['day']}: {number(figures['sentences'])} sources, "
+        f"medians of {figures['rounds']} rounds, in which the entries take turns.\n\n"
         f"{table(points, best, figures['metric'])}\n{described(figures['machine'])}.\n"
     )
+
+
+def _winners(points: Sequence[Point], best: Sequence[Point], *, higher_is_better: bool) -> str:
+    """Return a sentence about the fastest entry and the best one, which may be a peer of unknown speed."""
+    sign = 1 if higher_is_better else -1
+    finest = max(points, key=lambda one: sign * one.quality)
+    fastest = f"The fastest entry is *{best[0].name}* ({number(_speed(best[0]))} sentences/s). " if best else ""
+    origin = "" if finest.ours else f", a peer: {finest.source}"
+    return f"{fastest}The best quality is that of *{finest.name}* ({finest.quality:.2f}{origin})."
 
 
 def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:

@@ -6,7 +6,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -114,6 +114,19 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cells = [[cell.replace("|", "\\|") for cell in line] for line in (head, *rows)]
     cells.insert(1, ["---", *["---:"] * (len(head) - 1)])
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
+
+
+def leaders(speeds: Mapping[str, Spread], unit: str) -> str:
+    """Return a sentence about the fastest entry, and one about the fastest of the other side (ours or the peers)."""
+    if not speeds:
+        return ""
+    first, *rest = sorted(speeds, key=lambda name: -speeds[name].median)
+    text = f"The fastest entry is *{first}* ({number(speeds[first].median)} {unit})."
+    other = next((name for name in rest if name.startswith("ours") != first.startswith("ours")), None)
+    if other is None:
+        return text
+    side = "peer" if first.startswith("ours") else "entry of glassformer"
+    return f"{text} The fastest {side} is *{other}* ({number(speeds[other].median)})."
 
 
 def failures(failed: dict[str, str]) -> str:

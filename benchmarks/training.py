@@ -31,7 +31,9 @@ from benchmarks.results import (
     described,
     failures,
     figure,
+    leaders,
     machine,
+    number,
     read,
     save,
     spread,
@@ -100,9 +102,9 @@ def measure(
     made: list[dict[str, Any]] = []
     threads = max(entry.threads for group in groups for entry in group)
     before = ceilings(threads)
-    for number, group in enumerate(groups, 1):
-        print(f"sitting {number} of {len(groups)}: {', '.join(entry.name for entry in group)}", flush=True)
-        turns = take_turns(group, work, [{"do": "update", "batch": place} for place in chosen], warm=warm)
+    for place, group in enumerate(groups, 1):
+        print(f"sitting {place} of {len(groups)}: {', '.join(entry.name for entry in group)}", flush=True)
+        turns = take_turns(group, work, [{"do": "update", "batch": batch} for batch in chosen], warm=warm)
         for name, why in turns.failed.items():
             print(f"  {name}: {why}", flush=True)
         after = ceilings(threads)
@@ -181,12 +183,18 @@ def markdown(figures: dict[str, Any], rival: Entry = RIVAL) -> str:
     ]
     failed = {name: why for sitting in figures["sittings"] for name, why in sitting["failed"].items()}
     rounds, mean = len(figures["target_tokens"]), sum(figures["gflop"]) / len(figures["gflop"])
-    ceilings = ", ".join(f"{precision} {ceiling(figures, precision):.0f}" for precision in ("fp32", "bf16"))
+    ceilings = " and ".join(
+        f"{number(ceiling(figures, precision))} GFLOP/s in {precision}" for precision in ("fp32", "bf16")
+    )
+    task = figures["task"]
+    layers = f"{task['encoder_layers']} + {task['decoder_layers']}"
+    speeds = {name: row["tokens_per_second"] for name, row in rows.items()}
     return (
-        f"## Training\n\n`{figures['command']}`, {figures['day']}: median (quartiles) of {rounds} updates of "
-        f"{mean:.0f} GFLOP each. The rival is {rival.name}. Peak of the matrix products in this run, in GFLOP/s: "
-        f"{ceilings}.\n\n{table(head, lines)}{failures(failed)}\n{_head_to_head(figures)}\n"
-        f"{described(figures['machine'])}.\n"
+        f"## Training\n\nEvery toolkit trains the same model ({layers} layers of width {task['d_model']}) on the same "
+        f"batches. {leaders(speeds, 'target tokens/s')}\n\n`{figures['command']}`, {figures['day']}: median "
+        f"(quartiles) of {rounds} updates of {mean:.0f} GFLOP each. The rival is *{rival.name}*. The peak is the speed "
+        f"of the machine's fastest matrix product in this run: {ceilings}.\n\n"
+        f"{table(head, lines)}{failures(failed)}\n{_head_to_head(figures)}\n{described(figures['machine'])}.\n"
     )
 
 
@@ -199,7 +207,10 @@ def _head_to_head(figures: dict[str, Any]) -> str:
     if not ours or not theirs:
         return ""
     rows = [[mine, *(spread(ratio(sitting, mine, name)).text(2) for name in theirs)] for mine in ours]
-    return "Speed of ours divided by the speed of each form of the rival:\n\n" + table(["", *theirs], rows)
+    return (
+        "Speed of ours divided by the speed of the rival, for each precision and allocator setting of the rival:\n\n"
+        + table(["", *theirs], rows)
+    )
 
 
 def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:

@@ -2,7 +2,7 @@ import json
 import sys
 
 import pytest
-from benchmarks.results import Spread, described, failures, machine, read, spread, table, write
+from benchmarks.results import Spread, described, failures, leaders, machine, read, spread, table, write
 
 from benchmarks import page, results
 
@@ -47,6 +47,15 @@ def test_the_load_of_a_busy_machine_is_reported():
     of = {"processor": "a", "cores": 2, "flags": ["avx2"], "memory_gib": 3, "system": "b", "versions": {"torch": "2"}}
     assert described({**of, "busy_before": 0.02}) == "a (AVX2), 2 cores, 3 GiB, b; torch 2"
     assert "the machine was 50 % busy" in described({**of, "busy_before": 0.5})
+
+
+def test_the_fastest_entry_and_the_fastest_of_the_other_side_are_named():
+    speeds = {"ours, fp32": spread([2000.0]), "ours, bf16": spread([3.0]), "peer": spread([5000.0])}
+    best = "The fastest entry is *peer* (5 000 lines/s). The fastest entry of glassformer is *ours, fp32* (2 000)."
+    assert leaders(speeds, "lines/s") == best
+    assert leaders({"ours": spread([3.0]), "peer": spread([2.0])}, "s").endswith("The fastest peer is *peer* (2).")
+    assert leaders({"ours": spread([3.0])}, "s") == "The fastest entry is *ours* (3 s)."
+    assert leaders({}, "s") == ""
 
 
 def test_failures_are_listed_with_the_last_line_of_their_error():
