@@ -320,15 +320,26 @@ def add_problem(monkeypatch: pytest.MonkeyPatch):
     return add
 
 
-def test_a_new_problem_leaves_pairs_out_of_a_prepared_folder(folder: Path, add_problem) -> None:
+def test_a_new_problem_leaves_pairs_out_of_a_new_folder(folder: Path, add_problem) -> None:
     prepared = prepare(settings_of(folder, name="files.toml"))
     first = texts(prepared, prepared.train)[0][0].encode()
     add_problem(first)
-    again, reports = prepared_with_reports(settings_of(folder, name="files.toml"))
-    assert again.dropped["beginning"] == len(prepared.train) - len(again.train) > 0
-    assert not any(source.encode().startswith(first) for source, _ in texts(again, again.train))
-    assert encoded_pairs(reports) == len(again.train)
-    assert prepared_with_reports(settings_of(folder, name="files.toml"))[1] == []
+    new = prepare(settings_of(folder, name="files.toml", run="new"))
+    assert new.dropped["beginning"] == len(prepared.train) - len(new.train) > 0
+    assert not any(source.encode().startswith(first) for source, _ in texts(new, new.train))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_folder_with_pairs_that_a_new_problem_leaves_out_is_refused(folder: Path, add_problem, damaged: bool) -> None:
+    """The training run of this folder would resume with different pairs, and validate on some that it has seen."""
+    prepared = prepare(settings_of(folder))
+    if damaged:
+        (prepared.folder / "kept.npy").unlink()
+    before = contents(prepared.folder)
+    add_problem(prepared.valid_pairs[0][0].encode())
+    with pytest.raises(ConfigError, match=r"of \d+ training pairs, but this version of glassformer chooses \d+ "):
+        prepare(settings_of(folder))
+    assert contents(prepared.folder) == before
 
 
 def test_a_new_problem_that_no_pair_has_changes_nothing_in_a_prepared_folder(folder: Path, add_problem) -> None:

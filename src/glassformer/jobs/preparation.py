@@ -16,6 +16,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, closing
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
 from glassformer.recipes.configuration import Configuration, DataConfig
 from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
-from glassformer.system.files import clear_temporaries, hash_of_file, hash_of_folder, write_safely
+from glassformer.system.files import clear_temporaries, hash_of_bytes, hash_of_file, hash_of_folder, write_safely
 from glassformer.system.locks import locked
 from glassformer.system.machine import cores
 from glassformer.system.processes import Worker
@@ -236,13 +237,12 @@ class _Preparation:
             dropped = {reason: finding.count for reason, finding in examination.report.dropped.items()}
             valid, kept = self._hold_out(examination.kept, dropped)
             pairs, _ = first_bits(kept, 0)
+            self._check_kept(kept, pairs)
             save_array(self.folder / _KEPT, kept)
         _write_pairs(self.folder / _VALID, valid)
         _write_pairs(self.folder / _SAMPLE, list(islice(_flat(self._training_texts()), SAMPLE_PAIRS)))
         names = [name for name in (_KEPT, _VALID, _SAMPLE) if (self.folder / name).exists()]
         hashes = {name: hash_of_file(self.folder / name) for name in names}
-        if hashes.get(_KEPT) != self.manifest.hashes.get(_KEPT):  # tokenizers and shards are of different pairs
-            self.manifest = replace(self.manifest, tokenizer="", shards=())
         self._save(
             always_left_out=ALWAYS_LEFT_OUT,
             report=report,
@@ -251,6 +251,21 @@ class _Preparation:
             valid_pairs=len(valid),
             hashes=hashes,
         )
+
+    def _check_kept(self, kept: KeptBits, pairs: int) -> None:
+        """Raise an error if the folder was prepared with different training pairs.
+
+        They differ where this version of the corpus doctor leaves pairs out for other reasons than the version that
+        prepared the folder, but a resumed training run must see the pairs that it began with.
+        """
+        content, before = BytesIO(), self.manifest.hashes.get(_KEPT)
+        np.save(content, kept)
+        if before and before != hash_of_bytes(content.getvalue()):
+            raise ConfigError(
+                f"{self.folder} holds a prepared corpus of {self.manifest.pairs} training pairs, but this version of "
+                f"glassformer chooses {pairs} (`glassformer prepare --check` shows why): choose another run.directory "
+                "and data.prepared, or use the version that prepared the folder"
+            )
 
     @cached_property
     def _task(self) -> tuple[TextPairs, TextPairs, TextPairs]:

@@ -18,6 +18,7 @@ __all__ = [
     "JSON_VERSION",
     "check_regular",
     "clear_temporaries",
+    "hash_of_bytes",
     "hash_of_file",
     "hash_of_folder",
     "parse_json",
@@ -164,6 +165,11 @@ def clear_temporaries(folder: Path) -> None:
 def hash_of_file(path: Path) -> str:
     """Return the xxh3 hash (128 bits) of a file, as hexadecimal digits."""
     return _hash(_blocks(path))
+
+
+def hash_of_bytes(content: bytes) -> str:
+    """Return the hash that a file with this content would have."""
+    return _hash([content])
 
 
 def hash_of_folder(folder: Path) -> str:

@@ -346,7 +346,7 @@ PROBLEMS: tuple[type[Problem], ...] = (
 """All problems. A pair is left out, and counted, for the first that leaves it out; warnings come in this order."""
 
 ALWAYS_LEFT_OUT = tuple(kind.id for kind in PROBLEMS if kind.effect == "drop" and not kind.setting)
-"""Problems that leave pairs out whatever the settings: a prepared folder that knew others is examined again."""
+"""Problems that leave pairs out whatever the settings; a folder prepared with other ones is examined again."""
 
 
 def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:
