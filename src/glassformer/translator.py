@@ -430,7 +430,10 @@ def _check_targets(first: Bundle, other: Bundle) -> None:
     """Raise an error if the models of an ensemble have different target vocabularies."""
     ours, theirs = first.target_tokenizer, other.target_tokenizer
     problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
-    remedy = "train both from one prepared corpus (data.prepared), or with the same data.valid_source"
+    remedy = (
+        "train both with the same [data] and [tokenizer] settings, and with the same run.seed unless data.valid_source "
+        "names validation files"
+    )
     if (ours.kind, len(ours)) != (theirs.kind, len(theirs)):
         sizes = f"{len(ours):,} {ours.kind} and {len(theirs):,} {theirs.kind}"
         raise ConfigError(f"{problem} have {sizes} tokens; {remedy}")

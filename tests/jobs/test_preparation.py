@@ -127,6 +127,19 @@ def test_the_seed_decides_the_held_out_pairs(folder: Path) -> None:
     assert set(first) != set(other)
 
 
+@pytest.mark.parametrize(("name", "same"), [("small.toml", False), ("files.toml", True)])
+def test_different_seeds_give_the_same_tokens_only_with_validation_files(folder: Path, name: str, same: bool) -> None:
+    """Only runs with the same tokens can form an ensemble."""
+    pairs = [(f"{source} a{number}", f"{target} b{number}") for number, (source, target) in enumerate(made_up(99))]
+    (folder / "train.tsv").write_text(word_by_word.tsv(pairs))
+    write_sides(folder, "train", pairs)
+    first, other = (
+        prepare(settings_of(folder, f"run.seed={seed}", name=name, run=f"run-{seed}")).target_tokenizer
+        for seed in (1, 2)
+    )
+    assert (first.tokens(range(len(first))) == other.tokens(range(len(other)))) == same
+
+
 def test_validation_pairs_can_be_read_back(folder: Path) -> None:
     assert read_valid_pairs(folder) is None
     prepared = prepare(settings_of(folder))
