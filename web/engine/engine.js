@@ -16,7 +16,7 @@ import { makeTokenizer } from "./tokenizers.js";
 const ASKED_TOGETHER = 20; // points
 
 /**
- * Returns the engine for a page's data; `host`, if given, asks Python behind the page.
+ * Returns the engine for a page's data; through `host`, if given, it can ask Python behind the page.
  * @param {Payload} payload
  * @param {Host | null} host
  * @returns {Promise<EngineOfPage>}
@@ -367,7 +367,7 @@ export async function firstDifference(unchanged, changed) {
 }
 
 /**
- * Returns the largest difference between the page's PyTorch trace and this engine's, or the given `own`.
+ * Returns the largest difference between the page's PyTorch trace and this engine's: `own`, or a new one.
  * @param {EngineOfPage} engine
  * @param {Payload} payload
  * @param {Trace | null} own

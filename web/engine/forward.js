@@ -302,7 +302,7 @@ function affine(run, name, x, from, to) {
 // Attention. Paper: §3.2
 
 /**
- * Returns the output of self-attention, [T, D]; the decoder's cache holds earlier positions.
+ * Returns the output of self-attention, [T, D]; the decoder's cache has the keys and values of earlier positions.
  * @param {Run} run
  * @param {string} name
  * @param {Tensor} x
@@ -342,7 +342,7 @@ export function keyValue(run, name, x) {
 }
 
 /**
- * Returns the heads' queries, keys or values of x; one matrix holds the rows of all three projections.
+ * Returns the heads' queries, keys or values of x; one matrix contains all three projections.
  * @param {Run} run
  * @param {string} name
  * @param {"query" | "key" | "value"} part

@@ -1,4 +1,4 @@
-// The classic mistakes of Transformer implementations: the steps of the forward pass that each replaces.
+// The classic mistakes of Transformer implementations, and the steps of the forward pass that each mistake replaces.
 
 import { STEPS, keyValue, norm, paddingMask } from "./forward.js";
 import { layerNorm, softmax, tensor } from "./tensor.js";
@@ -10,7 +10,8 @@ import { layerNorm, softmax, tensor } from "./tensor.js";
 const UNSCALED = { square: () => 1, symbol: "" };
 
 /**
- * The steps that each classic mistake replaces, by its id. If two mistakes replace one step, the earlier row acts.
+ * The steps that each classic mistake replaces, by its id. If two mistakes replace one step, the earlier
+ * mistake in this table applies.
  * @type {Record<string, Partial<Steps>>}
  */
 export const MISTAKES = {

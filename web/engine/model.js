@@ -49,7 +49,7 @@ export class Model {
 }
 
 /**
- * Returns the model with the weights in `data` (halves or floats, base64 or bytes), arranged by the layout.
+ * Returns the model with the weights in `data`: half-precision numbers or floats, as base64 or bytes, in this layout.
  * @param {ModelConfig} config
  * @param {Slice[]} layout
  * @param {Bytes} data

@@ -193,7 +193,7 @@ function checkSearch(config, { prefixIds, decoding }, longest) {
 }
 
 /**
- * Returns the `count` best continuations of the living paths, best first, without impossible ones.
+ * Returns the `count` best continuations of the unfinished paths, best first, without impossible ones.
  * @param {Writer} writer
  * @param {Path[]} living
  * @param {number | null} forced
@@ -235,7 +235,8 @@ function bestTokens(logProbs, count, suppressed) {
 }
 
 /**
- * Returns the fate of a candidate: among the first N, eos finishes; the first N without eos live on.
+ * Returns what becomes of a candidate: with eos as its token it is finished if it is among the first N;
+ * of the candidates without eos, the first N are kept.
  * @param {Candidate[]} candidates
  * @param {number} rank
  * @param {number} beamSize

@@ -1,6 +1,6 @@
 // Tensors: bytes to floats, and the few operations of a Transformer.
 //
-// Sums are made in double precision and stored in single, so that results agree with PyTorch's float32 to
+// Sums are computed in double precision and stored in single, so that results agree with PyTorch's float32 to
 // its last digits.
 
 /** @import { Activation, Bytes, Deviation, Tensor } from "./types.js" */
@@ -58,7 +58,7 @@ function halfTable() {
 }
 
 /**
- * Returns the floats that little-endian half-precision bytes hold.
+ * Returns the floats that are encoded in little-endian half-precision bytes.
  * @param {Uint8Array} bytes
  */
 export function floatsOfHalves(bytes) {

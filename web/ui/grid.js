@@ -29,8 +29,8 @@ const WIDEST = 12000;
  */
 
 /**
- * Returns a picture of a matrix that is drawn anew by `draw`. `hovered`, with null outside, and `chosen` are told what
- * the reader points at and picks.
+ * Returns a picture of a matrix that is drawn anew by `draw`. `hovered` gets the cell under the pointer,
+ * null outside the picture; `chosen` gets the cell that the reader picks.
  * @param {object} told
  * @param {(cell: [row: number, column: number] | null) => void} told.hovered
  * @param {(row: number, column: number) => void} told.chosen

@@ -1,4 +1,4 @@
-// Grids for the keyboard and the screen reader. The picture is a canvas; beside it, one focusable grid holds
+// Grids for the keyboard and the screen reader. The picture is a canvas; beside it, one focusable grid contains
 // only the reader's cell, so that a grid of any size needs five nodes.
 import { element } from "./dom.js";
 
@@ -15,7 +15,7 @@ let counted = 0;
 
 /**
  * Returns {element, place(row, column), resize(rows, columns), name(text)}: arrows, Home, End and Page keys move, Enter
- * or the space bar chooses. `describe(row, column)` names a cell; `moved` and `chosen` are told where the reader is.
+ * or the space bar chooses. `describe(row, column)` names a cell; `moved` and `chosen` get the reader's cell.
  * @param {object} parts
  * @param {string} parts.label
  * @param {(row: number, column: number) => string} parts.describe

@@ -1,5 +1,5 @@
 // The state of a view in the address's hash, so that a link reproduces it: the differences from the
-// initial state, as key=value. A hash holds text and JSON, checked before use. It belongs to the oldest view.
+// initial state, as key=value. The text and JSON in a hash are checked before use. The hash belongs to the oldest view.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.js";
 import { pointNames } from "../engine/model.js";
 import { messageOf } from "./app.js";
@@ -195,7 +195,7 @@ const isPlace = (/** @type {unknown} */ value, limit = Infinity) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
 
 /**
- * The parts of the selection that a link may hold, each with the check of its value, which may be anything.
+ * The parts of the selection that a link may contain, each with a function that checks its value.
  * @satisfies {Partial<Record<keyof Looks, (value: any, app: App) => boolean>>}
  */
 const LOOKS = {

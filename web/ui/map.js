@@ -1,5 +1,6 @@
 // The map: the encoder's attention on the left, the decoder's on the right, cross-attention between them.
-// Each shows its heads as thumbnails (layers from top to bottom, heads from left to right) and one head in detail.
+// Each attention shows its heads as thumbnails (layers from top to bottom, heads from left to right), and one head in
+// detail.
 import { numberText } from "../engine/number_text.js";
 import { attentionName, FAMILIES, hasAny } from "./app.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";

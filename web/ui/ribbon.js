@@ -467,7 +467,7 @@ class Player {
     this.show(null);
   }
 
-  /** Returns the ids of the past steps, of this word or of the encoder. */
+  /** Returns the ids of the steps already shown for this word, or for the encoder. */
   passed() {
     const word = this.frames[this.at]?.word;
     return this.frames

@@ -131,7 +131,7 @@ function leftOut(app) {
 }
 
 /**
- * Keeps the output of each visited checkpoint, until the sentence or the other changes differ.
+ * Keeps the output of each visited checkpoint until the sentence or another change is different.
  * @param {Panel} panel
  */
 function keepVisit(panel) {

@@ -324,7 +324,7 @@ function outcome(app) {
 }
 
 /**
- * Returns the effect of the changes: on the original translation, and the first tensor that differs.
+ * Returns the effect of the changes on the original translation, and the first tensor that differs.
  * @param {App} app
  */
 function changeLine(app) {
