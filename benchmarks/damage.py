@@ -317,7 +317,7 @@ def look(folder: Path) -> None:
     if (folder / "export.json").exists():
         return
     history = History.of(read_log(folder / "metrics.jsonl"))
-    history.loss(), history.validation_metric(), history.status, history.best  # none of them may fail
+    history.loss(), history.validation_metric(), history.status, history.best  # no attribute or call may fail
     history.seconds, history.epochs, history.metric, history.waited(), history.padding()  # the same
     if manifest := Manifest.load(folder):
         manifest.settings.get("data.source")

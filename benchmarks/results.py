@@ -56,7 +56,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on: processor, memory, system and versions of packages."""
+    """Return the machine's properties on which figures depend: processor, memory, system, versions of packages."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -17,7 +17,7 @@ import profiles  # noqa: F401 – hypothesis's profiles, before any test asks fo
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `reference.attention`
 
-# In a script's background this process ignores Ctrl-C, and so would all processes that the tests interrupt.
+# A process that a script starts in the background ignores Ctrl-C, and so would all processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -28,7 +28,7 @@ CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgr
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check the types and shapes of each call in quick tests alone: in the others, this would take most of the time."""
+    """Check types and shapes of calls in quick tests only: slower tests would spend most of their time on them."""
     import jaxtyping
 
     slow = any(item.get_closest_marker(name) for name in ("slow", "long", "browser"))

@@ -50,7 +50,7 @@ def sentences(split: str) -> list[str]:
 
 @cache
 def trained(kind: str) -> Tokenizer:
-    """Return a tokenizer that knows the grammar's words; words and characters know the odd texts too."""
+    """Return a tokenizer trained on the grammar's sentences; words and characters are also trained on the odd texts."""
     lines = sentences("train")
     match kind.split():
         case ["words"]:
@@ -66,7 +66,7 @@ def subwords(kind: str, lines: list[str], size: int) -> SentencePieceTokenizer:
 
 
 def even(kind: str) -> SentencePieceTokenizer:
-    """Return a tokenizer whose splits are equally good up to rounding, and that knows b in longer pieces only."""
+    """Return a tokenizer whose splits are equally good up to rounding; its vocabulary has b in longer pieces only."""
     lines = ["ab ba aab bba abab baba aabb bbaa", "cd dc ccd ddc cdcd dcdc ccdd ddcc", "ac ca bd db"] * 3
     made = subwords(kind, lines, 300 if kind.endswith("bytes") else 60)
     model, data = made.model, made.to_dict()
@@ -104,7 +104,7 @@ def even_texts(count: int) -> list[str]:
 
 
 def some_ids(tokenizer: Tokenizer, count: int) -> list[list[int]]:
-    """Return random lists of ids, half of them from the first ids, among which the bytes are."""
+    """Return random lists of ids, half of them from the first ids, which include the bytes."""
     draw, size = random.Random(1), len(tokenizer)
     return [draw.choices(range(min(size, limit)), k=8) for limit in (size, 260) for _ in range(count // 2)]
 

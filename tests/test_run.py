@@ -173,7 +173,7 @@ def test_held_out_pairs_are_not_trained_on(make_configuration, corpus):
         tokenizer = Bundle.load(prepared.folder).source_tokenizer
         bundle_words.append({text for text, _ in pairs if tokenizer.unk_id in tokenizer.encode(text)})
         assert (prepared.train_pairs, prepared.valid_pairs) == (187, 13)
-        assert len(bundle_words[-1]) == 13  # their numbers are nowhere else
+        assert len(bundle_words[-1]) == 13  # each number is in one pair only, so 13 are unknown
     assert bundle_words[0] == bundle_words[1] != bundle_words[2]
 
 
@@ -593,7 +593,7 @@ def test_a_decoder_that_sees_the_future_does_not_learn_the_copy_task(tmp_path, m
     monkeypatch.setattr("glassformer.model.transformer.target_mask", sees_the_future)
     assert exact_on_the_test_split(tmp_path / "run") < 5
     losses = [line["loss"] for line in metrics(tmp_path / "run") if line["type"] == "validation"]
-    assert losses[-1] < 0.2  # only apparently: each token was copied from the future input
+    assert losses[-1] < 0.2  # misleading: each token was copied from the future input
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def _model(task: Task) -> Any:
     model = importlib.import_module("onmt.models.model").NMTModel(encoder, decoder)
     model.generator = nn.Linear(task.d_model, task.vocabulary)
     model.generator.weight = target.word_lut.weight
-    for name, parameter in model.named_parameters():  # its linear layers are not initialised
+    for name, parameter in model.named_parameters():  # OpenNMT-py's classes do not initialise them
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
         elif "layer_norm" not in name:

@@ -31,7 +31,7 @@ class Peer(Protocol):
     def update(self, batch: Any, number: int, rate: float | None) -> float:
         """Update the weights on a batch, given with its number in the list; return the loss per token.
 
-        `rate` is the learning rate; None stands for the task's.
+        `rate` is the learning rate; with None, the task's rate applies.
         """
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:

@@ -37,7 +37,7 @@ def measured(**more) -> Measurement:
 
 @cache
 def copy_sample():
-    """Return a sample of a few pairs: the tests' checks of types make thousands of calls slow."""
+    """Return a sample of few pairs, because the tests' type checks slow each call down."""
     sample = read_sample(load("copy", COPY))
     few = Examples(source=sample.examples.source[:50], target=sample.examples.target[:50])
     return replace(sample, examples=few)

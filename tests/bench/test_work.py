@@ -1,4 +1,4 @@
-"""The profile of a training run: each operation, also of the backward pass, has one kind of work."""
+"""The profile of a training run assigns each operation, also of the backward pass, to one kind of work."""
 
 import doctest
 
@@ -63,7 +63,7 @@ def test_updates_contain_every_kind_of_work_and_leave_the_model_unchanged(seed):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def test_a_backward_operation_counts_to_its_forward_operation(seed):
+def test_a_backward_operation_has_the_kind_of_its_forward_operation(seed):
     class Halved(module.Dropout):
         def forward(self, x):
             return torch.atan(x)

@@ -135,7 +135,7 @@ def test_many_examples_are_batched_quickly_and_with_little_padding() -> None:
     examples = examples_of(sizes.tolist())
     began = time.process_time()
     made = list(batches(examples, 4096, seed=1, epoch=0))
-    assert time.process_time() - began < 5  # 0.5 s where this was written
+    assert time.process_time() - began < 5  # it took 0.5 s when this test was written
     assert sum(batch.target_tokens for batch in made) / sum(batch.target_output.size for batch in made) > 0.9
 
 
@@ -198,7 +198,7 @@ def test_a_position_after_the_last_batch_is_the_next_epoch() -> None:
     assert behind[1] == expected[1] == Position(epoch=1, batch=1)
 
 
-@pytest.mark.usefixtures("small_windows", "unchecked")  # the checks read a random sentence
+@pytest.mark.usefixtures("small_windows", "unchecked")  # the type checks read a random sentence
 def test_seeking_reads_one_window_only() -> None:
     examples = examples_of([(1 + row % 11, 1 + row % 7) for row in range(200)])
     watched = Examples(source=Watched(examples.source), target=Watched(examples.target))

@@ -93,7 +93,7 @@ def written_toy():
 
 @pytest.fixture(scope="session")
 def random_toy():
-    """Return a toy with random probabilities, some of them 0 with `holes`; `<eos>` is always possible."""
+    """Return a toy with random probabilities; with `holes`, some of them are 0, but never that of `<eos>`."""
 
     def make(seed, *, sentences=1, vocab_size=5, holes=0.0, dtype=torch.float64):
         @cache

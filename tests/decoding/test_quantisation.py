@@ -68,7 +68,7 @@ def test_int8_differs_less_between_small_and_large_products_than_from_float32(se
     linear, x = Linear(64, 17), torch.randn(61, 64)
     one, other = IntegerLinear(linear), IntegerLinear(linear)
     other.small = 0
-    assert not torch.equal(one(x), other(x)) or not one.small  # a processor without the product for small ones
+    assert not torch.equal(one(x), other(x)) or not one.small  # this processor has no product for small inputs
     assert (one(x) - other(x)).norm() < 2**-5 * linear(x).norm()
 
 

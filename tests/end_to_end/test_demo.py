@@ -79,7 +79,7 @@ def test_the_explorers_page_is_small_and_equals_pytorch(demo, opened):
 @pytest.mark.browser
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_the_page_translates_as_python_does(demo, opened, beam_size):
-    """Python gets the same weights, which are halves in the page."""
+    """Python gets the page's weights, which are rounded to half precision."""
     translator = Translator.load(demo[0])
     translator = Translator(translator.bundle, rounded(translator.model))
     texts = [one.source for one in TASKS["english-french"](1).splits["test"][:SENTENCES]]

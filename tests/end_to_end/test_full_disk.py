@@ -17,7 +17,7 @@ STEP = 29 * 1024
 
 @pytest.fixture(scope="module")
 def small_disk(tmp_path_factory):
-    """Return a starter of training runs on a file system of 2 MB, and its path for training runs and for tests."""
+    """Return a starter of training runs on a file system of 2 MB, and the disk's path in the runs and in the tests."""
     folder = tmp_path_factory.mktemp("small")
     (folder / "disk").mkdir()
     write_corpus(folder)

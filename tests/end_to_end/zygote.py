@@ -161,7 +161,7 @@ def at_touch(folder: str, number: int, act: Callable[[], None]) -> None:
         if event not in TOUCHES or (event == "open" and set(arguments[1] or "w").isdisjoint("wax+")):
             return  # reading does not count
         inside = isinstance(arguments[0], (str, os.PathLike)) and str(arguments[0]).startswith(folder)
-        relative = event in {"os.remove", "os.rmdir"} and arguments[-1] != -1  # shutil.rmtree goes by descriptors
+        relative = event in {"os.remove", "os.rmdir"} and arguments[-1] != -1  # as in shutil.rmtree, with a descriptor
         if inside or relative:
             left[0] -= 1
             if left[0] == -1:

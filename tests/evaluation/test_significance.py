@@ -131,8 +131,9 @@ def test_equally_good_systems_are_rarely_called_different(metric):
         missed += not low <= 0 <= high
     # Of 200 tests at 5 %, 10 are expected; 22 or more come once in 2 000 times, 25 once in 38 000.
     assert sum(p_value < 0.05 for p_value in p_values) < 22
-    assert missed < 25  # a bootstrap of 101 lines covers a little less than it says
-    # Uniform: by the inequality of Dvoretzky, Kiefer and Wolfowitz, fails once in 900 times. Ties make p larger.
+    assert missed < 25  # intervals from 101 lines contain the true value a little less often than they claim
+    # The p-values are uniform. By the inequality of Dvoretzky, Kiefer and Wolfowitz, this fails once in 900 times. Ties
+    # make p larger.
     for share in (0.1, 0.3, 0.5, 0.7, 0.9):
         assert np.mean(np.array(p_values) <= share) < share + 0.137
         assert metric == "word_error" or np.mean(np.array(p_values) <= share) > share - 0.137

@@ -155,7 +155,7 @@ def test_without_a_port_any_free_port_is_used(start):
         try:
             busy.bind(("127.0.0.1", DEFAULT_PORT))
         except OSError:
-            pass  # a different process uses the port, which serves the test as well
+            pass  # another process already uses the port, so it is not free either
         else:
             busy.listen()
         server = start(port=None)

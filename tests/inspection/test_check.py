@@ -118,7 +118,7 @@ def test_a_wrong_function_of_the_package_is_named(model, monkeypatch, module, na
 
 @pytest.mark.usefixtures("unchecked")
 def test_wrong_methods_of_the_model_are_named(model, monkeypatch):
-    monkeypatch.setattr(embedding.math, "sqrt", math.sqrt)  # the factor is taken when a model is made:
+    monkeypatch.setattr(embedding.math, "sqrt", math.sqrt)  # the factor is computed when a model is made:
     for side in (model.source, model.target):
         side.scale = 1.0
     assert failed(gf.check(model))["reference"].likely == ("embedding not multiplied by √d_model",)

@@ -128,7 +128,7 @@ def test_heads_without_the_transpose_are_a_view(make_model, source, target):
     assert torch.equal(trace["encoder.layers.0.self_attention.query"], joined.reshape(1, 3, 6, 5))
 
 
-def test_the_unbiased_norm_has_n_minus_one_and_eps_outside(make_model, source, target):
+def test_the_unbiased_norm_has_n_minus_one_and_eps_outside_the_root(make_model, source, target):
     model = make_model()
     trace = recorded(model, source, target, "unbiased_norm")
     x, norm = trace["encoder.layers.0.self_attention.added"], model.encoder.layers[0].self_attention_residual.norm

@@ -69,8 +69,8 @@ def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, 
         several = [one, *one.alternatives]
         assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
         assert len({each.tokens for each in several}) == len(several) == beam_size
-        # Our beam ends later and has seen all that was found here, so nothing can beat its best. (Truncated outputs
-        # repeat themselves: such long beams end in a tie, which rounding decides.)
+        # Our search ends later than CTranslate2's, so its best output scores at least as high. (Truncated outputs
+        # repeat themselves: their scores are nearly equal, and rounding decides.)
         assert one.status == "max_length" or one.score <= other.score + CLOSE * len(one.tokens)
         if one.tokens == other.tokens:
             assert_same(replace(one, alternatives=()), replace(other, alternatives=()))

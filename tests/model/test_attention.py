@@ -201,7 +201,7 @@ def listening(module, explained):
 
 @contextmanager
 def ways(short):
-    """Take all keys for few, or none: with few, training has all weights at hand instead of the kernel."""
+    """Treat any number of keys as few, or as many: with few, training computes all weights without the fused kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("glassformer.model.attention.SHORT", dict.fromkeys((2, 4, 8), 10**6 if short else 0))
         yield
@@ -294,7 +294,7 @@ def test_weights_are_dropped_in_training_only(explained, short):
 
 @pytest.mark.parametrize("keys", [7, 300])
 def test_bf16_products_leave_the_softmax_in_float32(keys):
-    """On both sides of the number of keys up to which all weights are at hand; bfloat16 has 8 bits: 2^-8 is 0.4 %."""
+    """With few keys, training computes all weights; with many, the fused kernel. bfloat16 has 8 bits: 2^-8 is 0.4 %."""
     torch.manual_seed(3)
     module = MultiHeadAttention(12, 3, 4, 4, 0.0)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, keys, 12)

@@ -51,7 +51,7 @@ def test_every_process_sees_each_change_of_the_weights(make_model, make_examples
     for workers in (1, 3):
         torch.manual_seed(7)
         model = make_model(dropout=0.0)
-        # With Adam's default ε, a weight whose gradient is only rounding moves by rounding · 10⁹.
+        # With Adam's default ε, a gradient that is only a rounding error would be multiplied by up to 10⁹.
         *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3))
         results.append(([report.loss for report in reports], dict(model.named_parameters())))
     assert results[1][0] == pytest.approx(results[0][0], rel=1e-9)

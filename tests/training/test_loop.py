@@ -161,7 +161,7 @@ def test_a_training_without_a_limit_has_the_papers_100_000_steps():
 @pytest.mark.parametrize("optimiser", ["adam", "adamw"])
 def test_two_half_batches_make_the_same_update_as_a_whole_batch(make_model, make_examples, optimiser):
     examples, results = make_examples((3, 3, 3, 7, 7)), []
-    # With Adam's default ε, a weight whose gradient is only rounding moves by rounding · 10⁹.
+    # With Adam's default ε, a gradient that is only a rounding error would be multiplied by up to 10⁹.
     settings = {**QUICK, "optimiser": optimiser, "steps": 3, "epsilon": 1e-3}
     for batch_tokens, accumulate in ((50, 1), (30, 2)):
         torch.manual_seed(7)
