@@ -548,8 +548,8 @@ gradient.norm(dim=1)  # one length per row: 0 for ids that did not occur, and fo
 
 # %% [markdown]
 # Some code sets the row of padding to zeros (`padding_idx=0` in PyTorch) and relies on zeros being harmless. Zeros are
-# not a mask: a position is added to them a moment later, and even a zero vector gets a share of attention if nothing
-# forbids it ([why](errata.py#zero-is-not-minus-infinity)).
+# not a mask: a position is added to them a moment later, and even a zero vector gets a share of attention if no mask
+# hides it ([why](errata.py#zero-is-not-minus-infinity)).
 
 # %% [markdown]
 # ## What goes wrong

@@ -514,7 +514,7 @@ found = searched(own[:, :, swam], source, ["I", "across", "river"])
 # *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts printed above say what this model does, even
 # where it differs from the story in the first section. With a weight above 0.5, the verdict is that the head looks at
 # the word. With a weight below 0.2, it looks there hardly more than elsewhere (equal weights would be 0.08). A model
-# learns what its task pays for. In French, *swam across* is *traversé … à la nage*, "crossed by swimming". To choose
+# learns what helps with its task. In French, *swam across* is *traversé … à la nage*, "crossed by swimming". To choose
 # the verb, the model must know whether *across* follows, but not who swam. (*Traversé* is the same for a man, a woman
 # and a frog.)
 #
@@ -738,7 +738,7 @@ assert torch.cat(parts, dim=-1).shape == (10, 512)
 
 # %% [markdown]
 # **"Several heads are faster."** They are not. They take as many multiplications as one wide head, and more softmaxes
-# (see the table above). They are there to look at different things ([erratum](errata.py#what-heads-are-for)).
+# (see the table above). Several heads are there to look at different things ([erratum](errata.py#what-heads-are-for)).
 #
 # **"Eight heads bring 64 back to 512."** Eight times 64 happens to be 512. It is $W_O$ that brings back
 # $d_\mathrm{model}$, from any number of heads of any width ([erratum](errata.py#heads-do-not-restore-the-width)):

@@ -20,7 +20,7 @@
 # %% [markdown]
 # ## The question
 #
-# Attention lets every position look at every position. In two cases that is too much:
+# Attention lets every position look at every position. In two cases, some positions must be hidden:
 #
 # - **Sentences have different lengths, but a batch is a rectangle.** Short sentences are filled up with `<pad>`, a
 #   token that means nothing. No position should look at it.

@@ -828,6 +828,6 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 # %% [markdown]
 # ## Next
 #
-# The memory waits. [The decoder](09_decoder.py) reads it and writes the target word by word. The chapters on
-# [training](11_training.py) and [decoding](12_decoding.py) train a model on this very task until it is solved, and
-# decode greedily.
+# [The decoder](09_decoder.py) reads the memory and writes the target word by word. The chapter on
+# [training](11_training.py) trains a model on this task until the model solves it, and [decoding](12_decoding.py) shows
+# how a trained model writes its output.

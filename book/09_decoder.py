@@ -195,7 +195,7 @@ weights[0, 0]
 #
 # ### Second sub-layer: cross-attention
 #
-# Now the new part, line by line. The **query** comes from the decoder's $X$:
+# Now follows the part that an encoder layer does not have. The **query** comes from the decoder's $X$:
 
 # %%
 W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.cross_attention)
@@ -640,7 +640,7 @@ assert without_black[noir] < unchanged[noir]
 # %% [markdown]
 # ## What goes wrong
 #
-# Errors in a decoder are hard to see: all shapes fit, and training often goes on happily. `inspection.plant` makes a
+# Errors in a decoder are hard to see: all shapes fit, and the loss often still falls. `inspection.plant` makes a
 # working model commit a classic mistake for a while. Our measure is the average $-\log p$ of the right tokens, where
 # $p$ is the probability that the model gives to the right token after the target so far. The smaller the average, the
 # better. Beside it we print the most probable token at each position.

@@ -57,7 +57,7 @@ torch.set_printoptions(precision=4, sci_mode=False)
 # 2. Let the model say, at each position of the target, how probable it finds each possible next token. This is the
 #    *forward pass*. At each position the model reads the *right* tokens so far, whatever it would have said itself
 #    (this is called teacher forcing), so all positions can be computed at once.
-# 3. Measure how little the model believed in the right token: the **loss**, one number.
+# 3. Measure how improbable the model found the right tokens: the **loss**, one number.
 # 4. Compute, for each parameter, how fast the loss changes when the parameter grows: the **gradient**. This is the
 #    *backward pass*.
 # 5. Move each parameter a little in the direction in which the loss falls. The **optimiser** and the **learning rate**

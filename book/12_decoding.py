@@ -69,8 +69,8 @@ pad_id, bos_id, eos_id = 0, 1, 2
 # $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 #
 # The library calls this number `log_prob`. It is a natural logarithm, is never above 0, and includes `<eos>`. Each
-# token adds a negative number, so longer outputs tend to have a lower `log_prob`. Beam search makes up for this by
-# ranking finished outputs by a *score* (§6.1; Wu et al. 2016, equation 14), where $n$ is the number of tokens, `<eos>`
+# token adds a negative number, so longer outputs tend to have a lower `log_prob`. To make up for this, beam search
+# ranks finished outputs by a *score* (§6.1; Wu et al. 2016, equation 14), where $n$ is the number of tokens, `<eos>`
 # included, and $\alpha = 0.6$ in the paper:
 #
 # $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad

@@ -10,7 +10,7 @@ const strings = JSON.parse(
 const PLACES = Array.from({ length: 200 }, (_, place) => `t${place}`);
 
 /**
- * Returns what explains the numbers of a trace; its texts are their keys, each of which has to exist.
+ * Returns the part of a view that explains a trace's numbers. It shows each text as its key, which has to exist.
  * @param {Engine} engine
  * @param {Sentence} sentence
  * @param {Partial<Changes>} changes

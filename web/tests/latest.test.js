@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { latestOnly } from "../ui/latest.js";
 
-/** Returns a drawing whose numbers arrive when told, and what it has shown. */
+/** Returns a drawing whose numbers arrive when the test says so, and the list of what it has shown. */
 function slowDrawing() {
   const closing = new AbortController();
   /** @type {Map<string, (text: string) => void>} */

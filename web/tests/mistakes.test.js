@@ -1,4 +1,4 @@
-// The classic mistakes: each changes the same numbers as in PyTorch, first at the point in the table.
+// The classic mistakes: each changes the same numbers as in PyTorch, and the first change is at the point in the table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine, firstDifference } from "../engine/engine.js";

@@ -155,7 +155,7 @@ def beside_origin(step: dict[str, Any]) -> list[int]:
 
 
 def great(steps: Sequence[dict[str, Any]]) -> float:
-    """Return the share of tokens costing more than 1 nat that get less attention than an even share, in %."""
+    """Return the share, in %, of tokens with an effect above 1 nat that get less attention than an even share."""
     small = [
         bool(weight < 1 / len(step["cross"]))
         for step in steps

@@ -1,4 +1,4 @@
-"""Measure which heads decide what "it" is: each head off in turn, the strongest ones together, and where they look."""
+"""Measure which heads decide what "it" is: switch off each head in turn, then the strongest together; see where they look."""
 
 from collections.abc import Mapping
 from typing import Any
