@@ -326,7 +326,7 @@ def test_settings_that_do_not_fit_the_files_are_errors(tmp_path: Path) -> None:
         Corpus.of(("a.tsv", "b.jsonl"), "", folder)
     with pytest.raises(ConfigError, match=r"data\.target: expected the translation of .*c\.txt, got nothing"):
         Corpus.of("c.txt", "", folder)
-    with pytest.raises(ConfigError, match=r"data\.source_column: expected nothing beside plain files, got 0"):
+    with pytest.raises(ConfigError, match=r"data\.source_column: expected no value with plain files, got 0"):
         Corpus.of("c.txt", "d.txt", folder, 0)
     with pytest.raises(ConfigError, match=r"data\.target_column: expected a number from 0 or a name, got -1"):
         Corpus.of("a.tsv", "", folder, 0, -1)

@@ -29,9 +29,9 @@ IdArray = NDArray[np.integer[Any]]
 Rows = NDArray[np.int64]
 
 SORTED_PAIRS = 32768
-"""Number of random pairs sorted by length together: few enough to mix anew each epoch, enough to keep padding low."""
+"""Number of random pairs sorted by length together: few enough that batches vary, enough to keep padding low."""
 BLOCK = 1024
-"""Number of neighbouring pairs that stay together when a large corpus is shuffled, because disks read runs fast."""
+"""Number of neighbouring pairs that stay together when a large corpus is shuffled, for fast reading from disk."""
 
 Resample = Callable[[Sequence[IdArray], Sequence[IdArray], int], tuple[Sequence[IdArray], Sequence[IdArray]]]
 """Encodes the sources and targets of some pairs anew; the same seed gives the same tokens."""
@@ -89,7 +89,7 @@ class Batch:
 
     @property
     def target_tokens(self) -> int:
-        """The number of target ids without padding, including `<eos>`, by which a loss per token is divided."""
+        """The number of target ids without padding, including `<eos>`: the divisor of a loss per token."""
         return int(np.count_nonzero(self.target_output != PAD_ID))
 
     @property
@@ -130,8 +130,9 @@ def stream(
 ) -> Iterator[tuple[Batch, Position]]:
     """Yield batches without end, epoch after epoch, each with the position after it.
 
-    From any `start`, the batches equal the later batches of the stream from the beginning, and no earlier window is
-    read. `resample` encodes the texts of each window anew, with draws that depend only on `seed` and the window.
+    A stream from a later `start` yields the same batches as the whole stream does from there on, without reading
+    earlier windows. `resample` encodes the texts of each window anew, with a random seed that depends only on `seed`
+    and the window.
     Neither side of a batch has more than `batch_tokens` ids, including padding, unless the batch is a single longer
     pair.
     """

@@ -1,4 +1,4 @@
-"""The settings of a corpus's cleaning: one setting per problem."""
+"""The settings for cleaning a corpus."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -11,16 +11,16 @@ __all__ = ["UNCLEANED", "CleaningConfig"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningConfig:
-    """[cleaning]: which training pairs are left out; each one is counted, with its problem and line.
+    """[cleaning]: which training pairs are left out. The report counts them by problem, and names the first lines.
 
-    A pair with a blank side is always left out, also of validation and test files, which are not cleaned otherwise.
+    Pairs with a blank side are always left out, even from validation and test files, which are otherwise not cleaned.
 
     Raises:
         ConfigError: a value is impossible.
     """
 
     max_characters: Annotated[int, Range(0, 10**9)] = 4000
-    """Leave out pairs with a longer side, in characters; 0 = no limit. (`data.max_length` counts tokens.)"""
+    """Leave out pairs with a side longer than this, in characters; 0 = no limit. (`data.max_length` counts tokens.)"""
     max_ratio: Annotated[float, Range(0, 10**6)] = 9.0
     """Leave out pairs with one side more than this many times as long as the other, in characters. Five characters are
     added to each side, so that short sides may differ; 0 = no limit."""
@@ -35,7 +35,7 @@ class CleaningConfig:
     leakage: Literal["warn", "drop"] = "warn"
     """Treatment of training pairs that also occur in the validation or test files: warn, or leave them out."""
     memory: Annotated[int, Range(1, 10**7)] = 256
-    """Megabytes of memory for finding duplicates; the rest goes to the disk."""
+    """Megabytes of memory for finding duplicates; if this is not enough, a temporary file is used as well."""
     workers: Annotated[int, Range(0, 1024)] = 0
     """Number of processes that check and tokenise; 0 = one per core."""
 
@@ -48,5 +48,5 @@ class CleaningConfig:
 UNCLEANED = CleaningConfig(
     max_characters=0, max_ratio=0, duplicates="keep", copies="keep", control_characters="keep", leakage="warn"
 )
-"""The values at which the settings leave nothing out. A prepared folder that is older than a setting was prepared with
-the setting's value here."""
+"""The values with which no setting leaves pairs out. A folder that was prepared before a setting existed counts as
+prepared with the setting's value here."""

@@ -66,7 +66,7 @@ def split_fields(lines: Sequence[bytes], fields: Sequence[str], place: Place) ->
 
 
 def _parsed(line: bytes, number: int, place: Place) -> dict[str, Any] | None:
-    """Return the object of a line, or None if the line is blank; bytes that are not UTF-8 remain recognisable."""
+    """Return the object of a line, or None if the line is blank; bytes that are not UTF-8 become lone surrogates."""
     text = line.decode(errors="surrogateescape")
     if not text.strip():
         return None

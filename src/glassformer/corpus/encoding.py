@@ -21,7 +21,7 @@ from glassformer.text.tokenizer import Tokenizer, load_tokenizers
 __all__ = ["PART", "POOL_PAIRS", "Part", "Texts", "encode", "encode_all"]
 
 POOL_PAIRS = 100_000
-"""Fewest pairs to encode with worker processes, whose start takes time."""
+"""Below this number of pairs, no worker processes are started, because starting them takes too long."""
 PART = 1 << 11
 """Pairs encoded at a time: few enough that their ids stay in the processor's cache until they are packed. A shard's
 size is a multiple of it."""
@@ -61,7 +61,7 @@ def encode_all(
     Args:
         blocks: sources and targets, in equal numbers.
         tokenizers: the folder of the tokenizers.
-        max_length: most ids per side.
+        max_length: maximum number of ids per side, including `<eos>`.
         workers: number of processes; 1 = this process alone.
         part_pairs: pairs per part; the last part may have fewer.
 
@@ -73,7 +73,7 @@ def encode_all(
         yield from map(encoder, parts)
         return
     waiting: deque[Future[Part]] = deque()
-    with ThreadPoolExecutor(workers) as pool, _workers(workers, encoder) as idle:  # at the end, no worker is waited for
+    with ThreadPoolExecutor(workers) as pool, _workers(workers, encoder) as idle:  # workers end before the pool
         try:
             for part in parts:
                 waiting.append(pool.submit(_ask, idle, part))
@@ -113,7 +113,7 @@ def _parts(blocks: Iterable[Texts], pairs: int) -> Iterator[Texts]:
 
 
 class _PairEncoder:
-    """`encode` with a folder's tokenizers, which are loaded at the first call."""
+    """Calls `encode` with a folder's tokenizers, which are loaded at the first call."""
 
     def __init__(self, tokenizers: Path, max_length: int) -> None:
         self.folder, self.max_length = tokenizers.absolute(), max_length

@@ -45,7 +45,7 @@ COMPRESSED = (".gz", ".zst", ".xz")
 """File endings of compressed files, which are decompressed while they are read."""
 
 READ_BYTES = 1 << 18
-"""Bytes per read: few enough for the processor's cache, enough to keep Python's share of the time small."""
+"""Bytes per read: few enough for the processor's cache, enough to keep Python's overhead small."""
 
 _PIPES: dict[tuple[int, int], str] = {}
 """Temporary files with the contents of pipes, by the pipe's device and inode."""
@@ -63,7 +63,7 @@ def files_of(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def format_of(name: str) -> Format:
-    """Return a file's format, by the ending of its name without the compression's."""
+    """Return a file's format, given by its name's ending before any compression ending such as .gz."""
     for ending in COMPRESSED:
         name = name.removesuffix(ending)
     if name.endswith(".tsv"):
@@ -184,7 +184,7 @@ def stored_bytes(path: str) -> int:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Raise errors in reading a file as DataError, within a `with` block.
+    """Turn errors in reading a file into DataError, within a `with` block.
 
     Raises:
         DataError: the file is missing, damaged or a folder, or the URL's protocol is unknown.
@@ -200,7 +200,7 @@ def reading(path: str) -> Iterator[None]:
             raise DataError(f"cannot read {path}: {error.strerror}; make sure that it can be read") from error
         raise DataError(
             f"cannot read {path}: {error}; make sure that the file is complete, and that its name ends in "
-            f"{', '.join(COMPRESSED)} if and only if it is compressed so"
+            f"{', '.join(COMPRESSED)} if and only if it is compressed in that format"
         ) from error
     except (ImportError, ValueError) as error:
         if isinstance(error, DataError) or not is_url(path):
@@ -213,7 +213,7 @@ def opened(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[
     """Open a file as its decompressed bytes; `on_read` receives the number of stored bytes read so far.
 
     Raises:
-        DataError: the file is missing or damaged, even if that shows only during reading.
+        DataError: the file is missing or damaged, even if the damage is found only during reading.
     """
     with reading(path), ExitStack() as stack:
         raw = stack.enter_context(_stored(path))

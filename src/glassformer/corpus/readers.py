@@ -2,7 +2,7 @@ r"""Readers of text files, plain or compressed (by the name's ending): UTF-8, on
 
 A line ends at "\n" or "\r\n" and nowhere else. A form feed, U+0085, U+2028 or a lone "\r" stays inside its line, so
 that line n of one file stays parallel to line n of the other. Lines are kept unchanged, including spaces at their ends.
-Line numbers count from 1, bytes from 0 (of the decompressed text).
+Line numbers start at 1. Byte offsets start at 0, and refer to the decompressed text.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,7 @@ class Corpus:
             column = getattr(self, name)
             if column is not None and self.format == "lines":
                 raise ConfigError(
-                    f"data.{name}: expected nothing beside plain files, got {quoted(column)}; leave it out"
+                    f"data.{name}: expected no value with plain files, got {quoted(column)}; leave it out"
                 )
             if isinstance(column, int) and self.format == "jsonl":
                 raise ConfigError(f"data.{name}: expected the name of a field of JSONL files, got {column}")
@@ -180,7 +180,7 @@ class Block:
 
 
 class PairReader:
-    """A reader of a corpus, once, in blocks of line pairs, including blank and invalid lines, in bounded memory.
+    """Reads a corpus once, in bounded memory, in blocks of line pairs, including blank and invalid lines.
 
     Iterate over it, then call `check` to compare the sides' numbers of lines. `on_read` receives the number of stored
     bytes read so far.
@@ -300,7 +300,7 @@ class _Lines:
         self.texts, self.text, self.lines = texts, b"", 0
 
     def available(self) -> int:
-        """Return the number of lines that can be taken: a block's, or fewer at the end, or 0 after it."""
+        """Read on until READ_BYTES are waiting or the stream ends; return the number of waiting lines."""
         while len(self.text) < READ_BYTES and (more := next(self.texts, None)):
             self.text += more[0]
             self.lines += more[1]
@@ -326,7 +326,7 @@ def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[list
     """Yield the pairs whose bit is set (packed, one bit per pair), in order, in blocks of source and target lines.
 
     Raises:
-        DataError: the number of the files' lines differs from the number of bits.
+        DataError: the files' number of pairs differs from the number of bits.
     """
     reader, first = PairReader(corpus), 0
     for block in reader:
@@ -346,7 +346,7 @@ def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[list
 
 
 def pairs_at(corpus: Corpus, pairs: Sequence[int]) -> list[tuple[bytes, bytes]]:
-    """Return the pairs with these numbers, from 0, unchanged; reads no further than the last of them."""
+    """Return the pairs with these numbers, from 0, unchanged; read no further than the last of them."""
     found: dict[int, tuple[bytes, bytes]] = {}
     first, last = 0, max(pairs, default=-1)
     blocks_of_pairs = iter(PairReader(corpus))
@@ -365,9 +365,10 @@ def _line(file: str, line: int) -> str:
 
 
 def invalid_bytes(path: str, lines: Sequence[int]) -> list[int]:
-    """Return for each of these lines of a file (from 1) where it stops being UTF-8, in bytes of the text from 0.
+    """Return, for each line number, the byte offset in the file of the line's first byte that is not UTF-8.
 
-    A valid line is reported by its beginning (in JSONL, half of a surrogate pair can be written as an escape).
+    If all bytes of a line are UTF-8, the offset is that of its beginning. (In JSONL, an escape can make a text invalid:
+    half of a surrogate pair.)
     """
     wanted, offsets, offset = set(lines), {}, 0
     for number, raw in enumerate(raw_lines(path), start=1):

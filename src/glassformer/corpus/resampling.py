@@ -1,4 +1,4 @@
-"""Resampling: texts are encoded anew each time they are trained on, so that a model meets words in several splits."""
+"""Subword resampling: encode texts anew in each epoch, so that the model sees words cut in different ways."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ __all__ = ["Resampler"]
 
 @dataclass(frozen=True, slots=True)
 class Resampler:
-    """Encodes the sources and targets of a batch anew; sides without subwords stay unchanged. See `Resample`."""
+    """Encodes sources and targets anew, as `Resample` describes; a side without a subword tokenizer stays unchanged."""
 
     source: Tokenizer
     target: Tokenizer
     amount: float
-    """As `tokenizer.sampling`."""
+    """The value of `tokenizer.sampling`."""
     max_length: int
     """Maximum number of ids of a new encoding, including `<eos>`; a longer encoding is discarded."""
 
@@ -37,6 +37,9 @@ class Resampler:
         return [self._chosen(ids, cut) for ids, cut in zip(sentences, cuts, strict=True)]
 
     def _chosen(self, ids: IdArray, cut: list[int]) -> IdArray:
-        """Return the new encoding, or the old one for texts with unknown characters, which ids cannot spell."""
+        """Return the new encoding, or the old one if the new one is too long, or the text has unknown characters.
+
+        Ids do not tell which character an unknown one was.
+        """
         usable = len(cut) < self.max_length and not (ids == UNK_ID).any()
         return np.array([*cut, EOS_ID], dtype=np.int32) if usable else ids

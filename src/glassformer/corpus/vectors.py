@@ -16,14 +16,14 @@ __all__ = ["read_vectors"]
 
 
 def read_vectors(path: str | Path, tokens: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return the (V, d) vectors of `tokens`, with zeros for missing tokens, and (V) whether the file has each token.
+    """Return the (V, d) vectors of `tokens`, zeros for missing tokens, and a (V) mask of the tokens in the file.
 
-    A line holds a token and its d numbers, separated by single spaces. The first line may be a header: the number of
-    vectors and d. The file may be gzip-compressed (by its name's ending). If a token has several lines, the first
+    A line has a token and its d numbers, separated by single spaces. The first line may be a header: the number of
+    vectors and d. The file may be compressed, as its name's ending says. If a token has several lines, the first
     counts.
 
     Raises:
-        DataError: the file is missing, damaged or not UTF-8, holds no vector, or a line does not have d finite numbers.
+        DataError: the file is missing, damaged, empty or not UTF-8, or a line does not have d finite numbers.
     """
     places = {token: place for place, token in enumerate(tokens)}
     vectors: dict[int, NDArray[np.float32]] = {}

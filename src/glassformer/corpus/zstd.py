@@ -7,7 +7,7 @@ import zstandard
 __all__ = ["ZstandardFile"]
 
 PACKED = 1 << 11
-"""Compressed bytes per step: few enough to yield at most about 64 MB."""
+"""Compressed bytes per step: few enough that they decompress to at most about 64 MB."""
 
 
 class ZstandardFile(io.RawIOBase):
@@ -28,11 +28,11 @@ class ZstandardFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer with decompressed text at hand, and return the number of bytes; 0 at the end."""
+        """Fill the buffer, or a part of it, with decompressed text; return the number of bytes, 0 at the end."""
         while not self._text:
             packed = self._left or self.packed.read(PACKED)
             if not packed and self._within:
-                raise EOFError("it ends before its end mark")
+                raise EOFError("the compressed data ends too early")
             if not packed:
                 return 0
             self._unpack(packed)

@@ -1,4 +1,4 @@
-"""The whole configuration of a job: what to train, on what, how, and how to decode. One dataclass a section."""
+"""The configuration of a job, such as its data, model, training and decoding: one dataclass per section."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class RunConfig:
     """[run]: the folder and the seed of a job."""
 
     directory: str = ""
-    """Folder of the run; "runs/" and the configuration's name unless given."""
+    """Folder of the run; by default, "runs/" followed by the configuration's name."""
     seed: Annotated[int, Range(0, 2**63 - 1)] = 1
     """Seed of the initialisation, the order of the data, and dropout."""
 
@@ -49,38 +49,38 @@ class RunConfig:
 class DataConfig:
     """[data]: a built-in task, or a parallel corpus: two files of equal length, or one TSV or JSONL file.
 
-    Where a file is named, a list of files, a glob ("train.*.en.gz") or a URL that fsspec can open will do as well; a
-    name that ends in .gz, .zst or .xz is unpacked.
+    Instead of a file, you may name a list of files, a glob ("train.*.en.gz") or a URL that fsspec can open. Files are
+    decompressed if their name ends in .gz, .zst or .xz.
     """
 
     task: str = ""
     """A built-in corpus: "copy" or "english-french"."""
     directory: str = ""
-    """Folder that the file names below are relative to; the current one unless given (`--data`)."""
+    """Folder that the file names below are relative to (`--data` sets it); by default, the current folder."""
     source: Files = ""
-    """Training source, one sentence a line; or a .tsv or .jsonl file that holds source and target."""
+    """Training source, one sentence per line; or a .tsv or .jsonl file with both source and target."""
     target: Files = ""
     """Training target, line by line the translation of `source`; not needed with .tsv and .jsonl files."""
     source_column: Annotated[int | str | None, Range(0, 10**6)] = None
-    """Column of the source: in TSV its number from 0 or its name in the first line (0 unless given), in JSONL the
-    field's name ("source" unless given)."""
+    """Column of the source. In TSV, its number from 0, or its name in the first line; by default 0. In JSONL, the
+    field's name; by default "source"."""
     target_column: Annotated[int | str | None, Range(0, 10**6)] = None
-    """Column of the target (1, and "target")."""
+    """Column of the target, given in the same way; by default 1 in TSV, and "target" in JSONL."""
     valid_source: Files = ""
-    """Validation source; unless given, `valid_lines` pairs are held out of the training data."""
+    """Validation source; by default, `valid_lines` pairs of the training data are held out for validation."""
     valid_target: Files = ""
     """Validation target."""
     test_source: Files = ""
-    """Test source: `evaluate` and `compare` score a run on it, and `prepare` reports training pairs that it
-    contains."""
+    """Test source. `evaluate` and `compare` score a run on it, and `prepare` reports training pairs that also occur in
+    it."""
     test_target: Files = ""
     """Test target."""
     prepared: str = ""
-    """Folder for the prepared corpus, which several runs may share; "prepared" in the run's folder unless given."""
+    """Folder for the prepared corpus, which several runs may share; by default, "prepared" in the run's folder."""
     valid_lines: Annotated[int, Range(1, 10**12)] = 500
-    """Number of pairs that are held out (at most a tenth) when no validation files are given."""
+    """Number of training pairs held out for validation, at most a tenth of all, if no validation files are given."""
     max_length: Annotated[int, Range(2, 10**7)] = 256
-    """Longest training sentence, in tokens; longer pairs are left out, and counted."""
+    """Maximum length of a training sentence, in tokens; pairs with a longer side are left out, and counted."""
 
     def __post_init__(self) -> None:
         """Check that the section names one whole corpus."""
@@ -103,7 +103,7 @@ class DataConfig:
             if value := getattr(self, name):
                 option = " (--data)" if name == "directory" else ""
                 raise ConfigError(
-                    f"data.{name}: expected nothing beside a built-in task, got {quoted(value)}{option}; leave it out"
+                    f"data.{name}: expected no value with a built-in task, got {quoted(value)}{option}; leave it out"
                 )
 
     def _check_columns(self) -> None:
@@ -113,7 +113,7 @@ class DataConfig:
             column = getattr(self, name)
             if column is not None and not formats:
                 raise ConfigError(
-                    f"data.{name}: expected nothing beside plain files, got {quoted(column)}; leave it out, or name "
+                    f"data.{name}: expected no value with plain files, got {quoted(column)}; leave it out, or name "
                     ".tsv or .jsonl files"
                 )
             if isinstance(column, int) and "jsonl" in formats:
@@ -129,7 +129,7 @@ class EmbeddingsConfig:
     target: str = ""
     """Vectors of the target words; with a joint vocabulary, `source` serves both."""
     freeze: bool = False
-    """Keep the embedding matrix as it is during training."""
+    """Keep the embedding matrix unchanged during training."""
 
     def __post_init__(self) -> None:
         """Check that there are vectors to freeze."""
@@ -145,61 +145,62 @@ class TrainingConfig:
     """[training]: length, batches, objective, optimiser, validation and checkpoints of a training run."""
 
     steps: Annotated[int, Range(0, 10**12)] = 0
-    """Updates of the weights in all; 0 = as many as `minutes` allows. Training needs `steps`, `minutes` or `patience`;
-    with `patience` alone, it ends after 100 000 updates at the latest, the number in the paper."""
+    """Total number of weight updates; 0 = as many as `minutes` allows. Training needs `steps`, `minutes` or `patience`;
+    with `patience` alone, it ends after at most 100 000 updates, the number in the paper."""
     minutes: Annotated[float, Range(0, 10**7)] = 0.0
     """Time for training, validation included; 0 = no limit."""
     batch_tokens: Annotated[int, Range(0, 10**9)] = 4096
-    """Size of a batch: target (or source) tokens, padding included; 0 = by the corpus."""
+    """Maximum number of tokens on either side of a batch, including padding; 0 = chosen from the corpus."""
     accumulate: Annotated[int, Range(1, 10**6)] = 1
     """Batches whose gradients are summed up for one update."""
     workers: Annotated[int, Range(0, 1024)] = 1
     """Processes that share each update on CPUs, faster than the same number of threads; 0 = one for each core."""
     init_std: Annotated[float, Range(0, 10)] = 0.0
-    """Standard deviation of the initial values of all matrices, embeddings included, such as 0.02 (as in BERT), with
-    which small models learn sooner; 0 = derived from the shape of each matrix (Xavier)."""
+    """Standard deviation of the initial values of all matrices, including embeddings; 0 = derived from the shape of
+    each matrix (Xavier). With 0.02, as in BERT, small models learn sooner."""
     learning_rate: Annotated[float, Range(0, 10)] = 0.0
-    """Peak of the learning rate; 0 = the paper's, (d_model · warmup)^-0.5, or chosen from the corpus if `warmup` is."""
+    """Peak learning rate; 0 = the paper's, (d_model · warmup)^-0.5; if `warmup` is 0, too, chosen from the corpus."""
     schedule: Literal["paper", "cosine", "constant"] = "paper"
-    """After the warm-up: down with 1/√step (5.3), down to 0 at the end along a cosine, or level."""
+    """Learning rate after the warm-up: "paper" falls with 1/√step (5.3), "cosine" falls along a cosine to 0 at the end,
+    "constant" stays at the peak."""
     warmup: Annotated[int, Range(0, 10**12)] = 4000
-    """Updates in which the rate rises linearly to its peak; 0 = chosen from the corpus."""
+    """Number of updates in which the learning rate rises linearly to its peak; 0 = chosen from the corpus."""
     label_smoothing: Annotated[float, Range(0, 0.999)] = 0.1
     """Share ε of the target's probability that is spread over the whole vocabulary (5.4)."""
     r_drop: Annotated[float, Range(0, 1000)] = 0.0
-    """Weight α of R-Drop: each pair passes twice with different dropout, and the loss grows with the difference between
-    the two distributions. A step takes twice as long, and small corpora are overfitted later; 0 = off."""
+    """Weight α of R-Drop: each pair passes through the model twice with different dropout, and the loss includes the
+    divergence between the two outputs. Steps take twice as long; models overfit small corpora later. 0 = off."""
     optimiser: Optimiser = "adam"
-    """Adam as in the paper (5.3), AdamW with `weight_decay`, or Muon for matrices with Adam for the rest, which learns
-    more in a step; "auto" = by the corpus."""
+    """Adam as in the paper (5.3), AdamW with `weight_decay`, or Muon, which learns more per step and leaves all weights
+    but matrices to Adam; "auto" = chosen from the corpus."""
     beta1: Annotated[float, Range(0, 0.999999)] = 0.9
-    """Decay of Adam's mean of gradients."""
+    """Decay of Adam's moving average of the gradients."""
     beta2: Annotated[float, Range(0, 0.999999)] = 0.98
-    """Decay of Adam's mean of squared gradients."""
+    """Decay of Adam's moving average of the squared gradients."""
     epsilon: Annotated[float, Range(1e-30, 1)] = 1e-9
     """Adam's ε."""
     weight_decay: Annotated[float, Range(0, 100)] = 0.0
-    """Decay of matrices by AdamW and Muon; biases, norms and embeddings have none."""
+    """Weight decay of matrices by AdamW and Muon; biases, norms and embeddings do not decay."""
     clip_norm: Annotated[float, Range(0, 10**9)] = 0.0
     """Maximum norm of the gradients: larger gradients are scaled down to it; 0 = no limit."""
     precision: Precision = "fp32"
-    """Arithmetic of matrix products; weights, norms, softmax and loss stay in fp32. "auto" = bf16 where that is faster
-    than fp32. fp16, for GPUs without bf16, scales the loss so that no gradient gets too small for it."""
+    """Number format of matrix products; weights, norms, softmax and loss stay in fp32. "auto" = bf16 if it is faster
+    than fp32. "fp16", for GPUs without bf16, scales the loss so that gradients do not underflow."""
     device: str = "auto"
-    """Where the model is trained: "cpu", "cuda" or another of PyTorch's; "auto" = a GPU where there is one."""
+    """Device to train on: "cpu", "cuda" or another device of PyTorch; "auto" = a GPU if there is one."""
     validate_every: Annotated[int, Range(0, 10**12)] = 1000
     """Steps between validations; 0 = only at the end."""
     metric: MetricName = "none"
-    """A score of greedy translations of the validation set, at every validation; "auto" = BLEU for sentences, exact
-    match for words."""
+    """Metric by which each validation scores greedy translations of the validation set; "auto" = BLEU for sentences,
+    exact match for words."""
     metric_lines: Annotated[int, Range(1, 10**12)] = 500
     """Number of validation lines that are translated for `metric`."""
     best_by: Literal["loss", "metric"] = "loss"
-    """What decides which weights are kept as the best."""
+    """The validation result that decides which weights are the best: the loss, or `metric`."""
     patience: Annotated[int, Range(0, 10**12)] = 0
-    """Validations without improvement after which training ends; 0 = never."""
+    """Number of validations without improvement after which training ends; 0 = no limit."""
     checkpoint_every: Annotated[int, Range(1, 10**12)] = 1000
-    """Steps between checkpoints, from which a stopped run goes on; one is also written at the end."""
+    """Steps between checkpoints, from which a stopped run resumes; the last step has a checkpoint, too."""
     keep_checkpoints: Annotated[int, Range(1, 10**6)] = 5
     """Number of latest checkpoints that are kept."""
     snapshots: Annotated[int, Range(0, 1000)] = 0
@@ -210,7 +211,7 @@ class TrainingConfig:
     ema: Annotated[float, Range(0, 0.999999)] = 0.0
     """Decay of a moving average of the weights, such as 0.999, which is then validated and kept; 0 = off."""
     log_every: Annotated[int, Range(1, 10**12)] = 50
-    """Steps between lines of metrics.jsonl."""
+    """Steps between the updates that metrics.jsonl reports."""
 
     def __post_init__(self) -> None:
         """Check each value, and that no setting is ignored."""
@@ -229,7 +230,7 @@ class TrainingConfig:
             )
 
     def check_limit(self) -> None:
-        """Check that something ends the training; the configuration of an older run may name nothing.
+        """Check that training has a limit; the configuration of an older run may have none.
 
         Raises:
             ConfigError: `steps`, `minutes` and `patience` are all 0.
@@ -248,29 +249,29 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
-    """[decoding]: the search for outputs, or the draws of sampling. Paper: §6.1.
+    """[decoding]: beam search and sampling. Paper: §6.1.
 
-    A run's own settings; a command changes them by `--set decoding.NAME=VALUE`, Python by `NAME=VALUE`.
+    A run has these settings; override them in commands by `--set decoding.NAME=VALUE`, in Python by `NAME=VALUE`.
     """
 
     beam_size: Annotated[int, Range(1, 1000)] = 4
-    """Number of hypotheses that the search follows side by side; 1 = greedy."""
+    """Number of hypotheses that beam search keeps at each step; 1 = greedy search."""
     length_penalty: Annotated[float, Range(-100, 100)] = 0.6
     """Exponent α of the length penalty: score = log_prob / ((5 + length) / 6)^α; 0 = rank by log_prob."""
     max_source: Annotated[int, Range(1, 10**9)] = 1024
     """Longest source that is translated, in tokens, `<eos>` included."""
     extra_length: Annotated[int, Range(0, 10**6)] = 50
-    """Tokens that an output may be longer than its source."""
+    """Number of tokens by which an output may be longer than its source."""
     window: Annotated[int, Range(1, 10**9)] = 2000
-    """Lines of a stream that are read, sorted by length and translated together."""
+    """Number of lines of a stream that are read, sorted by length and translated together."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
-    """Sampling: divisor of the log probabilities before a draw; below 1 more cautious, above 1 more varied."""
+    """Sampling: divisor of the log probabilities; below 1, outputs are more predictable; above 1, more varied."""
     top_k: Annotated[int, Range(0, 10**9)] = 0
     """Sampling: draw among the k most probable tokens; 0 = among all."""
     top_p: Annotated[float, Range(1e-9, 1)] = 1.0
     """Sampling: draw among the most probable tokens that together have this probability; 1 = among all."""
     seed: Annotated[int, Range(-(2**63), 2**63 - 1)] = 1
-    """Sampling: seed of the draws; a text's draws depend on the seed and the text's place in the input alone."""
+    """Sampling: seed of the random numbers, which depend only on this seed and the text's position in the input."""
 
     def __post_init__(self) -> None:
         """Check each value."""
@@ -278,7 +279,7 @@ class DecodingConfig:
 
 
 OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
-"""Settings of [decoding] that matter only where tokens are drawn."""
+"""Settings of [decoding] that only sampling reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,10 +290,10 @@ class Configuration:
     run: RunConfig = field(default_factory=RunConfig)
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(kind="auto", vocab_size=0))
-    """Chosen by the corpus where the section is absent."""
+    """The tokenizer section; if it is missing, chosen from the corpus."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of ModelConfig, or a `preset` and what differs from it; the vocabulary's size comes from the tokenizer.
-    Chosen by the corpus where the preset is "auto", or neither it nor a size is given."""
+    """Fields of ModelConfig, and optionally a `preset` that they override; the tokenizers set the vocabulary sizes.
+    Chosen from the corpus if the preset is "auto", or if the section has neither a preset nor a size."""
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
@@ -305,7 +306,7 @@ def _check_pair(name: str, source: Files, target: Files) -> None:
         raise ConfigError(f"data.{name}: expected the source of data.{other} = {quoted(target)}, got nothing")
     if target and both:
         raise ConfigError(
-            f"data.{other}: expected nothing beside {quoted(source)}, which holds source and target, got "
+            f"data.{other}: expected no value with {quoted(source)}, which holds source and target, got "
             f"{quoted(target)}; leave it out"
         )
     if source and not both and not target:

@@ -202,7 +202,7 @@ class TokenizerConfig:
         for name in ("source_kind", "target_kind"):
             if self.joint and (value := getattr(self, name)) is not None:
                 raise ConfigError(
-                    f"tokenizer.{name}: expected nothing beside a joint vocabulary, got {quoted(value)}; set "
+                    f"tokenizer.{name}: expected no value with a joint vocabulary, got {quoted(value)}; set "
                     "tokenizer.joint = false, or leave it out"
                 )
 

@@ -195,7 +195,9 @@ def test_leakage_is_counted_and_dropped_on_demand(tmp_path: Path, side: int):
     corpus = write(tmp_path, [*pairs, pairs[3]])
     report = examine(corpus, SKIP, held_out).report
     assert report.details["leakage"] == {"valid": {"pairs": 3, "lines": [4, 8, 51], "sources": 1, "source_lines": [12]}}
-    assert report.warnings[0].startswith("leakage: 3 training pairs of the valid files, such as line 4, 8, 51 (kept")
+    assert report.warnings[0].startswith(
+        "leakage: 3 training pairs also in the valid files, such as line 4, 8, 51 (kept"
+    )
     assert report.dropped["duplicate"].lines == (51,)
     dropped = examine(corpus, CleaningConfig(leakage="drop"), held_out).report.dropped
     assert {reason: finding.lines for reason, finding in dropped.items()} == {"leakage": (4, 8, 51)}

@@ -1,4 +1,4 @@
-"""What the doctor's problems look at: pairs of lines, block by block, and what is known of the whole corpus."""
+"""The data that the corpus doctor examines: blocks of line pairs, and facts about the whole corpus."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Pairs:
         """The number of the block's first pair in the corpus, from 0."""
         self.source, self.target = Lines.of(block.source), Lines.of(block.target)
         self.alive: NDArray[np.bool_] = np.ones(block.lines, bool)
-        """Which pairs are not left out so far."""
+        """True for pairs that no problem has left out so far."""
 
     @property
     def sides(self) -> tuple[Lines, Lines]:
@@ -54,14 +54,14 @@ class Pairs:
 
     @cached_property
     def fingerprints(self) -> "NDArray[np.uint64]":
-        """128 bits that tell pairs apart, as two numbers."""
+        """A 128-bit hash of each pair, as two numbers."""
         mixed: NDArray[np.uint64] = (
             self.source.fingerprints * _MULTIPLIERS[0] + self.target.fingerprints * _MULTIPLIERS[1]
         )
         return mixed
 
     def with_any(self, *indices: "NDArray[np.int64]") -> "NDArray[np.bool_]":
-        """Return which pairs are named by some indices into this block."""
+        """Return a mask of the block's pairs, True where an index in any of the arrays points to the pair."""
         named = np.zeros(len(self.alive), bool)
         for some in indices:
             named[some] = True
@@ -70,20 +70,20 @@ class Pairs:
 
 @dataclass(slots=True)
 class Tally:
-    """The number of pairs that have something, and the first of them, by their numbers from 0."""
+    """A count of pairs, and the numbers (from 0) of the first `SHOWN` counted pairs."""
 
     count: int = 0
     first: list[int] = field(default_factory=list)
 
     def add(self, numbers: "NDArray[np.int64]") -> None:
-        """Count pairs by their numbers, which are higher than all before."""
+        """Count pairs, given their numbers, which must ascend from call to call."""
         self.count += len(numbers)
         if len(self.first) < SHOWN:
             self.first += numbers[: SHOWN - len(self.first)].tolist()
 
 
 class HeldOut:
-    """The fingerprints of held-out pairs and sources, and which training pairs share them."""
+    """Fingerprints of a held-out corpus, and counts of the training pairs that occur in it."""
 
     def __init__(self, reader: PairReader) -> None:
         sources, pairs = [np.empty((0, 2), np.uint64)], [np.empty((0, 2), np.uint64)]
@@ -96,10 +96,10 @@ class HeldOut:
         """The number of held-out pairs."""
         self._sources, self._pairs = (_sorted(np.concatenate(parts)) for parts in (sources, pairs))
         self.pairs, self.sources = Tally(), Tally()
-        """Training pairs that are held out, and training sources that are held out with another target."""
+        """Training pairs that are held out, and training pairs of which only the source is held out."""
 
     def look_at(self, pairs: Pairs) -> "NDArray[np.int64]":
-        """Return the indices of training pairs that are held out, and count these, among those not left out so far."""
+        """Return the indices of pairs that are held out, and update both counts; skip pairs already left out."""
         alive = np.flatnonzero(pairs.alive)
         both = _among(pairs.fingerprints[alive], self._pairs)
         source = _among(pairs.source.fingerprints[alive], self._sources) & ~both
@@ -113,7 +113,7 @@ def _sorted(fingerprints: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
 
 
 def _among(fingerprints: "NDArray[np.uint64]", known: "NDArray[np.uint64]") -> "NDArray[np.bool_]":
-    """Return which fingerprints are among the known ones, which are sorted."""
+    """Return a mask of the fingerprints that occur in `known`, which is sorted."""
     if not len(known):
         return np.zeros(len(fingerprints), bool)
     places = np.minimum(np.searchsorted(known[:, 0], fingerprints[:, 0]), len(known) - 1)
@@ -126,21 +126,21 @@ class Case:
     """One corpus under examination."""
 
     reader: PairReader
-    """Reads the corpus, and knows the file and line of each pair read."""
+    """Reads the corpus, and returns the file and line of each pair read."""
     cleaning: CleaningConfig
     held_out: Mapping[str, HeldOut]
     """Held-out corpora by name, such as "valid"."""
     repeats: Repeats
-    """Finds pairs that occurred before."""
+    """Finds pairs that repeat an earlier pair."""
     shift_detector: ShiftDetector = field(default_factory=ShiftDetector)
 
     @cached_property
     def shifts(self) -> list[Shift]:
-        """Where the sides run apart; ask once all pairs have been read."""
+        """The shifts between source and target lines; available after all pairs have been read."""
         return self.shift_detector.finish()
 
     def finding(self, tally: Tally) -> Finding:
-        """Return a tally with the lines and places of its first pairs."""
+        """Return the finding for a tally, with the lines and places of its first pairs."""
         places = [self.reader.place(pair) for pair in tally.first]
         lines = tuple(self.reader.number(pair) for pair in tally.first)
         return Finding(tally.count, lines, tuple(f"{file}:{line}" for file, line in places), tuple(tally.first))

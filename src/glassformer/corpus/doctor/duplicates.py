@@ -1,4 +1,4 @@
-"""Finding repeats among more pairs than fit in memory: fingerprints of 128 bits, sorted part by part."""
+"""Find repeated pairs, even among more pairs than fit in memory, by sorting 128-bit fingerprints."""
 
 import tempfile
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ _BYTES_EACH = 80
 """Bytes of memory per fingerprint, including sorting."""
 
 _PARTS = 256
-"""Parts in which sorted runs are merged, by the highest bits of the fingerprints."""
+"""Number of parts in which sorted runs are merged; the highest 8 bits of a fingerprint give its part."""
 
 _COUNTS = np.array([number.bit_count() for number in range(256)])
 
@@ -23,7 +23,7 @@ _RECORD = np.dtype([("high", np.uint64), ("low", np.uint64), ("number", np.int64
 
 
 class Bits:
-    """A set of numbers from 0, one bit each."""
+    """A set of non-negative integers, stored as one bit per integer."""
 
     def __init__(self) -> None:
         self._packed = np.zeros(0, np.uint8)
@@ -38,14 +38,14 @@ class Bits:
             np.bitwise_or.at(self._packed, numbers // 8, (128 >> (numbers % 8)).astype(np.uint8))
 
     def packed(self, count: int) -> "NDArray[np.uint8]":
-        """Return the bits of the numbers below `count`, packed."""
+        """Return one bit per number below `count`, set for numbers in the set, packed as by `numpy.packbits`."""
         size = (count + 7) // 8
         packed = self._packed[:size]
         return np.concatenate([packed, np.zeros(size - len(packed), np.uint8)])
 
 
 def first_bits(packed: "NDArray[np.uint8]", most: int) -> tuple[int, list[int]]:
-    """Return how many of the packed bits are set, and the numbers of the first `most`."""
+    """Return the number of set bits, and the indices of the first `most` set bits."""
     first: list[int] = []
     for byte in np.flatnonzero(packed)[:most]:
         first += (np.flatnonzero(np.unpackbits(packed[byte : byte + 1])) + 8 * byte).tolist()
@@ -65,9 +65,9 @@ def _same_as_before(values: "NDArray[np.uint64]") -> "NDArray[np.bool_]":
 
 
 class Repeats:
-    """Collects numbered fingerprints, and finds the numbers whose fingerprint a lower number had.
+    """Collects numbered fingerprints, and finds the numbers whose fingerprint also has a lower number.
 
-    Fingerprints beyond the memory go to an unnamed temporary file, in sorted runs.
+    Fingerprints that exceed the memory limit go to an unnamed temporary file, in sorted runs.
     """
 
     def __init__(self, megabytes: int) -> None:
@@ -97,7 +97,7 @@ class Repeats:
             self._write(self._sorted())
 
     def finish(self) -> Bits:
-        """Return the numbers whose fingerprint a lower number had."""
+        """Return the numbers whose fingerprint also has a lower number."""
         rest = self._sorted()
         if self._runs:
             self._write(rest)
@@ -106,7 +106,7 @@ class Repeats:
         return self.found
 
     def _sorted(self) -> "NDArray[np.void]":
-        """Return the fingerprints added since the last call, sorted, without repeats, which go to `found`."""
+        """Return the fingerprints added since the last call, sorted, without repeats; add the repeats to `found`."""
         records = np.concatenate([*self._waiting, np.empty(0, _RECORD)])
         self._waiting, self._count = [], 0
         return self._first_ones(records)
@@ -123,7 +123,7 @@ class Repeats:
 
     def _write(self, records: "NDArray[np.void]") -> None:
         if self._file is None:
-            self._file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 – it is, by the stack
+            self._file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 – the stack closes it
         bounds = np.searchsorted(records["high"], np.arange(_PARTS, dtype=np.uint64) << np.uint64(56))
         self._runs.append((self._file.seek(0, 2), np.append(bounds, len(records))))
         self._file.write(records.tobytes())

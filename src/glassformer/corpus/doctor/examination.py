@@ -16,32 +16,32 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Lines that have something in common."""
+    """The number of pairs with a problem, and where the first `SHOWN` of them are."""
 
     count: int
-    """The number of lines."""
+    """The number of pairs with the problem."""
     lines: tuple[int, ...]
-    """The numbers of the first of them, from 1, counted through all files of a side."""
+    """Line numbers of the first pairs, from 1, counted across all source files."""
     places: tuple[str, ...]
-    """The same lines as "file:line"."""
+    """The same pairs as "file:line"."""
     pairs: tuple[int, ...] = ()
-    """The same lines as numbers of pairs, from 0, for `pairs_at`."""
+    """The same pairs by number, from 0, for `pairs_at`."""
     offsets: tuple[int, ...] = ()
-    """For lines that are not UTF-8: the place of the first invalid byte in its file's text, from 0."""
+    """For lines that are not UTF-8: the offset of the line's first invalid byte in the decompressed file."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusReport:
-    """What the doctor says about a corpus."""
+    """The corpus doctor's report on a corpus."""
 
     pairs: int
-    """Pairs of lines that were read."""
+    """Number of pairs read."""
     kept: int
-    """Pairs that remain."""
+    """Number of pairs kept."""
     dropped: Mapping[str, Finding]
     """Pairs that are left out, by the problem's id; only problems that occurred."""
     warnings: tuple[str, ...] = ()
-    """What to look at before training, one sentence each."""
+    """Problems to look at before training, one string each."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """The warnings as data for JSON, by key."""
 

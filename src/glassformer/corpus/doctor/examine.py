@@ -1,8 +1,8 @@
 """The corpus doctor: read a corpus once, report its problems, and decide which of its pairs are kept.
 
 Each pair that is left out is counted under the first problem in `PROBLEMS` that leaves it out, so that the kept and the
-dropped pairs add up to all pairs. Validation and test files are never cleaned: of their pairs, only those that no model
-can read are left out.
+dropped pairs add up to all pairs. Validation and test files are never cleaned; only their pairs with a blank side are
+left out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,9 +31,9 @@ def examine(
 
     Args:
         corpus: The training pairs.
-        cleaning: Which problems are looked for, and which of them leave pairs out.
+        cleaning: The settings that decide which problems to look for, and which of them leave pairs out.
         held_out: Corpora whose pairs should not be among the training pairs, by name, such as "valid".
-        on_progress: Gets the bytes of the files read so far, and all bytes (0 = unknown).
+        on_progress: Called with the number of bytes read so far, and the total (0 = unknown).
 
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8 while
@@ -49,7 +49,7 @@ def examine(
 
 
 def examine_held_out(corpus: Corpus) -> Examination:
-    """Return which pairs of a validation or test file can be translated; no setting leaves any of them out.
+    """Return the problems of a validation or test corpus; only pairs with a blank side are left out.
 
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8.
@@ -61,7 +61,7 @@ def examine_held_out(corpus: Corpus) -> Examination:
 
 
 class _Doctor:
-    """Shows every block of pairs to every problem, and collects what is left out."""
+    """Passes every block of pairs to every problem, and collects the numbers of the pairs left out."""
 
     def __init__(self, case: Case, kinds: Iterable[type[Problem]]) -> None:
         self.case = case
@@ -70,7 +70,7 @@ class _Doctor:
         self.left_out = Bits()
 
     def examination(self) -> Examination:
-        """Read the corpus and return what was found."""
+        """Read the corpus and return the result."""
         for block in self.case.reader:
             self._look_at(Pairs(block, self.pairs))
         self.case.reader.check(where_they_part(self.case.shifts, self.case.reader))
@@ -104,7 +104,7 @@ class _Doctor:
 
 
 def _details(warnings: list[CorpusWarning]) -> dict[str, Any]:
-    """Return the data of all warnings by key; warnings of several parts share one key."""
+    """Return the data of all warnings by key; if warnings have parts, the value has the data of each part."""
     details: dict[str, Any] = {}
     for warning in warnings:
         if warning.part:

@@ -18,20 +18,20 @@ __all__ = ["SEPARATORS", "Lines", "OddLines", "composed", "decomposed"]
 LINE_FEED = ord("\n")
 
 SEPARATORS = {"\v": "U+000B", "\f": "U+000C", "\r": "CR", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
-"""Characters at which other software ends a line; here they are white space within it."""
+"""Characters at which other software ends a line; glassformer reads them as white space within the line."""
 
 _SPACES = np.zeros(256, bool)
 _SPACES[list(b" \t\v\f\r\x1c\x1d\x1e\x1f")] = True
-# The first bytes of white space of two and three bytes (U+0085, U+00A0, U+1680, U+2000, …), and of other characters.
+# First bytes of two- and three-byte white space (U+0085, U+00A0, U+1680, U+2000, …); other characters share them.
 _SPACES[[0xC2, 0xE1, 0xE2, 0xE3]] = True
 
-# Primes with few equal sums.
+# A prime per digit, so that different digits seldom have the same sum.
 _DIGITS = np.array([100003, 199999, 400009, 799999, 1600033, 3200003, 6400013, 12799987, 25600013, 51200027], float)
 
 
 @dataclass(frozen=True, slots=True)
 class OddLines:
-    """Indices of the lines with odd characters; a line is named once for each such character in it."""
+    """Indices of the lines with odd characters; a line occurs once for each such character in it."""
 
     control: "NDArray[np.int64]"
     """Lines with control characters other than white space."""
@@ -48,9 +48,9 @@ class Lines:
     text: bytes
     r"""The lines, each with "\n" at its end."""
     ends: "NDArray[np.int64]"
-    """Where each line feed is."""
+    """Index in `text` of each line feed."""
     starts: "NDArray[np.int64]"
-    """Where each line begins."""
+    """Index in `text` of each line's first byte."""
     invalid: "NDArray[np.bool_]"
     """Lines that are not UTF-8."""
     characters: "NDArray[np.int64]"
@@ -156,7 +156,7 @@ def _occurrences(data: "NDArray[np.uint8]", character: str) -> "NDArray[np.int64
 
 
 def decomposed(lines: Lines) -> "NDArray[np.int64]":
-    """Return the lines outside Unicode's normal form C: several characters stand where one could."""
+    """Return the indices of lines that are not in Unicode's normal form C (NFC)."""
     if lines.text.isascii() or (not lines.invalid.any() and _surely_composed(lines.bytes)):
         return np.zeros(0, np.int64)
     text = lines.text.decode(errors="replace")
@@ -167,12 +167,12 @@ def decomposed(lines: Lines) -> "NDArray[np.int64]":
 
 
 def _surely_composed(data: "NDArray[np.uint8]") -> bool:
-    """Return whether a valid text has only characters before U+0300 and Cyrillic ones, which form C leaves alone."""
+    """Return whether a valid text has only characters below U+0300 and Cyrillic letters, which NFC never changes."""
     return not np.count_nonzero((data >= 0xCC) & (data != 0xD0) & (data != 0xD1))
 
 
 def composed(lines: Lines) -> int:
-    """Return the number of lines in Unicode's normal form C and not in form D."""
+    """Return the number of lines in Unicode's normal form C (NFC) that are not also in form D (NFD)."""
     if lines.text.isascii():
         return 0
     texts = lines.text.decode(errors="replace")[:-1].split("\n")

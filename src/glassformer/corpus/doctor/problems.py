@@ -1,7 +1,7 @@
 """The problems that the corpus doctor reports: one class each, in one table.
 
 To add a problem, write a class here with an `id` and a `find`, and put it into `PROBLEMS`, before `_Duplicate` if it
-leaves pairs out. If a setting decides about it, add the setting to `CleaningConfig` (corpus/cleaning.py).
+leaves pairs out. If a setting decides its effect, add the setting to `CleaningConfig` (corpus/cleaning.py).
 """
 
 from abc import ABC, abstractmethod
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["ALWAYS_LEFT_OUT", "PROBLEMS", "CorpusWarning", "PairProblem", "Problem", "where_they_part"]
 
 Effect = Literal["ignore", "report", "drop"]
-"""The effect of a problem: not looked for; counted, with a warning; or the pairs that have it are left out."""
+"""What happens to pairs with a problem: "ignore" does not look for them, "report" counts them and warns, "drop" leaves
+them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusWarning:
-    """A sentence for people, and the same as data for JSON."""
+    """A warning as text, and as data for JSON."""
 
     text: str
     key: str
     """The key of the data in the report."""
     data: Any
     part: str = ""
-    """The key within the data, where a problem has several warnings, such as one a side."""
+    """The second-level key of the data, if a problem has several warnings, such as one per side."""
 
 
 class Problem(ABC):
@@ -47,13 +48,13 @@ class Problem(ABC):
     id: ClassVar[str]
     """The name of the problem in reports."""
     setting: ClassVar[str] = ""
-    """The setting of [cleaning] that decides about its effect; "" = none, so that the effect is always the same."""
+    """The setting of [cleaning] that decides the effect; "" = no setting: the effect is always the same."""
     effect: Effect = "drop"
-    """What happens to training pairs that have it; a setting overrides this."""
+    """What happens to training pairs with the problem, unless `setting` names a setting."""
     in_held_out: ClassVar[bool] = False
-    """Whether it is looked for in validation and test files too, which are never cleaned."""
+    """Whether to look for the problem in validation and test files, too."""
     sentence: ClassVar[str] = ""
-    """The warning where such pairs are kept; {} stands for their number, such as "3 pairs"."""
+    """The warning if pairs with the problem are kept; {} is replaced by their number, such as "3 pairs"."""
 
     def __init__(self, case: Case) -> None:
         self.case, self.tally = case, Tally()
@@ -65,7 +66,7 @@ class Problem(ABC):
         """Count a block's pairs with the problem, and mark those that are left out."""
 
     def finish(self) -> "NDArray[np.uint8] | None":
-        """Return which pairs are left out besides, as packed bits, once all pairs have been read."""
+        """Return more pairs to leave out, as packed bits, once all pairs have been read; None = no more."""
         return None
 
     def finding(self) -> Finding:
@@ -73,7 +74,7 @@ class Problem(ABC):
         return self.case.finding(self.tally)
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield what one should look at: by default, that pairs with the problem are kept."""
+        """Yield the warnings: by default, one if pairs with the problem are kept."""
         if self.sentence and self.tally.count and self.effect != "drop":
             finding = self.finding()
             remedy = f' (kept: cleaning.{self.setting} = "drop" leaves them out)' if self.setting else ""
@@ -82,7 +83,7 @@ class Problem(ABC):
 
 
 def _effect_of(value: str | float) -> Effect:
-    """Return the effect of a setting's value; a number is a threshold, and 0 stands for none."""
+    """Return the effect of a setting's value; a number is a threshold, and 0 = no threshold."""
     if isinstance(value, str):
         return "report" if value in ("keep", "warn") else "drop"
     return "drop" if value else "ignore"
@@ -135,7 +136,7 @@ class _InvalidUtf8(PairProblem):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.first_sides: list[int] = []
-        """Which side is not UTF-8, of the first pairs."""
+        """For each of the first pairs, the side that is not UTF-8: 0 = source, 1 = target."""
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
         invalid: NDArray[np.bool_] = pairs.source.invalid | pairs.target.invalid
@@ -155,7 +156,7 @@ class _InvalidUtf8(PairProblem):
         )
 
     def finding(self) -> Finding:
-        """Return where lines are not UTF-8: each place is on the side that is not, with its offset in bytes."""
+        """Return the finding with the place and byte offset of each invalid line, whichever side has it."""
         first = zip(self.tally.first, self.first_sides, strict=True)
         places = [self.case.reader.place(pair, side) for pair, side in first]
         lines_of: dict[str, list[int]] = {}
@@ -204,7 +205,7 @@ class _LengthRatio(PairProblem):
 
 class _Copy(PairProblem):
     id, setting = "copy", "copies"
-    sentence = "copies: in {} the target is the source"
+    sentence = "copies: in {} the target equals the source"
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
         same: NDArray[np.bool_] = (pairs.source.fingerprints == pairs.target.fingerprints).all(axis=1)
@@ -221,8 +222,10 @@ class _Leakage(PairProblem):
         left_out = "left out" if self.effect == "drop" else 'kept: cleaning.leakage = "drop" leaves them out'
         for name, held_out in self.case.held_out.items():
             pairs, sources = self.case.finding(held_out.pairs), self.case.finding(held_out.sources)
-            both = f"{_count(pairs, 'training pair')} of the {name} files{_such_as(pairs)} ({left_out})"
-            alone = f"{_count(sources, 'training source')} of the {name} files with another target{_such_as(sources)}"
+            both = f"{_count(pairs, 'training pair')} also in the {name} files{_such_as(pairs)} ({left_out})"
+            alone = (
+                f"{_count(sources, 'training source')} also in the {name} files, with another target{_such_as(sources)}"
+            )
             parts = [text for text, finding in ((both, pairs), (alone, sources)) if finding.count]
             if parts:
                 yield CorpusWarning(
@@ -269,7 +272,7 @@ class _Normalisation(Problem):
             tally.add(decomposed(side) + pairs.first)
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield that a side is written in both normal forms: to find out, the corpus is read once more."""
+        """Yield a warning for each side that mixes both normal forms; to check this, read the corpus once more."""
         for side, tally in self.decomposed.items():
             blocks = PairReader(self.case.reader.corpus) if tally.count else ()
             count = sum(composed(Lines.of(getattr(block, side))) for block in blocks)
@@ -338,15 +341,15 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _LengthRatio,
     _Copy,
     _Leakage,
-    _Duplicate,  # among the pairs that are left, so after all others that leave pairs out
+    _Duplicate,  # comes after all others that leave pairs out, because it examines only the remaining pairs
     _Normalisation,
     _ByteOrderMarks,
     _LineSeparators,
 )
-"""All problems. A pair is left out, and counted, for the first that leaves it out; warnings come in this order."""
+"""All problems, in the order of their warnings. A dropped pair is counted under the first problem that drops it."""
 
 ALWAYS_LEFT_OUT = tuple(kind.id for kind in PROBLEMS if kind.effect == "drop" and not kind.setting)
-"""Problems that leave pairs out whatever the settings; a folder prepared with other ones is examined again."""
+"""Problems that leave pairs out whatever the settings. A folder prepared with a different list is examined again."""
 
 
 def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:

@@ -2,9 +2,10 @@
 
 Long sentences have long translations, and numbers stay numbers. The fit of line n and line n + k is the sum of two
 log-likelihood ratios. The first compares their lengths: a bivariate normal distribution of the logarithms with the
-correlation ρ of this corpus, against one without correlation. The second compares their digits, where one of the two
-lines has digits: how often they are the same, against how often by chance. Where another k fits better than the present
-k for long enough (a CUSUM test), the sides have shifted, at the line from which on the other k fits better.
+correlation ρ of this corpus, against one without correlation. The second compares their digits, if at least one of the
+two lines has digits: how often lines that belong together have the same digits, against how often other lines do.
+Where another k fits better than the present k for long enough (a CUSUM test), the sides have shifted. The shift begins
+at the first line of this better fit.
 """
 
 from dataclasses import dataclass
@@ -27,10 +28,11 @@ _WINDOW = 512
 """Number of lines in a window; the best shift may differ between windows."""
 
 _THRESHOLD = 40.0
-"""The log-likelihood by which another shift must fit better. On real corpora without a shift, at most 30 was seen."""
+"""The gain in log-likelihood that another shift must reach. Real corpora without a shift reached at most 30."""
 
 _LEAST_FIT = -0.25
-"""The fit per line that the other shift must reach: where no lines belong together, all shifts fit equally badly."""
+"""The mean fit per line that another shift must exceed. Where no line has its translation within reach, all shifts fit
+badly, and none of them is reported."""
 
 _LARGEST_SCORE = 3.0
 _OUTLIERS = 0.4
@@ -48,7 +50,7 @@ class Shift:
     by: int
     """Line n of the source belongs to line n + `by` of the target."""
     end: int | None = None
-    """The first pair that fits again; None = no later pair does."""
+    """The first pair after this shift, from 0; None = the shift lasts to the end."""
 
 
 class ShiftDetector:
@@ -82,7 +84,7 @@ class ShiftDetector:
         return [shift for shift in shifts if shift.by]
 
     def _judge(self, last: bool) -> None:
-        """Judge the waiting lines, except for some at the end that the beginning of the next segment needs."""
+        """Judge the waiting lines, except the last few, which are judged together with the lines after them."""
         if self._count <= 4 * REACH:
             return
         waiting = np.concatenate(self._waiting, axis=1)
@@ -97,7 +99,7 @@ class ShiftDetector:
         self._count = self._waiting[0].shape[1]
 
     def _follow(self, scores: "NDArray[np.float64]", position: int) -> int:
-        """Go on to the next shift or the end; return the position reached."""
+        """Look for the next shift from this position on; return the position after it, or the end."""
         rest = scores[:, position:]
         steps = rest - rest[self._by + REACH]
         sums = np.cumsum(steps, axis=1) + self._gains[:, None]
@@ -111,7 +113,7 @@ class ShiftDetector:
         return position + last + 1
 
     def _remember(self, gains: "NDArray[np.float64]", position: int) -> None:
-        """Keep by how much each shift has fit better, and since when."""
+        """Store by how much each shift fits better than the present one, and the line where this began."""
         self._begins[self._gains == 0.0] = self._judged + position
         count = gains.shape[1]
         nothing = gains <= 0.0
@@ -121,7 +123,7 @@ class ShiftDetector:
         self._gains = gains[:, -1].copy()
 
     def _change(self, row: int, scores: "NDArray[np.float64]", position: int) -> None:
-        """Record that another shift fits better, unless it fits badly, too: then the lines have no translations."""
+        """Record a change to another shift, unless that one also fits badly because the lines have no translations."""
         begin = int(self._begins[row])
         if scores[row, max(begin - self._judged - position, 0) :].mean() > _LEAST_FIT:
             self._by = int(_SHIFTS[row])
@@ -140,7 +142,7 @@ def _scores(waiting: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
 
 def _within_reach(target: "NDArray[np.float64]") -> "list[NDArray[np.float64]]":
-    """Return the target's values beside the source's for each shift, 0 beyond the ends."""
+    """Return the target's values moved by each shift, with 0 beyond the ends."""
     around = np.pad(target, REACH)
     return [around[REACH + by : REACH + by + len(target)] for by in _SHIFTS]
 
@@ -172,7 +174,7 @@ def _digit_scores(source: "NDArray[np.float64]", target: "NDArray[np.float64]") 
 
 
 def _window_starts(count: int) -> "NDArray[np.int64]":
-    """Return the starts of the windows; the last window may be half as long again as the others."""
+    """Return the starts of the windows; the last window may be up to 1.5 times as long as the others."""
     return np.arange(0, max(count - _WINDOW // 2, 1), _WINDOW)
 
 
