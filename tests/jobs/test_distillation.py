@@ -213,7 +213,7 @@ def test_sorting_by_nearness_is_stable():
         (TeacherSearch(n_best=0), {}, "n_best: expected a positive integer, got 0"),
         (TeacherSearch(best_of_reference="bleu"), {"settings": {"beam_size": 1}}, "expected beam_size > 1"),
         (TeacherSearch(best_of_reference="belu"), {}, "did you mean 'bleu'"),
-        (TeacherSearch(), {"target": "new.fr"}, "target: expected a source beside it"),
+        (TeacherSearch(), {"target": "new.fr"}, "target: expected source to be given, too"),
         (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
         (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
     ],

@@ -139,7 +139,7 @@ def test_0_means_one_process_per_core_with_enough_work(monkeypatch, cores, token
 
 def test_several_processes_need_the_cpu(make_model):
     with (
-        pytest.raises(ConfigError, match=r"training\.workers: expected 1 on meta, got 3; several need the CPU"),
+        pytest.raises(ConfigError, match=r"training\.workers: expected 1 on meta, got 3; only the CPU can use several"),
         adding_gradients(make_model().to("meta"), CONFIG),
     ):
         pass

@@ -1,4 +1,4 @@
-"""Checkpoint averaging: write the mean of a run's last checkpoints, or keep it where it beats the best weights."""
+"""Checkpoint averaging: write the mean of a run's last checkpoints, or make it the run's weights if it is better."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,7 +22,7 @@ __all__ = ["average", "average_if_better"]
 def average(run: str | Path, last: int, output: str | Path | None = None) -> Path:
     """Write a model whose weights are the mean of a run's last checkpoints, and return its folder.
 
-    The run itself stays as it is; the folder is RUN/averaged-LAST unless `output` is given.
+    The run itself stays unchanged; the model's folder is RUN/averaged-LAST unless `output` is given.
 
     Raises:
         CheckpointError: the run does not exist, or a checkpoint cannot be read.
@@ -66,6 +66,6 @@ def average_if_better(
     kept = badness(loss, measured, settings) < badness(old_loss, old_measured, settings)
     if kept:
         save_weights(mean, bundle.folder / WEIGHTS)
-    # A run killed right after saving the mean resumes with the mean as its own weights: it was kept, too.
+    # If the run was killed right after saving the mean, its best weights are the mean, which thus was kept.
     kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))
     return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

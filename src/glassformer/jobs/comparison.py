@@ -1,4 +1,4 @@
-"""Two systems on one test set: how they score, whether they differ by more than chance, and where they differ most."""
+"""Compare two systems on one test set: scores, significance of the difference, and outputs that differ most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Disagreement:
 
     source: str
     references: tuple[str, ...]
-    """The references, each of which is right."""
+    """The references, which are equally valid."""
     outputs: tuple[str, str]
     """The output of the first system and of the second."""
     edits: tuple[float, float]
@@ -42,7 +42,7 @@ class SystemComparison:
     metrics: tuple[Comparison, ...]
     """One comparison per metric."""
     differing: int
-    """Number of items with different outputs, one of which is nearer to the references."""
+    """Number of items for which one system's output is nearer to the references than the other's."""
     disagreements: tuple[Disagreement, ...]
     """The items that differ most, largest difference first."""
 
@@ -83,7 +83,7 @@ def compare_outputs(
     Args:
         first: outputs of the first system.
         second: outputs of the second system.
-        items: the translated sources with their references.
+        items: the sources of the test set with their references.
         metrics: names from `METRICS`.
         name: name of the test set.
         examples: number of disagreements to return.

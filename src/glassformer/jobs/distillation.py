@@ -1,7 +1,7 @@
 """Sequence-level knowledge distillation: train a smaller, faster student on a teacher's translations.
 
     distillation.json          the teachers and their search settings
-    texts/                     which pairs the teacher was trained on (jobs/preparation.py)
+    texts/                     the split that says which pairs the teacher was trained on (jobs/preparation.py)
     corpus/00000.jsonl         the student's corpus: at least one record per line, {line, source, target, status}
     valid.*, test.*            pairs that the teacher was not trained on, with their original references
     student/                   the student's run, unless its configuration names another folder
@@ -62,7 +62,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherSearch:
-    """Which hypotheses of a teacher's beam become the student's corpus."""
+    """The choice of the hypotheses of a teacher's beam that become the student's corpus."""
 
     n_best: int = 1
     """Number of different translations kept per source."""
@@ -103,10 +103,10 @@ def distil(
 ) -> DistilledCorpus:
     """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
 
-    The corpus is the first teacher's training corpus (`data` names its current folder) or, where `source` is given,
-    those files. Without `target` the files have no references, unless one file holds both sides. `settings` are
-    decoding settings by name, which override the first teacher's own. Lines translated by an earlier call are not
-    translated again.
+    The corpus is the first teacher's training corpus (`data` names its current folder) or, if `source` is given, the
+    files `source` and `target`. Without `target`, the source lines have no references, unless `source` has both sides
+    (.tsv, .jsonl). `settings` are decoding settings by name, which override the first teacher's own. Lines translated
+    by an earlier call are not translated again.
 
     Raises:
         ConfigError: a setting is impossible, the teachers' target vocabularies differ, the folder is a run, or its
@@ -129,9 +129,9 @@ def prepare_student(
 ) -> Configuration:
     """Return the configuration that trains a student on a distilled corpus; put the tokenizer into the student's run.
 
-    The configuration is that recipe or file, with [data] replaced by the distilled corpus and [tokenizer] by the
-    teacher's; `new_tokenizer` keeps the file's [tokenizer]. The student's run lies in the distilled folder unless
-    "run.directory=…" is among the overrides.
+    `config` is a recipe or file. Its [data] is replaced by the distilled corpus, and its [tokenizer] by the teacher's
+    unless `new_tokenizer` is true. The student's run lies in the distilled folder unless "run.directory=…" is among the
+    overrides.
 
     Raises:
         ConfigError: a setting is unknown or impossible, or an override contradicts the teacher's tokenizer.
@@ -166,7 +166,7 @@ def _check(
     if search.best_of_reference:
         metrics_named([search.best_of_reference])
     if target and not source:
-        raise ConfigError("target: expected a source beside it, got none; give both or neither")
+        raise ConfigError("target: expected source to be given, too, got none; give both or neither")
     if source and data is not None:
         raise ConfigError(
             f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
@@ -347,7 +347,7 @@ def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:
 
 
 def teachable(translation: Translation) -> list[str]:
-    """Return the different texts of a translation and its alternatives, best first; not the truncated or blank ones."""
+    """Return the distinct texts of a translation and its alternatives, best first, without truncated or blank texts."""
     hypotheses = (translation, *translation.alternatives)
     return list(dict.fromkeys(one.text for one in hypotheses if one.status == "ok" and one.text.strip()))
 
@@ -450,7 +450,7 @@ def _check_tokenizer(given: dict[str, Any], teachers: dict[str, Any]) -> None:
 
 
 def _give_tokenizer(teacher: Bundle, run: Path) -> None:
-    """Put the teacher's tokenizer into a run without a tokenizer, where training will find it."""
+    """Copy the teacher's tokenizer into the student's run for its training, unless the run already has one."""
     if (run / TOKENIZER).exists():
         return
     temporary = run / f".{TOKENIZER}.tmp"

@@ -28,11 +28,11 @@ class SplitResult:
     """Share of the sentences whose translation equals the reference, in %."""
     bleu: float
     pairs: dict[str, tuple[float, int]]
-    """For each kind of minimal pair: the share of pairs with both members right, in %, and the number of pairs."""
+    """For each kind of minimal pair: the share of pairs with both translations right, in %, and the number of pairs."""
 
 
 def evaluate_splits(translator: Translator, **options: Any) -> Iterator[SplitResult]:
-    """Yield the result of each split of a run's built-in task but training; `options` go to `translate`.
+    """Yield the result of each split of a run's built-in task except training; `options` go to `translate`.
 
     Raises:
         ConfigError: the run was not trained on a built-in task.
@@ -74,7 +74,9 @@ def validation_items(configuration: Configuration, pairs: Sequence[tuple[str, st
 
 
 def corpus_of(source: str, reference: str | None, configuration: Configuration | None = None) -> Corpus:
-    """Return the corpus of one file with both sides or of two files; columns are named as in the run's own files.
+    """Return the corpus of two files, or of one file with both sides.
+
+    The columns of a single file are those of the run's own files if they have the same format.
 
     Raises:
         ConfigError: a single file does not hold both sides.
@@ -107,7 +109,7 @@ def evaluate(
     Args:
         translator: the model.
         sources: the sentences to translate.
-        references: one reference per source, or several, each of which is right.
+        references: one reference per source, or several equally valid ones.
         metrics: names from `METRICS`.
         intervals: whether to add 95 % confidence intervals to the scores.
         options: options of `Translator.translate`.

@@ -63,7 +63,7 @@ class Log:
 
 
 def _is_before(line: dict[str, Any], state: TrainingState) -> bool:
-    """Return whether a line was written before a state; a validation still pending at that state was not."""
+    """Return whether a line was written before a state; a validation that was pending in that state comes after it."""
     step: int = line["step"]
     return line["type"] != "end" and step <= (state.validated if line["type"] == "validation" else state.step)
 
@@ -106,7 +106,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def best(path: Path) -> tuple[float | None, Measured | None]:
-    """Return the loss and the metric with which the kept weights were validated, over all starts of the run."""
+    """Return the validation loss and metric of the run's kept weights, which an earlier start may have logged."""
     for line in reversed(read_log(path)):
         if line.get("best") or line.get("kept"):
             metric = line.get("metric")

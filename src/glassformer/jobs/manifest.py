@@ -32,7 +32,7 @@ class CorpusFile:
     def of(cls, name: str, known: "Mapping[str, CorpusFile]") -> "CorpusFile":
         """Return a file's entry; a `known` entry of equal name, size and time saves reading the file.
 
-        Inode and ctime, which a `Fingerprint` compares too, do not count: both change when a corpus is copied.
+        Unlike `Fingerprint`, this ignores inode and ctime, because both change when a corpus is copied.
 
         Raises:
             DataError: the file cannot be read.
@@ -57,7 +57,7 @@ class Manifest:
     files: tuple[CorpusFile, ...] = ()
     """The files of the corpus."""
     always_left_out: tuple[str, ...] = ("blank",)
-    """Problems that left pairs out whatever the settings; older manifests do not name them."""
+    """Problems that left pairs out whatever the settings; older manifests lack this field."""
     report: Mapping[str, Any] | None = None
     """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
     pairs: int = 0
@@ -98,7 +98,7 @@ class Manifest:
             manifest: Manifest = TypeAdapter(cls).validate_python(values)
         except CheckpointVersionError:
             raise
-        except ValueError:  # CheckpointError and pydantic's own are among them
+        except ValueError:  # such as CheckpointError, or pydantic's ValidationError
             return None
         return manifest
 

@@ -1,7 +1,7 @@
 """Prepare a corpus: check and split it, train its tokenizers, encode it, and keep the result on the disk.
 
     prepared/manifest.json       the corpus's files and settings, and the folder's contents
-    prepared/kept.npy            one bit per line pair of the training files: whether it is trained on
+    prepared/kept.npy            one bit per line pair of the training files: whether it is used for training
     prepared/sample.jsonl        the first pairs, from which open settings are chosen
     prepared/valid.jsonl         the validation pairs, as text
     prepared/tokenizer/          the tokenizers
@@ -52,7 +52,7 @@ __all__ = ["PREPARED", "CorpusTexts", "Prepared", "prepare", "read_texts", "read
 PREPARED = "prepared"
 """The folder's name inside a run."""
 TOKENIZER_PAIRS = 200_000
-"""Most pairs that tokenizers are trained on: more pairs slow the training down and hardly improve the result."""
+"""Maximum number of pairs to train tokenizers on; more would take longer and hardly improve the result."""
 APART_PAIRS = 5_000
 """Below this number of pairs, training the tokenizers takes less time than starting another process."""
 SAMPLE_PAIRS = 10_000
@@ -84,7 +84,7 @@ class Prepared:
     report: Mapping[str, Any] | None
     """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
     made: bool
-    """Whether any part had to be made, rather than found in the folder."""
+    """True if this call made any part; False if it found all parts in the folder."""
     chosen: str
     """The settings that were left open and the values chosen for the corpus, in words; "" if none was open."""
 
@@ -303,7 +303,7 @@ class _Preparation:
         return examination
 
     def _hold_out(self, kept: KeptBits, dropped: dict[str, int]) -> tuple[TextPairs, KeptBits]:
-        """Return the validation pairs and the training pairs' bits; add the pairs left out to `dropped`."""
+        """Return the validation pairs, and bits that mark the training pairs; add the pairs left out to `dropped`."""
         if self.data.valid_source:
             examination = examine_held_out(self.corpora["valid"])
             found = examination.report.dropped.items()
@@ -313,7 +313,7 @@ class _Preparation:
         return pairs, _without(kept, places)
 
     def _chosen(self, kept: KeptBits) -> tuple[list[int], TextPairs]:
-        """Return the indices of random pairs to hold out, and the pairs; targets of one source stay together."""
+        """Return the indices of random pairs to hold out, and the pairs; pairs with the same source stay together."""
         corpus, (total, _) = self.corpora["train"], first_bits(kept, 0)
         count = min(self.data.valid_lines, total // 10)
         wanted = np.random.default_rng(self.configuration.run.seed).choice(total, size=count, replace=False)
@@ -467,7 +467,7 @@ def _at(blocks: Iterable[Texts], places: NDArray[np.int64]) -> TextPairs:
 
 
 def _fitting(groups: Iterable[Sequence[T]], count: int) -> list[T]:
-    """Return the members of groups, skipping each group that would make them more than `count` in all."""
+    """Return the members of groups, skipping each group with which there would be more than `count` members."""
     members: list[T] = []
     for group in groups:
         if len(members) + len(group) <= count:

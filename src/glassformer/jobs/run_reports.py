@@ -20,7 +20,7 @@ class ProgressReport:
     done: int
     """Units done so far."""
     total: int
-    """Units in all; 0 = unknown."""
+    """Total number of units; 0 = unknown."""
     unit: str
     """The unit: "bytes", "pairs" or "sentences"."""
     seconds_left: float = 0.0

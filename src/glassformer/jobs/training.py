@@ -92,7 +92,7 @@ def training_run(
 ) -> Iterator[RunReport]:
     """Yield the reports of a training run, from the first step to the last checkpoint.
 
-    `on_progress` receives the reports of the preparation before it.
+    `on_progress` receives the earlier reports, on the preparation of the corpus.
     """
     if not configuration.run.directory:
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
@@ -238,7 +238,7 @@ def _initialise(model: Transformer, std: float) -> None:
 
 
 def _load_embeddings(model: Transformer, bundle: Bundle, *, resumed: bool) -> None:
-    """Load the pretrained vectors; the weights of a resumed run have them, so they are only frozen again."""
+    """Load the pretrained vectors; a resumed run reads them from its checkpoint, so here it only freezes them again."""
     config = bundle.configuration.embeddings
     both = bundle.configuration.tokenizer.joint and not bundle.model_config.tie_embeddings
     sides = (

@@ -35,7 +35,7 @@ __all__ = ["Verdict", "difference_between_runs", "verify_resume"]
 TARGET_SECONDS = 60.0
 """Target duration of the check."""
 STARTS, RUNS = 5, 2.5
-"""The cost of the check: the number of process starts, and of complete training runs."""
+"""What the check costs: the time of this many process starts, and of this many complete training runs."""
 FEWEST_STEPS, MOST_STEPS = 12, 120
 """Bounds on the number of steps of a training run, whatever the speed."""
 PARTS = 6
@@ -208,7 +208,8 @@ def _pace(trainer: _Trainer) -> tuple[float, float]:
 def _break(trainer: _Trainer, after: int, step: float) -> tuple[int, int]:
     """Train to the end with kills on the way; return the number of kills, and of kills during a checkpoint's write.
 
-    The first kill comes at a random moment `after` this step and a checkpoint; the later ones during a write.
+    The first kill comes at a random moment after step `after` and the first checkpoint. Later kills come while a
+    checkpoint is written.
     """
     kills = inside = 0
     with trainer.started() as process:

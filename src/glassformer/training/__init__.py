@@ -1,4 +1,4 @@
-"""Training: objective, schedule, optimiser, loop and checkpoints. `steps` yields a report for all that happens."""
+"""Training: objective, schedule, optimiser, checkpoints, and the loop, `steps`, which yields a report of each event."""
 
 from glassformer.training.loop import steps
 

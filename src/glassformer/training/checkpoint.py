@@ -41,7 +41,7 @@ _OPTIMISER, _AVERAGE, _STATE = "optimiser.safetensors", "average.safetensors", "
 _RANDOM, _RANDOM_CUDA = "random_state", "random_state_cuda_"
 
 _TYPES: Mapping[Any, Any] = {float: float | int, float | None: float | int | None}
-"""The types that JSON may have for a field of this type, where they differ."""
+"""Types of fields whose JSON value may have a different type: a whole number may be written as an integer."""
 
 T = TypeVar("T", "TrainingState", LossWatch)
 
@@ -59,9 +59,9 @@ class TrainingState:
     batch: int = 0
     """Number of complete batches of this window."""
     seconds: float = 0.0
-    """Training time so far, over all starts."""
+    """Training time so far, in seconds, summed over all starts of the run."""
     best: float | None = None
-    """The best validation so far; lower is better."""
+    """The result of the best validation so far, as `badness` computes it; lower is better."""
     best_step: int = 0
     """The step of the best validation; 0 before the first validation."""
     since_best: int = 0
@@ -71,23 +71,23 @@ class TrainingState:
     loss_scale: float = 2.0**16
     """Factor of the loss in fp16, which keeps gradients from underflowing; halved when a gradient overflows."""
     unscaled: int = 0
-    """Number of updates since the factor last changed."""
+    """Number of updates since `loss_scale` last changed."""
     watch: LossWatch = field(default_factory=LossWatch)
-    """The history of the losses, by which a divergence is detected."""
+    """The history of the losses, from which divergence is detected."""
 
 
 @dataclass(slots=True)
 class Checkpoints:
-    """The checkpoints of a run. It keeps the latest `keep`, and the last checkpoint up to the best validation.
+    """The checkpoints of a run: the latest `keep`, and the last checkpoint that is not later than the best validation.
 
-    One checkpoint is written at a time: `begin` returns once everything is copied; `finished` and `wait` return the
-    checkpoints that are on the disk.
+    One checkpoint is written at a time. `begin` returns once everything is copied; `finished` and `wait` return the
+    checkpoints that have reached the disk.
     """
 
     folder: Path
     keep: int
     before_naming: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
-    """Called right before a checkpoint gets its name, to write what must be on the disk first. May raise an OSError."""
+    """Called before a checkpoint gets its name, to write files that must be on disk first. May raise an OSError."""
     _writer: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)
     _writing: "Future[Path] | None" = field(default=None, init=False, repr=False, compare=False)
     _finished: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -220,7 +220,7 @@ class Checkpoints:
         return path
 
     def _put(self, temporary: Path, path: Path) -> None:
-        """Give a complete checkpoint its name; an old checkpoint of the same step stays until the new one is there."""
+        """Give a complete checkpoint its name; until then, an old checkpoint of the same step stays."""
         if path.exists():
             again = path.with_name(f"{path.name}-again")  # sorts after the old one, so `restore` chooses it
             temporary.rename(again)
@@ -240,7 +240,7 @@ class Checkpoints:
         lasting = [*(path for path in earlier if not _is_passing(path)), latest]
         best = [path for path in lasting if step_of(path) <= best_step]
         for path in {*earlier} - {*lasting[-self.keep :], *best[-1:]}:
-            with suppress(OSError):  # it does no harm, and the next checkpoint tries again
+            with suppress(OSError):  # a surplus checkpoint does no harm, and the next call tries again
                 self._drop(path)
 
     def _drop(self, path: Path) -> None:
@@ -331,7 +331,7 @@ def _restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: M
 
 
 def _check_moments(model: nn.Module, moments: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse a moment that has neither its weight's shape nor, as a count of steps, no dimensions."""
+    """Raise an error unless each moment is a float tensor: a scalar (a step count), or of its weight's shape."""
     shapes = {name: weight.shape for name, weight in model.named_parameters()}
     for name, moment in moments.items():
         if moment.shape not in ((), shapes[name.rpartition(".")[0]]) or not moment.is_floating_point():

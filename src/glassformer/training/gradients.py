@@ -36,11 +36,11 @@ SHARE = 1024
 """Fewest tokens per process: with fewer, distributing them costs more than it gains."""
 
 MEMORY = "/dev/shm"
-"""A folder in memory (Linux), where it exists."""
+"""A folder that Linux keeps in memory; other systems use a temporary folder."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]
-"""Adds the gradient of the batches' loss, divided by a number, to the model's gradients, and returns that loss. The
-number is the batches' target tokens, divided by the loss scale where one is used."""
+"""Given batches and a divisor, adds the gradient of loss / divisor to the model's gradients; returns loss / divisor.
+The divisor is the number of the batches' target tokens; in fp16, that number divided by the loss scale."""
 
 
 @contextmanager
@@ -55,7 +55,9 @@ def adding_gradients(model: Transformer, config: TrainingConfig) -> Iterator[Add
         yield partial(add_gradients, model, config)
         return
     if device.type != "cpu":
-        raise ConfigError(f"training.workers: expected 1 on {device}, got {config.workers}; several need the CPU")
+        raise ConfigError(
+            f"training.workers: expected 1 on {device}, got {config.workers}; only the CPU can use several"
+        )
     with _Helpers(model, config, count) as team:
         yield team.add_gradients
 
@@ -66,7 +68,7 @@ def processes(config: TrainingConfig) -> int:
 
 
 def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:
-    """Add the gradient of the batches' loss, divided by `tokens`, to the model's gradients; return that loss."""
+    """Add the gradient of the batches' loss / `tokens` to the model's gradients; return loss / `tokens`."""
     loss = 0.0
     for batch in batches:
         with rounding(config.precision, model.output.weight.device):
@@ -77,7 +79,7 @@ def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[
 
 
 def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Loss:
-    """Return the loss of a batch, summed over its real target tokens; with `r_drop`, over two passes."""
+    """Return the loss of a batch, summed over its real target tokens; with `r_drop`, from two passes."""
     device = model.output.weight.device
     source, target_input, target_output = (
         _placed(ids, device) for ids in (batch.source, batch.target_input, batch.target_output)
@@ -130,7 +132,7 @@ class _Helpers:
         self._stack.close()
 
     def add_gradients(self, batches: Sequence[Batch], tokens: float) -> float:
-        """Do the work of the function `add_gradients`, with each process computing its share of each batch."""
+        """Do the same as the function `add_gradients`, with each process computing its share of each batch."""
         shares = [
             [batch.share(number, self.count) for batch in batches if len(batch.rows) > number]
             for number in range(self.count)
@@ -202,7 +204,7 @@ def _mapped(path: Path, parameters: Sequence[Parameter]) -> list[Tensor]:
 
 
 def _use(parameters: Sequence[Parameter], parts: Sequence[Tensor], *, copy: bool = True) -> None:
-    """Move the parameters into these tensors, copying their values, or, without `copy`, taking the tensors' values."""
+    """Let the parameters share these tensors' memory; with `copy`, the tensors first get the parameters' values."""
     for parameter, part in zip(parameters, parts, strict=True):
         if copy:
             part.copy_(parameter.detach())

@@ -42,9 +42,9 @@ __all__ = [
 
 
 SCALE_UP_AFTER = 2000
-"""Updates within fp16's range after which the loss scale is doubled."""
+"""Number of updates without overflow after which the loss scale of fp16 is doubled."""
 RECENT = 200
-"""Number of last updates whose speed gives the remaining time."""
+"""Number of recent updates from whose speed the remaining time is estimated."""
 
 Ending = Literal["steps", "minutes", "patience", "stopped"]
 """Why a training run ended."""
@@ -71,7 +71,7 @@ class StepReport:
     padding: float
     """Share of padding in the batches, source and target together, in [0, 1)."""
     seconds: float
-    """Training time so far, over all starts."""
+    """Training time so far, summed over all starts of the run."""
     seconds_left: float
     """Estimated time left."""
 
@@ -91,7 +91,7 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointReport:
-    """A checkpoint is on the disk; `step` is the checkpoint's, and training may be further by now."""
+    """A checkpoint is on the disk; `step` is the step that it saves, and training may already be further."""
 
     step: int
     path: Path
@@ -99,7 +99,7 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReport:
-    """Training has ended: out of steps or minutes, without improvement in validation, or stopped by the caller."""
+    """Training has ended: by its limit of steps or minutes, for lack of improvement, or stopped by the caller."""
 
     step: int
     reason: Ending
@@ -107,7 +107,7 @@ class EndReport:
 
 
 class Measured(NamedTuple):
-    """A metric of translated validation sentences."""
+    """The score of a model's translations of validation sentences, in one metric."""
 
     name: str
     value: float
@@ -142,12 +142,12 @@ def steps(
 
     `state`, `optimiser` and `average` continue an earlier training run (see `Checkpoints.restore`). `stop` is called
     after each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an
-    `average`, the model has the average's weights while a validation is reported. `resample` encodes a batch's texts
-    anew.
+    `average`, the model has the averaged weights while a validation is reported. `resample` encodes the texts anew in
+    each epoch.
 
     Raises:
         DataError: `examples` is empty.
-        DivergenceError: the loss is not a number, or has climbed back towards its first value.
+        DivergenceError: the gradient is not finite, or the loss has climbed back towards its first value.
 
     >>> import glassformer as gf
     >>> from glassformer.recipes.configuration import TrainingConfig
@@ -178,7 +178,7 @@ def steps(
         )
         updates = _updates(examples, config, seed, state, resample)
         ending = _ending(config, state, lambda: False)
-        # A run that was stopped before a pending validation resumes with it.
+        # If a run was stopped while a validation was due, it resumes with that validation.
         validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
         while not ending or validation_due:
             if not validation_due:
@@ -208,7 +208,7 @@ def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -
 
 
 def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> float:
-    """Return the quantity that is lowest for the best weights: the validation loss, or the metric with its sign set."""
+    """Return a number that is lower for better weights: the validation loss, or the metric, negated if need be."""
     if measured is None or config.best_by == "loss":
         return loss
     return -measured.value if measured.higher_is_better else measured.value
@@ -242,11 +242,11 @@ class _Training:
     started: float
     """Start time of the training as if it had never been interrupted, on the clock of `time.perf_counter`."""
     recent: deque[tuple[float, float]]
-    """Seconds and progress at the process's start and after its updates; only the last ones are kept."""
+    """Training time and progress after each of the last `RECENT` updates; at first also at the process's start."""
 
     @property
     def watch(self) -> LossWatch:
-        """The watch that notices a loss climbing back."""
+        """The history of the losses, from which divergence is detected."""
         return self.state.watch
 
     def update(self, batches: Sequence[Batch], after: Position, waited: float) -> StepReport:
@@ -320,8 +320,8 @@ class _Training:
         """Return whether the gradients fit into fp16 with this loss scale, and adapt the scale.
 
         The scale is halved when they do not fit, and doubled after a number of updates that fit (Micikevicius et al.
-        2018, Mixed precision training, §3.2). At scale 1 an infinite gradient counts as divergence, not as a matter of
-        the scale.
+        2018, Mixed precision training, §3.2). At scale 1 or below, an infinite gradient counts as divergence, not as
+        overflow.
         """
         state, fits = self.state, math.isfinite(norm)
         if self.config.precision != "fp16" or (not fits and scale <= 1.0):
@@ -335,13 +335,13 @@ class _Training:
         """Raise an error when training diverges, before it spoils the weights."""
         self.watch.see(loss)
         if not math.isfinite(norm):
-            raise DivergenceError(_advice(f"the gradient is not a number at step {self.state.step}", loss, rate))
+            raise DivergenceError(_advice(f"the gradient is not finite at step {self.state.step}", loss, rate))
         if self.watch.diverged:
             what = f"the loss was down to {self.watch.lowest:.3g} and has climbed back by step {self.state.step}"
             raise DivergenceError(_advice(what, loss, rate))
 
     def _left(self) -> float:
-        """Return the seconds left, at the speed of the last updates, so that an earlier slow phase is forgotten."""
+        """Return the estimated seconds left at the speed of recent updates; an earlier slow phase does not count."""
         (then, before), (seconds, progress) = self.recent[0], (self.state.seconds, _progress(self.config, self.state))
         self.recent.append((seconds, progress))
         return max((seconds - then) / max(progress - before, 1e-9) * (1 - progress), 0.0)

@@ -1,4 +1,4 @@
-"""Detect a diverging training: its loss climbs back towards the first value and stays there."""
+"""Detect divergence: the training loss climbs back towards its first value and stays high."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ __all__ = ["LossWatch"]
 SMOOTHING = 0.98
 """Decay of the watched moving average, which spans about 50 steps."""
 PATIENCE = 200
-"""Most steps that the loss may stay high: spikes from which training recovers are shorter."""
+"""Number of steps in a row with a high loss that count as divergence; spikes from which training recovers are
+shorter."""
 LEARNED = 1.0
 """Nats by which the loss must have fallen before a rise counts."""
 

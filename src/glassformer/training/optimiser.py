@@ -17,16 +17,16 @@ from glassformer.recipes.configuration import TrainingConfig
 __all__ = ["Muon", "make_optimiser", "moment_names", "orthogonal"]
 
 MOMENTUM = 0.95
-"""Decay of Muon's mean gradient."""
+"""Decay of Muon's moving average of the gradients."""
 WEIGHTS_TOGETHER = 2**20
-"""Most weights whose Muon steps are computed together."""
+"""Maximum number of weights whose Muon updates are computed together."""
 
 
 def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
     """Return the optimiser of all trainable weights; the loop sets its learning rate at each step. Paper: §5.3 (Adam).
 
-    AdamW decays matrices only: neither biases and norms (vectors) nor embeddings (of tokens and positions), of which a
-    step uses only a few rows. Muon multiplies in bf16 where the training does.
+    Weight decay applies to matrices only. It spares biases and norms (vectors), and embeddings (of tokens and
+    positions), because a step uses only a few of their rows. With training in bf16, Muon multiplies in bf16, too.
     """
     betas = (config.beta1, config.beta2)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -84,7 +84,7 @@ class Muon(Optimizer):
         self._share()
 
     def _turn(self, matrices: Sequence[Parameter], rate: float, decay: float) -> None:
-        """Update matrices of equal shape together, because each one is small."""
+        """Update matrices of equal shape together, because many small products take longer than a large one."""
         means = (self._mean(matrix) for matrix in matrices)
         steps = torch.stack([mean.mT if _stands(mean) else mean for mean in means])  # (N, R, C)
         turned = orthogonal(steps.to(self._dtype)).to(steps.dtype)
@@ -103,7 +103,7 @@ class Muon(Optimizer):
         return gradient.lerp(state["momentum_buffer"], MOMENTUM)
 
     def _share(self) -> None:
-        """Give Adam its groups and the shared state."""
+        """Make Adam use its parameter groups and the state of this optimiser."""
         self._others.param_groups = self.param_groups[1:]
         self._others.state = self.state
 

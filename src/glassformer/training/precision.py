@@ -1,4 +1,4 @@
-"""The precision of the matrix products in training: as configured, or measured to be the fastest on the device."""
+"""The precision of matrix products in training: as configured, or the one measured to be faster on the device."""
 
 import time
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from glassformer.system.machine import using_threads
 __all__ = ["decided", "matrix_speed", "rounding"]
 
 MATRIX_SECONDS, TRYING = 0.5, 0.1
-"""Seconds to measure a device's speed, and to compare two speeds."""
+"""Seconds of measuring the speed of a device, and that of each precision when two are compared."""
 
 
 def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
-    """Return the training configuration with precision "auto" resolved: bf16 where this device multiplies faster in it.
+    """Return the training configuration with precision "auto" replaced by "bf16" or "fp32", the faster on this device.
 
     The speed is measured, because no device property states it reliably: processors that emulate bf16 take up to three
     times as long as in fp32, processors with native bf16 half as long.
@@ -46,8 +46,8 @@ def matrix_speed(
 ) -> float:
     """Return the best floating-point operations per second of a large matrix product, measured for some seconds.
 
-    The faster of PyTorch's product and, in float32, the model's own (see `model.linear`) counts. The precision must not
-    be "auto".
+    In float32, both PyTorch's product and the model's own (see `model.linear`) are measured, and the faster one counts.
+    The precision must not be "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     # No random matrices: a measurement before training must not change the random numbers of training.
@@ -69,7 +69,7 @@ def _ready(x: Tensor) -> Tensor:
 
 
 def _shortest(work: Callable[[], object], seconds: float) -> float:
-    """Return the shortest time of the runs of some work that fit into the seconds; the first run does not count."""
+    """Repeat some work for some seconds, and return the shortest time; the first repetition does not count."""
     work()
     times, ends = list[float](), time.perf_counter() + seconds
     while not times or time.perf_counter() < ends:
