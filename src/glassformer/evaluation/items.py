@@ -17,16 +17,16 @@ from glassformer.text.normalisation import normalise
 __all__ = ["Items", "default_metrics", "read_items"]
 
 SHARE_OF_WORDS = 0.9
-"""Smallest share of sources that look like words for all of them to count as words."""
+"""A test set counts as words if at least this share of its sources look like words."""
 LONGEST_WORD = 40
-"""Longest word, in characters; Chinese and Japanese sentences contain no white space either."""
+"""Maximum length of a word, in characters, because Chinese and Japanese sentences contain no white space either."""
 LONGEST_SYMBOL = 2
-"""Longest median symbol, in characters; most phones and letters are shorter than most words."""
+"""Maximum median length of symbols (phones or letters), in characters; text with a larger median is words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Sources with their references, each of which is right."""
+    """Sources with their references; the references of a source are equally valid."""
 
     sources: tuple[str, ...]
     """The sources to translate."""
@@ -39,7 +39,7 @@ class Items:
 
     @classmethod
     def of(cls, lines: Iterable[Sequence[str]], *, group: bool, blank: Sequence[int] = ()) -> "Items":
-        """Return the items of lines; a line is a source followed by its references.
+        """Return the items of some lines, each given as a source followed by its references.
 
         With `group`, lines with the same source up to white space form one item with all of their references, in order
         of first appearance. Otherwise each line is one item.
@@ -102,8 +102,8 @@ def read_items(corpus: Corpus, *, more: Sequence[str | Path] = (), group: bool |
     Args:
         corpus: files of both sides, or files that hold both (TSV, JSONL); pairs with a blank side are left out.
         more: further references for files of both sides, line by line; a blank line gives no reference.
-        group: whether lines with the same source form one item; by default, only in files that hold both sides (which
-            are dictionaries, whereas files of two sides are parallel text, scored line by line).
+        group: whether lines with the same source form one item; by default, only in files with both sides, which are
+            taken for dictionaries. Two files are taken for parallel text, which is scored line by line.
 
     Raises:
         ConfigError: further references are given for files that hold both sides.

@@ -1,7 +1,7 @@
-"""Scores of translations against references, each with the signature that makes it comparable.
+"""Scores of translations against references, each with a signature that says how it was computed.
 
-BLEU and chrF are sacrebleu's. Every metric takes one hypothesis per line, and for each line one reference or several,
-each of which is right. Every metric is a function of counts summed over the lines, so that significance tests can
+BLEU and chrF are computed by sacrebleu. Every metric takes one hypothesis per line, and for each line one reference or
+several equally valid ones. Every metric is a function of counts summed over the lines, so that significance tests can
 resample the lines (see `glassformer.evaluation.significance`).
 
 Two metrics are called WER. "wer" counts the words to edit within lines, as in speech recognition. "word_error" is the
@@ -53,7 +53,7 @@ class Score:
     signature: str
     """How the value was computed; only values with equal signatures are comparable."""
     interval: tuple[float, float] | None = None
-    """The interval with 95 % of the resampled values, if it was computed."""
+    """The 95 % confidence interval, if it was computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +237,7 @@ def _count_by_sacrebleu(
 
 
 def _share(sums: Counts) -> NDArray[np.float64]:
-    """Return the first count per second count, in per cent; 0 units occur when all resampled lines are blank."""
+    """Return the first count / the second, in per cent; the second is 0 when all resampled references are blank."""
     return 100 * sums[:, 0] / np.maximum(sums[:, 1], 1)
 
 

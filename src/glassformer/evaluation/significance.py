@@ -7,8 +7,9 @@ of them wrote which output. A coin toss per line therefore decides whether the t
 is the share of such tosses that give a difference at least as large as the real one.
 
 sacrebleu's own tests (`sacrebleu.significance`) resample in the same way, and give the same p-value when no draws tie.
-Here a draw that ties with the real difference counts against it, as it must: where two systems differ in a single line,
-every toss gives the same difference, and p is 1 (sacrebleu gives 0.0001). Counts of whole words tie often.
+Here a draw with exactly the real difference counts as reaching it, as the definition of the p-value requires. Where two
+systems differ in a single line, every toss gives the same difference, and p is 1 (sacrebleu gives 0.0001). Such ties
+are frequent where whole words are counted.
 
 Papers: Koehn 2004, "Statistical significance tests for machine translation evaluation"; Riezler and Maxwell 2005,
 "On some pitfalls in automatic evaluation and significance testing for MT".
@@ -126,7 +127,7 @@ def compare_texts(
     Args:
         first: hypotheses of the first system, one per line.
         second: hypotheses of the second system.
-        references: for each line, one reference or several, each of which is right.
+        references: for each line, one reference, or several equally valid ones.
         metrics: names from `METRICS`.
         samples: number of bootstrap samples per interval.
         tosses: number of randomised assignments per p-value, which is at least 1 / (tosses + 1).
@@ -157,7 +158,7 @@ def compare_texts(
 def bootstrap(
     counted: Counted, other: Counted | None = None, *, samples: int = SAMPLES, seed: int = 1
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a value, or, with `other`, of its value minus the value of `counted`, paired."""
+    """Return the 95 % interval of `counted`'s value; with `other`, of `other`'s value minus it, by paired bootstrap."""
     sums = np.array([weights @ counted.lines for weights in _draws(len(counted.lines), samples, seed)])
     values = counted.values(sums)
     if other is not None:
@@ -168,7 +169,7 @@ def bootstrap(
 
 
 def randomisation(first: Counted, second: Counted, *, tosses: int = TOSSES, seed: int = 1) -> float:
-    """Return the two-sided p-value of the difference between two systems: (ties and exceedings + 1) / (tosses + 1).
+    """Return the two-sided p-value of the difference: (tosses that reach the difference + 1) / (tosses + 1).
 
     Only lines with different counts are tossed, because swapping equal counts changes nothing.
     """
@@ -205,7 +206,7 @@ def _draws(lines: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
 
 
 def _tosses(lines: int, tosses: int, seed: int) -> Iterator[Counts]:
-    """Yield blocks of tosses, one row each, with 1 where a line changes sides."""
+    """Yield blocks of tosses, one row per toss, with 1 for each line whose two outputs change sides."""
     chance = np.random.default_rng(seed)
     block = max(1, TOSSED_TOGETHER // max(lines, 1))
     for start in range(0, tosses, block):

@@ -1,4 +1,4 @@
-"""The choice of an engine: as asked, or the fastest engine that supports the request and gives the run's outputs."""
+"""Choose an engine: the requested one, or the fastest one that supports all needs and gives the run's own outputs."""
 
 import logging
 from collections.abc import Collection

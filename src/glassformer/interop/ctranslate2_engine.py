@@ -1,6 +1,6 @@
-"""The engine CTranslate2: its arithmetic and search on CPUs, one worker per core; our length limits and scores.
+"""The engine CTranslate2: it computes and searches on CPUs, by default with one worker per core.
 
-docs/decisions/engines.md says where its beam search differs from ours.
+Length limits and scores are those of glassformer. docs/decisions/engines.md says where the beam searches differ.
 """
 
 import math
@@ -37,7 +37,7 @@ BATCH_ROWS = 80
 WORKER_SCORED_TOKENS = 100
 """Maximum number of target positions, padding included, that a worker scores at once: their logits fit into caches."""
 NEARLY_NONE = 1e-9
-"""Exponent of the length penalty that leaves every score unchanged; with 0, CTranslate2 ends a search early."""
+"""Exponent to use instead of 0, with which CTranslate2 would end a search early; it leaves every score unchanged."""
 LARGEST_EXPONENT = 2.0
 """Largest exponent of the length penalty: with a larger one, CTranslate2 would keep only long outputs."""
 
@@ -63,7 +63,7 @@ class CTranslate2Engine:
 
     @staticmethod
     def differences(settings: DecodingConfig, needs: Collection[Need]) -> Iterator[str]:
-        """Yield reasons why this engine's outputs can differ from our own beam, apart from when a beam ends."""
+        """Yield reasons why outputs can differ from those of the engine torch, besides the moment when a beam ends."""
         if settings.beam_size > 1 and "prefix" in needs:
             yield "CTranslate2 finds a hypothesis that ends right after a prefix only if it is the best"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
@@ -96,7 +96,7 @@ class CTranslate2Engine:
         return str(self._translator.compute_type)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Return the hypotheses of each job, in order, best first; the workers start before the first is read.
+        """Return the hypotheses of each job, in order, best first; workers start before you read the first result.
 
         Raises:
             ConfigError: the search samples.
@@ -168,7 +168,7 @@ class CTranslate2Engine:
         """Return the distinct outputs of each job; a beam's outputs have log probabilities."""
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
-        # In the order in which they were started: the first results are read while the workers compute the rest.
+        # Read in the order of the starts, so that the first results are read while the workers compute the rest.
         while waiting:
             place = next(iter(waiting))
             job, result = jobs[place], waiting.pop(place).result()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["check_convertible", "import_ctranslate2", "position_table", "positions_of", "specification"]
 
 POSITIONS = 2048
-"""Number of positions written for sinusoids, which have no last one: room for the longest default source and output."""
+"""Number of sinusoidal positions to write: enough for the longest source and output that default settings allow."""
 EPSILON = 1e-5
 """The layer norms' ε."""
 
@@ -103,7 +103,7 @@ _SPECIAL_TOKENS: Mapping[str, str | bool] = {
     "add_source_bos": False,
     "add_source_eos": True,
 }
-"""The special tokens that CTranslate2 adds itself: a caller gives the text's tokens only."""
+"""The special tokens, which CTranslate2 adds by itself: a caller gives only the text's tokens."""
 
 
 def position_table(kind: Literal["interleaved", "halves", "none"], length: int, d_model: int) -> "NDArray[np.float32]":

@@ -1,8 +1,8 @@
-"""A run in CTranslate2's format: a folder that CTranslate2 opens, and `Translator.load` opens without PyTorch.
+"""Export a run to a folder that CTranslate2 can load, and `Translator.load` too, without PyTorch.
 
 config.toml, tokenizer/    as in a run
 `model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own files
-export.json                what was converted and how, with a hash of each file
+export.json                facts about the conversion, with a hash of each file
 
 The hashes show whether an export is unchanged, and whether a conversion still matches its run's weights and model.
 """
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 EXPORT = "export.json"
 CACHE = "ctranslate2"
-"""A run's folder for the conversions that translating with CTranslate2 makes."""
+"""The folder inside a run for the models that are converted when the run is translated with CTranslate2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class Export:
     weights: str
     """The hash of the converted weights."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """The model's configuration at the conversion."""
+    """The model's configuration when it was converted."""
     run: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """The converted weights and tokenizers, by their names in the run's folder."""
+    """Fingerprints of the run's weights and tokenizers when they were converted, by file name."""
     files: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """The folder's own files, except config.toml and export.json."""
+    """Fingerprints of the export's files, except config.toml and export.json, by file name."""
 
 
 def is_export(folder: Path) -> bool:
@@ -81,7 +81,7 @@ def read_export(folder: Path) -> Export:
 def check_export(bundle: Bundle) -> None:
     """Refuse an export whose files or configuration have changed since the export.
 
-    A file is hashed again only if its size or time has changed: once after a copy.
+    A file is hashed again only if its size or time has changed, such as once after it was copied.
 
     Raises:
         CheckpointError: a file is missing or has changed, or the configuration describes a different model.

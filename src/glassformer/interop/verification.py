@@ -1,4 +1,4 @@
-"""Verify that a converted model gives its run's answers: both score the outputs that the run writes."""
+"""Verify a converted model: it must give the run's own outputs nearly the same log probabilities as the run does."""
 
 import random
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ EXACT = 1e-3
 """Largest difference of a token's log probability allowed in float32: a hundred times the effect of summing in a
 different order, and a hundredth of the effect of a wrong matrix."""
 NARROW = 0.1
-"""Mean difference of a token's log probability allowed with fewer bits: a target's perplexity changes by about a tenth
-at most."""
+"""Mean difference of a token's log probability allowed with fewer bits: a target's perplexity then changes by at most
+about a tenth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Verification:
     """How closely a converted model reproduces its run's answers."""
 
     outputs: int
-    """Number of outputs compared: the run's own, by greedy search."""
+    """Number of outputs compared, which the run writes by greedy search."""
     tokens: int
     """Number of tokens in these outputs."""
     largest: float

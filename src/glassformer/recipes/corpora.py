@@ -6,13 +6,13 @@ from glassformer.recipes.configuration import DataConfig
 __all__ = ["SPLITS", "corpora_of", "corpus_for"]
 
 SPLITS = {"train": "", "valid": "valid_", "test": "test_"}
-"""What files are for, and how the fields that name them begin."""
+"""The splits, each with the prefix of the fields that name its files."""
 
 
 def corpus_for(data: DataConfig, split: str) -> Corpus | None:
     """Return the corpus for this split, or None if the configuration names no files for it.
 
-    `source_column` and `target_column` hold for every file with both sides; a pair of plain files has no columns.
+    `source_column` and `target_column` apply to every file with both sides; a pair of plain files has no columns.
 
     Raises:
         ConfigError: a column does not fit the format of the files.

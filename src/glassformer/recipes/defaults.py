@@ -1,6 +1,6 @@
 """Choose the settings that a configuration leaves open, by the size and the kind of its corpus.
 
-The two tables hold all choices; docs/decisions/defaults.md gives their origin.
+The two tables contain all choices; docs/decisions/defaults.md gives their origin.
 """
 
 import math
@@ -63,9 +63,9 @@ _SIZE_FIELDS = ("preset", "d_model", "heads", "d_k", "d_v", "d_ff", "encoder_lay
 
 
 def fit(configuration: Configuration, pairs: int, sample: Iterable[tuple[str, str]]) -> Configuration:
-    """Return the configuration with its open settings chosen for a corpus of `pairs` pairs; set settings stay.
+    """Return the configuration with its open settings chosen for a corpus of `pairs` pairs; other settings stay.
 
-    `sample` holds pairs of the corpus, of which the first 10 000 are read. Open settings are: a tokenizer of kind
+    `sample` yields pairs of the corpus, of which the first 10 000 are read. Open settings are: a tokenizer of kind
     "auto"; a vocab_size of 0; a model with preset "auto", or with neither preset nor sizes; batch_tokens of 0; a warmup
     of 0 with its learning rate; the optimiser "auto"; the metric "auto".
 
@@ -132,7 +132,7 @@ class _Kind:
     words: bool
     """Whether the sources are single words, with their pronunciation or transliteration as targets."""
     symbols: bool
-    """Whether the target is symbols between spaces, such as phones."""
+    """Whether the targets are symbols separated by spaces, such as phones."""
     characters: int
     """Number of different characters."""
 
@@ -153,7 +153,7 @@ def _are_words(lines: Sequence[str]) -> bool:
 
 
 def _are_symbols(lines: Sequence[str]) -> bool:
-    """Return whether lines are phones or letters between spaces: several per line, of about two characters each."""
+    """Return whether lines are phones or letters separated by spaces: several per line, of about two characters."""
     symbols = [symbol for line in lines for symbol in line.split()]
     return len(symbols) >= 2 * len(lines) > 0 and sum(map(len, symbols)) <= 2.5 * len(symbols)
 

@@ -80,7 +80,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
     """Return the [model] section as a ModelConfig, for tokenizers of these sizes.
 
-    Missing fields, and the preset "auto" before a corpus decides it, stand for the paper's base model.
+    Missing fields have the values of the paper's base model, and so has the preset "auto" that `fit` has not replaced.
 
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
