@@ -47,12 +47,12 @@ FREE_MEMORY = 0.1
 FEW_EPOCHS = 3
 """Number of epochs below which the estimate warns."""
 BUSY = 0.25
-"""Share of the cores used by other processes from which on the estimate warns."""
+"""The estimate warns if other processes use more than this share of the cores."""
 FASTER = 1.15
-"""Speed-up per token from which on a smaller batch is recommended."""
+"""Minimum speed-up per token for which a smaller batch is recommended."""
 
 LOADED = 60_000_000
-"""Bytes that validation and the report load and a measurement does not: metrics, pictures and so on (measured)."""
+"""Bytes of the libraries that a training run loads for validation and report, but a measurement does not (measured)."""
 
 _BYTES = 4
 _OF_MATRIX_SPEED = 0.4
@@ -68,7 +68,7 @@ class Estimate:
     configuration: Configuration
     """The configuration, with its open settings chosen."""
     origin: str
-    """The source of the sentence lengths, in words."""
+    """A description of where the sentence lengths come from."""
     pairs: int
     """Number of training pairs; 0 = unknown."""
     valid_pairs: int
@@ -84,7 +84,7 @@ class Estimate:
     matrix_flops_per_second: float
     """Speed of large matrix products in the same precision, measured along with the updates."""
     matrix_share: float
-    """Share of that speed that the updates reach."""
+    """Speed of the updates, as a share of `matrix_flops_per_second`."""
     tokens_per_step: float
     """Real target tokens per update."""
     tokens_per_second: float
@@ -97,7 +97,7 @@ class Estimate:
     seconds_per_epoch: float
     """Duration of an epoch without validation; 0 = unknown."""
     steps: int
-    """Updates of the whole training; early stopping may end it sooner."""
+    """Number of updates of the whole training run; early stopping may end it sooner."""
     epochs: float
     """Number of epochs; 0 = unknown."""
     seconds: float
@@ -132,7 +132,7 @@ def estimate(
 
     Raises:
         DataError: the corpus cannot be read.
-        ConfigError: an open setting depends on a missing corpus, nothing ends the training, or the model does not fit
+        ConfigError: an open setting depends on a missing corpus, training has no limit, or the model does not fit
             into memory.
     """
     configuration.training.check_limit()
@@ -192,7 +192,7 @@ def check_memory(parameters: int, available: int) -> None:
 
 
 def _sizes(config: ModelConfig, training: TrainingConfig, sample: Sample, seconds: float, available: int) -> list[int]:
-    """Return the batches to measure: the configuration's, or the largest that certainly fits, and smaller ones.
+    """Return the batch sizes to measure: the configured size, or the largest that surely fits, and smaller sizes.
 
     Several steps of the largest batch must fit into about `seconds` seconds, and into memory.
     """
@@ -269,7 +269,7 @@ def _target_tokens(examples: Examples) -> int:
 
 
 def training_flops(config: ModelConfig, examples: Examples) -> float:
-    """Return the operations of training on all examples once; the backward pass takes two products per forward one."""
+    """Return the operations of training once on all examples; the backward pass takes twice as many as the forward."""
     lengths = [(len(source), len(target)) for source, target in zip(examples.source, examples.target, strict=True)]
     return 3 * sum(forward_flops(config, source, target) for source, target in lengths)
 
@@ -285,7 +285,7 @@ def _tokens_per_batch(examples: Examples, batch_tokens: int) -> float:
 
 
 def update_seconds(measurements: Sequence[Measurement], training: TrainingConfig, tokens: float) -> float:
-    """Return the seconds per update, extrapolated from the measured batches; a part does not grow with the batch."""
+    """Return the seconds per update, extrapolated from the measured batches as a constant plus a time per token."""
     last = measurements[-1]
     if last.batch_tokens == training.batch_tokens:
         return tokens * last.seconds / last.target_tokens
@@ -330,7 +330,7 @@ def training_length(training: TrainingConfig, per_step: float, validation: float
 
 
 def estimate_warnings(made: Estimate, too_long: float, busy: float) -> list[str]:
-    """Return a sentence for each thing that the user should know about the training, the pairs or the machine.
+    """Return warnings about the training run, the pairs or the machine, one string each.
 
     Args:
         made: The estimate.

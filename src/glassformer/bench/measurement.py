@@ -1,4 +1,4 @@
-"""Measure a few seconds of training in a separate process, whose memory use is then the training's alone."""
+"""Measure a few seconds of training in a separate process, whose memory use is that of the training alone."""
 
 import sys
 import time
@@ -34,7 +34,7 @@ __all__ = ["FEWEST", "WARM_UP", "Measurement", "Workload", "measured"]
 PROFILED = 4
 """Number of updates that are profiled."""
 FEWEST, WARM_UP = 2, 2
-"""The fewest updates to time, and the untimed updates before them, on the longest sentences."""
+"""Minimum number of updates to time, and the number of untimed updates before them, which use the longest sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Workload:
     examples: Examples
     longest: Examples
     seconds: float
-    """Time for updates; validation and translation, where measured, take the same time again."""
+    """Time for updates; measuring validation and translation takes the same time again."""
     threads: int
     """Number of torch's threads."""
     validate: bool

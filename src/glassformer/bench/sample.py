@@ -24,21 +24,21 @@ from glassformer.text.vocabulary import EOS_ID, SPECIALS
 __all__ = ["Sample", "read_sample"]
 
 READ_PAIRS = 300_000
-"""Most pairs of a corpus to read, within READ_SECONDS."""
+"""Maximum number of pairs of a corpus to read; reading also ends after READ_SECONDS."""
 READ_SECONDS = 3.0
 SAMPLED = 5_000
 """Number of pairs to encode."""
 LONGEST_PAIRS = 100
-"""Number of pairs, the longest in characters, among which the longest in tokens are sought."""
+"""Number of pairs with the most characters; among them, the pairs with the most tokens are sought."""
 TYPICAL, SPREAD = 25, 0.6
-"""Mean and spread of the tokens per sentence where no corpus is known, about as in newspapers and talks."""
+"""Mean and spread of the assumed tokens per sentence if the corpus is missing, about as in newspapers and talks."""
 
 RUN = "the run's tokenizer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Encoded sentence pairs as training will see them, and the number of all pairs."""
+    """A sample of a corpus: encoded pairs as training will see them, and the number of all pairs."""
 
     configuration: Configuration
     """The configuration, with its open settings chosen."""
@@ -55,7 +55,7 @@ class Sample:
     too_long: float
     """Share of the pairs longer than `data.max_length`."""
     origin: str
-    """The source of the sentence lengths, in words."""
+    """A description of where the sentence lengths come from."""
 
 
 def read_sample(configuration: Configuration, *, most_pairs: int = READ_PAIRS) -> Sample:
@@ -97,7 +97,7 @@ def _of_task(configuration: Configuration) -> Sample:
 
 
 class _Reading:
-    """The beginning of a corpus or all of it: `pairs` with text on both sides, and the estimated `count` of all."""
+    """The beginning of a corpus, or all of it: `pairs` with text on both sides, and their estimated total `count`."""
 
     def __init__(self, corpus: Corpus, most_pairs: int) -> None:
         self._read, lines = 0, 0
@@ -165,7 +165,7 @@ def _tokenizers(configuration: Configuration, pairs: TextPairs, chosen: TextPair
 
 
 def _size(tokenizer: Tokenizer, configuration: Configuration, whole: bool, exact: bool) -> int:
-    """Return the size of the final vocabulary: for a part of a corpus, at least the configured size."""
+    """Return the size of the final vocabulary; if only a part of the corpus was seen, at least the configured size."""
     kind = TOKENIZER_KINDS[tokenizer.kind]
     grows = kind.subwords or (kind.open_ended and not whole)
     return max(len(tokenizer), configuration.tokenizer.vocab_size) if grows and not exact else len(tokenizer)

@@ -1,4 +1,4 @@
-"""What the measurements of training and of translation report alike."""
+"""The part of the results that measurements of training and of translation have in common."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from glassformer.bench.work import Work
 __all__ = ["Speed", "Trial", "advice_of_trials"]
 
 GAIN = 1.1
-"""Smallest measured speed-up that is advised: a smaller one may be chance."""
+"""Minimum measured speed-up of a change for advising it; a smaller speed-up may be chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Speed:
     """The speed of training or of translation on this machine."""
 
     origin: str
-    """The source of the texts, in words."""
+    """A description of where the texts come from."""
     threads: int
     """Number of threads per process."""
     flops_per_second: float
@@ -43,7 +43,7 @@ class Speed:
     matrix_flops_per_second: float
     """Speed of one large matrix product in the same precision, with the same number of threads."""
     matrix_share: float
-    """Share of that speed that is reached."""
+    """`flops_per_second` as a share of `matrix_flops_per_second`."""
     work: tuple[Work, ...]
     """Time of an update, or of a sentence, by kind of work, largest first; the shares add up to 1."""
     trials: tuple[Trial, ...]
@@ -52,7 +52,7 @@ class Speed:
 
 
 def advice_of_trials(trials: Sequence[Trial]) -> Iterator[str]:
-    """Yield advice from the changes that were faster by more than chance, fastest first."""
+    """Yield advice for the changes that were faster by at least `GAIN`, fastest first."""
     for trial in sorted(trials, key=lambda one: -one.gain):
         if trial.gain >= GAIN:
             also = f"; {trial.remark}" if trial.remark else ""

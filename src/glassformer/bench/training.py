@@ -23,9 +23,9 @@ from glassformer.training.precision import decided
 __all__ = ["TrainingSpeed", "concluded_speed", "output_share", "training_speed"]
 
 MUCH = 0.1
-"""Smallest share of the time, or of a batch's positions, that is worth a remark."""
+"""Share of the time, or of a batch's positions, above which there is advice to reduce it."""
 MOST_OUTPUT = 0.4
-"""Largest share of the operations for the output's product without a remark on the vocabulary."""
+"""Share of the operations for the output layer above which there is advice on the vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class TrainingSpeed(Speed):
 def training_speed(
     configuration: Configuration, *, seconds: float = 30.0, on_progress: Callable[[str], object] = lambda _: None
 ) -> TrainingSpeed:
-    """Train for about `seconds` seconds, in separate processes, and return the speed and what would be faster.
+    """Train for about `seconds` seconds, in separate processes; return the speed, with advice on faster settings.
 
     Nothing is written into the run's folder. The configured settings are measured twice, before and after the other
     settings, and the faster result counts: advised settings must beat it.
@@ -139,7 +139,7 @@ def concluded_speed(
         sample: The part of the corpus that was measured.
         profiled: The measurement under the profiler, which says where the time goes.
         best: The fastest measurement without the profiler.
-        trials: Other settings, with what they gained.
+        trials: The other settings that were tried, with their speed-up.
         busy: The share of the machine's cores that other processes used.
     """
     training = sample.configuration.training
@@ -173,18 +173,18 @@ def _of_table(
     waiting = next((work.share for work in speed.work if work.kind == WAITING), 0.0)
     if waiting > MUCH:
         sampling = sample.configuration.tokenizer.sampling
-        why = "encoding its texts anew (tokenizer.sampling)" if sampling else "reading it"
+        why = "encoding texts anew (tokenizer.sampling)" if sampling else "reading the corpus"
         yield f"updates wait for their batches {waiting:.0%} of the time: {why} takes that long"
     if speed.padding > MUCH:
         yield (
-            f"{speed.padding:.0%} of the batches' positions are padding: larger batches hold sentences of more equal "
+            f"{speed.padding:.0%} of the batches' positions are padding: smaller batches have sentences of more equal "
             "length, and a lower data.max_length leaves outliers out"
         )
     output = output_share(config, sample)
     if output > MOST_OUTPUT:
         yield (
             f"the output layer takes {output:.0%} of the operations, for a vocabulary of {config.target_vocab_size:,}: "
-            f"halving it (tokenizer.vocab_size) saves {output / 2:.0%} of them"
+            f"halving the vocabulary (tokenizer.vocab_size) saves {output / 2:.0%} of the operations"
         )
     validation = measurement.validation_seconds_per_pair * sample.valid_pairs
     if training.metric != "none":

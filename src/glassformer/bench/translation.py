@@ -23,11 +23,11 @@ from glassformer.translator import Translation, Translator
 __all__ = ["Pace", "TranslationSpeed", "translation_speed"]
 
 MOST_LINES = 2000
-"""Most lines of a file to use."""
+"""Maximum number of lines to translate."""
 WARM_UP_LINES = 16
 """Number of untimed lines translated first, to estimate how many lines the time allows."""
 LINE_BY_LINE = 3.0
-"""Smallest speed-up of one call over line-by-line calls that is worth a remark."""
+"""Minimum speed-up of one call over line-by-line calls for advising one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationSpeed(Speed):
-    """The speed of translating with a run on this machine; what `Speed` holds is of the first pace, in float32."""
+    """The speed of translating with a run on this machine; the fields of `Speed` are of the first pace, in float32."""
 
     paces: tuple[Pace, ...]
-    """The paces: with the configured beam together (first), then line by line, then both again with greedy search."""
+    """With the configured beam: all lines together (first), then line by line; then both again with greedy search."""
 
 
 def translation_speed(
@@ -69,7 +69,7 @@ def translation_speed(
     seconds: float = 30.0,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> TranslationSpeed:
-    """Translate for about `seconds` seconds, and return the speed and what would be faster.
+    """Translate for about `seconds` seconds; return the speed, with advice on faster settings.
 
     The lines come from a file, or else from the run's test or validation set.
 
@@ -184,7 +184,7 @@ def _work(translator: Translator, lines: Sequence[str], beam_size: int) -> dict[
 
 
 def _flops(bundle: Bundle, translations: Sequence[tuple[str, Translation]], beam_size: int) -> float:
-    """Return the operations of translations: reading each source once, and writing each hypothesis of the beam."""
+    """Return the operations of translations: each source is encoded once, and each hypothesis of the beam decoded."""
     config, total = bundle.model_config, 0.0
     for line, translation in translations:
         source = len(bundle.source_tokenizer.encode(line)) + 1
@@ -222,7 +222,7 @@ def _others(bundle: Bundle) -> Iterator[tuple[str, Translator]]:
         try:
             translator = Translator.load(bundle.folder, engine=engine, quantization=quantization)
         except ConfigError:
-            continue  # this engine cannot quantize the model so
+            continue  # this engine does not support this quantization
         yield f"--engine {engine} --quantization {quantization}", translator
 
 

@@ -33,7 +33,7 @@ LIBRARIES = ("aten::", "mkldnn::", "mkl::")
 _SCOPE = "glassformer/"
 _OWNERS: Mapping[type[nn.Module], str] = {Dropout: "dropout", nn.LayerNorm: "norms", MultiHeadAttention: "attention"}
 _OWNING_NAMES = {"_SmoothedCrossEntropy": "loss", "Optimizer.": "optimiser"}
-"""Prefixes of the names that torch gives to enclosing entries."""
+"""Owners of operations inside an entry of the profiler, by the prefix of the name that torch gives to the entry."""
 _BEFORE_COPIES = ("dropout", "loss", "norms")
 """Owners that also own their copies and fills; a copy within attention counts as a copy."""
 
