@@ -20,10 +20,10 @@ WIDTH, HEIGHT = 5.0, 2.5
 """Size in inches, readable when the page stretches a chart to half its width and when it shrinks the chart for a
 phone."""
 POINTS = 600
-"""Most points per curve; further points would only enlarge the page."""
+"""Maximum number of points per curve; more points would only enlarge the page."""
 MOST_BARS = 24
 MOST_ROWS = 30
-"""Most tokens of an output whose attention is drawn: a model early in training may write hundreds."""
+"""Maximum number of output tokens whose attention is drawn; a model early in training may write hundreds of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,18 @@ def training_curves(history: History) -> Iterator[Chart]:
         ("Learning rate", "learning rate", history.series("learning_rate"), ""),
         ("Gradient norm", "norm", history.series("gradient_norm"), "Before clipping."),
         ("Speed", "target tokens per second", history.series("tokens_per_second"), "Padding is not counted."),
-        ("Waiting for data", "% of the time", history.waited(), "Time that updates waited for their batches."),
-        ("Padding", "% of the positions", history.padding(), "Positions without a token, both sides."),
+        (
+            "Waiting for data",
+            "% of the time",
+            history.waited(),
+            "Share of the time that updates waited for their batches.",
+        ),
+        (
+            "Padding",
+            "% of the positions",
+            history.padding(),
+            "Share of padding in the batches, source and target together.",
+        ),
     )
     for title, label, series, caption in single:
         if series[0]:
@@ -61,7 +71,7 @@ def _loss(history: History) -> Chart:
     told = "; ".join(_told(f"{name} loss", one) for name, one in series.items())
     if best:
         told += f"; the kept weights have {best['loss']:.3f}, at step {best['step']:,}"
-    caption = "Training: with label smoothing and dropout, a moving average. Validation: without."
+    caption = "Training: moving average, with label smoothing and dropout. Validation: without smoothing and dropout."
     return Chart("Loss per target token", _step_curves(series, told, "loss, nats", mark=mark), caption)
 
 
@@ -145,8 +155,8 @@ def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
 def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
     """Yield up to six ranges of lengths, in tokens, with about equal numbers of sentences.
 
-    Each range is its shortest length, its longest length and the mask of its sentences, of the shape of `sizes`, which
-    holds at least one length. Each sentence is in exactly one range.
+    Each range is given by its shortest length, its longest length, and a mask of its sentences. Each sentence is in
+    exactly one range. `sizes` must not be empty.
     """
     edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 7), method="nearest"))
     for low, high in pairwise(edges):
@@ -158,7 +168,7 @@ def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[
 
 
 def attention_charts(explanation: Explanation) -> Iterator[Chart]:
-    """Yield the cross-attention of the last layer while a translation was written, as a heat map and as lines."""
+    """Yield charts of the last layer's cross-attention in a translation: a heat map, and the same as lines."""
     weights, source = explanation.attention[:MOST_ROWS], explanation.source
     target = explanation.translation.tokens[:MOST_ROWS]
     told = ", ".join(

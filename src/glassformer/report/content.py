@@ -37,7 +37,7 @@ Lengths = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The known facts of a run; an unknown one is None, and `missing` gives the reason."""
+    """The known facts of a run; unknown facts are None, and `missing` gives the reasons."""
 
     folder: Path
     configuration: Configuration
@@ -66,7 +66,7 @@ class Content:
 
 
 def gather(folder: str | Path) -> Content:
-    """Return the content of a run's report, whether the run is in progress, has ended, or is an old one.
+    """Return the content of a run's report, even of a run that is in progress, or of an earlier version.
 
     Raises:
         CheckpointError: the folder is not a run, or its configuration is damaged.

@@ -59,7 +59,7 @@ class History:
 
     @property
     def status(self) -> str:
-        """The status in words: why training ended, or that it did not."""
+        """The status in words: the reason why training ended, or "in progress, or killed"."""
         return ENDINGS[self.end["reason"]] if self.end and "reason" in self.end else "in progress, or killed"
 
     @property

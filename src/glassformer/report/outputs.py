@@ -12,11 +12,11 @@ from glassformer.translator import Explanation, Translator
 __all__ = ["Output", "Outputs", "Piece", "example", "translated"]
 
 MOST_SENTENCES = 300
-"""Most sentences to translate; fewer if they would take longer than MOST_SECONDS."""
+"""Maximum number of sentences to translate; fewer if they would take longer than MOST_SECONDS."""
 MOST_SECONDS = 12.0
 TRANSLATED_TOGETHER = 50
 SHOWN_OUTPUTS = 5
-"""Number of best outputs to show, and of worst ones."""
+"""Number of best outputs to show, and of worst outputs."""
 EXAMPLE = range(5, 16)
 """Preferred number of tokens of the sentence whose attention is drawn: informative, but readable."""
 
@@ -48,10 +48,10 @@ class Outputs:
     scores: tuple[Score, ...]
     """Scores over all translations."""
     measure: str
-    """Name of the measure of single sentences."""
+    """The name of the metric that scores single sentences."""
     higher_is_better: bool
     values: tuple[float, ...]
-    """The measure of each sentence."""
+    """The value of that metric for each sentence."""
     right: tuple[bool, ...]
     """Whether each output equals a reference."""
 

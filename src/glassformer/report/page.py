@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML file: no network, no script, no other file."""
+"""The report as one self-contained HTML file, which needs no network, script or other file."""
 
 import platform
 from dataclasses import dataclass
@@ -135,7 +135,7 @@ def _about_outputs(content: Content) -> str:
     if not content.outputs:
         return ""
     count, right = len(content.outputs.texts), sum(content.outputs.right)
-    measure = f"sorted by {content.outputs.measure} of the single sentence"
+    measure = f"sorted by their {content.outputs.measure}"
     return f"{count:,} validation sentences, translated greedily; {right:,} exactly right. Examples are {measure}."
 
 
