@@ -16,7 +16,7 @@ def copy_pairs(count: int, *, symbols: int = 10, shortest: int = 10, longest: in
     """Return `count` different sequences of the symbols "1" … `symbols`, each its own target; lengths are inclusive.
 
     Raises:
-        ConfigError: fewer different sequences exist.
+        ConfigError: `count` is more than half of all possible sequences, or a size is impossible.
     """
     _check_copy(count, symbols, shortest, longest)
     draw = random.Random(f"copy {seed}").random

@@ -17,7 +17,7 @@ class Example:
     source: str
     target: str
     kind: str = ""
-    """The example's special property: its rule, the ambiguous word, or how the genders of a pair compare."""
+    """What the example shows, such as a rule of the grammar, an ambiguous word, or a pair of "unequal" genders."""
     pair: int | None = None
     """The number that members of a minimal pair share."""
     origins: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """Ambiguous words: one English word with two or three meanings, which French tells apart.
 
-`AMBIGUOUS` says for each word its meanings, and in which frames of `senses.py` their contexts differ. To add one, write
-down the noun of each meaning and what is done to it, said of it or found beside it.
+`AMBIGUOUS` gives for each word its meanings, and the frames of `senses.py` in which their contexts differ. To add a
+word, write down the French noun of each meaning, and its context: its verbs, its adjectives, or nouns found near it.
 
 >>> [meaning.noun.french for meaning in AMBIGUOUS["bank"].meanings]
 ['rive', 'banque']
@@ -179,7 +179,7 @@ AMBIGUOUS = {
     ),
     "well": Word(frames=(well,), meanings=(Meaning(noun=_word("well", "puits", "m")),)),
 }
-"""The ambiguous words: to add one, write down its meanings and choose the frames that tell them apart."""
+"""The ambiguous words. To add a word, write down its meanings and choose the frames that tell the meanings apart."""
 
 _WORDS = Table(*((word, word.share) for word in AMBIGUOUS.values()))
 

@@ -56,4 +56,4 @@ CLASSIC: tuple[Example, ...] = tuple(
         _travelled("drive", "road", GOING_TO, THE, _OFFICE),
     )
 )
-"""The black cat and the brown dog; tired and wide; the two banks."""
+"""The sentences: the black cat and the brown dog; the tired animal and the wide street; the two kinds of bank."""

@@ -1,6 +1,6 @@
-"""Simple clauses: who did what. Every function draws one piece and shows in its docstring what it makes.
+"""Simple clauses: who did what. Every function draws one part of a sentence; its docstring gives an example.
 
-A predicate takes the subject, which it agrees with, and the manner: plain, negated, never, often, always.
+A predicate takes the subject, with which its verb agrees, and the manner (`phrases.Manner`), such as "negated".
 
 >>> from glassformer.tasks.world.adjectives import STATES
 >>> join(SHE.fragment, copula(SHE.features, negated=True), described(SHE, STATES[0])).french
@@ -105,7 +105,7 @@ _HOMES = {
 
 
 def able(verbs: Sequence[Verb]) -> dict[Noun, tuple[Verb, ...]]:
-    """Return for each person and animal the verbs that it may be the subject of."""
+    """Return for each person and animal the verbs of which it may be the subject."""
     return {noun: tuple(verb for verb in verbs if noun in nouns(verb.subjects)) for noun in PEOPLE + ANIMALS}
 
 
@@ -255,7 +255,7 @@ def across(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def cross(way: Crossing, who: Phrase, manner: Manner, place: Phrase) -> Fragment:
-    """Return the crossing of a place; its manner comes last in French, and from the English verb."""
+    """Return the crossing of a place; French expresses the English verb's manner ("swam") by the last words."""
     group = verb_group(way.verb, who.features, manner)
     moved = 1 << len(group.english) - 2
     words = tuple(way.way.split())

@@ -1,4 +1,4 @@
-"""What "it" refers to: the adjective picks the noun, and the noun's gender picks the French pronoun and adjective.
+"""Sentences whose adjective decides what "it" refers to; the gender of that noun decides the French pronoun.
 
 >>> from glassformer.tasks.world.phrases import THE, build
 >>> animal, street = (build(noun, THE) for noun in nouns("animal street"))
@@ -29,7 +29,7 @@ from glassformer.tasks.world.words import Adjective, Noun, Verb
 __all__ = ["PAIRS", "coreference", "minimal_pair", "reason"]
 
 _STATES = adjectives("tired hungry thirsty scared sick lazy nervous shy injured careful young")
-"""Adjectives for animals, never for places, which decide what "it" is; so do `GROUNDS`, for places only."""
+"""Adjectives that describe animals, never places, so that "it" must be the animal; `GROUNDS` describe only places."""
 
 _REASONS = {"reach": adjectives("remote rocky"), "climb": adjectives("steep high slippery rocky")}
 _ENTER = tuple(verb for verb in MOVEMENTS if verb.base == "enter")
@@ -54,7 +54,7 @@ _WAYS_TO = {
     )
 }
 PAIRS = tuple((animal, place) for animal in ANIMALS for place in _WAYS_TO)
-"""Every animal with every place whose quality can be a reason."""
+"""Every pair of an animal and a place that has a quality which can be the reason."""
 
 _FRAMES = Table(("negated", 5), ("unable", 2), ("refused", 1.5), ("unwilling", 1.5))
 _DEGREE_TABLE = Table(*zip(DEGREES.items(), (2, 12, 2, 1), strict=True))

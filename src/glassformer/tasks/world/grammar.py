@@ -1,7 +1,7 @@
 """The sentences of the small English–French world: `RULES` lists their kinds and the share of each.
 
-Every rule is a function that draws an English sentence together with its French translation; its docstring shows one.
-To add a rule, write such a function out of the pieces in `clauses.py` and `phrases.py`, and put it into `RULES`.
+Every rule is a function that draws an English sentence and its French translation; its docstring gives an example.
+To add a rule, write a function that combines parts from `clauses.py` and `phrases.py`, and put it into `RULES`.
 
 >>> sentence(linked("the animal slept", "le animal dormait")).target
 "L'animal dormait."
@@ -144,7 +144,7 @@ _COMPARISONS = Table((_more, 8), (_less, 1), (_as, 1))
 
 
 def _comparable(adjective: Adjective) -> list[tuple[Adjective, tuple[Noun, ...]]]:
-    """Return the adjective with each kind of noun that it can compare."""
+    """Return the adjective with each group of nouns of one kind that it can compare."""
     kinds = dict.fromkeys(noun.kind for noun in NOUNS)
     similar = [tuple(noun for noun in nouns(kind) if adjective in ADJECTIVES_OF[noun]) for kind in kinds]
     return [(adjective, some) for some in similar if len(some) > 1]
@@ -350,7 +350,7 @@ def sentence(fragment: Fragment, kind: str = "", pair: int | None = None) -> Exa
 
 
 def coherent(draw: Draw) -> bool:
-    """Return whether the last sentence repeats no noun, and neither repeats nor contradicts itself."""
+    """Return whether the last sentence repeats no noun or combination, and calls nothing by opposite adjectives."""
     if len(set(draw.nouns)) < len(draw.nouns) or len(set(draw.combinations)) < len(draw.combinations):
         return False
     said = [words for words in draw.combinations if len(words) == 2]

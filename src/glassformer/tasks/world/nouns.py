@@ -74,7 +74,7 @@ NOUNS = (
     Noun("pillow", "oreiller", "m", "furniture", at="on sur"),
     Noun("box", "boîte", "f", "furniture", at="in dans"),
     Noun("basket", "panier", "m", "furniture", at="in dans"),
-    # Objects come in all colours, things do not.
+    # Objects can have any colour, things cannot.
     Noun("book", "livre", "m", "object"),
     Noun("car", "voiture", "f", "object"),
     Noun("bicycle", "vélo", "m", "object"),
@@ -119,7 +119,7 @@ NOUNS = (
     Noun("milk", "lait", "m", "drink"),
     Noun("water", "eau", "f", "drink"),
     Noun("tea", "thé", "m", "drink"),
-    # Places; things can be only near a place without `at`.
+    # Places. Without `at`, nothing can be in or on the place, only near it.
     Noun("bridge", "pont", "m", "place", at="on sur"),
     Noun("field", "champ", "m", "place", at="in dans"),
     Noun("garden", "jardin", "m", "place", at="in dans"),

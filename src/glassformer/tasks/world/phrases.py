@@ -1,4 +1,4 @@
-"""The parts of sentences: noun phrases, verb groups, places. Each part is English and French at once.
+"""The parts of sentences: noun phrases, verb groups, places. Each part is built in English and French together.
 
 >>> cat, = nouns("cat")
 >>> small, black = (adjective for adjective in ADJECTIVES if adjective.english in ("small", "black"))
@@ -82,7 +82,7 @@ class Determiner:
     feminine_before_vowel: str = ""
     plural_before_adjective: str = ""
     definite: bool = True
-    """Whether "the cat didn't …" says the same in both languages: not so for "many cats didn't …"."""
+    """Whether a negated clause has the same meaning in both languages: "the cat didn't …", not "many cats didn't …"."""
 
     def french(self, features: Features, following: str, before_adjective: bool) -> str:
         """Return the form for a noun with these features; `following` is the next word."""
@@ -114,7 +114,7 @@ MANY = Determiner("many", plural="beaucoup de", definite=False)
 SEVERAL = Determiner("several", plural="plusieurs", definite=False)
 
 Indefinite = Literal["yes", "negated", "no"]
-"""Whether "a" is possible: yes; "negated", the object of a negation, where French has "de"; no ("at the market")."""
+"""Whether "a" is possible: "yes"; "negated" for the object of a negation, where French has "de"; "no"."""
 
 Number = Literal["one", "more"]
 _Rows = tuple[tuple[Determiner, float], ...]
@@ -202,7 +202,7 @@ def describe(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
 
 
 def look(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
-    """Return no adjective, or one for the look of the noun: never a state, or a quality of a place."""
+    """Return no adjective, or one that describes the look of the noun, not its state or the quality of a place."""
     if not LOOKS_OF[noun] or not draw.chance(chance):
         return ()
     adjective = draw.choose(LOOKS_OF[noun])

@@ -1,6 +1,6 @@
 """Frames for ambiguous words: contexts that decide the meaning of a word.
 
-Every frame draws one sentence for each meaning; they share everything but the context. `ambiguous.py` lists the words.
+Every frame draws one sentence for each meaning; only the context differs. `ambiguous.py` lists the words.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,8 @@
 """The English–French corpus: the grammar's sentences in disjoint splits, reproducible from a seed.
 
 Some combinations of words never occur in training: adjectives with nouns, subjects with a verb and a place, animals
-with places. Which ones is decided by a digest of the seed and the words, so that it depends on nothing else.
+with places. A digest of the seed and the words decides which ones, so that the choice depends on nothing else. The
+animal and the street of the classic sentence never meet in training, with any seed.
 
 >>> task = english_french(seed=1, train=100, valid=10, test=10, unseen=10, pairs=4, senses=2, longer=4)
 >>> {name: len(examples) for name, examples in task.splits.items()}  # doctest: +NORMALIZE_WHITESPACE
@@ -25,7 +26,7 @@ __all__ = ["LONGER", "SHORTEST", "TRAINED", "english_french", "held_back", "nove
 
 SHORTEST = 4
 LONGER, TRAINED = range(23, 31), range(SHORTEST, 23)
-"""The number of words of a sentence in either language, including the full stop: in "longer", and in other splits."""
+"""The range of a sentence's words in either language, including the full stop: in "longer", and in other splits."""
 
 _SHARES = {"adjective": 0.08, "place": 0.12, "meeting": 0.16}
 _ANIMAL_KINDS, _PLACE_KINDS = {"pet", "beast"}, {"place", "building", "waters"}
@@ -66,7 +67,7 @@ def english_french(
     senses: int = 25,
     longer: int = 300,
 ) -> Task:
-    """Return the corpus: "train", "valid" and "test" of one distribution, and four challenges.
+    """Return the corpus: "train", "valid" and "test" of one distribution, and four challenge splits.
 
     "unseen-combinations" has combinations that training lacks (kind "adjective", "place"); "coreference" has `pairs`
     minimal pairs of kind "unequal", where the genders of the two nouns differ and the pronoun flips, and as many of
@@ -98,12 +99,13 @@ def _take(size: int, examples: Iterator[Example], taken: set[str]) -> list[Examp
 
 _RULE_TABLE = Table(*((rule, rule.share) for rule in RULES))
 _SINGLE = Table(*((rule, rule.share) for rule in RULES if rule.name != "sense"))
-"""A rule for ambiguous words draws all meanings, so a new combination may be in the sentence that is not taken."""
+"""All rules except "sense". It draws a sentence for each meaning but returns one of them, so that a combination that is
+new to training may be in a sentence that is not returned."""
 _CHAIN = Table(*((rule, rule.share) for rule in RULES if rule.name == "chain"))
 
 
 def _drawn(seed: int, name: str, rules: Table[Rule]) -> Iterator[tuple[Fragment, str, set[str]]]:
-    """Yield the coherent sentences that the rules draw, each with its rule and its new combinations."""
+    """Yield coherent sentences, each with its rule and the kinds of its combinations that training lacks."""
     draw = Draw(f"{seed} {name}")
     while True:
         draw.forget()

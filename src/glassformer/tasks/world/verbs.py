@@ -1,4 +1,4 @@
-"""The verbs of the built-in corpus, as plain data, by their use in the grammar; and the adverbs.
+"""The verbs of the built-in corpus, as plain data, grouped by their use in the grammar; and the adverbs.
 
 `subjects` and `objects` name kinds of nouns, or single nouns. To let people kick things, write into `ACTIONS`::
 

@@ -48,7 +48,7 @@ class Adjective:
     gradable: bool = True
     """Whether *very* can modify the adjective."""
     comparative: str = ""
-    """The English comparative: "older", or "more"; without one, only "less" and "as" compare."""
+    """The English comparative: "older", or "more"; without it, comparisons only use "less" and "as"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
