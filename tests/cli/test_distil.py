@@ -15,7 +15,7 @@ def test_a_corpus_is_translated_and_a_student_trained(glassformer, trained, tmp_
     student = ["--student", trained.parent / "small.toml", "--set", "model.decoder_layers=1", "--set"]
     again = glassformer("distil", trained, "--output", "d", *student, "training.steps=4")
     assert again.status == 0, again.err
-    assert again.out.startswith("188 lines, 0 of them now: ")
+    assert again.out.startswith("188 lines, 0 of them translated now: ")
     assert "4 steps" in again.out
     assert glassformer("translate", "d/student", stdin=b"the cat\n").status == 0
 

@@ -12,7 +12,7 @@ def test_an_export_translates_as_the_run_does(glassformer, trained, tmp_path):
     result = glassformer("export", trained, tmp_path / "out", "--to", "ctranslate2", "--quantization", "float32")
     assert result.status == 0
     texts = len((trained / "prepared" / "valid.jsonl").read_text().splitlines())
-    assert f"verified: {texts} of {texts} outputs are the run's own" in result.err
+    assert f"verified: {texts} of {texts} outputs equal the run's" in result.err
     assert f"glassformer translate {tmp_path / 'out'}" in result.out
     expected = glassformer("translate", trained, "--engine", "torch", stdin=LINES)
     assert glassformer("translate", tmp_path / "out", stdin=LINES) == expected
@@ -23,7 +23,7 @@ def test_an_export_translates_as_the_run_does(glassformer, trained, tmp_path):
 def test_an_export_without_validation_texts_is_verified_by_random_tokens(glassformer, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("prepared", "ctranslate2"))
     result = glassformer("export", tmp_path / "run", "--quantization", "float32")
-    assert "verified: 32 of 32 outputs are the run's own" in result.err
+    assert "verified: 32 of 32 outputs equal the run's" in result.err
     asked = glassformer("export", tmp_path / "run", "--probe", 5)
     assert (asked.status, "holds no validation texts: give --probe a file of texts" in asked.err) == (1, True)
 

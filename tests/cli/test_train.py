@@ -32,7 +32,7 @@ def test_a_finished_run_has_nothing_more_to_do(glassformer, corpus):
     weights = (corpus / "runs/small/model.safetensors").read_bytes()
     again = glassformer("train", "small.toml", "--set", "training.steps=20")
     assert again.status == 0
-    assert "going on from step 20" in again.err
+    assert "resuming from step 20" in again.err
     assert (corpus / "runs/small/model.safetensors").read_bytes() == weights
 
 
@@ -104,7 +104,7 @@ def test_a_different_configuration_in_the_same_folder_is_refused(glassformer, co
 def test_a_data_folder_is_refused_for_a_built_in_task(glassformer, tmp_path):
     result = glassformer("train", "copy", "--data", tmp_path)
     assert result.status == 1
-    assert "data.directory: expected nothing beside a built-in task" in result.err
+    assert "data.directory: expected no value with a built-in task" in result.err
 
 
 @pytest.mark.slow

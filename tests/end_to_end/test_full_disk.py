@@ -59,7 +59,7 @@ def test_nothing_is_lost_however_much_room_the_disk_has(small_disk):
             reached.append(latest(disk / "run"))
             again = small.run(*train(path / "run"))
             assert again.status == 0, again.said
-            assert f"going on from step {reached[-1]} " in again.said or not reached[-1]
+            assert f"resuming from step {reached[-1]} " in again.said or not reached[-1]
         assert_equal(disk / "run", whole, str(path / "run"))
         shutil.rmtree(disk / "run")
         if not ended.status:
@@ -86,6 +86,6 @@ def test_nothing_is_lost_whatever_cannot_be_written(zygote, every):
         step = latest(folder)
         again = zygote.run(*train(folder, *SHORT))
         assert again.status == 0, again.said
-        assert f"going on from step {step} " in again.said or not step
+        assert f"resuming from step {step} " in again.said or not step
         assert_equal(folder, zygote.folder / f"short-{every}")
     assert failed > 20 // every

@@ -182,7 +182,7 @@ def test_two_processes_prepare_a_shared_folder_once(corpus: Path) -> None:
     said = [process.communicate() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     outputs = sorted(out.splitlines()[-2].rpartition(": ")[2] for out, _ in said)
-    assert outputs == ["all was in shared already", "written to shared"]
+    assert outputs == ["shared was already complete", "written to shared"]
     waited = [err for out, err in said if "already" in out]
     assert "waiting for another process that is preparing shared" in waited[0]
 
@@ -195,7 +195,7 @@ def test_the_command_prints_its_result_and_the_next_step(tmp_path: Path) -> None
     assert first[1] == "154 training pairs, 7 for validation; vocabularies 30 and 30: written to runs/small/prepared"
     assert first[2] == "train on it:  glassformer train small.toml --set tokenizer.vocab_size=30"
     again = finished(command(tmp_path, "--set", "tokenizer.vocab_size=30")).splitlines()
-    assert again[0].endswith(": all was in runs/small/prepared already")
+    assert again[0].endswith(": runs/small/prepared was already complete")
     assert again[1:] == first[2:]
     found = json.loads(finished(command(tmp_path, "--set", "tokenizer.vocab_size=30", "--json")))
     assert (found["pairs"], found["train_pairs"], found["valid_pairs"], found["left_out"]) == (161, 154, 7, {})

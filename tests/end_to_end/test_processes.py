@@ -65,7 +65,7 @@ def test_ctrl_c_in_training_loses_nothing_and_the_same_command_resumes(corpus, n
     again = start_training(corpus)
     again.send_signal(signal.SIGINT)
     _, err = again.communicate(timeout=60)
-    assert f"going on from step {step}" in err
+    assert f"resuming from step {step}" in err
     entries = [json.loads(line) for line in (corpus / "runs/long/metrics.jsonl").read_text().splitlines()]
     steps = [entry["step"] for entry in entries if entry["type"] == "step"]
     assert steps == list(range(1, len(steps) + 1))

@@ -33,7 +33,9 @@ def verify(tmp_path):
 def test_a_training_that_resumes_exactly_passes(verify, tmp_path):
     done = verify("training.minutes=3", "training.steps=0")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("exact: the same weights, optimiser state and log, bit for bit, as without a break (")
+    assert done.stdout.startswith(
+        "exact: the same weights, optimiser state and log, bit for bit, as without interruption ("
+    )
     assert "killed 0 times" not in done.stdout
     assert "training.minutes makes the learning rate follow the clock" in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"train.tsv", "small.toml"}  # nothing is left behind

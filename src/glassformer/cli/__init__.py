@@ -58,7 +58,7 @@ class GroupedCommands(TyperGroup):
 
 
 def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Return the command line with these commands; one command alone is made faster than all."""
+    """Return the command line with these commands; building a single command takes less time than building all."""
     app = typer.Typer(
         name="glassformer",
         cls=GroupedCommands,

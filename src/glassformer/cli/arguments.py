@@ -58,7 +58,7 @@ Data = Annotated[
 BeamSize = Annotated[
     int | None,
     typer.Option(
-        "--beam-size", metavar="N", help="Follow N hypotheses side by side; 1 = greedy search.  [default: the run's]"
+        "--beam-size", metavar="N", help="Keep N hypotheses at each step; 1 = greedy search.  [default: the run's]"
     ),
 ]
 EngineChoice = Annotated[
@@ -78,7 +78,9 @@ QuantizationChoice = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Ensemble = Annotated[
     list[Path] | None,
-    typer.Option("--ensemble", metavar="RUN", help="Average probabilities with this run's model. Repeatable."),
+    typer.Option(
+        "--ensemble", metavar="RUN", help="Also use this run's model, and average the probabilities. Repeatable."
+    ),
 ]
 Metrics = Annotated[
     list[str] | None,

@@ -73,18 +73,18 @@ def _tokens(explanation: Explanation) -> Iterator[RenderableType]:
 
 def _sums(explanation: Explanation) -> Iterator[RenderableType]:
     one = explanation.translation
-    yield f"log p  {one.log_prob:.4f}: the sum of the tokens' log p; the whole has p {_probability(exp(one.log_prob))}"
+    yield f"log p  {one.log_prob:.4f}: the sum of the tokens' log p; the output has p {_probability(exp(one.log_prob))}"
     score = score_text(f"{one.log_prob:.4f}", str(len(one.tokens)), explanation.settings)
     yield f"score  {one.score:.4f} = {score}"
     yield Text(
-        f"p: how sure the model is of a token, given those before it. Looks: {explanation.attention_layer}, the mean "
-        "of its heads, while the token is being chosen: a hint, not a proof, of what it was made from.",
+        f"p: the model's probability of a token, given the tokens before it. Attention: {explanation.attention_layer}, "
+        "the mean of its heads, while the token is chosen. It hints at what influenced the token, but proves nothing.",
         style="dim",
     )
 
 
 def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
-    """Yield the steps of the search: a line for each kept or finished hypothesis, and one for the pruned ones."""
+    """Yield the steps of the search: a line per kept or finished hypothesis, and one line for the pruned candidates."""
     size = explanation.settings.beam_size
     yield Text(f"the beam, of size {size}: the best {2 * size} candidates of each step, with their log p so far")
     yield Text(f"{CHOSEN} kept, becomes the output   • kept   ✓ finished   × pruned", style="dim")
@@ -121,7 +121,7 @@ def _pruned_row(explanation: Explanation, nodes: Sequence["Node"], width: int) -
 def _hypotheses(explanation: Explanation) -> Iterator[RenderableType]:
     one = explanation.translation
     score = score_text("log p", "tokens", explanation.settings)
-    yield Text(f"the best of what was finished, by score = {score}")
+    yield Text(f"the best finished hypotheses, by score = {score}")
     table = Table("score", "log p", "tokens", "text", box=None, pad_edge=False, header_style="dim")
     for column in table.columns[:3]:
         column.justify = "right"

@@ -53,7 +53,7 @@ class TrainingProgress:
 
     def __call__(self, report: RunReport) -> None:
         """Show one report."""
-        if self.ending:  # the signal is still noted: an exception raised in a destructor is lost
+        if self.ending:  # raised here again, because an exception that the signal raised in a destructor is lost
             raise KeyboardInterrupt
         match report:
             case ProgressReport():
@@ -100,7 +100,7 @@ class TrainingProgress:
         if report.chosen:
             self._line(f"chosen for {report.chosen}")
         if report.resumed_step:
-            self._line(f"going on from step {report.resumed_step:,} of {report.folder}")
+            self._line(f"resuming from step {report.resumed_step:,} of {report.folder}")
 
     def _step(self, report: StepReport) -> None:
         # Losses of single batches vary widely: show their moving average.
@@ -125,8 +125,8 @@ class TrainingProgress:
 def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C (or SIGTERM) during training into an event, so that the current step is completed.
 
-    A second Ctrl-C ends the command at once, and so does the first before training has begun: the files made until then
-    are always complete or absent, so no step must be completed.
+    A second Ctrl-C ends the command at once. So does the first one before training has begun, because no step has to be
+    completed then: each file is either complete or absent.
     """
     stop = threading.Event()
 

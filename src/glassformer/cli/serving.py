@@ -1,4 +1,4 @@
-"""Shared by the commands that serve a page: print its address, open it, serve it until Ctrl-C."""
+"""Serve a page: print its address, open it in a browser, and serve it until Ctrl-C."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ __all__ = ["say_if_elsewhere", "serve_until_interrupted"]
 def say_if_elsewhere(server: "HTTPServer", usual: int | None) -> None:
     """Print on stderr that a server is not at its usual port; None means that the user chose the port."""
     if usual is not None and server.server_port != usual:
-        typer.echo(f"port {usual} is in use, so this one is at {server.server_port}", err=True)
+        typer.echo(f"port {usual} is in use; serving at port {server.server_port} instead", err=True)
 
 
 def serve_until_interrupted(server: "HTTPServer", what: str, url: str, *, browser: bool) -> None:

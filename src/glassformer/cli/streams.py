@@ -1,4 +1,4 @@
-"""Standard input, output and error: closed ones, their encoding, and lines as they arrive."""
+"""Standard input, output and error: replace closed streams, set the encoding, and read lines as they arrive."""
 
 import os
 import select

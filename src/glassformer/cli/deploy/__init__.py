@@ -1,1 +1,1 @@
-"""The commands of the group `Deploy`, which write a model in a foreign format."""
+"""The commands of the group `Deploy`, which write a model in another program's format."""

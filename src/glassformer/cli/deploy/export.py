@@ -30,7 +30,7 @@ def export_command(
     quantization: Annotated[
         Quantization,
         typer.Option(
-            "--quantization", metavar="TYPE", help="Hold the matrices as float32, bfloat16, float16, int16 or int8."
+            "--quantization", metavar="TYPE", help="Store the matrices as float32, bfloat16, float16, int16 or int8."
         ),
     ] = "int8",
     probe: Annotated[
@@ -46,7 +46,7 @@ def export_command(
 ) -> None:
     """Write a model in another program's format, and verify it.
 
-    The command fails if the exported model gives different log probabilities than quantization explains.
+    The command fails if the log probabilities differ by more than quantization explains.
     """
     from glassformer.bundle import Bundle
     from glassformer.interop.export import export_ctranslate2
@@ -78,7 +78,7 @@ def _probes(run: Path, probe: str | None) -> list[str] | None:
 
 
 def _report(folder: Path, found: "Verification") -> None:
-    share = f"{found.equal} of {found.outputs} outputs are the run's own"
+    share = f"{found.equal} of {found.outputs} outputs equal the run's"
     typer.echo(
         f"verified: {share}; a token's log probability differs by {found.mean:.2g} on average, {found.largest:.2g} at "
         f"most ({found.tokens} tokens)",

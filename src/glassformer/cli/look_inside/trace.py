@@ -26,7 +26,7 @@ __all__ = ["trace_command"]
 
 MASKS = {
     "encoder": "each position sees all positions (no padding)",
-    "self_attention": "each position sees itself and earlier ones; else −∞",
+    "self_attention": "each position sees itself and earlier positions",
     "cross_attention": "each position sees the whole source",
 }
 LABEL_WIDTH, NUMBER_WIDTH = 12, 7
@@ -150,11 +150,11 @@ def _print_all(console: "Console", traced: _Traced) -> None:
         if point == "scores":
             console.print(f"  {'mask':<10} {shape.partition('×')[2]:>8}  {_mask(path)}")
     last = [name for name in traced.points if name.endswith("cross_attention.weights")][-1]
-    console.print(f"\n{last}, mean of the heads: where it looks while each word is chosen")
+    console.print(f"\n{last}, mean of the heads: where the decoder looks while each word is chosen")
     _print_grid(console, traced.values(last).mean(0), traced.output, traced.source)
     console.print("\nthe next word, step by step, with its best rivals")
     console.print(_next_words(traced))
-    console.print("\n--point NAME prints one of them in full, --json all of them")
+    console.print("\n--point NAME prints one point in full, --json all points")
 
 
 def _print_tokens(console: "Console", side: str, tokens: Sequence[str], ids: Sequence[int]) -> None:

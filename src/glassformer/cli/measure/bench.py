@@ -47,9 +47,9 @@ def bench_train_command(
 ) -> None:
     """Measure the speed of training, and where its time goes.
 
-    Print target tokens per second, their share of the machine's peak, and the time by kind of work; then try other
-    settings and recommend the faster ones. To plan a training run (time, memory, batch size), use
-    `glassformer estimate`, which measures in the same way for half the time. Nothing is written to the run directory.
+    Print target tokens per second, the share of the machine's peak speed that training reaches, and the time by kind of
+    work; then try other settings and recommend the faster ones. To plan a training run (time, memory, batch size), use
+    `glassformer estimate`, which takes half the time. Nothing is written to the run directory.
     """
     from glassformer.bench.training import training_speed
     from glassformer.bundle import CONFIG
@@ -81,7 +81,7 @@ def bench_translate_command(
 ) -> None:
     """Measure the speed of translation, and where its time goes.
 
-    Print sentences and tokens per second with the run's beam and greedily, all lines together and line by line; then
+    Print sentences and tokens per second, with beam and greedy search, all lines together and line by line; then
     try other settings and recommend the faster ones.
     """
     _silence_the_profiler()

@@ -43,7 +43,9 @@ def compare_command(
     beam_size: BeamSize = None,
     overrides: DecodingOverrides = None,
     examples: Annotated[int, typer.Option("--examples", metavar="N", help="Show the N lines that differ most.")] = 5,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed the draws of the significance tests.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Seed the random draws of the significance tests.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Test whether two runs differ by more than chance, and where.
@@ -138,8 +140,8 @@ def _print(result: "SystemComparison") -> None:
             console.print(f"{letter} {share:>7}  {output}")
     if shown := len(result.disagreements):
         console.print(
-            f"\nThe {shown} of {result.differing:,} lines that differ most, with the characters to edit to the nearest "
-            "reference."
+            f"\nThese {shown} of {result.differing:,} differing lines differ most. The % is the share of characters to "
+            "edit to get the nearest reference."
         )
 
 

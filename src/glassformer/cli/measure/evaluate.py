@@ -104,7 +104,7 @@ def print_splits(results: "Iterable[SplitResult]") -> None:
 
 
 def _pairs(result: "SplitResult") -> str:
-    """Return the share of right minimal pairs: for each of a few kinds, or for many kinds together with the hardest."""
+    """Return the share of right minimal pairs: for each of up to two kinds, or for all kinds and the hardest one."""
     if len(result.pairs) <= 2:
         return ", ".join(f"{kind} {share:.1f} %" for kind, (share, _) in result.pairs.items())
     total = sum(count for _, count in result.pairs.values())
@@ -154,7 +154,8 @@ def _warn_of_empty(translations: "Sequence[Translation]") -> None:
     if reasons:
         listed = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in reasons.items())
         typer.echo(
-            f"no translation of {reasons.total()} of {len(translations)} sources ({listed}): an empty one is scored",
+            f"no translation of {reasons.total()} of {len(translations)} sources ({listed}); empty texts are scored "
+            "instead",
             err=True,
         )
 

@@ -42,7 +42,7 @@ def distil_command(
         ),
     ] = "",
     keep_reference: Annotated[
-        bool, typer.Option("--keep-reference", help="Keep the reference beside the translations.")
+        bool, typer.Option("--keep-reference", help="Keep the reference as an additional translation.")
     ] = False,
     student: Annotated[
         str | None,
@@ -53,7 +53,7 @@ def distil_command(
         typer.Option(
             "--set",
             metavar="SECTION.NAME=VALUE",
-            help="Change a setting: decoding.… of the teacher's search, all others of the student. Repeatable.",
+            help="Change a setting; decoding.… applies to the teacher, all others to the student. Repeatable.",
         ),
     ] = None,
     new_tokenizer: Annotated[
@@ -89,8 +89,9 @@ def distil_command(
 
 
 def _in_words(corpus: "DistilledCorpus") -> str:
-    now = "" if corpus.made == corpus.lines else f", {corpus.made:,} of them now"
+    now = "" if corpus.made == corpus.lines else f", {corpus.made:,} of them translated now"
     without = "".join(
-        f", {count:,} lines without one ({why.replace('_', ' ')})" for why, count in corpus.untranslated.items()
+        f", {count:,} lines without a translation ({why.replace('_', ' ')})"
+        for why, count in corpus.untranslated.items()
     )
     return f"{corpus.lines:,} lines{now}: {corpus.pairs:,} translations{without}: {corpus.folder}"

@@ -46,7 +46,7 @@ def prepare_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Clean a corpus, train its tokenizer, and write it as tokens.
+    """Clean a corpus, train its tokenizer, and encode it.
 
     `glassformer train` does all this by itself; prepare a large corpus, or a corpus that several runs share. With
     --check, you can give --source and --target instead of CONFIG.
@@ -110,7 +110,7 @@ def _in_words(prepared: "Prepared") -> str:
         f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in prepared.dropped.items()
     )
     vocabularies = f"{len(prepared.source_tokenizer):,} and {len(prepared.target_tokenizer):,}"
-    where = f"written to {prepared.folder}" if prepared.made else f"all was in {prepared.folder} already"
+    where = f"written to {prepared.folder}" if prepared.made else f"{prepared.folder} was already complete"
     return (
         f"{len(prepared.train):,} training pairs{left_out}, {len(prepared.valid):,} for validation; vocabularies "
         f"{vocabularies}: {where}"
@@ -152,7 +152,7 @@ def _check(configuration: "Configuration", as_json: bool) -> None:
     with _progress() as on_progress:
         report = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress).report
     if "invalid_utf8" in report.dropped and cleaning.on_invalid == "error":
-        warning = 'invalid UTF-8: prepare and train stop there, unless cleaning.on_invalid = "skip"'
+        warning = 'invalid UTF-8: prepare and train stop at such a line, unless cleaning.on_invalid = "skip"'
         report = replace(report, warnings=(*report.warnings, warning))
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))

@@ -15,7 +15,7 @@ RECIPE_GROUPS = ("Built in", "Your own corpus", "Sentences", "Words", "Published
 
 def recipes_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Print this recipe, as TOML to start from.")
+        str | None, typer.Argument(metavar="NAME", help="Print this recipe as TOML, to edit and train.")
     ] = None,
 ) -> None:
     """List the built-in recipes, or print one as TOML."""

@@ -16,7 +16,7 @@ __all__ = ["print_summary", "train_command", "train_with_progress"]
 
 VerifyResume = Annotated[
     bool,
-    typer.Option("--verify-resume", help="Train nothing; test that a killed training run resumes bit for bit."),
+    typer.Option("--verify-resume", help="Instead of training, test that a killed training run resumes bit for bit."),
 ]
 
 
@@ -69,14 +69,14 @@ def _print_verdict(config: str, overrides: list[str], data: Path | None) -> None
 
     verdict = verify_resume(config, overrides, data, on_progress=lambda text: typer.echo(f"{text} …", err=True))
     done = (
-        f"{verdict.steps} steps, killed {verdict.kills} times ({verdict.inside} inside the write of a checkpoint) and "
+        f"{verdict.steps} steps, killed {verdict.kills} times ({verdict.inside} while writing a checkpoint) and "
         f"started again, {verdict.seconds:.0f} s"
     )
     if verdict.difference is None and not verdict.kills:
         typer.echo("not proven: each training run ended before it could be killed", err=True)
         sys.exit(1)
     if verdict.difference is None:
-        typer.echo(f"exact: the same weights, optimiser state and log, bit for bit, as without a break ({done})")
+        typer.echo(f"exact: the same weights, optimiser state and log, bit for bit, as without interruption ({done})")
         return
     typer.echo(f"NOT exact ({done}). The first difference: {verdict.difference}")
     if not verdict.repeatable:

@@ -18,7 +18,7 @@ __all__ = ["demo_command"]
 
 
 def demo_command(
-    directory: Annotated[Path, typer.Option("--directory", metavar="DIR", help="Keep the run in DIR.")] = Path(
+    directory: Annotated[Path, typer.Option("--directory", metavar="DIR", help="Write the run to DIR.")] = Path(
         "runs/demo"
     ),
     overrides: Overrides = None,

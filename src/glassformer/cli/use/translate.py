@@ -54,8 +54,8 @@ def translate_command(
 ) -> None:
     """Translate text, line by line.
 
-    Each input line gives one output line, which is empty if the line cannot be translated. The number of such lines is
-    printed to stderr, by reason.
+    Each input line gives one output line, which is empty if the line cannot be translated. The number of untranslated
+    lines is printed to stderr, by reason.
     """
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import decoding_changes
