@@ -1,4 +1,4 @@
-"""The Transformer: ids and masks in, tensors out. Read it top-down: transformer, encoder, decoder, residual, attention.
+"""The Transformer: token ids in, logits out. Read it top-down: transformer, encoder, decoder, residual, attention.
 
-It needs only torch, jaxtyping and the standard library; `glassformer.model.config` does not even need torch.
+Its only third-party dependencies are torch and jaxtyping; `glassformer.model.config` does not need torch.
 """

@@ -1,7 +1,8 @@
 """Attention: each query's output is an average of values, weighted by how well their keys fit the query.
 
-`attention` is equation 1 with every intermediate step; `MultiHeadAttention` projects its input, calls it once for all
-heads, and joins them. When nothing records the intermediate steps, PyTorch's fused kernel computes the same.
+`attention` computes equation 1 of the paper step by step. `MultiHeadAttention` projects its input, attends with all
+heads at once, and joins the heads. Unless its intermediate steps are recorded or changed, it computes the same
+faster, usually with PyTorch's fused kernel.
 
 Axes: B batch · R rows (hypotheses; R = B unless a beam is decoded) · T query positions · S key positions · D d_model ·
 H heads · K width of a head's query and key · W width of a head's value.
@@ -34,14 +35,14 @@ __all__ = [
 
 
 SHORT = {2: 256, 4: 32, 8: 32}
-"""The number of keys up to which training on CPUs is faster with explicit weights than with the fused kernel, by the
-bytes of a number: 2 in bf16 and fp16, 4 in float32, 8 in float64."""
+"""Maximum number of keys for which training on CPUs computes the weights explicitly, which is then faster than the
+fused kernel; by bytes per number: 2 for bf16 and fp16, 4 for float32, 8 for float64."""
 
 
 class Attended(NamedTuple):
     """The result of attention: the weighted values (…, T, W), and their weights (…, T, S).
 
-    With several heads, these are the named points `heads` and `weights`; the point `output` is computed from them by
+    `MultiHeadAttention` records these tensors as `heads` and `weights`; what it records as `output` is the result of
     W_O.
     """
 
@@ -50,7 +51,7 @@ class Attended(NamedTuple):
 
     @property
     def output(self) -> Tensor:
-        """The weighted values, under their former name; the named point `output` is a different value."""
+        """The former name of `weighted_values`; `MultiHeadAttention` records a different value as `output`."""
         return self.weighted_values
 
 
@@ -86,7 +87,7 @@ def attention(
 ) -> Attended:
     """Return softmax(Q Kᵀ / √d_k) V, together with the weights; in the mask, True = may attend.
 
-    Any leading axes (batch, heads) are carried along; the mask broadcasts to (…, T, S).
+    The inputs may have leading axes, such as batch and heads; the mask must broadcast to (…, T, S).
 
     Raises:
         ShapeError: the shapes of query, key, value and mask do not fit together.
@@ -103,7 +104,7 @@ def attention(
 
 
 def split_heads(x: Float[Tensor, "B T width"], heads: int) -> Float[Tensor, "B H T K"]:
-    """Return each head's slice of a projection, as a sequence for each head."""
+    """Return a projection split into heads: one sequence of vectors per head."""
     return x.view(*x.shape[:2], heads, -1).transpose(1, 2)  # (B, T, H·K) -> (B, T, H, K) -> (B, H, T, K)
 
 
@@ -115,10 +116,11 @@ def join_heads(x: Float[Tensor, "B H T W"]) -> Float[Tensor, "B T width"]:
 class MultiHeadAttention(nn.Module):
     """Several attention heads in parallel, each on its own projection of the input, joined and mixed by W_O.
 
-    Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads form one matrix, so that self-attention needs one
-    product; one (d_model, heads · d_k) matrix split into heads is the same as separate (d_model, d_k) matrices.
-    Differs: the projections have biases, as in fairseq, Marian and `torch.nn.MultiheadAttention`; the paper has none,
-    nor has its authors' tensor2tensor.
+    Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads are stored as one matrix, so that self-attention needs
+    a single product. A (d_model, heads · d_k) matrix whose result is split into heads equals a separate (d_model, d_k)
+    matrix for each head.
+    Differs: the projections have biases, as in fairseq, Marian and `torch.nn.MultiheadAttention`; the paper and its
+    authors' tensor2tensor have none.
     """
 
     POINTS = names(RESIDUAL, ATTENTION)
@@ -147,10 +149,10 @@ class MultiHeadAttention(nn.Module):
         cache: LayerCache | None = None,
         memory: KeyValues | None = None,
     ) -> Float[Tensor, "R T D"]:
-        """Return what each position of x gathers from x, or from `memory` (cross-attention).
+        """Return the attention's output at each position of x; keys and values come from x, or are given as `memory`.
 
-        With a cache, x holds only the newest positions; earlier ones are read from the cache, which is extended by the
-        new ones.
+        With a cache, x contains only the newest positions. Their keys and values are appended to the cache, and x
+        attends to all cached positions.
         """
         if memory is not None:
             return self.attend(self.query(x), memory.key, memory.value, mask)
@@ -185,7 +187,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "R T D"]:
         """Return the heads' weighted values, joined and mixed by W_O.
 
-        Rows of one sentence share its keys and values, and are therefore treated as further query positions.
+        In cross-attention, the rows (hypotheses) of a sentence share the sentence's keys and values, so the rows are
+        computed as further query positions of the sentence.
         """
         rows, positions = query.shape[0], query.shape[2]
         query = _gather_rows(query, key.shape[0])
@@ -197,7 +200,7 @@ class MultiHeadAttention(nn.Module):
         return self.tap("output", self.output_projection(joined))
 
     def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the heads' weighted values with every intermediate step; the fused kernel computes the same."""
+        """Return the heads' weighted values, computed step by step so that each step can be recorded."""
         scores = self.tap("scores", attention_scores(query, key))
         weights = self.tap("weights", dropout(self.weights(scores, mask), self._dropout()))
         return self.tap("heads", weights.to(value.dtype) @ value)
@@ -207,7 +210,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B H T S"]:
         """Return the softmax of each row of scores over the keys that the mask allows.
 
-        A method, so that a mistake can be planted in it (`inspection/mistakes.py`).
+        This is a method so that `inspection/mistakes.py` can replace it by a faulty function.
         """
         return attention_weights(scores, mask)
 
@@ -222,7 +225,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def _weighted_values(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
-    """Return the weighted values of `attention`, with dropout of the weights, computed fast on this device."""
+    """Return the weighted values of `attention`, with dropout of the weights, by the fastest method on this device."""
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= SHORT[query.dtype.itemsize]:
         weights = dropout(attention_weights(attention_scores(query, key), mask), p)
         return weights.to(value.dtype) @ value
@@ -239,9 +242,9 @@ def _gather_rows(query: Float[Tensor, "R H T K"], sentences: int) -> Float[Tenso
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
     if query.shape[-1] != key.shape[-1]:
-        raise ShapeError(f"query and key must have one width d_k, got {query.shape[-1]} and {key.shape[-1]}")
+        raise ShapeError(f"query and key must have the same width d_k, got {query.shape[-1]} and {key.shape[-1]}")
     if key.shape[-2] != value.shape[-2]:
-        raise ShapeError(f"key and value must have one length, got {key.shape[-2]} and {value.shape[-2]}")
+        raise ShapeError(f"key and value must have the same length, got {key.shape[-2]} and {value.shape[-2]}")
     if mask is None:
         return
     scores = (*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])

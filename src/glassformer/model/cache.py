@@ -1,7 +1,8 @@
-"""The decoder's state between steps, so that each new token costs one position instead of all.
+"""The decoder's state between decoding steps, so that each step computes only the newest position.
 
-A cache is a value: a step takes one and returns the next, and the model keeps no state. Sentences may leave a cache,
-and others may enter it. A sentence that enters late has zeros, hidden by the mask, at the positions before its entry.
+A cache is an explicit value: each step takes a cache and returns a new one, and the model keeps no state. During
+decoding, sentences may leave the cache and new sentences may enter it. A sentence that enters late has zeros at the
+positions before its entry, which the mask hides.
 
 Axes: B sentences · R rows (hypotheses, sentence-major: R = B × hypotheses of a sentence) · H heads · T target positions
 so far · S source positions · K, W width of a head's key, value.
@@ -21,7 +22,7 @@ __all__ = ["Cache", "KeyValues", "LayerCache"]
 
 
 class KeyValues(NamedTuple):
-    """The keys (…, H, S, K) and values (…, H, S, W) of an attention."""
+    """The keys (…, H, S, K) and values (…, H, S, W) of an attention layer."""
 
     key: Float[Tensor, "rows H S K"]
     value: Float[Tensor, "rows H S W"]
@@ -31,7 +32,10 @@ class KeyValues(NamedTuple):
         return KeyValues(self.key[index], self.value[index])
 
     def padded(self, rows: int, before: int, behind: int) -> "KeyValues":
-        """Return them with zeros for added rows, and for positions before and behind (removed if negative)."""
+        """Return these tensors with zeros appended for more rows, and for positions before and behind.
+
+        Negative numbers remove positions.
+        """
         return KeyValues(*(F.pad(x, (0, 0, before, behind, 0, 0, 0, rows)) for x in self))
 
 
@@ -43,7 +47,7 @@ class LayerCache:
     past: KeyValues | None = None
 
     def extend(self, key: Float[Tensor, "R H T K"], value: Float[Tensor, "R H T W"]) -> KeyValues:
-        """Append the keys and values of the newest positions, and return all of them."""
+        """Append the keys and values of the newest positions; return those of all target positions."""
         if self.past is not None:
             key, value = torch.cat([self.past.key, key], dim=2), torch.cat([self.past.value, value], dim=2)
         self.past = KeyValues(key, value)
@@ -52,7 +56,7 @@ class LayerCache:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The state of a decoding: each decoder layer's cache, the source's mask, and the number of tokens fed."""
+    """The decoder's state: the cache of each layer, the source's mask, and the number of target positions so far."""
 
     layers: tuple[LayerCache, ...]
     memory_mask: Bool[Tensor, "B 1 1 S"]
@@ -60,7 +64,7 @@ class Cache:
     entered: Int[Tensor, "B"] | None = None
     """The position at which each sentence entered the cache; None = all at position 0."""
     padded: bool = True
-    """Whether the source's mask hides any position; if not, attention skips the mask."""
+    """Whether the source's mask hides any position; if not, cross-attention needs no mask."""
 
     @property
     def start(self) -> "int | Int[Tensor, 'R 1']":
@@ -69,16 +73,19 @@ class Cache:
 
     @property
     def target_mask(self) -> Bool[Tensor, "R 1 1 T"] | None:
-        """The mask of each row's newest token, which hides the positions before the sentence's entry."""
+        """The mask for each row's newest token, which hides the positions before the row's sentence entered."""
         return None if self.entered is None else entry_mask(self._of_rows(self.entered), self.length)
 
     def next(self, tokens: int) -> "Cache":
-        """Return a cache with the same contents and room for `tokens` more tokens; this cache stays unchanged."""
+        """Return a cache with the same keys and values whose length already counts `tokens` new tokens.
+
+        Extending the returned cache leaves this cache unchanged.
+        """
         layers = tuple(LayerCache(layer.memory, layer.past) for layer in self.layers)
         return replace(self, layers=layers, length=self.length + tokens)
 
     def select(self, rows: Int[Tensor, "rows"], sentences: Int[Tensor, "sentences"]) -> "Cache":
-        """Return the cache of these rows (of hypotheses) and these sentences, in this order."""
+        """Return the cache of these rows (hypotheses) and these sentences, in this order."""
         same = torch.equal(sentences, torch.arange(self.memory_mask.shape[0], device=sentences.device))
         layers = tuple(
             LayerCache(
@@ -93,9 +100,10 @@ class Cache:
         return replace(self, layers=layers, memory_mask=self.memory_mask[sentences], entered=entered)
 
     def join(self, others: "Cache") -> "Cache":
-        """Return a cache with these sentences followed by new sentences, each with the same number of rows.
+        """Return a cache of this cache's sentences followed by the sentences of `others`, which have no tokens yet.
 
-        Target and memory positions that no sentence needs any more are removed.
+        Each sentence of `others` gets as many rows as a sentence of this cache. Target and memory positions that no
+        sentence needs any more are removed.
         """
         B, B2 = len(self.memory_mask), len(others.memory_mask)
         entered = self.memory_mask.new_zeros(B, dtype=torch.int64) if self.entered is None else self.entered

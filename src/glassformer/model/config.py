@@ -15,9 +15,9 @@ Activation = Literal["relu", "gelu", "silu"]
 Norm = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
-# The default of a field that __post_init__ fills in. A caller gives a value or leaves the field out; a reader always
-# finds a value, so the field's type is without None. With `int | None`, each reader would have to rule out None; the
-# slots would replace a descriptor that has a type for the caller and another for the reader.
+# The default of the fields that __post_init__ fills in if the caller leaves them out. Their types exclude None, because
+# after construction they always have a value; with `int | None`, all code that reads them would have to rule out None.
+# A descriptor with different types for reading and writing is not possible, because the slots would replace it.
 _DERIVED: Any = None
 
 
@@ -25,8 +25,8 @@ _DERIVED: Any = None
 class ModelConfig:
     """The sizes and choices of a model; the defaults are the paper's base model (Table 3).
 
-    Give `vocab_size` for one joint vocabulary, or `source_vocab_size` and `target_vocab_size` for two. Widths that are
-    not given are derived (`d_k = d_v = d_model / heads`), and the object then holds the derived numbers.
+    Give `vocab_size` for one joint vocabulary, or `source_vocab_size` and `target_vocab_size` for two. Fields whose
+    default is derived, such as `d_k` and `d_v` (`d_model / heads`), always have a value after construction.
 
     Raises:
         ConfigError: a field is impossible or contradicts another; the message names it.
@@ -37,13 +37,13 @@ class ModelConfig:
     vocab_size: Annotated[int | None, Range(1, 10**7)] = None
     """Entries of the joint vocabulary, special tokens included (the paper's is about 37 000)."""
     source_vocab_size: Annotated[int, Range(1, 10**7)] = _DERIVED
-    """Entries of the source vocabulary; derived from `vocab_size` when that is given."""
+    """Entries of the source vocabulary; equal to `vocab_size` if that is given."""
     target_vocab_size: Annotated[int, Range(1, 10**7)] = _DERIVED
-    """Entries of the target vocabulary; derived from `vocab_size` when that is given."""
+    """Entries of the target vocabulary; equal to `vocab_size` if that is given."""
     d_model: Annotated[int, Range(1, 2**16)] = 512
     """Width of the residual stream (3.1)."""
     heads: Annotated[int, Range(1, 2**12)] = 8
-    """Attention heads of each attention, the paper's h (3.2.2)."""
+    """Number of heads in each attention layer, the paper's h (3.2.2)."""
     d_k: Annotated[int, Range(1, 2**16)] = _DERIVED
     """Width of a head's queries and keys; `d_model / heads` unless given (3.2.2; Table 3, rows A and B)."""
     d_v: Annotated[int, Range(1, 2**16)] = _DERIVED
@@ -51,29 +51,29 @@ class ModelConfig:
     d_ff: Annotated[int, Range(1, 2**20)] = 2048
     """Inner width of the feed-forward network (3.3)."""
     encoder_layers: Annotated[int, Range(1, 1000)] = 6
-    """Layers of the encoder, the paper's N (3.1)."""
+    """Number of encoder layers, the paper's N (3.1)."""
     decoder_layers: Annotated[int, Range(1, 1000)] = 6
-    """Layers of the decoder, the paper's N (3.1)."""
+    """Number of decoder layers, the paper's N (3.1)."""
     dropout: Annotated[float, Range(0, 0.999)] = 0.1
-    """Probability with which a sub-layer's output and embedding + position are dropped, P_drop (5.4)."""
+    """Dropout probability of each sub-layer's output, and of embedding + position; P_drop (5.4)."""
     attention_dropout: Annotated[float, Range(0, 0.999)] = 0.0
-    """Probability with which an attention weight is dropped; the paper has none."""
+    """Dropout probability of the attention weights; the paper has none."""
     activation_dropout: Annotated[float, Range(0, 0.999)] = 0.0
-    """Probability with which an inner value of the feed-forward network is dropped; the paper has none."""
+    """Dropout probability of the feed-forward network's inner values; the paper has none."""
     activation: Activation = "relu"
     """Non-linearity of the feed-forward network; the paper's is relu (equation 2)."""
     norm: Norm = "post"
-    """Where the layer norm stands: "post", after the residual sum (the paper, 3.1), or "pre", before the sub-layer."""
+    """Place of the layer norm: "post", after the residual sum (the paper, 3.1), or "pre", before the sub-layer."""
     positions: PositionKind = "interleaved"
-    """How positions are told: sinusoids "interleaved" (3.5) or in "halves", a "learned" table (row E), or "none"."""
+    """Encoding of positions: sinusoids "interleaved" (3.5) or in "halves", a "learned" table (row E), or "none"."""
     max_length: Annotated[int, Range(1, 10**7)] = 1024
-    """Longest sequence that a "learned" table can place; sinusoids have no limit."""
+    """Maximum sequence length with a "learned" table of positions; sinusoids have no limit."""
     tie_embeddings: bool = _DERIVED
-    """Source and target embedding share one matrix (3.4); unless given, they do when the vocabulary is joint."""
+    """Share one embedding matrix between source and target (3.4); by default, only with a joint vocabulary."""
     tie_output: bool = True
-    """The output projection is the target embedding's matrix (3.4)."""
+    """Use the target embedding's matrix as the output projection (3.4)."""
     pad_id: Annotated[int, Range(0, 10**7)] = 0
-    """Id of the padding token: positions that hold it are never attended to."""
+    """Id of the padding token; no position attends to padding."""
     bos_id: Annotated[int, Range(0, 10**7)] = 1
     """Id of the token that the decoder starts with."""
     eos_id: Annotated[int, Range(0, 10**7)] = 2
@@ -88,7 +88,7 @@ class ModelConfig:
 
     @property
     def longest(self) -> int:
-        """The longest possible sequence: the learned table's length, or unlimited."""
+        """Maximum sequence length: that of the learned table, or unlimited (`sys.maxsize`)."""
         return self.max_length if self.positions == "learned" else sys.maxsize
 
     @classmethod

@@ -45,7 +45,7 @@ class Decoder(nn.Module):
         caches: tuple[LayerCache, ...],
         memory_mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> Float[Tensor, "R T D"]:
-        """Return the stream after all layers, and extend each layer's cache by these positions."""
+        """Return the residual stream after all layers; extend each layer's cache by the positions of x."""
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, mask, cache, memory_mask)
         return self.tap("output", self.norm(x))
@@ -81,7 +81,7 @@ class DecoderLayer(nn.Module):
         cache: LayerCache,
         memory_mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> Float[Tensor, "R T D"]:
-        """Return the stream after the three sub-layers. Queries come from x; the memory gives keys and values."""
+        """Return the residual stream after the three sub-layers; cross-attention reads the memory from the cache."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask, cache=cache))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory_mask, memory=cache.memory))
         return self.feed_forward_residual(x, self.feed_forward)

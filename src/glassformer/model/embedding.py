@@ -38,7 +38,7 @@ class InputEmbedding(nn.Module):
         nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
 
     def forward(self, ids: Int[Tensor, "B T"], start: int | Int[Tensor, "B 1"] = 0) -> Float[Tensor, "B T D"]:
-        """Return the vectors of these tokens, whose first position is `start` (or each row's own start).
+        """Return the vectors of these tokens at the positions from `start` on; `start` may have a value for each row.
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -50,8 +50,8 @@ class InputEmbedding(nn.Module):
     def load_vectors(self, vectors: Float[Tensor, "V D"], found: Bool[Tensor, "V"], *, freeze: bool = False) -> None:
         """Replace the rows marked in `found` by pretrained vectors; `freeze` excludes the whole matrix from training.
 
-        The vectors are used unscaled: the forward pass multiplies them by √d_model like any other row. A shared (tied)
-        matrix changes, and is frozen, for all parts that share it.
+        The vectors are stored as given; the forward pass multiplies them by √d_model, like any other row. If the matrix
+        is shared (tied), it changes, and is frozen, for all parts that share it.
 
         Raises:
             ShapeError: `vectors` does not have one row of width d_model per entry of the vocabulary.

@@ -53,7 +53,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(d_model, norm, dropout, feed_forward.tap)
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
-        """Return the stream after both sub-layers."""
+        """Return the residual stream after both sub-layers."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask))
         return self.feed_forward_residual(x, self.feed_forward)
 

@@ -22,7 +22,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "ge
 
 
 class FeedForward(nn.Module):
-    """max(0, x W_1 + b_1) W_2 + b_2. Paper: §3.3, equation 2; other activations than ReLU are a setting."""
+    """max(0, x W_1 + b_1) W_2 + b_2. Paper: §3.3, equation 2. A setting replaces ReLU by another activation."""
 
     POINTS = names(RESIDUAL, FEED_FORWARD)
 

@@ -16,7 +16,8 @@ from glassformer.system.machine import is_intel
 __all__ = ["Linear", "linear", "transposed_product"]
 
 FEWEST_PRODUCTS = 2**20
-"""Fewest multiplications for which oneDNN is faster: decoding a single sentence does not repay the cost of its call."""
+"""Minimum number of multiplications for which oneDNN is faster; for fewer, as in decoding a single sentence, calling
+oneDNN costs more than it saves."""
 
 
 class Linear(nn.Linear):
@@ -27,16 +28,16 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return these outputs only, computed from their rows of W."""
+        """Return only these columns of x Wᵀ + b, computed from their rows of W."""
         return linear(x, self.weight[outputs], self.bias[outputs])
 
 
 def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor | None = None) -> Float[Tensor, "*N O"]:
     """Return x Wᵀ + b, equal to `torch.nn.functional.linear` up to one float32 rounding.
 
-    Differs only in the library: PyTorch uses MKL for float32 on CPUs, which uses half the width of AVX-512 on
-    processors not made by Intel. There, oneDNN, which PyTorch includes, uses the full width. On Intel's processors MKL
-    is faster.
+    Only the library differs. PyTorch multiplies float32 matrices on CPUs with MKL, which uses only half the width of
+    AVX-512 on processors not made by Intel. On these processors, this function uses oneDNN, which is part of PyTorch
+    and uses the full width. On Intel processors, MKL is faster.
     """
     if not _onednn_is_faster(x, weight):
         return F.linear(x, weight, bias)
@@ -49,7 +50,7 @@ def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor 
 def transposed_product(a: Float[Tensor, "N O"], b: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
     """Return aᵀ b, which is the gradient of a weight.
 
-    oneDNN copies its first operand, which is slow if that is transposed and wide, so the narrower one comes first.
+    oneDNN copies its first operand, which is slow for a wide transposed matrix, so the narrower matrix comes first.
     """
     if not _onednn_is_faster(a, b.t()):
         return a.t() @ b
@@ -74,7 +75,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """The gradient, which PyTorch's oneDNN operation lacks: ∂x = ∂y W, ∂W = ∂yᵀ x, and ∂b is the sum of ∂y's rows."""
+    """oneDNN's product, with the gradient that PyTorch lacks: ∂x = ∂y W, ∂W = ∂yᵀ x, ∂b = the sum of the rows of ∂y."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Attention masks: which query may attend to which key. All masks are made here.
+"""Attention masks: which query may attend to which key. All masks of the model are made here.
 
 A mask is boolean; True means *may attend* (as in `torch.nn.functional.scaled_dot_product_attention`, and the opposite
 of `torch.nn.MultiheadAttention`). Masks broadcast to (B, H, T, S).
@@ -32,5 +32,5 @@ def target_mask(ids: Int[Tensor, "B T"], pad_id: int) -> Bool[Tensor, "B 1 T T"]
 
 
 def entry_mask(entered: Int[Tensor, "B"], length: int) -> Bool[Tensor, "B 1 1 S"]:
-    """Return the mask that hides a cache's positions before each sentence entered it."""
+    """Return the mask that hides, for each sentence, the cache's positions before the sentence entered."""
     return (torch.arange(length, device=entered.device) >= entered[:, None])[:, None, None, :]

@@ -1,8 +1,9 @@
 """The named points of the forward pass, each described once: name, shape, formula and meaning.
 
 To add a point, add a row here and pass the value through a tap in each forward pass: the module in `model/`,
-`inspection/reference.py`, and the explorer's `web/engine/forward.js`. `web/engine/arithmetic.js` may have its
-arithmetic, and `explorer/strings.json` its sentence in Chinese; until then, the page shows the row's sentence.
+`inspection/reference.py`, and the explorer's `web/engine/forward.js`. Optionally, add the point's arithmetic to
+`web/engine/arithmetic.js` and its sentence in Chinese to `explorer/strings.json`; otherwise, the page shows the
+sentence of the row (`about`).
 
 Axes: B batch · S source positions · T target positions · D d_model · F d_ff · H heads · K width of a head's query and
 key · W width of a head's value · V target vocabulary.
@@ -35,8 +36,8 @@ class Point:
     name: str
     """The name used by the module's tap; in the result of `named_points`, the full name."""
     shape: str
-    """The axes, in letters. In the tables below, T stands for the part's own positions and S for the keys' positions;
-    `named_points` replaces them by the letters of the place."""
+    """The axes, as letters. In the tables below, T means the part's own positions and S, in attention, the positions
+    of the keys; `named_points` replaces T and S by the letters of the source or the target."""
     formula: str
     """How the value is computed, in at most 29 characters."""
     about: str
@@ -170,7 +171,7 @@ RESIDUAL = _rows(
     Point(
         name="input",
         shape="B T D",
-        formula="what enters: x",
+        formula="x, the sub-layer's input",
         about="The residual stream as it enters the sub-layer.",
         suspect="the value handed over from the part before",
     ),
@@ -204,7 +205,7 @@ DECODER = _rows(
     Point(
         name="output",
         shape="B T D",
-        formula="what the last layer gives",
+        formula="output of the last layer",
         about="The stream after the last layer, from which the next token is predicted (§3.1).",
         suspect="the norm at the decoder's end",
     ),
@@ -229,15 +230,15 @@ TRANSFORMER = _rows(
 
 
 def names(*tables: tuple[Point, ...]) -> tuple[str, ...]:
-    """Return the names of the points in some tables."""
+    """Return the names of the points in these tables."""
     return tuple(point.name for points in tables for point in points)
 
 
 def named_points(config: ModelConfig) -> dict[str, Point]:
     """Return every point of a configuration's forward pass by its full name, in the order of computation.
 
-    Each point has its place in words, and its shape in the letters of that place: an encoder's scores are "B H S S".
-    For a reference of any number of layers, use a configuration with one layer and read ".0." as ".{i}.".
+    Each point's `place` is set, and its shape uses the letters of that place: an encoder's scores are "B H S S". To
+    describe models of any depth, use a configuration with one layer and read ".0." as ".{i}.".
     """
     return {point.name: point for point in _all_points(config)}
 

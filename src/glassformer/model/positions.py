@@ -1,4 +1,4 @@
-"""Positions: attention alone does not see order, so each position adds a pattern of its own.
+"""Positions: attention alone ignores order, so a pattern that depends on the position is added to each embedding.
 
 Axes: T positions · D d_model.
 """
@@ -25,10 +25,10 @@ def sinusoids(
 ) -> Float[Tensor, "T D"]:
     """Return the sinusoids of the first `length` positions, in [−1, 1].
 
-    Pair i turns by 10000^(−2i/d_model) per position. "interleaved" is the paper's formula: PE[pos, 2i] = sin, PE[pos,
-    2i+1] = cos. "halves" has all sines, then all cosines: the same up to a permutation of dimensions. The result is
-    computed in float64 and returned in `dtype` (default: PyTorch's default dtype). With an odd d_model the last cosine
-    is left out.
+    The i-th sine and cosine share an angle, which grows by 10000^(−2i/d_model) per position. "interleaved" is the
+    paper's formula: PE[pos, 2i] = sin, PE[pos, 2i+1] = cos. "halves" has all sines, then all cosines: the same up to a
+    permutation of dimensions. The result is computed in float64 and returned in `dtype` (default: PyTorch's default
+    dtype). With an odd d_model, the last cosine is left out.
 
     Raises:
         ConfigError: the layout is unknown.
@@ -59,9 +59,9 @@ class Positions(nn.Module):
             self.table = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
 
     def forward(self, start: int | Int[Tensor, "B 1"], length: int, like: Tensor) -> Float[Tensor, "*B T D"]:
-        """Return the patterns of `length` positions from `start` on, on the device and in the dtype of `like`.
+        """Return the patterns of `length` positions from `start` on, with the device and dtype of `like`.
 
-        With a tensor of starts, each row has its own patterns.
+        If `start` is a tensor, each row has its own start.
 
         Raises:
             ShapeError: a learned table is too short for the last position.
@@ -70,14 +70,14 @@ class Positions(nn.Module):
             return like.new_zeros(length, self.d_model)
         if isinstance(start, int):
             patterns = self.patterns(start + length, like)[start : start + length]
-            return patterns.clone()  # an intervention may write into it
+            return patterns.clone()  # so that an edit of the result cannot change the cached table
         return self.patterns(int(start.max()) + length, like)[start + torch.arange(length, device=like.device)]
 
     def patterns(self, end: int, like: Tensor) -> Float[Tensor, "P D"]:
-        """Return the patterns of the first positions, at least `end` of them.
+        """Return the patterns of at least the first `end` positions.
 
         Raises:
-            ShapeError: a learned table has fewer.
+            ShapeError: a learned table has fewer positions.
         """
         if self.kind != "learned":
             return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)
@@ -105,6 +105,6 @@ def _sinusoid_table(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    # A table is kept after the call, so it must not be an inference tensor nor lie on a temporary default device.
+    # The table outlives the call, so it must be neither an inference tensor nor on the caller's default device.
     with torch.inference_mode(False), torch.device("cpu"):
         return sinusoids(length, d_model, layout, dtype=torch.float64).to(dtype).to(device)

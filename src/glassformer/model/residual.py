@@ -1,4 +1,4 @@
-"""The residual connection around every sub-layer: the only module that knows the order of norm, dropout and sum.
+"""The residual connection around every sub-layer: only this module decides the order of norm, dropout and sum.
 
 Axes: B batch · T positions · D d_model.
 """
@@ -20,8 +20,8 @@ class Residual(nn.Module):
     """x + Dropout(Sublayer(x)), with the layer norm after the sum ("post") or before the sub-layer ("pre").
 
     Paper: §3.1 and §5.4 have post-norm, LayerNorm(x + Sublayer(x)). Pre-norm differs: x + Sublayer(LayerNorm(x)). Both
-    add the unchanged x. LayerNorm divides by √(biased variance + 1e-5). Values pass through the sub-layer's own tap, so
-    that they bear its name.
+    add the unchanged x. LayerNorm divides by √(biased variance + 1e-5). Values pass through the sub-layer's tap, so
+    that their full names begin with the sub-layer's path.
     """
 
     def __init__(self, d_model: int, norm: Norm, dropout: float, tap: Tap) -> None:
@@ -32,7 +32,7 @@ class Residual(nn.Module):
         self.tap = tap
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
-        """Return the stream after the sub-layer's output is added."""
+        """Return the residual stream after this sub-layer."""
         x = self.tap("input", x)
         if self.pre:
             normed = self.tap("normed", self.norm(x))
@@ -41,9 +41,9 @@ class Residual(nn.Module):
         return self.tap("normed", self.norm(added))
 
     def add(self, x: Float[Tensor, "B T D"], share: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the sum of the stream and a sub-layer's share, with dropout of the share.
+        """Return x + Dropout(share), where `share` is the sub-layer's output.
 
-        A method, so that a mistake can be planted in it (`inspection/mistakes.py`).
+        This is a method so that `inspection/mistakes.py` can replace it by a faulty function.
         """
         added: Tensor = x + self.dropout(share)
         return added
@@ -53,5 +53,5 @@ class Residual(nn.Module):
 
 
 def final_norm(d_model: int, norm: Norm) -> nn.Module:
-    """Return the final module of a stack: a layer norm in pre-norm, whose last sum is not yet normalised."""
+    """Return the last module of a stack: in pre-norm, a layer norm of the last residual sum; else the identity."""
     return nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()

@@ -1,6 +1,6 @@
-"""The names and shapes of a model's weights, known before the model is built. Needs no torch.
+"""The names and shapes of a model's weights, derived from its configuration. Needs no torch.
 
-A weight shared by several parts has the name that its first part gives it.
+A weight shared by several parts is listed once, under its name in the first part.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Taps: the named points of the forward pass, where recordings listen and interventions act.
+"""Taps: the named points of the forward pass, at which tensors can be recorded or replaced.
 
-A module that computes an interesting value owns a `Tap` and passes the value through it:
-`scores = self.tap("scores", …)`. A point's name is the module's path followed by that word, such as
-`encoder.layers.2.self_attention.scores`. Without listeners, a tap returns its tensor unchanged.
+A module owns a `Tap` and passes the values worth observing through it: `scores = self.tap("scores", …)`. A point's full
+name is the module's path followed by the name given to the tap, such as `encoder.layers.2.self_attention.scores`.
+Without a listener (a recording or an intervention), a tap returns its tensor unchanged.
 """
 
 import threading
@@ -18,19 +18,22 @@ from glassformer.errors import ConfigError, ShapeError, nearest, quoted
 __all__ = ["Edit", "Tap", "Trace", "intervene", "points", "record"]
 
 Edit = Callable[[Tensor], Tensor]
-"""Returns a replacement of the same shape for a tensor, without writing into that tensor."""
+"""A function that returns a replacement of the same shape for a tensor, without writing into that tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """A listener to some taps: `prefixes` has the path of each tap, `hear` receives a point's full name."""
+    """A listener to some taps: `prefixes` has the path of each tap.
+
+    `hear` receives a point's full name and tensor, and returns the tensor that replaces it.
+    """
 
     prefixes: Mapping["Tap", str]
     hear: Callable[[str, Tensor], Tensor]
 
 
 class _Listening(threading.local):
-    """The listeners of this thread, interventions first, so that a recording holds the changed values."""
+    """The listeners of this thread; interventions come first, so that recordings contain the changed values."""
 
     interventions: tuple[_Listener, ...] = ()
     recordings: tuple[_Listener, ...] = ()
@@ -94,7 +97,7 @@ class Trace(Mapping[str, Tensor]):
 
 
 def points(model: nn.Module) -> list[str]:
-    """Return the names of all points of a model, or of any part of one, named relative to that part."""
+    """Return the names of all points of a model or of one of its modules, relative to it."""
     return [_join(path, point) for path, _, names in _tapped(model) for point in names]
 
 
@@ -103,7 +106,7 @@ def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Tr
     """Record the values at a model's points within the context, in this thread only.
 
     `patterns` chooses points by name, with `*` and `?` as in file names: `["*.weights"]` saves memory. Tensors are
-    recorded without a copy, and attached to the graph of gradients.
+    recorded as they are: not copied, and not detached from the autograd graph.
 
     Raises:
         ConfigError: a pattern matches no point.
@@ -132,8 +135,8 @@ def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Tr
 def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     """Replace the tensor at each named point by `edit(tensor)` within the context, in this thread only.
 
-    Names may contain `*` and `?`; if two names match a point, the later edit applies. The model returns an edited
-    `log_probs` in place of its logits.
+    Names may contain `*` and `?`; if two names match a point, the later edit applies. If `log_probs` is edited, the
+    model returns the edited tensor instead of its logits.
 
     Raises:
         ConfigError: a name matches no point.
@@ -160,7 +163,8 @@ def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
 def _tapped(model: nn.Module) -> Iterator[tuple[str, Tap, tuple[str, ...]]]:
     """Yield path, tap and points of each module that owns a tap.
 
-    A residual connection has no `POINTS`: its values pass through its sub-layer's tap, whose owner lists them.
+    A residual connection has no `POINTS`: its values pass through its sub-layer's tap and are listed in the
+    sub-layer's `POINTS`.
     """
     for path, module in model.named_modules():
         tap, names = getattr(module, "tap", None), getattr(module, "POINTS", None)

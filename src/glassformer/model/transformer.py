@@ -1,4 +1,4 @@
-"""The whole Transformer, assembled from its parts: ids and masks in, logits out.
+"""The whole Transformer, assembled from its parts: token ids in, logits out.
 
 Axes: B sentences · R rows (hypotheses; R = B unless a beam is decoded) · S source positions · T target positions ·
 D d_model · V target vocabulary.
@@ -71,7 +71,7 @@ class Transformer(nn.Module):
     def decode(
         self, target_input: Int[Tensor, "B T"], memory: Float[Tensor, "B S D"], source: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B T V"]:
-        """Return the logits of each next token; `source` tells which positions of the memory are padding.
+        """Return the logits of each next token; the ids of `source` show which positions of the memory are padding.
 
         Raises:
             ShapeError: the shapes of ids, memory and source do not fit together.
@@ -108,7 +108,7 @@ class Transformer(nn.Module):
         return Cache(self.decoder.start(self.encode(source)), memory_mask, padded=not memory_mask.all())
 
     def advance(self, tokens: Int[Tensor, "R"], cache: Cache) -> tuple[Float[Tensor, "R V"], Cache]:
-        """Return the logits after one more token in each row, and the cache that holds it.
+        """Feed one more token to each row; return the logits of the next token, and the extended cache.
 
         A sentence of the cache may have several rows (hypotheses): R = B × rows per sentence, sentence-major. No causal
         mask is needed, because the cache holds only the past.
@@ -148,4 +148,4 @@ def _feed_forward(config: ModelConfig) -> FeedForward:
 
 def _check_ids(name: str, ids: Tensor) -> None:
     if ids.dim() != 2 or 0 in ids.shape:
-        raise ShapeError(f"{name}: expected shape (batch, length) with neither 0, got {tuple(ids.shape)}")
+        raise ShapeError(f"{name}: expected a non-empty shape (batch, length), got {tuple(ids.shape)}")
