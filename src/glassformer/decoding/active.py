@@ -16,7 +16,7 @@ __all__ = ["Active"]
 
 
 class Active:
-    """The active sentences, each at its own position, and the step's state of them."""
+    """The active sentences, each at its own position, and the state that the `Step` keeps for them."""
 
     def __init__(self, step: Step[Any], total: int) -> None:
         self._step, self._total, self._entered = step, total, 0
@@ -31,9 +31,9 @@ class Active:
         return log_probs
 
     def keep(self, places: Int[Tensor, "B2"], rows: Int[Tensor, "R2"] | None = None) -> None:
-        """Keep the sentences at these ascending indices, one token longer; drop the others.
+        """Keep the sentences at these ascending indices, now one token longer; drop the others.
 
-        `rows` are the rows to keep; by default, each sentence has one row, which is kept.
+        `rows` are the rows to keep; by default, each sentence has one row and keeps it.
         """
         all_stay = len(places) == len(self.sentences)
         if not all_stay:

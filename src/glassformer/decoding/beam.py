@@ -1,7 +1,7 @@
 """Beam search: each step keeps the N best hypotheses of each sentence.
 
-Axis letters: B active sentences · N beam size · K living hypotheses per sentence (1 at the start, then N, or fewer
-when fewer exist) · J any number of hypotheses · T tokens so far.
+Axis letters: B active sentences · N beam size · K living (unfinished) hypotheses per sentence: 1 at the start, then N,
+or fewer if fewer exist · J any number of hypotheses · T tokens so far.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,15 +37,16 @@ def beam_search(
     """Return for each sentence the `n_best` distinct hypotheses with the highest scores that the beam found, best
     first.
 
-    There are fewer where fewer exist. A beam as large as the output space gives exhaustive search, a beam of one greedy
-    search.
+    Fewer hypotheses are returned if fewer exist. A beam as large as the output space is exhaustive search; a beam of
+    size 1 is greedy search.
 
     Args:
         step: The model and its sources.
-        max_lengths: For each sentence, its maximum number of tokens, including `<eos>`, which alone may come last.
+        max_lengths: For each sentence, its maximum number of tokens, including `<eos>`; at the last position, only
+            `<eos>` is allowed.
         n_best: Number of hypotheses to return, at most `beam_size`.
         prefixes: For each sentence, the tokens that its output must begin with.
-        watch: Called with the candidates of each sentence at each step; see `SearchTree`.
+        watch: Function that is called with the candidates of each sentence at each step; see `SearchTree`.
         settings: Settings of `DecodingConfig` by name; the search reads `beam_size` and `length_penalty`.
 
     Raises:
@@ -117,7 +118,7 @@ class _Paths(NamedTuple):
         return _Paths(self.sort_keys, F.pad(self.tokens, (0, 1)), F.pad(self.token_log_probs, (0, 1)))
 
     def joined(self, sentences: int, columns: int) -> "_Paths":
-        """Return the last columns of the paths, with room for more sentences after these."""
+        """Return the last `columns` columns of the paths, with unused entries appended for `sentences` sentences."""
         keys = F.pad(self.sort_keys, (0, 0, 0, sentences), value=-torch.inf)
         ways = (self.tokens, self.token_log_probs)
         return _Paths(keys, *(F.pad(way[..., way.shape[-1] - columns :], (0, 0, 0, 0, 0, sentences)) for way in ways))
@@ -129,7 +130,7 @@ def _search(
     settings: DecodingConfig,
     watch: Callable[[SearchStep], object] | None,
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield each sentence when it is done, with its finished hypotheses, best first."""
+    """Yield the index of each sentence when its search ends, with its finished hypotheses, best first."""
     (B, longest), beam_size = constraints.forced.shape, settings.beam_size
     penalties = torch.tensor([penalty_of(length, settings) for length in range(1, longest + 1)], dtype=torch.float64)
     penalties = penalties.to(step.device)
@@ -153,8 +154,8 @@ def _search(
             lasting = best.first(beam_size)
         living = living.extended(lasting)
 
-        # A sentence continues while its best living hypothesis beats its N-th best finished one (−inf if that is
-        # missing).
+        # A sentence continues while its best living hypothesis beats its N-th best finished hypothesis (−inf if there
+        # are fewer than N).
         goes_on = score_of(living.sort_keys[:, 0], penalty[:, 0]) > finished.sort_keys[:, -1]
         going, rows = goes_on.nonzero().squeeze(1), lasting.rows
         if len(going) < len(goes_on):
@@ -184,9 +185,9 @@ def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> t
 
 
 def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tuple[Continuations, Continuations]:
-    """Return the finished hypotheses among the first N, and the first N unfinished ones.
+    """Return the finished hypotheses among the first N, and the first N unfinished hypotheses.
 
-    Other entries stay with −inf, because a tensor has the same number for each sentence.
+    Unused entries have the log probability −inf, because tensors need the same number of entries for each sentence.
     """
     ending = best.first(beam_size)
     ending = ending._replace(log_probs=ending.log_probs.masked_fill(~ends[:, :beam_size], -torch.inf))
@@ -197,7 +198,7 @@ def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tu
 def _seen(
     active: Active, living: _Paths, best: Continuations, settings: DecodingConfig, eos_id: int
 ) -> Iterator[SearchStep]:
-    """Yield each sentence's candidates as `_split` decides on them, without impossible continuations."""
+    """Yield each sentence's candidates with the fates that `_split` gives them; leave out impossible continuations."""
     _, K, T = living.tokens.shape
     of_sentences = (active.sentences, active.positions, living.token_log_probs, *best)
     fields = zip(*(field.tolist() for field in of_sentences), strict=True)
@@ -213,7 +214,7 @@ def _seen(
 
 
 def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -> _Paths:
-    """Return the N paths of highest score among the N finished ones and the newcomers."""
+    """Return the N paths with the highest scores among the N finished paths and the newly finished `newcomers`."""
     newcomers = newcomers._replace(sort_keys=score_of(newcomers.sort_keys, penalty))
     both = _Paths(*(torch.cat(pair, dim=1) for pair in zip(finished, newcomers, strict=True)))
     keys, places = both.sort_keys.topk(finished.sort_keys.shape[1])

@@ -1,4 +1,4 @@
-"""Constraints on every search: tokens that are never chosen, given prefixes, and the final `<eos>`.
+"""Constraints on every search: tokens that may never be chosen, required prefixes, and the final `<eos>`.
 
 Axis letters: B sentences · L the largest maximum length · R rows · V vocabulary.
 """
@@ -55,10 +55,10 @@ class Constraints:
     def apply_(
         self, log_probs: Float[Tensor, "R V"], sentences: Int[Tensor, "B2"], positions: Int[Tensor, "B2"]
     ) -> None:
-        """Set the log probability of every token that rows of `sentences` cannot have at these positions to −inf, in
-        place.
+        """Set the log probability of each token that is not allowed to −inf, in place.
 
-        Other values stay unchanged and are not renormalised, so that log probabilities equal forced rescoring's.
+        Row r of `log_probs` belongs to one of `sentences`, at this sentence's position. Other values are not
+        renormalised, so that an output's log probability is the one that the model gives it when scoring it.
         """
         log_probs.index_fill_(1, self.suppressed, -torch.inf)
         if not self.forced_positions.isdisjoint(positions.tolist()):

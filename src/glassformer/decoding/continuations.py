@@ -22,7 +22,7 @@ class Continuations(NamedTuple):
     log_probs: Float[Tensor, "B C"]
     """Log probability of the whole hypothesis, including the new token; −inf if it is impossible."""
     rows: Int[Tensor, "B C"]
-    """Index of the continued hypothesis among all B·K, always one of the same sentence."""
+    """Index of the continued hypothesis, which belongs to the same sentence, among all B·K hypotheses."""
     tokens: Int[Tensor, "B C"]
     token_log_probs: Float[Tensor, "B C"]
 
@@ -38,8 +38,8 @@ class Continuations(NamedTuple):
 def best_continuations(log_probs: Float[Tensor, "R V"], so_far: Float[Tensor, "B K"], count: int) -> Continuations:
     """Return each sentence's `count` continuations with the highest log probability, or all K·V if there are fewer.
 
-    The best `count` tokens lie in the `count` blocks with the highest peaks. Only these blocks are searched, which is
-    several times as fast as `topk` over K·V. NaN counts as impossible.
+    The best `count` tokens lie in the `count` blocks with the highest maxima. Only these blocks are searched, which is
+    several times as fast as `topk` over K·V. A continuation whose log probability is NaN counts as impossible.
     """
     (B, K), V = so_far.shape, log_probs.shape[1]
     size = next((size for size in BLOCKS if V % size == 0), BLOCKS[0])

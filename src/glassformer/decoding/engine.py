@@ -1,4 +1,4 @@
-"""The interface between texts and searches: the jobs and results of an engine. Needs no torch."""
+"""The interface of the engines that decode: their jobs, search settings and results. Needs no torch."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ __all__ = [
 ]
 
 Need = Literal["sampling", "prefix", "explanation", "ensemble"]
-"""Abilities that a translation may need beyond a search for the best output."""
+"""Abilities beyond a search for the best output, which a translation may need and not every engine has."""
 
 DECODED_POSITIONS = 6000
-"""Budget of source positions, including padding and beams, decoded in one batch; bounds memory."""
+"""Maximum number of source positions in a batch, including padding and counted for each hypothesis; bounds memory."""
 
 T = TypeVar("T")
 
@@ -77,11 +77,11 @@ class Search:
 
 @runtime_checkable
 class Engine(Protocol):
-    """A decoder of ids into ids: one model or several, with their searches."""
+    """An engine turns source ids into target ids, with one model or several, and a search."""
 
     @property
     def name(self) -> str:
-        """The engine's name, as `--engine` takes it."""
+        """The engine's name, a value of the option `--engine`."""
 
     @property
     def longest(self) -> int:
@@ -89,7 +89,7 @@ class Engine(Protocol):
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether decoding proceeds in the background, so that reading on meanwhile saves time."""
+        """Whether decoding runs in the background, so that reading the next texts meanwhile saves time."""
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Return the hypotheses of each job, in order, best first.

@@ -58,7 +58,7 @@ class EnsembleStep:
 
 
 def mean_probability(log_probs: Float[Tensor, "M *any"]) -> Float[Tensor, "*any"]:
-    """Return log((e^x₁ + … + e^x_M) / M) of M log probabilities; equal ones are returned unchanged.
+    """Return log((e^x₁ + … + e^x_M) / M) for M log probabilities x; if all are equal, the result is exactly x₁.
 
     The maximum is subtracted before the exponential, so that small probabilities do not underflow.
     """

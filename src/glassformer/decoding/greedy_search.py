@@ -1,4 +1,4 @@
-"""Greedy search: the most probable token at each step. Sampling shares the loop and chooses tokens differently.
+"""Greedy search: the most probable token at each step. Sampling uses the same loop, `follow`, with another choice.
 
 Axis letters: B active sentences · V vocabulary.
 """
@@ -21,7 +21,7 @@ from glassformer.recipes.configuration import DecodingConfig
 __all__ = ["Choose", "follow", "greedy"]
 
 Choose = Callable[[Float[Tensor, "B V"], Int[Tensor, "B"], Int[Tensor, "B"]], Int[Tensor, "B"]]
-"""(log probabilities, sentence of each row, position) → the next token of each row."""
+"""A function (log probabilities, sentence of each row, position of each row) → the next token of each row."""
 
 
 def greedy(
@@ -33,7 +33,8 @@ def greedy(
 ) -> list[Hypothesis]:
     """Return for each sentence the hypothesis with the most probable token at each step.
 
-    Takes the arguments of `beam_search`; of the settings, only `length_penalty` is used, for `score`.
+    Takes the arguments of `beam_search` except `n_best` and `watch`. Of the settings, only `length_penalty` is used, to
+    compute `score`.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -51,8 +52,8 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
         return []
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
-    # Allocated once: small tensors allocated at each step would fragment the memory that the growing state frees, which
-    # took gigabytes for a thousand tokens.
+    # These tensors are allocated once: small tensors allocated at each step would fragment the memory that the growing
+    # state frees, which cost gigabytes for outputs of a thousand tokens.
     tokens = torch.full_like(constraints.forced, step.pad_id)
     token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
     while len(newest):

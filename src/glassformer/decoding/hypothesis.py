@@ -21,7 +21,7 @@ __all__ = [
 T = TypeVar("T")
 
 EXTRA_LENGTH = DecodingConfig().extra_length
-"""Tokens by which an output may exceed its source where no run's settings apply, as in a self-test."""
+"""Maximum number of tokens by which an output may exceed its source if no run's settings apply, as in a self-test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Hypothesis:
         )
 
 
-# `length_penalty` is the paper's formula, and the setting of this name is its exponent. Searches use `penalty_of`.
+# The function `length_penalty` is the paper's formula; the setting `length_penalty` is the exponent in it.
 
 
 def length_penalty(length: int, alpha: float) -> float:
@@ -66,20 +66,20 @@ def length_penalty(length: int, alpha: float) -> float:
 def penalty_of(length: int, settings: DecodingConfig) -> float:
     """Return the length penalty of an output of this length, including `<eos>`.
 
-    All scores, and all of a search's pruning, use this function and `score_of`. CONTRIBUTING lists what a different
-    formula changes.
+    All scores, and the pruning in every search, use this function and `score_of`. CONTRIBUTING.md lists what to change
+    for a different formula.
     """
     return length_penalty(length, settings.length_penalty)
 
 
 def score_of(log_prob: T, penalty: T) -> T:
-    """Return the score of outputs, living or finished, from their log probability and length penalty."""
+    """Return the score of outputs, unfinished or finished, from their log probability and length penalty."""
     score: T = log_prob / penalty  # type: ignore[operator]  # floats or tensors, and this module needs no torch
     return score
 
 
 def score_text(log_prob: str, length: str, settings: DecodingConfig) -> str:
-    """Return the formula of the score, with a log probability and a length put in."""
+    """Return the formula of the score as text, with the given log probability and length inserted."""
     return f"{log_prob} / ((5 + {length}) / 6)^{settings.length_penalty:g}"
 
 

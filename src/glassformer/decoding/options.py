@@ -1,4 +1,4 @@
-"""The options of decoding for users. Imports no other module of ours, so that the command line starts quickly."""
+"""Types of the decoding options. Imports no other glassformer module, so that the command line starts quickly."""
 
 from typing import Literal
 
@@ -9,5 +9,5 @@ EngineName = Literal["auto", "torch", "ctranslate2"]
 Quantization = Literal[
     "float32", "bfloat16", "float16", "int16", "int8", "int8_float32", "int8_bfloat16", "int8_float16"
 ]
-"""Number format of the matrices, by CTranslate2's names: as trained, in fewer bits, or as integers; the other numbers
-then have the type after the underscore. The torch engine supports the first two, and int8."""
+"""Number format of the weight matrices, by CTranslate2's names. In a name with an underscore, the second part is the
+type of all other numbers. The torch engine supports float32, bfloat16 and int8."""

@@ -1,4 +1,4 @@
-"""Quantization for decoding on CPUs: weights with fewer bits, of which each token reads less memory.
+"""Quantization for decoding on CPUs: weights have fewer bits, so that each decoded token reads less memory.
 
 Only the matrices of linear layers are quantized; embeddings, norms, attention and softmax stay in float32.
 
@@ -18,9 +18,9 @@ from glassformer.model.transformer import Transformer
 __all__ = ["IntegerLinear", "RoundedLinear", "quantise"]
 
 FEWEST_PRODUCTS_INT8 = 2**21
-"""Up to this many multiplications, quantizing x would take longer than it saves."""
+"""Number of multiplications up to which quantizing the input x takes longer than it saves."""
 WIDE = 32
-"""Numbers of a row that PyTorch's product of bf16 and int8 reads at a time."""
+"""How many numbers of a row PyTorch's product of bf16 and int8 reads at a time."""
 
 
 def quantise(model: Transformer, quantization: Quantization) -> Transformer:
@@ -68,11 +68,11 @@ class RoundedLinear(nn.Module):
 
 
 class IntegerLinear(nn.Module):
-    """A `Linear` with integers from −127 to 127, and a scale per row of W.
+    """A `Linear` whose weights are integers from −127 to 127, with a scale for each row of W.
 
-    Each row of x is quantized the same way, and the products are summed exactly. For few rows and a small matrix, that
-    would take longer than it saves, and products are rounded to bf16 instead. The number of rows therefore changes a
-    row's result, by less than the error of int8; the contents of the other rows do not.
+    Each row of x is quantized the same way, and the products are summed exactly. For few rows and a small matrix,
+    quantizing x would take longer than it saves, so x is rounded to bf16 instead. A row's result therefore depends on
+    the number of rows (by less than the error of int8), but not on the contents of the other rows.
     """
 
     def __init__(self, linear: Linear) -> None:

@@ -15,7 +15,7 @@ __all__ = ["QueuedStep"]
 
 
 class QueuedStep:
-    """A `Step` over a queue of sentences, longest first; memory is bounded by the budget, for any number of sentences.
+    """A `Step` over a queue of sentences, longest first; `budget` bounds its memory for any number of sentences.
 
     Args:
         step_of: Function that returns a `JoinableStep` for a range of sentences.
@@ -31,14 +31,14 @@ class QueuedStep:
         self.bos_id, self.eos_id, self.pad_id = self._step.bos_id, self._step.eos_id, self._step.pad_id
 
     def start(self) -> Any:
-        """Return the state of the first sentences."""
+        """Return the state of all sentences, ignoring the budget; searches call `admit` instead."""
         return self._step_of(range(len(self._sizes))).start()
 
     def admit(self, state: Any, active: Int[Tensor, "B"], entered: int) -> tuple[Any, int]:
         """Return the state with waiting sentences added, and how many were admitted; `entered` were admitted before.
 
-        No sentence is admitted while more than three quarters of the places are used, because encoding a few sentences
-        takes about as long as encoding many.
+        No sentence is admitted while the active sentences fill more than three quarters of the budget, because encoding
+        few sentences takes about as long as encoding many.
         """
         places = max(self._budget // self._sizes[int(active[0]) if len(active) else entered], 1)
         free = places - len(active)

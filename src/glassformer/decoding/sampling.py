@@ -1,4 +1,4 @@
-"""Sampling: a random token at each step, drawn by its probability, reproducibly.
+"""Sampling: at each step, draw a random token by its probability, reproducibly.
 
 Axis letters: B active sentences · L the largest maximum length · V vocabulary.
 """
@@ -40,7 +40,7 @@ def sample(
         settings: Settings of `DecodingConfig` by name: `temperature`, `top_k`, `top_p` (a share of the probability that
             `top_k` leaves), and `length_penalty` for `score`.
 
-    `log_prob` is the model's own, at temperature 1 and over all tokens.
+    A hypothesis's `log_prob` is its log probability at temperature 1 and over all tokens.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -77,7 +77,7 @@ def draw(
     cumulative = weights.cumsum(1)
     last = torch.searchsorted(cumulative, top_p * cumulative[:, -1:])  # the last token of the nucleus
     share = cumulative.gather(1, last)
-    # The result lies where the cumulative probability rises: never a token of probability 0, nor one after `last`.
+    # The cumulative probability rises at the drawn token, so that its probability is not 0, and it is not after `last`.
     drawn = torch.searchsorted(cumulative, heights[:, None].to(share) * share)
     return (drawn if tokens is None else tokens.gather(1, drawn)).squeeze(1)
 

@@ -26,21 +26,21 @@ class Candidate:
     """A possible continuation of a hypothesis."""
 
     parent: int
-    """Index of the continued hypothesis among those kept at the position before; 0 is the best, or `<bos>` at first."""
+    """Index of the continued hypothesis among the hypotheses kept at the previous position, best first; 0 if none."""
     token: int
     token_log_prob: float
     """Log probability of this token (natural logarithm, ≤ 0)."""
     log_prob: float
     """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
-    """Its fate, by the name that the page reads; a `Step`'s `State` is a different thing."""
+    """The candidate's fate. The explorer's page reads the name `state`; it is unrelated to the `State` of a `Step`."""
     score: float | None
     """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchStep:
-    """The best 2N candidates for one position of one sentence."""
+    """The best 2N candidates for one position of one sentence; N is the beam size."""
 
     sentence: int
     position: int
@@ -59,9 +59,10 @@ class SearchStep:
         eos_id: int,
         penalty: float,
     ) -> "SearchStep":
-        """Return the step of these continuations of living hypotheses, which are given by their tokens' log_probs.
+        """Return the step in which the hypotheses `living`, given by their tokens' log probabilities, are continued.
 
-        A continuation is (parent, token, token_log_prob), best first; `penalty` is the length penalty of finished ones.
+        `ways` are the continuations (parent, token, token_log_prob), best first. `penalty` is the length penalty of the
+        hypotheses that finish in this step.
         """
         fates = _fates((token for _, token, _ in ways), beam_size, eos_id)
         candidates = []
@@ -97,14 +98,14 @@ class Node:
     log_prob: float
     """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
-    """Its fate, by the name that the page reads; a `Step`'s `State` is a different thing."""
+    """The candidate's fate. The explorer's page reads the name `state`; it is unrelated to the `State` of a `Step`."""
     score: float | None
     """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTree:
-    """All candidates of one sentence, each a child of the one that it continues."""
+    """All candidates of one sentence; each is a child of the candidate that it continues."""
 
     nodes: tuple[Node, ...]
     """The nodes by id: the root, then position by position, best first."""

@@ -16,11 +16,11 @@ State = TypeVar("State")
 
 @runtime_checkable
 class Step(Protocol[State]):
-    """A model that has read its B source sentences and is ready to write token by token.
+    """A model with its B source sentences, which generates their outputs token by token.
 
-    The state is opaque to the searches, which pass it from `start` to `advance` and on. It has *rows*, one per
-    hypothesis, and *sentences*. Values that depend only on the source (cross-attention keys and values) are kept once
-    per sentence and shared by its rows, so `select` receives both rows and sentences.
+    The searches do not look into the state; they pass it from call to call. It has *rows*, one per hypothesis, and
+    *sentences*. Values that depend only on the source (cross-attention keys and values) are kept once per sentence and
+    shared by its rows, so `select` receives both rows and sentences.
     """
 
     @property
@@ -49,9 +49,9 @@ class Step(Protocol[State]):
     def advance(self, tokens: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Return the log probabilities (natural logarithm) of each row's next token, and the state after `tokens`.
 
-        The first call feeds `bos_id` to every row. A row without a hypothesis (sentences may have different numbers) is
-        fed any token. The log probabilities, float32 or float64, then belong to the search, which writes −inf into
-        them. Return a fresh tensor, not a view of a value that is read again.
+        The first call feeds `bos_id` to every row. Sentences may have different numbers of hypotheses; unused rows are
+        fed arbitrary tokens. The log probabilities are float32 or float64. The search writes −inf into them, so return
+        a new tensor, not a view of a tensor that is used again.
         """
 
     def select(self, state: State, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> State:
@@ -67,8 +67,8 @@ class JoinableStep(Step[State], Protocol[State]):
     """A step whose state can be joined with new sentences of another step of the same model."""
 
     def join(self, state: State, newcomers: State) -> State:
-        """Return the state with new sentences, one row each, appended to the sentences of `state`.
+        """Return `state` with the sentences of `newcomers`, which have one row each, appended to its own.
 
-        Each new sentence gets as many rows as a sentence of `state`; the first is for the empty hypothesis, the others
-        are unused.
+        In the result, each new sentence has as many rows as a sentence of `state`: the first row is its empty
+        hypothesis, the others are unused.
         """

@@ -1,7 +1,7 @@
 """A team of processes that decode in parallel, with one thread each.
 
-On a CPU, several processes are faster than several threads of one process. There, all threads wait for each other after
-each of decoding's small products, and all of them wait for Python.
+On a CPU, several processes are faster than several threads of one process. Such threads wait for each other after each
+small matrix product of decoding, and all of them wait while Python code runs.
 """
 
 import weakref
@@ -22,21 +22,21 @@ from glassformer.system.processes import Worker
 __all__ = ["Decode", "Team"]
 
 SMALLEST_PARCEL = 64
-"""Fewest sentences per hand-out: smaller batches decode slowly."""
+"""Minimum number of sentences that a process gets at a time, because small batches decode slowly."""
 TURNS = 4
-"""Hand-outs per process, where there are enough sentences, so that all processes end at about the same time."""
+"""How many times each process gets sentences, if there are enough, so that all processes end at about the same time."""
 
 T = TypeVar("T")
 
 Found = list[list[Hypothesis]]
 Decode = Callable[[Sequence[Job], Search], Found]
-"""Returns the hypotheses of each job, best first."""
+"""A function that returns the hypotheses of each job, best first."""
 
 
 class Team:
-    """This process and its helpers, each with its own copy of `decode`, which must be picklable.
+    """This process and its helper processes; each helper has a copy of `decode`, which must be picklable.
 
-    The helpers start when there is enough work for the first time, and end with this object.
+    The helpers start when there is enough work for the first time, and end when this object is deleted.
     """
 
     def __init__(self, decode: Decode, count: int) -> None:
@@ -86,7 +86,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """The work of a helper process."""
+    """The function that a helper process calls: `decode` with one thread."""
 
     decode: Decode
 
@@ -96,13 +96,13 @@ class _Alone:
 
 
 def _taken(waiting: deque[T]) -> Iterator[T]:
-    """Yield waiting items until none is left; other processes take some too."""
+    """Yield waiting items until none is left; other threads take items from the same queue."""
     with suppress(IndexError):
         while True:
             yield waiting.popleft()
 
 
 def _end(workers: dict[int, Worker[[Sequence[Job], Search], Found]]) -> None:
-    """End the processes, even at work."""
+    """End the processes, even if they are busy."""
     while workers:
         workers.popitem()[1].__exit__()

@@ -23,12 +23,15 @@ from glassformer.model.transformer import Transformer
 __all__ = ["TorchEngine"]
 
 SCORED_TOKENS = 1000
-"""Budget of target positions scored in one batch, including padding; each has logits for the whole vocabulary."""
+"""Maximum number of positions scored in one batch, including padding: each target position needs logits for the whole
+vocabulary."""
 
 
 class TorchEngine:
-    """An engine of one model, or of several as an ensemble, where each model reads its own ids of a source. On CPUs, it
-    may use several processes. `budget` bounds the source positions, including padding and beams, decoded in one batch.
+    """The engine for one PyTorch model, or for an ensemble, whose models each read their own ids of a source.
+
+    On CPUs, it may use several processes. `budget` is the maximum number of source positions in a batch, including
+    padding and counted for each hypothesis.
     """
 
     name = "torch"
@@ -95,7 +98,7 @@ def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], sea
 
 
 def _step(models: Sequence[Transformer], jobs: Sequence[Job]) -> JoinableStep[Any]:
-    """Return the step that has read the sources of these jobs."""
+    """Return the step that decodes the sources of these jobs."""
     sources = zip(*(job.sources for job in jobs), strict=True)
     steps = [TransformerStep(model, padded(model, several)) for model, several in zip(models, sources, strict=True)]
     return steps[0] if len(steps) == 1 else EnsembleStep(steps)
