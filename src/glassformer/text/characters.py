@@ -1,4 +1,4 @@
-"""Texts as characters: a token is a code point, a space is the token "▁"."""
+"""Texts as characters: each token is a code point; a space becomes the token "▁"."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class CharacterTokenizer(LookupTokenizer):
 
     @staticmethod
     def split(text: str) -> list[str]:
-        """Return the code points of the normalised text, spaces as "▁"."""
+        """Return the code points of the normalised text, with "▁" for a space."""
         return list(normalise(text).replace(" ", SPACE_MARK))
 
     @staticmethod

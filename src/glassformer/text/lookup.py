@@ -1,4 +1,4 @@
-"""The base of the word and character tokenizers: a rule cuts texts into tokens, a vocabulary numbers them."""
+"""The base class of the word and character tokenizers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ LOOKUP_SUFFIX = ".json"
 
 
 class LookupTokenizer(ABC):
-    """A rule that cuts texts into tokens, and a vocabulary that numbers the tokens."""
+    """A tokenizer that cuts texts into tokens by a rule, and looks up their ids in a vocabulary."""
 
     kind: str
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
@@ -33,7 +33,7 @@ class LookupTokenizer(ABC):
 
     @classmethod
     def train(cls, lines: Iterable[str], vocab_size: int) -> "LookupTokenizer":
-        """Return a tokenizer for the most frequent tokens of `lines`, at most `vocab_size` with the special tokens."""
+        """Return a tokenizer with the most frequent tokens of `lines`, at most `vocab_size` with the special tokens."""
         return cls(Vocabulary.build(map(cls.split, lines), max_size=vocab_size))
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class LookupTokenizer(ABC):
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's tokens, without `<bos>` and `<eos>`; unknown tokens are `<unk>`."""
-        # The letters "<eos>" in a text must not end the sentence: ids below <unk> are special.
+        # If a text contains the letters "<eos>", they must not become the special token: they are encoded as <unk>.
         return [max(self._id(token), UNK_ID) for token in self.split(text)]
 
     def _id(self, token: str) -> int:
@@ -52,7 +52,7 @@ class LookupTokenizer(ABC):
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of these ids; special ids are skipped, an unknown token reads "<unk>".
+        """Return the text of these ids; special ids are skipped, except that unknown tokens appear as "<unk>".
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -65,7 +65,7 @@ class LookupTokenizer(ABC):
         return [self.decode(ids) for ids in sentences]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the token of each id, special ones as "<eos>" and so on.
+        """Return the token of each id; special tokens appear as "<eos>" and so on.
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -83,10 +83,10 @@ class LookupTokenizer(ABC):
 
         Raises:
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
-            VocabularyError: its tokens are not a vocabulary.
+            VocabularyError: the tokens in the file are not a valid vocabulary.
         """
         return cls(Vocabulary.load(stem.with_suffix(LOOKUP_SUFFIX)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", and "tokens" by id."""
+        """Return the tokenizer as plain data: "kind", and the list "tokens", indexed by id."""
         return {"kind": self.kind, "tokens": list(self.vocabulary.tokens)}

@@ -1,9 +1,9 @@
-"""Normalisation, the first step of every tokenizer: the only place where characters of the input change."""
+"""Normalisation, the first step of every tokenizer, and the only step that changes characters of the text."""
 
 __all__ = ["SPACE_MARK", "is_normal", "normalise"]
 
 SPACE_MARK = "▁"
-"""Stands for a space inside tokens, in all tokenizers; inside a text it counts as a space."""
+"""The character for a space inside a token, in all tokenizers; in a text, it is treated as a space."""
 
 
 def normalise(text: str) -> str:
@@ -17,9 +17,10 @@ def normalise(text: str) -> str:
 
 
 def is_normal(text: str) -> bool:
-    """Return whether `normalise` certainly leaves a text unchanged, and the text can be encoded as UTF-8.
+    """Return True only if `normalise` leaves a text unchanged and the text can be encoded as UTF-8.
 
-    To check many texts together, join them with single spaces: each of them is normal if the whole is.
+    The check is quick and may also return False for such a text. To check many texts together, join them with single
+    spaces: if the joined text is normal, each text is.
     """
     # Among white space and surrogates, `str.isprintable` accepts only the plain space.
     return text.isprintable() and "  " not in text and SPACE_MARK not in text and text == text.strip(" ")

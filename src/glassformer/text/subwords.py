@@ -1,7 +1,7 @@
 """Texts as subwords: pieces learned by sentencepiece, by byte-pair encoding or as a unigram model.
 
-The model is sentencepiece's own file, which other software can read. It is trained with the normalisation rule
-"identity": only `normalise` changes a text, as for words and characters, and no table inside the model does.
+The model is stored in sentencepiece's own format, which other software can read. Its normalisation rule is "identity",
+so that only `normalise` changes a text, as for words and characters.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SentencePieceTokenizer"]
 
-# The same on every machine: a unigram model's last digits depend on how many threads share the sums.
+# The same on every machine, because the last digits of a unigram model depend on the number of threads.
 THREADS = 2
 SENTENCEPIECE_SUFFIX = ".model"
 # sentencepiece skips longer lines silently; its default limit is 4192 bytes.
@@ -28,14 +28,14 @@ ERRORS_ONLY = 2
 LOOKED_AT_TOGETHER = 32
 # The types of pieces in sentencepiece's ModelProto.
 NORMAL, UNKNOWN, CONTROL, UNUSED, BYTE = 1, 2, 3, 5, 6
-# A normalisation rule other than "identity" changes at least one of these, and the dummy prefix shows as the first "▁".
+# Each normalisation rule other than "identity" changes one of these characters; the dummy prefix adds the first "▁".
 TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 
 
 class SentencePieceTokenizer:
-    """A sentencepiece model: decode(encode(text)) == normalise(text) when the model has all its characters.
+    """A sentencepiece model as a tokenizer.
 
-    With byte fallback that holds for every text.
+    decode(encode(text)) == normalise(text) if the model has all characters of the text; with byte fallback, always.
 
     Raises:
         VocabularyError: `model` is not a sentencepiece model, or its special tokens do not have the ids of `SPECIALS`.
@@ -115,15 +115,15 @@ class SentencePieceTokenizer:
         return ids
 
     def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        """Return the ids of the texts, cut at random; the same seed gives the same cuts.
+        """Return the ids of the texts, cut into random pieces; the same seed gives the same pieces.
 
         Args:
-            texts: as `decode` returns them.
-            amount: for "bpe" the probability that a merge is skipped; for "unigram" the exponent of each cut's
-                probability before one cut is drawn.
-            seed: the seed of sentencepiece's generator, which this call sets.
+            texts: normalised texts, such as `decode` returns.
+            amount: for "bpe", the probability of skipping a merge; for "unigram", the exponent α: a way to cut a text
+                is drawn in proportion to its probability to the power of α.
+            seed: the seed to set for sentencepiece's random generator.
 
-        Paper: none; BPE-dropout (Provilkov et al. 2020) and subword regularisation (Kudo 2018).
+        Not in the paper: BPE-dropout (Provilkov et al. 2020) and subword regularisation (Kudo 2018).
         """
         import sentencepiece
 
@@ -134,7 +134,7 @@ class SentencePieceTokenizer:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of these ids; special ids are skipped, an unknown piece reads "<unk>".
+        """Return the text of these ids; special ids are skipped, except that unknown pieces appear as "<unk>".
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -157,7 +157,7 @@ class SentencePieceTokenizer:
         return texts
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the piece of each id, "▁" for a space in it, special ones as "<eos>" and so on.
+        """Return the piece of each id, with "▁" for a space; special tokens appear as "<eos>" and so on.
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -193,10 +193,12 @@ class SentencePieceTokenizer:
             raise CheckpointError(f"cannot read {path}: {error.strerror}; copy the file again") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", and by id "tokens", "scores", "types" (sentencepiece's numbers).
+        """Return the tokenizer as plain data: "kind", and the lists "tokens", "scores" and "types", indexed by id.
+
+        Scores and types are sentencepiece's numbers.
 
         Raises:
-            VocabularyError: the explorer's page could not cut texts as this model does.
+            VocabularyError: the explorer's page cannot tokenize texts as this model does.
         """
         return {"kind": self.kind, **_pieces(self.model)}
 
@@ -223,7 +225,7 @@ def _processor(model: bytes) -> "SentencePieceProcessor":
 
 
 def _all_checked(texts: Sequence[str]) -> list[str]:
-    """Return what `_checked` returns for each text; neighbours that need no change are found together."""
+    """Return what `_checked` returns for each text; one check finds that a group of texts needs no change."""
     checked: list[str] = []
     for begin in range(0, len(texts), LOOKED_AT_TOGETHER):
         some = texts[begin : begin + LOOKED_AT_TOGETHER]
@@ -247,7 +249,7 @@ def _pieces(model: bytes) -> dict[str, Any]:
     types = [_type(processor, id) for id in ids]
     if UNUSED in types or processor.normalize(TOUCHSTONE) != UNTOUCHED:
         raise VocabularyError(
-            "the page cuts only with sentencepiece models as glassformer trains them: normalization rule 'identity', "
+            "the explorer's page needs a sentencepiece model as glassformer trains it: normalization rule 'identity', "
             "add_dummy_prefix, no unused pieces. Train the tokenizer with `glassformer train`"
         )
     return {

@@ -1,7 +1,8 @@
-"""Tokenizers: the table of their kinds, what all of them can do, how they are configured, trained, saved and loaded.
+"""Tokenizers: their common methods, the table of their kinds, and their configuration, training, saving and loading.
 
-A kind of tokenizer is a class with the methods of `Tokenizer` and a row in `TOKENIZER_KINDS`. The explorer's page cuts
-texts by itself, so that a kind also has its function in `web/engine/tokenizers.js`, which gets what `to_dict` returns.
+A kind of tokenizer is a class with the methods of `Tokenizer` and a row in `TOKENIZER_KINDS`. The explorer's page
+tokenizes in JavaScript, so each kind also has a function in `web/engine/tokenizers.js`, which gets the result of
+`to_dict`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,34 +72,34 @@ class Tokenizer(Protocol):
         """Return what `encode` returns for each text, faster where possible."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of these ids; special ids are skipped, an unknown token reads "<unk>"."""
+        """Return the text of these ids; special ids are skipped, except that unknown tokens appear as "<unk>"."""
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         """Return what `decode` returns for the ids of each sentence, faster where possible."""
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the token of each id in a readable form; special tokens read "<eos>" and so on."""
+        """Return the token of each id in a readable form; special tokens appear as "<eos>" and so on."""
 
     def split(self, text: str) -> list[str]:
         """Return the text's tokens, including tokens outside the vocabulary."""
 
     def save(self, stem: Path) -> None:
-        """Write the tokenizer to one or more files named `stem` plus an ending."""
+        """Write the tokenizer to one or more files named `stem` plus a suffix."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data for the explorer's page: "kind", "tokens" by id, and what the kind adds.
+        """Return the tokenizer as plain data for the explorer's page: "kind", "tokens" by id, and fields of its kind.
 
         Raises:
-            VocabularyError: the page could not cut texts as this tokenizer does.
+            VocabularyError: the page cannot tokenize texts as this tokenizer does.
         """
 
 
 @runtime_checkable
 class SubwordTokenizer(Tokenizer, Protocol):
-    """A tokenizer of a kind with `subwords`, which can cut a text in several ways."""
+    """A tokenizer whose kind has `subwords` set: it can cut the same text in several ways."""
 
     def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        """Return the ids of the texts, cut at random; `amount` is `tokenizer.sampling`, and a seed gives one result."""
+        """Return the ids of the texts, cut at random; `amount` is `tokenizer.sampling`. The seed decides the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +107,13 @@ class TokenizerKind:
     """One kind of tokenizer."""
 
     train: "Callable[[Iterable[str], TokenizerConfig], Tokenizer]"
-    """Returns a tokenizer for these lines; raises VocabularyError where the lines make no vocabulary."""
+    """Returns a tokenizer for these lines; raises VocabularyError if the lines do not suffice for a vocabulary."""
     load: Callable[[Path], Tokenizer]
     """Returns the tokenizer that its `save` wrote under this stem."""
     subwords: bool = False
-    """Whether words are cut into pieces: its tokenizers are `SubwordTokenizer`s, and settings for subwords apply."""
+    """Whether words are cut into pieces: tokenizers are `SubwordTokenizer`s, and the settings for subwords apply."""
     open_ended: bool = False
-    """Whether a larger corpus has more tokens, as with words; the characters of a language are soon complete."""
+    """Whether the number of different tokens keeps growing with the corpus, as with words but not with characters."""
 
 
 def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
@@ -143,36 +144,37 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "bpe": _subword_kind("bpe"),
     "unigram": _subword_kind("unigram"),
 }
-"""All kinds by name. `KindName` above and the page's own table list them too; `recipes/defaults.py` chooses among
-them."""
+"""All kinds by name. `KindName` above and the page's table in `web/engine/tokenizers.js` list the same names;
+`recipes/defaults.py` chooses one of the kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerConfig:
-    """How texts are cut into tokens. `glassformer.recipes.defaults.fit` chooses the settings left to the corpus.
+    """How texts are cut into tokens. From the corpus, `glassformer.recipes.defaults.fit` chooses the open settings.
 
     Raises:
         ConfigError: a value is impossible, or would be ignored.
     """
 
     kind: Literal[KindName, "auto"] = "bpe"
-    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen by the corpus."""
+    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen from the corpus."""
     vocab_size: Annotated[int, Range(0, 10**7)] = 8000
-    """The most tokens in a vocabulary, the four special tokens included; of words and characters, the most frequent are
-    kept. 0 = chosen by the corpus."""
+    """Maximum number of tokens in a vocabulary, including the four special tokens; of words and characters, the most
+    frequent are kept. 0 = chosen from the corpus."""
     joint: bool = True
-    """One vocabulary for source and target."""
+    """Use one vocabulary for source and target."""
     source_kind: KindName | None = None
-    """The source's kind where it differs from `kind`; only with joint = false."""
+    """Kind of the source's tokenizer, if it differs from `kind`; only with joint = false."""
     target_kind: KindName | None = None
-    """The target's kind where it differs from `kind`; only with joint = false."""
+    """Kind of the target's tokenizer, if it differs from `kind`; only with joint = false."""
     character_coverage: Annotated[float, Range(0.01, 1)] = 1.0
     """Subwords only: the share of the text's characters that get a token; rarer characters become `<unk>`, or bytes."""
     symbols: tuple[str, ...] = ()
     """Subwords only: strings without white space that always become one token, such as tags."""
     sampling: Annotated[float, Range(0, 0.999)] = 0.0
-    """Subwords only: cut the training text anew in each epoch. With "bpe", the probability that a merge is skipped
-    (BPE-dropout, usually 0.1); with "unigram", the α of the sampling (0.1 to 0.5; lower varies more); 0 = off."""
+    """Subwords only: cut the training text at random, anew in each epoch. With "bpe", the probability of skipping a
+    merge (BPE-dropout, usually 0.1); with "unigram", the exponent α of subword regularisation (0.1 to 0.5; a lower α
+    varies more); 0 = off."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
 
@@ -208,7 +210,7 @@ class TokenizerConfig:
 
     @property
     def kinds(self) -> tuple[KindName, KindName]:
-        """The kinds of the source's tokenizer and of the target's; "auto" counts as the kind for sentences."""
+        """The kinds of the source's tokenizer and of the target's; "auto" counts as "unigram"."""
         kind: KindName = "unigram" if self.kind == "auto" else self.kind
         return self.source_kind or kind, self.target_kind or kind
 
@@ -236,7 +238,7 @@ def train_tokenizers(
     if config.kind == "auto" or not config.vocab_size:
         raise ConfigError(
             f"tokenizer.kind = {config.kind!r}, vocab_size = {config.vocab_size}: both must be set; set them, or let "
-            "glassformer.recipes.defaults.fit choose them by the corpus"
+            "glassformer.recipes.defaults.fit choose them from the corpus"
         )
     source_kind, target_kind = config.kinds
     if config.joint:
@@ -255,8 +257,8 @@ def _train(kind: KindName, lines: Iterable[str], config: TokenizerConfig) -> Tok
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
     """Write both tokenizers into `folder`, which is created if needed.
 
-    `tokenizer.json` holds their kinds, and whether both sides share one. `joint.*`, or `source.*` and `target.*`, hold
-    the tokenizers themselves: a vocabulary (`.json`), a sentencepiece model (`.model`).
+    `tokenizer.json` says of which kinds they are, and whether both sides share one tokenizer. The tokenizers themselves
+    are in `joint.*`, or in `source.*` and `target.*`: a vocabulary (`.json`) or a sentencepiece model (`.model`).
     """
     folder.mkdir(parents=True, exist_ok=True)
     joint = source is target

@@ -19,8 +19,8 @@ class Vocabulary:
     """Tokens and their ids: the id of a token is its place in `tokens`.
 
     Raises:
-        VocabularyError: `tokens` does not begin with `SPECIALS`, holds a token twice, or one that no tokenizer makes:
-            with white space or half a surrogate pair in it.
+        VocabularyError: `tokens` does not begin with `SPECIALS`, contains a token twice, or contains a token with white
+            space or half a surrogate pair, which no tokenizer makes.
     """
 
     tokens: tuple[str, ...]
@@ -45,12 +45,12 @@ class Vocabulary:
     def build(
         cls, sentences: Iterable[Iterable[str]], *, max_size: int | None = None, min_count: int = 1
     ) -> "Vocabulary":
-        """Return the vocabulary of the most frequent tokens; equally frequent tokens follow their code points.
+        """Return the vocabulary of the most frequent tokens; equally frequent tokens are sorted by code points.
 
         Args:
             sentences: the tokens of each sentence; tokens that look like special tokens are skipped.
-            max_size: the most tokens to keep, the four special tokens included.
-            min_count: the fewest occurrences of a token that is kept.
+            max_size: maximum number of tokens to keep, including the four special tokens.
+            min_count: minimum number of occurrences of each token that is kept.
         """
         counts = Counter(token for sentence in sentences for token in sentence)
         frequent = (token for token, count in counts.items() if count >= min_count and token not in SPECIALS)
@@ -86,7 +86,7 @@ class Vocabulary:
 
         Raises:
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
-            VocabularyError: its tokens are not a vocabulary; the message names the file.
+            VocabularyError: the tokens in the file are not a valid vocabulary; the message names the file.
         """
         tokens = read_json(path).get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
@@ -98,7 +98,7 @@ class Vocabulary:
 
 
 def _check_text(tokens: str) -> None:
-    """Raise VocabularyError for half a character, which cannot be printed, and white space, which would break lines."""
+    """Raise VocabularyError for half a surrogate pair, which cannot be printed, or for white space in a token."""
     try:
         tokens.encode()
     except UnicodeEncodeError as error:

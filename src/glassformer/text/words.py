@@ -5,12 +5,12 @@ Most tokens stand alone, with a space on either side. Some lean on a neighbour, 
 - to the left: closing punctuation (`.` `,` `)` …), and the endings of English contractions: `n't`, `'s`, `'re`, …;
 - to the right: opening punctuation (`(` `«` …), and elided French words: `l'`, `qu'`, …
 
-A word is cut only where the two parts lean together, so that joining needs no record of the cut. Where a text has a
-space although two tokens lean together ("Qui est-ce ?", "l' animal"), the second token begins with `▁`.
+A word is cut only between two parts of which one leans on the other, so that joining needs no record of the cut. If a
+text has a space between such tokens ("Qui est-ce ?", "l' animal"), the second token begins with `▁`.
 Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
 
-Straight double quotes, dashes and slashes stay with their word, because the token does not show to which side they
-lean. A typographic apostrophe cuts like a plain apostrophe.
+Straight double quotes, dashes and slashes are not cut off, because a separate token would not show to which side it
+leans. A typographic apostrophe is treated like a plain apostrophe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ def split_words(text: str) -> list[str]:
 
 
 def join_words(tokens: Iterable[str]) -> str:
-    """Return the text of these tokens, without a space where two lean together.
+    """Return the text of these tokens, without a space where one leans on the other.
 
     >>> join_words(["L'", "animal", "était", "là", "."])
     "L'animal était là."
