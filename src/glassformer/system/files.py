@@ -1,4 +1,4 @@
-"""Write files completely or not at all, write JSON with a format version, and read files from any origin."""
+"""Write files completely or not at all, write JSON with a format version, and read files that may be damaged."""
 
 import json
 import os
@@ -32,7 +32,7 @@ __all__ = [
 
 JSON_VERSION = 1
 LARGEST = 1 << 26
-"""Most bytes of a configuration, a tokenizer or another small file of a model."""
+"""Maximum size in bytes of a configuration, a tokenizer or another small file of a model."""
 _BUFFER = 1 << 22
 
 
@@ -64,7 +64,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text of any origin.
+    """Return the value of a JSON text, which may be damaged or malicious.
 
     Raises:
         ValueError: the text is not JSON, or is nested too deeply.
@@ -89,9 +89,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise an error for a pipe, a device, a socket or a folder, which might never end when read.
+    """Raise an error for a folder, a pipe, a device or a socket; reading one of the latter three might never end.
 
-    A symbolic link counts as its target.
+    A symbolic link counts as its target. A missing file raises no error here.
 
     Raises:
         CheckpointError: the path exists and is not a regular file.

@@ -28,7 +28,7 @@ class Fingerprint:
     def of(cls, path: Path, known: "Fingerprint | None" = None) -> "Fingerprint":
         """Return a file's fingerprint; an untouched file keeps its known fingerprint and is not read.
 
-        A file whose size differs from the known one gets no hash, because it has changed anyway.
+        A file whose size differs from the known size is not read either: its hash is "", which shows the change.
 
         Raises:
             CheckpointError: the file is not a regular file.
@@ -39,7 +39,7 @@ class Fingerprint:
         if known and known == cls(hash=known.hash, **state):
             return known
         if known and known.size != state["size"]:
-            return cls(hash="", **state)  # changed in any case, so a large file is not hashed
+            return cls(hash="", **state)
         return cls(hash=hash_of_file(path), **state)
 
 
@@ -49,7 +49,7 @@ def fingerprints(folder: Path, names: Iterable[str]) -> dict[str, Fingerprint]:
 
 
 def refreshed(folder: Path, known: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
-    """Return the current fingerprints of a folder's files; only files touched since are hashed.
+    """Return the current fingerprints of a folder's files; only files touched since `known` are hashed.
 
     Raises:
         CheckpointError: a file is not a regular file.
@@ -59,7 +59,7 @@ def refreshed(folder: Path, known: Mapping[str, Fingerprint]) -> dict[str, Finge
 
 
 def changed_file(before: Mapping[str, Fingerprint], after: Mapping[str, Fingerprint]) -> str:
-    """Return the name of the first file whose content differs, or ""."""
+    """Return the name of the first file whose hash differs, or "" if none does."""
     return next((name for name in before if after[name].hash != before[name].hash), "")
 
 

@@ -1,7 +1,7 @@
-"""Locks that let one process at a time write into a folder; a lock ends with its process, however that ends.
+"""Locks that let one process at a time write into a folder; a lock is released when its process ends, in any way.
 
-.lock         locked (flock) while the folder is written; the existence of the file means nothing
-.lock.json    the process that holds the lock
+.lock         locked (flock) while a process writes the folder; the mere existence of the file is not a lock
+.lock.json    the process that has the lock
 """
 
 import json
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterator[None]:
-    """Hold the lock of a folder, which is created if missing, and removed again if it stays empty.
+    """Lock a folder within the context. The folder is created if missing, and removed afterwards if it is still empty.
 
     If another process holds the lock, call `on_wait` and wait for that process; without `on_wait`, raise an error.
 
@@ -63,7 +63,7 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
 
 
 def _remove_if_empty(folders: list[Path]) -> None:
-    """Remove a folder that holds only a lock, and then its empty parents in `folders`, innermost first."""
+    """Remove the first of `folders` if it contains only a lock, and then its parents, the others, if they are empty."""
     if folders and [path.name for path in folders[0].iterdir()] == [LOCK]:
         with suppress(OSError):  # another run may have been written into a parent
             (folders[0] / LOCK).unlink()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LOOPBACK", "cores", "device_of", "is_intel", "keep_memory", "using_threads"]
 
 LOOPBACK = "127.0.0.1"
-"""The loopback address, which no other machine can reach; pages are served there."""
+"""The loopback address, on which pages are served, because no other machine can reach it."""
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 CPUINFO = Path("/proc/cpuinfo")
 """The file in which Linux describes the processor."""
@@ -63,13 +63,13 @@ def is_intel() -> bool:
 def keep_memory() -> bool:
     """Let glibc keep freed memory instead of returning it to the kernel; return whether that is possible.
 
-    This makes training on CPUs a quarter faster. A training step frees and allocates the same large blocks again and
-    again. By default each block comes fresh from the kernel, which must clear it page by page.
+    This makes training on CPUs a quarter faster. Each training step frees and allocates the same large blocks; by
+    default, every block is allocated anew by the kernel, which must clear it page by page.
 
-    This also limits the caches of oneDNN and of torch's interface to it to 16 matrix shapes each. By default each cache
-    keeps 1 024 entries of up to megabytes, and nearly each batch brings new shapes. With 64 entries training is as
-    fast as with 16, and takes 200 MB more; with none it is 3 % slower. The limits are read once, before the first
-    product; limits set by the user stay.
+    This function also limits two caches to 16 matrix shapes each: the cache of oneDNN, and the cache of PyTorch's
+    interface to oneDNN. By default, each keeps 1,024 entries of up to megabytes, and nearly every batch brings new
+    shapes. With 64 entries, training is as fast as with 16 and takes 200 MB more; with none, it is 3 % slower. The
+    limits are environment variables, which are read once, before the first product; values set by the user are kept.
 
     Both changes apply to the whole process.
     """

@@ -1,7 +1,8 @@
-"""Worker processes, which take work off the main process.
+"""Worker processes, which take over work from the main process.
 
-A worker reads pickled questions from its standard input. It therefore needs nothing from the main program (no
-`if __name__ == "__main__"`), and ends when the main program ends, in any way. Only the main program handles Ctrl-C.
+A worker reads pickled questions (the arguments of a function) from its standard input and writes pickled answers. It
+therefore needs nothing from the main program (no `if __name__ == "__main__"`), and ends when the main program ends, in
+any way. Only the main program handles Ctrl-C.
 """
 
 import os
@@ -26,14 +27,14 @@ _PROGRAM = (
 
 
 class Worker(Generic[P, Result]):
-    """A context with a process that calls one function, which must be picklable, repeatedly."""
+    """A context manager with a process that calls one function, which must be picklable, once for each `ask`."""
 
     def __init__(self, function: Callable[P, Result], doing: str, without: str = "", *, resumes: bool = True) -> None:
         """Start the process.
 
-        For error messages: `doing` says what the process does, such as "encodes texts"; `without` names the setting
-        that avoids the process, such as "cleaning.workers = 1"; `resumes` says whether the command resumes where it
-        was.
+        The other arguments are for error messages. `doing` says what the process does, such as "encodes texts";
+        `without` names the setting that avoids the process, such as "cleaning.workers = 1"; `resumes` says whether the
+        same command, run again, resumes the work.
         """
         self._doing, self._without, self._resumes = doing, without, resumes
         # A separate session, so that a terminal's Ctrl-C does not reach the worker, even before it ignores the signal.
@@ -50,7 +51,7 @@ class Worker(Generic[P, Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the process, even at work."""
+        """End the process, even if it is busy."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -79,7 +80,7 @@ class Worker(Generic[P, Result]):
 
 
 def answer_questions() -> None:
-    """Answer questions until the input ends: the program of a worker."""
+    """Run the program of a worker: answer questions until the input ends."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes, but only the main program handles them
         signal.signal(number, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
