@@ -1,6 +1,6 @@
 """glassformer: the Transformer of "Attention Is All You Need" that you can read, watch, train and use.
 
-Importing glassformer imports nothing heavy: each public name is fetched when it is first used.
+Importing glassformer is quick, because each public name is imported only when it is first used.
 """
 
 from importlib import import_module

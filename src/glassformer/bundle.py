@@ -2,7 +2,7 @@
 
 config.toml          the complete configuration
 tokenizer/           source and target tokenizer
-model.safetensors    the weights: plain numbers, so that loading a model from a stranger runs no code
+model.safetensors    the weights: plain numbers, so that loading an untrusted model runs no code
 """
 
 import os
@@ -46,7 +46,7 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """A model's configuration and tokenizers, and its folder; `model()` loads the model itself."""
+    """A model's folder, configuration and tokenizers; `model()` loads the weights."""
 
     folder: Path
     configuration: Configuration
@@ -95,7 +95,7 @@ class Bundle:
             save_weights(model, self.folder / WEIGHTS)
 
     def save_configuration(self) -> None:
-        """Write the configuration only; it makes a folder with tokenizers a run.
+        """Write only the configuration, the last file that a folder with tokenizers needs to be a run.
 
         Raises:
             CheckpointError: the file could not be written.
@@ -128,7 +128,7 @@ def _without_weights(config: ModelConfig) -> "Transformer":
                 return args[0]
             return function(*args, **(kwargs or {}))
 
-    with Undrawn():  # the device "meta" would do, but makes PyTorch import modules for two seconds
+    with Undrawn():  # the device "meta" would avoid this class, but makes PyTorch import modules for two seconds
         return Transformer(config)
 
 
@@ -159,7 +159,7 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
 
 
 def check_weights(path: Path, config: ModelConfig) -> None:
-    """Refuse a file whose weights do not fit this configuration, before a model of its size is built.
+    """Raise an error if a file's weights do not fit this configuration, before a model of this size is built.
 
     Only the file's header is read.
 
@@ -227,7 +227,7 @@ def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str
 
 
 def _check_shapes(origin: str, found: Mapping[str, Shape], expected: Iterable[tuple[str, Shape]]) -> None:
-    """Refuse weights with a missing or unknown name or a wrong shape; `expected` is read up to the first mistake."""
+    """Raise an error for a missing or unknown weight or a wrong shape; read `expected` only up to the first error."""
     unknown = dict(found)
     for name, shape in expected:
         if name not in unknown:
@@ -251,7 +251,7 @@ def _unreadable(path: Path, error: Exception) -> CheckpointError:
 
 
 def _os_error(error: Exception) -> OSError:
-    """Return the system's error that a safetensors error reports by its number."""
+    """Return the OSError whose number the text of a safetensors error contains."""
     number = re.search(r"os error (\d+)", str(error))
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error))
 

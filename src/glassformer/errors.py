@@ -1,16 +1,16 @@
 """Every error that glassformer raises on purpose.
 
-Each class stands for one thing that a caller could do about it. Each also inherits a builtin exception, so that code
-without knowledge of glassformer can catch it::
+Errors that a caller would handle in different ways have different classes. Each class also inherits from a built-in
+exception, so that code written without glassformer in mind can catch it::
 
     GlassformerError(Exception)
     ├── ConfigError(ValueError)              a setting is unknown, impossible or contradicts another
     ├── ShapeError(ValueError)               a tensor or a sequence has the wrong shape or length
-    ├── VocabularyError(ValueError)          a token or an id that the vocabulary does not have
+    ├── VocabularyError(ValueError)          a token or an id is not in the vocabulary, or no vocabulary can be made
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
     ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of a different model
     │   └── CheckpointVersionError           the run was written by a newer glassformer
-    ├── DivergenceError(ArithmeticError)     training diverged: the loss is not a number, or climbs back
+    ├── DivergenceError(ArithmeticError)     training diverged: the loss is not a number, or rises and stays high
     ├── DecodingError(RuntimeError)          a search cannot do what was asked
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
@@ -40,23 +40,23 @@ QUOTED = 100
 
 
 class GlassformerError(Exception):
-    """The root of all glassformer errors: the command line prints one line and exits with status 1."""
+    """The base class of all glassformer errors; the command line prints such an error in one line and exits with 1."""
 
 
 class ConfigError(GlassformerError, ValueError):
-    """A setting is unknown, impossible or contradicts another: names the field, its value and the allowed values."""
+    """A setting is unknown, impossible or contradicts another; the message names the field, its value and what fits."""
 
 
 class ShapeError(GlassformerError, ValueError):
-    """A tensor or a sequence has the wrong shape or length: names the argument, the expected shape and its own."""
+    """A tensor or a sequence has the wrong shape or length; the message names it, the expected and the actual shape."""
 
 
 class VocabularyError(GlassformerError, ValueError):
-    """A token or an id that the vocabulary does not have, or a vocabulary that cannot be made."""
+    """A token or an id is not in the vocabulary, or a vocabulary cannot be made."""
 
 
 class DataError(GlassformerError, ValueError):
-    """A corpus cannot be read: names the file and, where there is one, the line."""
+    """A corpus cannot be read; the message names the file and, if it is known, the line."""
 
 
 class CheckpointError(GlassformerError, ValueError):
@@ -68,7 +68,7 @@ class CheckpointVersionError(CheckpointError):
 
 
 class DivergenceError(GlassformerError, ArithmeticError):
-    """Training diverged, and continuing would spoil the weights: names the step, and the settings to change."""
+    """Training diverged, and continuing would spoil the weights; the message names the step and settings to change."""
 
 
 class DecodingError(GlassformerError, RuntimeError):
@@ -76,11 +76,11 @@ class DecodingError(GlassformerError, RuntimeError):
 
 
 class MissingDependencyError(GlassformerError, ImportError):
-    """An optional package is needed: names the extra to install."""
+    """An optional package is needed; the message names the extra to install."""
 
 
 def install_command(extra: str) -> str:
-    """Return what to run for an optional dependency, as a message says it."""
+    """Return the part of a message that says how to install an optional dependency."""
     return f"run `pip install '.[{extra}]'` in the checkout of glassformer"
 
 
@@ -96,7 +96,7 @@ def quoted(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text of up to 100 characters as it is; of a longer one, the beginning, "…" and the last character.
+    """Return a text unchanged if it has up to 100 characters, otherwise its beginning, "…" and its last character.
 
     >>> shortened("'" + "a" * 200 + "'") == "'" + "a" * 97 + "…'"
     True

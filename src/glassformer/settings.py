@@ -1,4 +1,4 @@
-"""Settings: what each field of a configuration accepts, checked here and nowhere else.
+"""Settings: check the fields of configurations, and describe them for the reference.
 
 A configuration is a dataclass. The annotation of a field says which values it accepts (`Annotated[int, Range(0, 9)]`,
 `Literal["post", "pre"]`, …), and the string below the field explains it.
@@ -23,7 +23,7 @@ _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "tex
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The closed range of a number: both ends are allowed, infinity and NaN are not."""
+    """The range of a number. Both ends are allowed; infinity and NaN are not."""
 
     minimum: float
     maximum: float
@@ -37,16 +37,16 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the reference says about one setting."""
+    """The description of one setting, for the reference."""
 
     section: str
     name: str
     type: str
     """"integer", "number", "true or false", "text", "list of texts", or the choices: "one of post, pre"."""
     range: Range | None
-    """Of a number."""
+    """The allowed range, if the setting is a number."""
     default: str
-    """As in TOML; "" if the setting is derived from others, or has no default."""
+    """The default as written in TOML; "" if the setting is derived from others, or has no default."""
     explanation: str
 
 
@@ -68,7 +68,7 @@ def check_fields(section: str, config: "DataclassInstance") -> None:
 
 
 def refused(section: str, field: "Field[Any]", value: object) -> ConfigError:
-    """Return the error that a field does not accept a value."""
+    """Return the error for a value that a field does not accept."""
     near = nearest(value, _choices(field.type)) if isinstance(value, str) else ""
     return ConfigError(f"{section}.{field.name}: expected {expected(field.type)}, got {quoted(value)}{near}")
 
@@ -90,7 +90,7 @@ def accepts(annotation: Any, value: object) -> bool:
 
 
 def is_number(annotation: Any) -> bool:
-    """Return whether a field with this annotation accepts numbers; true and false are none."""
+    """Return whether a field with this annotation accepts numbers, which true and false are not."""
     return bool({int, float} & set(_parts(annotation)[0]))
 
 
@@ -141,7 +141,7 @@ def _choices(annotation: Any) -> list[str]:
 def _is_storable(text: str) -> bool:
     try:
         return b"\0" not in text.encode()
-    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
+    except UnicodeEncodeError:  # the command line had bytes that are not UTF-8
         return False
 
 

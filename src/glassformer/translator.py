@@ -1,4 +1,4 @@
-"""Text in, text out: an engine with its models' tokenizers. Importing it does not import torch.
+"""Translate texts, with an engine and its models' tokenizers. Importing this module does not import torch.
 
 Each text has exactly one result, in order; a text that cannot be translated has an empty result whose status says why.
 """
@@ -32,7 +32,7 @@ __all__ = ["Explanation", "Status", "Translation", "Translator"]
 Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
 
 WINDOW_CHARACTERS = 4_000_000
-"""Most characters of a stream held at a time, except for a single longer line; bounds memory when lines are long."""
+"""Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Translation:
     log_prob: float = 0.0
     """Sum of the tokens' log probabilities, including `<eos>` (natural logarithm, ≤ 0); NaN if not requested."""
     score: float = 0.0
-    """The value by which the search ranks: log_prob divided by the length penalty; NaN if not requested."""
+    """The value by which the search ranks outputs: log_prob / length penalty; NaN if not requested."""
     tokens: tuple[str, ...] = ()
     """The tokens, including `<eos>`."""
     token_log_probs: tuple[float, ...] = ()
@@ -57,22 +57,22 @@ class Translation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How one translation came about; without a translation, only the text, the status and the settings are set."""
+    """How a translation was computed. If the text has no translation, only its text, status and settings are set."""
 
     text: str
     translation: Translation
-    """The result of `translate`; its alternatives are all other hypotheses that the beam finished."""
+    """The result of `translate`; its alternatives are all other finished hypotheses of the beam search."""
     settings: DecodingConfig
-    """The settings of the search: the run's decoding settings, and the settings given for this text."""
+    """The settings of the search: the run's decoding settings, changed by the settings given for this text."""
     source: tuple[str, ...] = ()
     """The tokens that the encoder reads, including `<eos>`."""
     unknown: tuple[str, ...] = ()
     """Tokens of the text outside the vocabulary, which the encoder reads as `<unk>`."""
     attention: tuple[tuple[float, ...], ...] = ()
-    """For each token of the translation, the cross-attention to each token of the source when the token is chosen: the
-    mean over the heads of one layer; each row sums to 1."""
+    """Cross-attention weights: for each token of the translation, a row with a weight for each source token, at the
+    step that predicts the token. A weight is the mean over the heads of one layer; each row sums to 1."""
     attention_layer: str = ""
-    """The name of that attention, in the decoder's last layer."""
+    """The full name of the module that `attention` shows: the cross-attention of the decoder's last layer."""
     tree: SearchTree = field(default_factory=lambda: SearchTree(()))
     """All candidates of the search."""
     tree_tokens: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Translator:
         settings: Mapping[str, Any] | None = None,
         needs: Collection[Need] = (),
     ) -> "Translator":
-        """Return the translator of a run directory or an exported folder, or, given several, of their ensemble.
+        """Return a translator with the model in a run directory or an exported folder, or an ensemble of several.
 
         At each step an ensemble averages the probabilities of its models. Each model reads the source with its own
         tokenizer; all models must share the target tokenizer. The first run's decoding settings apply.
@@ -116,11 +116,11 @@ class Translator:
             others: folders of the ensemble's other models.
             engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same outputs.
             quantization: number format of the matrices; by default, as trained or as exported.
-            workers: number of batches decoded in parallel, each of which needs a core. With the engine torch, each but
-                the first is a process with a copy of the models, which starts when there is enough to translate. By
-                default, CTranslate2 has one per core, and torch has one.
+            workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker but
+                the first is a process with its own copy of the models; these processes start when there is enough to
+                translate. The default, 0, means one worker per core for CTranslate2, and one worker for torch.
             settings: decoding settings by name, which override the run's own.
-            needs: abilities that "auto" must choose an engine for, such as "sampling".
+            needs: abilities that the engine chosen by "auto" must have, such as "sampling".
 
         Raises:
             CheckpointError: a part of a folder is missing or damaged.
@@ -140,7 +140,7 @@ class Translator:
 
     @property
     def model(self) -> "Transformer":
-        """The model.
+        """The PyTorch model.
 
         Raises:
             ConfigError: there are several models, or the engine does not use PyTorch.
@@ -194,11 +194,11 @@ class Translator:
         log_probs: bool = True,
         **settings: Any,
     ) -> Iterator[Translation]:
-        """Yield the translation of each text of a stream, in order, holding `window` texts (a setting) at a time.
+        """Yield the translation of each text of a stream, in order, reading up to `window` texts (a setting) at a time.
 
-        Fewer texts are held when they are long, and twice as many when the engine decodes while the next texts are
-        read. A None among the texts says that no more are available for now: the translations of all texts before it
-        are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
+        Fewer texts are read at a time if they are long. If the engine decodes in the background, the next texts are
+        read meanwhile. If the stream yields None, no more texts are available for now, and the translations of all
+        earlier texts are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
         """
         search = self._search(settings, n_best, sample, log_probs)
         window = search.settings.window
@@ -241,10 +241,10 @@ class Translator:
         )
 
     def score(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[Translation]:
-        """Return each given target as a Translation, with the log probabilities that the model gives its tokens.
+        """Score given translations: return each target with the log probabilities that the model gives its tokens.
 
-        A pair with a side that is blank, longer than `max_source` or not valid Unicode is not scored; its status says
-        so. `settings` are decoding settings by name, which override the run's own.
+        A pair is not scored if its source or target is blank, longer than `max_source` or not valid Unicode; its status
+        says so. `settings` are decoding settings by name, which override the run's own.
 
         Raises:
             ConfigError: a setting is unknown or out of range.
@@ -261,7 +261,7 @@ class Translator:
         return results
 
     def _torch(self) -> "TorchEngine":
-        """Return the engine, if its computation can be inspected."""
+        """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
         if len(self._bundles) > 1:
             folders = ", ".join(str(bundle.folder) for bundle in self._bundles)
             raise ConfigError(f"an ensemble ({folders}) cannot be inspected: explain or explore one of its models")
@@ -349,7 +349,7 @@ class Translator:
         return f"decoder.layers.{self.bundle.model_config.decoder_layers - 1}.cross_attention"
 
     def _looks(self, source: Sequence[int], target: Sequence[int]) -> tuple[tuple[float, ...], ...]:
-        """Return the mean weights of the last cross-attention for each target token, where it was predicted."""
+        """Return the last cross-attention's weights, as `Explanation.attention` describes them."""
         import torch
 
         from glassformer.decoding.transformer_step import padded
@@ -362,7 +362,7 @@ class Translator:
         return tuple(map(tuple, trace[point][0].mean(0).tolist()))
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """Return the tokens of a source outside the vocabulary, which the model reads as `<unk>`."""
+        """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
         tokenizer = self.bundle.source_tokenizer
         cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
         return tuple(token for token, id in cut if id == tokenizer.unk_id)
@@ -444,14 +444,14 @@ def _check_targets(first: Bundle, other: Bundle) -> None:
 
 
 def _one_line(text: str) -> str:
-    """Return the text with spaces for line ends, which a vocabulary with byte fallback can spell."""
+    """Return the text with spaces in place of line ends, which a model with byte fallback can produce."""
     return text.replace("\n", " ").replace("\r", " ")
 
 
 def _windows(texts: Iterable[str | None], window: int) -> Iterator[list[str]]:
-    """Yield texts in runs of at most `window`, shorter where they hold many characters.
+    """Yield lists of at most `window` texts, or fewer if the texts have many characters.
 
-    An empty run is yielded for each None among the texts (no more are available for now), and at the end.
+    An empty list is yielded for each None among the texts (no more are available for now), and at the end.
     """
     held: list[str] = []
     characters = 0
