@@ -1,8 +1,9 @@
-"""Inspection of models: change a forward pass, find important heads and information, and check correctness.
+"""Inspection of models: change a forward pass, measure which heads and positions matter, and check correctness.
 
-`changed`, and the edits that `combine` joins, change a forward pass; `plant` plants a classic mistake. `log_prob`,
-`compare` and `decoding` run a changed model. `head_study` and `patching_study` measure one change after another, and
-`study_heads` every head on a split of a built-in task. `glassformer.check` is the self-test.
+`changed` changes a forward pass; so do edits, which `combine` joins for `glassformer.intervene`. `plant` plants a
+classic implementation mistake. `log_prob`, `compare` and `decoding` run a changed model. `head_study` and
+`patching_study` measure one change after another; `study_heads` measures every head on a split of a built-in task. The
+self-test is `glassformer.check`.
 """
 
 from glassformer.inspection.changes import Changes, Patch, changed

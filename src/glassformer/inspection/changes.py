@@ -1,4 +1,4 @@
-"""Changes of a forward pass as plain data, in the format that the explorer sends.
+"""Changes of a forward pass as plain data, in the format that the explorer's page sends.
 
 >>> import torch, glassformer as gf
 >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -43,38 +43,42 @@ STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """Rows of a point taken from a different sentence, which runs through the unchanged model."""
+    """Replace rows of a point's tensor by rows from another sentence, which runs through the unchanged model."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {**STRICT, "arbitrary_types_allowed": True}
 
     point: str
     positions: Sequence[tuple[int, int]]
-    """(here, there): the row here, on the last axis but one, is replaced by the row there; missing rows are skipped."""
+    """Pairs (here, there): row `here` of this sentence is replaced by row `there` of the other sentence. Rows are
+    those of the last axis but one; missing rows are skipped."""
     source_ids: Sequence[int] = ()
     """The ids of the other sentence, with `<eos>`."""
     target_ids: Sequence[int] = ()
-    """The ids of its target, with `<bos>`."""
+    """The ids of the other sentence's target, with `<bos>`."""
     heads: Sequence[int] | None = None
-    """For a point with heads, the patched heads; by default all."""
+    """For a point with heads, the heads to patch; by default, all."""
     trace: Mapping[str, Tensor] | None = None
-    """A recording of the other sentence, in place of its ids."""
+    """A recording of the other sentence, instead of its ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """All changes of a model for one sentence, as plain data. Attentions have the names of their points."""
+    """All changes of a model for one sentence, as plain data.
+
+    Attention layers are named by their path, such as "decoder.layers.1.cross_attention".
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {**STRICT, "arbitrary_types_allowed": True}
 
     ablated: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Heads whose weighted values are set to 0."""
     masks: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
-    """Cells of masks: (query, key, may attend). A query that may attend to no key gets weights of 0."""
+    """Cells to change in masks: (query, key, may attend). A query that may attend to no key gets weights of 0."""
     overrides: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    """Rows of attention weights set by hand: (head, query, weights)."""
+    """Rows of attention weights to set to given values: (head, query, weights)."""
     patches: Sequence[Patch] = ()
     positions: bool = True
-    """Whether positions are added."""
+    """Whether position encodings are added to the embeddings."""
     scale: bool = True
     """Whether scores are divided by √d_k."""
     mistakes: Sequence[str] = ()
@@ -111,12 +115,12 @@ class Changes:
 
     @property
     def planted(self) -> Sequence[str]:
-        """The classic mistakes, including the one for which `scale` is a short form."""
+        """The classic mistakes to plant, including "no_scale" if `scale` is False."""
         return self.mistakes if self.scale else (*self.mistakes, "no_scale")
 
     @property
     def cacheable(self) -> bool:
-        """Whether cached decoding gives the same result: no change after the encoder depends on the position."""
+        """Whether decoding with a cache gives the same result: changes at given positions are only in the encoder."""
         named = (*self.masks, *self.overrides, *(patch.point for patch in self.patches))
         causal = all(MISTAKES[mistake].causal for mistake in self.mistakes)
         return causal and all(name.startswith(("source.", "encoder.")) for name in named)
@@ -127,7 +131,7 @@ class Changes:
         return any(MISTAKES[mistake].one_length for mistake in self.mistakes)
 
     def resolved(self, model: Transformer) -> "Changes":
-        """Return the same changes, with the other sentences of their patches recorded.
+        """Return the same changes, with a recording of each patch's other sentence.
 
         Raises:
             ConfigError: the model does not have a named point, head or position.
@@ -140,9 +144,10 @@ class Changes:
 def changed(model: Transformer, changes: Changes) -> Iterator[None]:
     """Let the model compute under these changes within the context.
 
-    At each attention, changes apply in this order: scores (scale), mask, softmax, mistakes of the mask, rows set by
-    hand; patches come last at their point. For decoding, see `glassformer.inspection.forced.RecomputingStep`. Masks and
-    some mistakes replace methods of the model's parts, so let only one thread at a time use the model.
+    In each attention layer, changes apply in this order: scale of the scores, mask, softmax, mistakes in masking,
+    given rows of weights. At each point, patches come last. For decoding, see
+    `glassformer.inspection.forced.RecomputingStep`. Masks and some mistakes replace methods of the model's parts, so
+    let only one thread at a time use the model.
 
     Raises:
         ConfigError: the model does not have a named point, head or position.
@@ -160,7 +165,7 @@ def changed(model: Transformer, changes: Changes) -> Iterator[None]:
 
 @contextmanager
 def _masked(model: Transformer, cells: Mapping[str, Sequence[Cell]]) -> Iterator[None]:
-    """Change cells of the masks that attentions receive."""
+    """Change cells of the masks that attention layers receive."""
 
     def make(attention: MultiHeadAttention, chosen: Sequence[Cell]) -> Callable[..., Tensor]:
         right = attention.attend
@@ -233,7 +238,7 @@ def _check_range(what: str, values: Iterable[int], size: int | None = None) -> N
 
 
 def _described(problems: Sequence[Any]) -> str:
-    """Return pydantic's first error in our form; unknown keys come before other errors."""
+    """Return pydantic's first error, worded like our messages; errors about unknown keys come before others."""
     unknown = [problem for problem in problems if problem["type"] == "unexpected_keyword_argument"]
     problem = (*unknown, *problems)[0]
     where = shortened(".".join(["changes", *map(str, problem["loc"])]))

@@ -1,4 +1,4 @@
-"""The self-test of a model: properties that hold whatever it has learned, and the likely mistake where one fails.
+"""The self-test of a model: check properties of every correct Transformer, and name likely mistakes if a check fails.
 
 All checks compute in float64, so that rounding is far smaller than the effect of any mistake. Weights, mode and random
 state are restored afterwards.
@@ -33,9 +33,9 @@ __all__ = ["Trained", "check"]
 TOLERANCE = 1e-9
 """Tolerance of log probabilities and weights, in float64."""
 USED = 0.1
-"""Nats per token by which a different source must worsen a trained model's own output."""
+"""Nats per token that a trained model's own output must lose when it is scored with a different source."""
 NEVER = -100.0
-"""A log probability that counts as impossible."""
+"""The log probability (natural logarithm) up to which a token counts as impossible."""
 
 
 @runtime_checkable
@@ -44,7 +44,7 @@ class Trained(Protocol):
 
     @property
     def model(self) -> Transformer:
-        """The model."""
+        """The PyTorch model."""
 
     @property
     def bundle(self) -> Bundle:
@@ -52,10 +52,10 @@ class Trained(Protocol):
 
 
 def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
-    """Return the self-test of a model, a run (its folder) or a translator.
+    """Return the result of the self-test of a model, a translator, or a run, given by its folder.
 
-    For a run, which is trained, the output must depend on the source and must end. For a bare model, which may be
-    untrained, both need only be possible.
+    A run or a translator is trained, so its outputs must depend on the source, and some must end with `<eos>`. A bare
+    model may be untrained, so a different source need only change its numbers, and `<eos>` need only be possible.
 
     Raises:
         CheckpointError: the folder is not a run.
@@ -110,7 +110,7 @@ def _as_it_is(model: Transformer) -> Iterator[None]:
 
 @contextmanager
 def _in_float64(model: Transformer) -> Iterator[None]:
-    """Compute in float64 within the context, on the same objects, which keep planted changes and listeners."""
+    """Convert the model's weights to float64 within the context, in place: planted mistakes and listeners stay."""
     tensors = [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]
     before = [tensor.data for tensor in tensors]
     for tensor in tensors:
@@ -213,7 +213,7 @@ def _skipped(*failed: Check) -> Iterator[Check]:
 
 
 def _told_apart(one: Check, reference: Check) -> Check:
-    """Return the check with only the mistake that the reference identified, if it is among the likely ones."""
+    """Return a failed check with only the mistake that the reference identified, if the check lists that mistake."""
     told = one.status == "failed" and len(reference.likely) == 1 and reference.likely[0] in one.likely
     return replace(one, likely=reference.likely) if told else one
 
@@ -224,7 +224,7 @@ def _measured(
     model: Transformer,
     batch: Sequence[Sentence],
 ) -> Check:
-    """Return the check of a number that must be 0."""
+    """Return the check that a probe measures 0, up to rounding."""
     difference = probe(model, batch)
     unit = "of a weight" if name == "attention" else "in log p"
     return _checked(name, difference <= TOLERANCE, difference, unit)
@@ -253,7 +253,7 @@ def _reference(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _lengths(config: ModelConfig, batch: Sequence[Sentence]) -> list[Sentence]:
-    """Return pairs of equal length, pairs of different lengths padded to one, and pairs of different lengths."""
+    """Return pairs of sides with equal lengths without padding, equal lengths with padding, and different lengths."""
     source, target = batch[0]
     length = min(len(source), len(target))
     ends = [config.pad_id] * (len(source) - len(target))

@@ -1,4 +1,4 @@
-"""Find where a model differs from the paper: the first point that differs, and the mistake with the same numbers."""
+"""Find where a model first differs from the paper, and a known mistake that produces the same numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ __all__ = ["Divergence", "divergence"]
 RELATIVE_TOLERANCE = 1e-9
 """Tolerance of a number in float64, relative to the largest number of its point."""
 ALIKE = 1e-7
-"""Largest relative difference between a model and the reference with its mistake."""
+"""Largest relative difference between a model and a reference with the same mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class Divergence:
     mistakes: tuple[str, ...]
     """The likely mistakes, in words."""
     exact: bool
-    """Whether exactly this mistake explains all numbers."""
+    """Whether a single known mistake explains all numbers; it is then the only one in `mistakes`."""
 
 
 def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Divergence | None:
-    """Return the first difference between a model in float64 and the reference, or None if there is none.
+    """Return the first difference between a model in float64 and the reference, or None if they are equal.
 
-    Each pair is a source and a target input. Give pairs of one length, unpadded and padded, and pairs of different
-    lengths, because some mistakes show only on some of these pairs.
+    Each pair is a source and a target input. Give pairs with sides of equal length, with and without padding, and pairs
+    with sides of different lengths, because some mistakes show only in some of these pairs.
     """
     weights = {name: weight.detach().double().cpu().numpy() for name, weight in model.named_parameters()}
     for source, target in pairs:
@@ -73,7 +73,7 @@ def _as(
 def _named(
     first: Point, observed: Mapping[str, Array], right: Mapping[str, Array], suspects: Mapping[str, Mapping[str, Array]]
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the likely mistakes, and whether they explain every number."""
+    """Return the likely mistakes, and whether a single one explains every number."""
     alike = {title: max(_errors(observed, points)) for title, points in suspects.items()}
     best = min(alike, key=lambda title: alike[title])
     if alike[best] <= ALIKE:

@@ -1,4 +1,4 @@
-"""Edits for `gf.intervene`: ablate heads, set weights, change masks, remove positions, patch rows from a sentence.
+"""Edits for `gf.intervene`: ablate heads, set weights, change masks, remove positions, copy rows from a recording.
 
 >>> import torch, glassformer as gf
 >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -9,7 +9,8 @@
 >>> trace[f"{cross}.weights"][0, 1, 0].tolist()
 [0.0, 0.0, 1.0]
 
-Positions are absolute and count from 0, so edits by position need whole passes, not cached steps.
+Positions count from the first token of the sentence. A cached step computes only the newest token, so edits at given
+positions need whole passes.
 
 Axes: B batch · H heads · T query positions · S key positions.
 """
@@ -44,13 +45,13 @@ __all__ = [
 Cell = tuple[int, int, bool]
 """(query position, key position, whether it may be attended to), in all heads."""
 Row = tuple[int, int, Sequence[float]]
-"""(head, query position, weights); missing weights at the end are 0, surplus ones are ignored."""
+"""(head, query position, weights); weights missing at the end are 0, surplus weights are ignored."""
 HeadSet = Literal["encoder", "decoder", "cross"]
-"""A group of attentions."""
+"""A group of attention layers: the encoder's self-attention, the decoder's self-attention, or cross-attention."""
 
 
 def combine(*edits: Mapping[str, Edit]) -> dict[str, Edit]:
-    """Return all these edits as one; edits of the same point apply in this order. Names have no wildcards.
+    """Return one mapping with all edits; edits of the same point apply one after another. Names have no wildcards.
 
     >>> both = combine({"logits": lambda x: x + 1}, {"logits": lambda x: 2 * x})
     >>> both["logits"](torch.zeros(1))
@@ -64,7 +65,7 @@ def combine(*edits: Mapping[str, Edit]) -> dict[str, Edit]:
 
 
 def heads_of(model: Transformer, which: HeadSet) -> list[tuple[str, int]]:
-    """Return (attention, head) for all heads of the encoder, of the decoder's self-attention, or of cross-attention.
+    """Return (name of the attention layer, head) for all heads of a group.
 
     Raises:
         ConfigError: the set is unknown.
@@ -79,7 +80,7 @@ def heads_of(model: Transformer, which: HeadSet) -> list[tuple[str, int]]:
 
 
 def without_heads(heads: Mapping[str, Iterable[int]]) -> dict[str, Edit]:
-    """Return the edits that ablate heads: their weighted values become 0."""
+    """Return edits that ablate heads, by setting their weighted values to 0."""
 
     def edit(chosen: list[int]) -> Edit:
         def ablated(values: Tensor) -> Tensor:
@@ -93,7 +94,7 @@ def without_heads(heads: Mapping[str, Iterable[int]]) -> dict[str, Edit]:
 
 
 def with_rows(rows: Mapping[str, Iterable[Row]]) -> dict[str, Edit]:
-    """Return the edits that set rows of attention weights."""
+    """Return edits that set rows of attention weights."""
 
     def edit(chosen: list[Row]) -> Edit:
         def written(weights: Tensor) -> Tensor:
@@ -111,11 +112,11 @@ def with_rows(rows: Mapping[str, Iterable[Row]]) -> dict[str, Edit]:
 
 
 def with_mask(cells: Mapping[str, Iterable[Cell]], usual: Tensor | None = None) -> dict[str, Edit]:
-    """Return the edits that recompute weights under a mask with these cells.
+    """Return edits that recompute attention weights with these cells of the mask changed.
 
-    The other cells come from `usual`, (B, 1, T or 1, S); by default, nothing is padding, and the decoder's
-    self-attention is causal. Weights are recomputed from the scores that these edits see: combine them after other
-    edits of scores, and before other edits of weights.
+    The other cells come from the mask `usual`, (B, 1, T or 1, S). By default, this mask hides no padding, and is causal
+    in the decoder's self-attention. The edits use the scores as earlier edits left them, and replace the weights, so
+    combine them after other edits of scores and before other edits of weights.
     """
     edits: dict[str, Edit] = {}
     for name, chosen in cells.items():
@@ -124,7 +125,7 @@ def with_mask(cells: Mapping[str, Iterable[Cell]], usual: Tensor | None = None) 
 
 
 def without_positions() -> dict[str, Edit]:
-    """Return the edits that remove positions."""
+    """Return edits that set the position encodings to 0."""
     return dict.fromkeys(("source.positions", "target.positions"), torch.zeros_like)
 
 
@@ -134,13 +135,13 @@ def patched(
     positions: Iterable[tuple[int, int]] | None = None,
     heads: Iterable[int] | None = None,
 ) -> dict[str, Edit]:
-    """Return the edit that copies rows of a recording into a point: pairs (here, there), or all rows at their own
-    places.
+    """Return an edit that copies rows of a recording into a point.
 
-    Rows missing here or there are skipped.
+    `positions` are pairs (row to replace, row of the recording); by default, each row is replaced by the recorded row
+    of the same position. Pairs are skipped if one of their rows does not exist.
 
     Raises:
-        ShapeError: raised by the edit, when a row there has a different width.
+        ShapeError: raised by the edit, if the recorded rows have a different width.
     """
     there = trace[point]
     pairs = None if positions is None else list(positions)
@@ -169,7 +170,7 @@ def _one_after_the_other(first: Edit, second: Edit) -> Edit:
 
 
 def _remade(name: str, cells: Sequence[Cell], usual: Tensor | None) -> dict[str, Edit]:
-    """Return the edits that record an attention's scores and recompute its weights from them."""
+    """Return edits that remember the scores of an attention layer and recompute its weights from them."""
     seen: list[Tensor] = []
 
     def remember(scores: Tensor) -> Tensor:
@@ -186,7 +187,7 @@ def _remade(name: str, cells: Sequence[Cell], usual: Tensor | None) -> dict[str,
 
 
 def with_cells(mask: Tensor | None, cells: Iterable[Cell], T: int, S: int, device: torch.device) -> Tensor:
-    """Return a mask, (B, 1, T, S), with these cells changed; without a mask, all cells start as allowed."""
+    """Return a mask, (B, 1, T, S), with these cells changed; no mask counts as a mask that allows all cells."""
     whole = torch.ones(1, 1, T, S, dtype=torch.bool, device=device) if mask is None else mask
     whole = whole.expand(-1, -1, T, S).clone()
     for query, key, allowed in cells:
@@ -196,5 +197,5 @@ def with_cells(mask: Tensor | None, cells: Iterable[Cell], T: int, S: int, devic
 
 
 def attentions(model: Transformer) -> dict[str, MultiHeadAttention]:
-    """Return a model's attentions, by name."""
+    """Return a model's attention layers, by name."""
     return {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadAttention)}

@@ -1,4 +1,4 @@
-"""Run models under changes: record a sentence, score given outputs, and decode without a cache.
+"""Run models under changes: compare recordings, score given outputs, and decode.
 
 Ids follow the usual convention: a source ends with `<eos>`, the decoder's input begins with `<bos>`, and an output is
 the result of a search, without `<bos>` and with `<eos>`.
@@ -35,7 +35,7 @@ __all__ = [
 
 UNCHANGED = Changes()
 SIDE_BY_SIDE = 4000
-"""Most positions per batch, including padding; bounds memory."""
+"""Maximum number of positions per batch, including padding; bounds memory."""
 
 
 class Compared(NamedTuple):
@@ -48,7 +48,7 @@ class Compared(NamedTuple):
 
 @torch.no_grad()
 def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int], changes: Changes) -> Compared:
-    """Return all points of the model and of the changed model, for the same source and target.
+    """Return recordings of all points in the unchanged and the changed model, for the same source and target.
 
     For mistakes that show only in padded sentences, both recordings are padded to the same length.
     """
@@ -98,9 +98,9 @@ def log_prob(
 def outputs(
     model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, budget: int = SIDE_BY_SIDE
 ) -> list[Forced]:
-    """Return the scores of each (source, output) by the model as it is; call it within `changed` to apply changes.
+    """Return the scores that the model gives each (source, output); to apply changes, call this within `changed`.
 
-    Many pairs, up to `budget` padded positions, are scored in one pass, instead of one search per pair.
+    A batch has up to `budget` positions, including padding, and is scored in one pass, without a search.
     """
     results: dict[int, Forced] = {}
     batch: list[int] = []
@@ -122,7 +122,7 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
     log_probs = model(source, target_input).log_softmax(-1)
     real = output != config.pad_id
     given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double()
-    log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # no search chooses them
+    log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # searches never choose these tokens
     best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
     rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)
     return [Forced(total, greedy, tuple(each[: len(ids)])) for total, greedy, each, (_, ids) in rows]
@@ -130,7 +130,7 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
 
 @contextmanager
 def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -> Iterator[Step[Any]]:
-    """Yield a step for searches under changes: cached where that gives the same result, recomputing otherwise.
+    """Yield a `Step` for searches under changes; it uses a cache if that gives the same result, and recomputes if not.
 
     Some changes depend on the length of the batch, so decode one sentence at a time under changes.
     """
@@ -142,7 +142,7 @@ def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -
 
 
 class RecomputingState(NamedTuple):
-    """The rows' tokens so far, including `<bos>`, and their sentences."""
+    """Each row's tokens so far, including `<bos>`, and each sentence's source and memory."""
 
     prefixes: Int[Tensor, "R T"]
     source: Int[Tensor, "B S"]
@@ -152,8 +152,7 @@ class RecomputingState(NamedTuple):
 class RecomputingStep:
     """A `Step` without a cache: at each step, the whole prefix runs through the decoder under the changes.
 
-    This defines decoding under changes: a step computes what a whole pass over its prefix computes, whatever the
-    changes.
+    This is the definition of decoding under changes: each step equals a whole pass over the prefix, for all changes.
     """
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"], changes: Changes = UNCHANGED) -> None:

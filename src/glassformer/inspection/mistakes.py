@@ -1,8 +1,8 @@
-"""The classic mistakes of Transformer implementations, which can be planted in a working model for a while.
+"""Classic mistakes of Transformer implementations, which can be planted temporarily in a correct model.
 
 Code with such a mistake runs without an error and gives the right shapes. `MISTAKES`, read from mistakes.toml, says for
-each mistake what is wrong and which point of the forward pass differs first. `plant` plants mistakes: for each, one
-function replaces a step of the model, or intervenes at a named point.
+each mistake what is wrong and which point of the forward pass differs first. `plant` plants mistakes: for each mistake,
+a function (its planter) replaces a step of the model or intervenes at a named point.
 
 Axes: B batch · T query positions · S key positions · H heads · K width of a head · D d_model.
 """
@@ -32,7 +32,7 @@ __all__ = ["MISTAKES", "Mistake", "pad_to_one_length", "plant", "replaced"]
 
 Planted = Iterator[None]
 Planter = Callable[[Transformer], AbstractContextManager[None]]
-"""Returns the context in which a model commits a mistake."""
+"""A function that returns a context in which a model makes a mistake."""
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -56,7 +56,7 @@ class Mistake:
     unseen: str = ""
     """Why nothing differs in some configurations."""
     causal: bool = True
-    """Whether positions depend on earlier positions only, so that decoding may use a cache."""
+    """Whether target positions still depend only on earlier ones, so that decoding may use a cache."""
     one_length: bool = False
     """Whether source and target must be padded to one length."""
     fails: Sequence[str] = ()
@@ -69,7 +69,10 @@ class Mistake:
 
 
 def _applies(rule: Mapping[str, Any], config: ModelConfig) -> bool:
-    """Return whether a configuration has a rule's settings: a value, one of a list, or the value of a named setting."""
+    """Return whether a configuration matches a rule: each setting has the value (or one of the values) in the rule.
+
+    A value may also be the name of another setting, whose value then counts.
+    """
     for setting, expected in rule.items():
         allowed = expected if isinstance(expected, list) else [expected]
         if setting != "point" and getattr(config, setting) not in [getattr(config, str(one), one) for one in allowed]:
@@ -91,7 +94,7 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
     """Plant these mistakes in a model within a `with` block; the weights are unchanged.
 
     Some mistakes replace methods of the model's parts, which affects all threads: use such a model in one thread only.
-    Of `no_scale` and `scale_d_model` together, only `no_scale` acts.
+    If both `no_scale` and `scale_d_model` are given, only `no_scale` has an effect.
 
     Raises:
         ConfigError: a mistake is unknown.
@@ -119,7 +122,7 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
 
 @contextmanager
 def replaced(part: nn.Module, name: str, value: Any) -> Planted:
-    """Replace a method, an attribute or a part of one module within a `with` block."""
+    """Replace a method, an attribute or a submodule of one module within a `with` block."""
     stays, before = name in vars(part) or name in part._modules, getattr(part, name)
     setattr(part, name, value)
     try:
@@ -156,7 +159,7 @@ def _all_replaced(parts: Sequence[Module], name: str, make: Callable[[Module], A
 
 @contextmanager
 def _norm_order(model: Transformer) -> Planted:
-    """Swap pre-norm and post-norm; only pre-norm ends each stack with one more norm."""
+    """Swap pre-norm and post-norm, including the final norm of each stack, which only pre-norm has."""
     pre, stacks = model.config.norm == "pre", (model.encoder, model.decoder)
     with ExitStack() as stack:
         stack.enter_context(_all_replaced(_parts(model, Residual), "pre", lambda _: not pre))
@@ -180,7 +183,7 @@ def _residual_normed(model: Transformer) -> AbstractContextManager[None]:
 
 
 def _unbiased_norm(model: Transformer) -> AbstractContextManager[None]:
-    """Compute (x − mean) / (s + eps) with s, the standard deviation with n − 1, as in some popular tutorials."""
+    """Compute (x − mean) / (s + eps), where s is the standard deviation with divisor n − 1, as in some tutorials."""
 
     def make(norm: nn.LayerNorm) -> Callable[[Tensor], Tensor]:
         def forward(x: Tensor) -> Tensor:
@@ -231,7 +234,7 @@ def _scale_d_model(model: Transformer) -> AbstractContextManager[None]:
 
 
 def _no_transpose(model: Transformer) -> AbstractContextManager[None]:
-    """Make heads by view(H, T, K) alone: the shape is right, but each head gets a section of the text."""
+    """Split heads by view(H, T, K) without a transpose: the shape is right, but each head gets a part of the text."""
 
     def scrambled(x: Tensor) -> Tensor:
         return join_heads(x).reshape(x.shape)  # (B, H, T, K) -> (B, T, H·K) -> (B, H, T, K)
@@ -246,7 +249,7 @@ WeightRule = Callable[[Tensor, Tensor], Tensor]
 
 
 def _weights_by(rule: WeightRule) -> Planter:
-    """Return the planter of a rule for the weights, in every attention."""
+    """Return a planter that computes the weights of every attention layer by this rule."""
 
     @contextmanager
     def planted(model: Transformer) -> Planted:
@@ -335,7 +338,7 @@ class _Padding:
 
 
 def _padding_alone(mask: Tensor) -> Tensor:
-    """Return the padding mask in a causal mask with padding: its last row, which hides padding only."""
+    """Return the last row of a causal mask with padding, which hides only padding."""
     return mask[:, :, -1:]
 
 
@@ -366,4 +369,4 @@ _TOGETHER: Mapping[tuple[str, str], Planter] = {
     ("no_scale", "scale_d_model"): _no_scale,
     ("mask_zero", "mask_after_softmax"): _weights_by(_both_masks),
 }
-"""The planter of two mistakes in the same step."""
+"""Planters for pairs of mistakes that replace the same step."""

@@ -1,7 +1,7 @@
-"""Probes: the measurements behind `glassformer check`, of inputs that must not change a model's output.
+"""Probes: the measurements behind `glassformer check`.
 
-Each measures a number that is 0, up to rounding, in a correct model. Sentences are pairs of a source, with `<eos>`, and
-the decoder's input, with `<bos>`.
+Each probe but `source` returns a number that is 0, up to rounding, in a correct model. Sentences are pairs of a source,
+with `<eos>`, and the decoder's input, with `<bos>`.
 
 Axes: B batch · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
 """
@@ -63,12 +63,12 @@ def run(model: Transformer, batch: Sequence[Sentence], extra: int = 0) -> list[T
 
 
 def determinism(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between two runs."""
+    """Return the difference between two runs on the same sentences."""
     return _largest(run(model, sentences), run(model, sentences))
 
 
 def recording(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between the fused attention and the explained one, which recording uses."""
+    """Return the difference between attention by the fused kernel and step by step, as when it is recorded."""
     unheard = run(model, sentences)
     with record(model):
         return _largest(unheard, run(model, sentences))
@@ -96,13 +96,13 @@ def batch(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between cached steps and whole passes, while rows are split, swapped and dropped."""
+    """Return the difference between cached steps and whole passes, with hypotheses split, swapped and dropped."""
     chosen, config = random.Random(2), model.config
     source = padded(model, [source for source, _ in sentences[:3]])
     words = [token for _, target in sentences for token in target[1:]] or [config.eos_id]
     moves = [
         ([0, 0, 1, 1, 2, 2], [0, 1, 2]),  # each sentence gets two hypotheses,
-        ([1, 0, 3, 2, 5, 5], [0, 1, 2]),  # which swap places; the third sentence's second one continues twice
+        ([1, 0, 3, 2, 5, 5], [0, 1, 2]),  # which swap places; in the third sentence, the second replaces the first
         ([1, 0, 5, 4], [0, 2]),  # the second sentence is dropped
     ]
     prefixes, state, differences = torch.full((3, 1), config.bos_id, device=source.device), model.start(source), []
@@ -119,9 +119,9 @@ def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def weights_sum_to_one(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the largest error of attention weights: rows that do not sum to 1, or masked keys with weight.
+    """Return the largest error of attention weights: a row does not sum to 1, or a masked key has a weight above 0.
 
-    One of the sources is all padding, so its rows must be 0. NaN anywhere counts as infinite.
+    One of the sources is all padding, so its rows of weights must be 0. A NaN at any point counts as an infinite error.
     """
     pad_id = model.config.pad_id
     source = padded(model, [[pad_id], *(source for source, _ in sentences)])
@@ -142,14 +142,14 @@ def weights_sum_to_one(model: Transformer, sentences: Sequence[Sentence]) -> flo
 
 
 def source(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the effect of a different source, which must not be 0."""
+    """Return the effect of a different source, which must not be 0: the output must depend on the source."""
     others = [*sentences[1:], sentences[0]]
     swapped = [(other, target) for (other, _), (_, target) in zip(others, sentences, strict=True)]
     return _largest(run(model, sentences), run(model, swapped))
 
 
 def _largest(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    """Return the largest difference, infinite where one value is NaN; −∞ equals itself."""
+    """Return the largest absolute difference: infinite if a value is NaN, 0 where both values are −∞."""
     differences = [
         torch.where(a == b, 0.0, (a - b).abs()).max().nan_to_num(nan=torch.inf) for a, b in zip(one, other, strict=True)
     ]

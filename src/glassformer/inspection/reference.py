@@ -1,7 +1,7 @@
 """A reference forward pass, independent and slow: NumPy in float64, written straight from the paper.
 
-Of `glassformer.model`, only the configuration is used, so that a mistake there cannot recur here. It runs one sentence
-at a time. Points have the names of `gf.record`, in the same order, without the batch axis.
+It imports only the configuration from `glassformer.model`, so that a mistake in that package cannot affect it. It runs
+one sentence at a time. Its points have the same names and order as in `gf.record`, but no batch axis.
 
 Axes: S source positions · T target positions · D d_model · H heads · K width of a head.
 """
@@ -24,7 +24,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 class Reference:
     """The paper's Transformer with these weights; `Reference(config, weights)(source, target)` returns all points.
 
-    Each step is a method, so that a mistake in one step is a subclass (`glassformer.inspection.suspects`).
+    Each step is a method, so that a subclass can make a mistake in one step (`glassformer.inspection.suspects`).
     """
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, Array]) -> None:
@@ -79,7 +79,7 @@ class Reference:
         return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", x + sublayer(name, x))))
 
     def end(self, stack: str, x: Array) -> Array:
-        """Return the output of a stack; pre-norm adds a norm."""
+        """Return the output of a stack: x, normalised once more in pre-norm."""
         return self.norm(f"{stack}.norm", x) if self.pre else x
 
     def norm(self, name: str, x: Array) -> Array:
@@ -99,11 +99,11 @@ class Reference:
         return self.see(f"{side}.input", embedding + self.see(f"{side}.positions", self.positions(side, len(ids))))
 
     def lookup(self, side: str, ids: Sequence[int]) -> Array:
-        """Return the rows of the tokens · √d_model."""
+        """Return the tokens' rows of the embedding matrix, times √d_model."""
         return self.weights[f"{side}.tokens.weight"][list(ids)] * math.sqrt(self.config.d_model)
 
     def positions(self, side: str, length: int) -> Array:
-        """Return sines and cosines of pos / 10000^exponent, in pairs or in halves; or a learned table; or zeros."""
+        """Return sines and cosines of pos / 10000^exponent, interleaved or in halves; or a learned table; or zeros."""
         table = np.zeros((length, self.config.d_model))
         if self.config.positions == "none":
             return table
@@ -118,19 +118,19 @@ class Reference:
         return table
 
     def exponents(self) -> tuple[Array, Array]:
-        """Return 2i/d_model for each pair i, for its sine and for its cosine."""
+        """Return the exponents 2i/d_model of the sines, and those of the cosines, which are the same."""
         exponents = np.arange(0, self.config.d_model, 2) / self.config.d_model
         return exponents, exponents
 
     # Attention: §3.2
 
     def self_attention(self, name: str, x: Array, mask: Mask) -> Array:
-        """Return what each position gathers from all positions."""
+        """Return the output of self-attention."""
         query, key, value = (self.project(name, part, x) for part in ("query", "key", "value"))
         return self.attend(name, query, key, value, mask)
 
     def cross_attention(self, name: str, y: Array, memory: tuple[Array, Array], mask: Mask) -> Array:
-        """Return what each position gathers from the memory."""
+        """Return the output of cross-attention; `memory` is the memory's keys and values."""
         return self.attend(name, self.project(name, "query", y), *memory, mask)
 
     def key_value(self, name: str, memory: Array) -> tuple[Array, Array]:
@@ -138,7 +138,7 @@ class Reference:
         return self.project(name, "key", memory), self.project(name, "value", memory)
 
     def project(self, name: str, part: str, x: Array) -> Array:
-        """Return x W_Q, x W_K or x W_V, split by heads; the three matrices are stacked in one."""
+        """Return x W_Q, x W_K or x W_V with its bias, split into heads; the three matrices are stored as one."""
         width = self.config.heads * self.config.d_k
         rows = {"query": slice(width), "key": slice(width, 2 * width), "value": slice(2 * width, None)}[part]
         weight, bias = (self.weights[f"{name}.input_projection.{kind}"][rows] for kind in ("weight", "bias"))

@@ -24,7 +24,7 @@ class Check:
     unit: str = ""
     """The unit of the number."""
     note: str = ""
-    """A further remark: where a difference begins, why a check was skipped."""
+    """A further remark, such as where a difference begins or why the check was skipped."""
     likely: tuple[str, ...] = ()
     """The likely mistakes behind a failure, in words."""
 
@@ -56,7 +56,7 @@ class SelfTest:
         return plain
 
     def __str__(self) -> str:
-        """Return one line per check, followed by the likely mistakes where it failed."""
+        """Return one line per check, followed by the likely mistakes if the check failed."""
         lines = []
         for one in self.checks:
             lines.append(f"{SIGNS[one.status]} {one.name:<15} {one.claim}: {one.number or one.note}")

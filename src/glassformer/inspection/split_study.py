@@ -1,4 +1,4 @@
-"""Measure every head's effect on a split of a built-in task: which head decides a pronoun, a gender, a word's sense.
+"""Measure the effect of each head on a split of a built-in task, such as which head decides a pronoun's gender.
 
 for effect in study_heads(gf.Translator.load("runs/demo"), "coreference", kind="unequal"):
     show(effect.done, effect.total, effect.row())
@@ -31,7 +31,7 @@ def study_heads(
     """Yield the result of `split_measure` on a split of the run's built-in task, for the whole model and without each
     head.
 
-    `kind` selects examples of one kind; `limit` selects about that many, spread evenly over the split.
+    `kind` selects examples of one kind. `limit` is the approximate number of examples, spread evenly over the split.
 
     Raises:
         ConfigError: the run was not trained on a built-in task, or the task lacks this split or kind.

@@ -1,4 +1,4 @@
-"""Studies: measure the effect of one change after another, as plain rows.
+"""Studies: apply one change after another, and return the effect of each as a row of a table.
 
 effects = list(head_study(model, measure))
 write_rows("heads.csv", [effect.row() for effect in effects])
@@ -28,10 +28,10 @@ SETS: tuple[HeadSet, ...] = ("encoder", "decoder", "cross")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadEffect:
-    """The measures without one head, and the progress of the study."""
+    """The values measured without one head, and the progress of the study."""
 
     which: HeadSet | None
-    """The attention of the removed head; None = the whole model."""
+    """The group of the removed head's attention layer; None = no head was removed."""
     layer: int | None
     head: int | None
     values: Mapping[str, float]
@@ -74,7 +74,7 @@ class PatchEffect:
     point: str
     position: int
     effect: float
-    """Share of the preference that the patch restores: 0 = none, 1 = all."""
+    """Share of the clean source's preference that the patch restores: 0 = none, 1 = all."""
     done: int
     total: int
 
@@ -93,12 +93,12 @@ def patching_study(
     points: Sequence[str],
     positions: Sequence[int] | None = None,
 ) -> Iterator[PatchEffect]:
-    """Yield how far each position of each point, patched from the clean source into the corrupted one, restores a
-    preference.
+    """Yield, for each position of each point, how far patching it from the clean source restores a preference.
 
-    The preference is log p(right) − log p(wrong), of two outputs or of beginnings of outputs, such as those ending with
-    a pronoun. The sources, with `<eos>`, have equal lengths. Positions belong to the point: source positions in the
-    encoder, target positions in the decoder.
+    The model reads the corrupted source, and the patch copies the recorded value of the clean source. The preference is
+    log p(right) − log p(wrong), where `right` and `wrong` are outputs or beginnings of outputs, for example up to a
+    pronoun. Both sources end with `<eos>` and have equal lengths. Positions are source positions for points of the
+    encoder, and target positions for points of the decoder.
 
     Raises:
         ShapeError: the sources have different lengths.
@@ -124,7 +124,10 @@ def patching_study(
 
 
 def grid(effects: Sequence[PatchEffect]) -> NDArray[np.float64]:
-    """Return effects as an array (points, positions), in their order; NaN where an effect is missing."""
+    """Return effects as an array (points, positions); NaN where an effect is missing.
+
+    Points are in the order of the effects, positions in ascending order.
+    """
     points = list(dict.fromkeys(effect.point for effect in effects))
     positions = sorted({effect.position for effect in effects})
     table = np.full((len(points), len(positions)), np.nan)

@@ -1,7 +1,7 @@
-"""The reference with one mistake in it: what the numbers of a model look like that makes this mistake.
+"""Suspects: copies of the NumPy reference, each with one mistake.
 
-When a model differs from the reference, the suspect whose numbers it has is its mistake. The classic ones are written
-here for a second time, in NumPy, so that `mistakes.plant` has something to be compared with.
+If a model differs from the reference but equals a suspect, it has the suspect's mistake. The classic mistakes are
+implemented here a second time, in NumPy, so that tests can compare `mistakes.plant` with an independent implementation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -153,7 +153,7 @@ SUSPECT_OF_MISTAKE: dict[str, type[Reference]] = {
     "no_transpose": _NoTranspose,
     "unbiased_norm": _UnbiasedNorm,
 }
-"""The reference with each classic mistake, by its id."""
+"""The reference with each classic mistake, by the mistake's id."""
 
 SUSPECTS: dict[str, type[Reference]] = {
     **{MISTAKES[mistake].title: suspect for mistake, suspect in SUSPECT_OF_MISTAKE.items()},
@@ -164,5 +164,5 @@ SUSPECTS: dict[str, type[Reference]] = {
     "layer norm with eps outside of the root": _EpsOutside,
     "no norm at the end of the stacks": _NoFinalNorm,
 }
-"""The reference with each mistake that can be told by its numbers, by the words that a check lists as `likely`. The
-last mistakes are not classic ones, so they have no id."""
+"""The reference with each mistake that its numbers identify, by the text that a check lists as `likely`. The last six
+are not classic mistakes, so they have no id."""
