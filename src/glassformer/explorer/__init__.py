@@ -1,1 +1,1 @@
-"""The explorer: a web module that recomputes a Transformer in the browser, and the Python code that feeds it."""
+"""The explorer: a web module that recomputes a Transformer in the browser, and Python code for its data."""

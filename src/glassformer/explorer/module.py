@@ -1,6 +1,6 @@
-"""The explorer's web module and its texts, as embedded in every page.
+"""The explorer's web module and its texts, which every page contains.
 
-The module is built from the repository's `web/` by `make web`, and committed, so that users need no Node.
+`make web` builds the module from the repository's `web/`; the built file is committed, so that users need no Node.
 """
 
 import json
@@ -24,8 +24,8 @@ def explorer_module() -> str:
 def strings() -> dict[str, dict[str, str]]:
     """Return every text of the page, by language and key.
 
-    The English sentences about named points come from `model/points.py`, their translations from `strings.json`; a
-    point without a translation is described in English.
+    The English sentences about named points come from `model/points.py`, the Chinese ones from `strings.json`. A point
+    without a Chinese sentence is described in English.
     """
     words = {f"point.{name}": [about] * len(LANGUAGES) for name, about in descriptions().items()}
     for key, texts in json.loads(_read("strings.json")).items():

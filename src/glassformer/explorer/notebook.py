@@ -1,4 +1,4 @@
-"""A live notebook cell, backed by Python. Needs the extra `notebook`: anywidget."""
+"""A live notebook cell, whose questions Python answers. Needs anywidget (the extra `notebook`)."""
 
 import base64
 from collections.abc import Mapping
@@ -19,11 +19,10 @@ NUMBERS = ("weights", "trace")
 
 
 class LiveExplorer(anywidget.AnyWidget):
-    """The explorer in a cell that asks this kernel; its output also holds the static page, for readers without a
-    kernel.
+    """The explorer in a notebook cell, which sends its questions to the notebook's kernel.
 
-    Numbers are sent as message buffers when a view asks for them: synchronised, they would be saved in the notebook
-    twice.
+    The cell's output also contains the static page, for readers without a kernel. Numbers are sent as message buffers
+    when a view asks for them. As synchronised traits of the widget, they would be saved in the notebook a second time.
     """
 
     _esm = explorer_module()
@@ -45,7 +44,7 @@ class LiveExplorer(anywidget.AnyWidget):
         return {**header, "id": message.get("id")}, buffers
 
     def _payload(self) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the payload, with {"buffer": n} in place of the n-th buffer's numbers."""
+        """Return the payload, and its numbers as buffers; {"buffer": n} in the payload refers to the n-th buffer."""
         shown, buffers = dict(self._shown), list[bytes]()
         for name in NUMBERS:
             if shown[name] is not None:

@@ -1,7 +1,7 @@
-"""The explorer as one self-contained HTML page: no network, no server, no other file.
+"""The explorer as one self-contained HTML page, which needs no network, server or other file.
 
-All text from a model or a user is data. It lies in a separate element without any `<`, and the page shows it as text.
-The page's own policy forbids every script except the module, and every request.
+All text from a model or a user is data. It is in a separate element without any `<`, and the page shows it as text. The
+page's Content-Security-Policy forbids every script except the explorer's module, and every request.
 """
 
 import base64
@@ -56,7 +56,7 @@ class Page:
     size: int
     """In bytes."""
     left_out: tuple[str, ...]
-    """The parts that the page lacks, each with what to do about it, one sentence each."""
+    """A sentence for each part that the page lacks: why the part is missing, and possibly what to do."""
 
 
 def page_html(shown: Mapping[str, Any], translation: str = "") -> str:
@@ -75,7 +75,7 @@ def page_html(shown: Mapping[str, Any], translation: str = "") -> str:
 def write_page(translator: Translator, path: Path, sentence: str = "", *, playback: bool = False) -> Page:
     """Write one self-contained page about a model, and return a description of it.
 
-    `playback` puts as many snapshots of the training into the page as fit.
+    With `playback`, the page also contains snapshots of the training, as many as fit.
 
     Raises:
         ConfigError: `path` cannot be written as a file.
@@ -90,7 +90,7 @@ def write_page(translator: Translator, path: Path, sentence: str = "", *, playba
 
 
 def translation(translator: Translator, shown: Mapping[str, Any]) -> str:
-    """Return the translation in a payload."""
+    """Return the text of the translation in a payload."""
     return translator.bundle.target_tokenizer.decode(shown["trace"]["target_ids"])
 
 
@@ -105,7 +105,7 @@ def check_path(path: Path) -> None:
 
 
 def _policy(script: str, *, asks_server: bool) -> str:
-    """Return the Content-Security-Policy: only this script may run, and only answers may be fetched."""
+    """Return the Content-Security-Policy: only this script may run, and only the own server may be asked."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = {
         "default-src": "'none'",

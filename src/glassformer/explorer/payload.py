@@ -1,8 +1,8 @@
 """The data of an explorer page: configuration, vocabulary, weights, the training's curve, and PyTorch's numbers.
 
-Small models are embedded whole, in half precision, and the page computes with them. Of larger models, a recording is
-embedded. All data is plain and ready for JSON; numbers are joined in one base64 text, beside their names, shapes and
-offsets.
+The weights of small models are embedded in half precision, and the page computes with them. For larger models, a
+recording of one sentence is embedded instead. All data is plain and ready for JSON. Tensors are joined into one base64
+text, with a list of their names, shapes and offsets.
 
 Axes: S source positions · T target positions.
 """
@@ -47,17 +47,17 @@ __all__ = ["LIMITS", "PAYLOAD_VERSION", "PageLimits", "mistake_data", "pack", "p
 
 PAYLOAD_VERSION = 1
 FRAME = 170_000
-"""Bytes of the rest of the page: the module and the HTML around it."""
+"""Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
 MOST_POINTS = 200
-"""Most points of a curve."""
+"""Maximum number of points of a curve."""
 EXAMPLES = 5
 
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
-"""Points that the page compares with its own numbers, most useful first: the ends of all steps but the last, log_probs,
-which follow from the logits. A wrong number in between shows at the next of these points."""
+"""Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all steps
+except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
 WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
-"""Points that are most useful where the page cannot compute, in this order, before all others."""
+"""Named points to embed first if the page cannot compute, most useful first."""
 
 Dtype = Literal["float16", "float32"]
 
@@ -67,13 +67,13 @@ class PageLimits:
     """Limits on the contents of a page."""
 
     model: int = 2_000_000
-    """Most parameters of a model whose weights are embedded, so that the page computes everything itself."""
+    """Maximum number of parameters of a model whose weights are embedded, so that the page computes everything."""
     page: int = 10_000_000
-    """Largest page in bytes; snapshots that do not fit are left out."""
+    """Maximum size of a page in bytes; snapshots that do not fit are left out."""
     trace: int = 4_000_000
-    """Bytes for the recording of a model whose weights are not embedded."""
+    """Maximum size in bytes of the recording of a model whose weights are not embedded."""
     comparison: int = 800_000
-    """Bytes for the numbers with which the page compares its own."""
+    """Maximum size in bytes of PyTorch's numbers with which the page compares its own."""
 
 
 LIMITS = PageLimits()
@@ -87,14 +87,14 @@ def payload(
     host: str | None = None,
     limits: PageLimits = LIMITS,
 ) -> dict[str, Any]:
-    """Return all data with which the page shows this model, starting with `sentence`, ready for JSON.
+    """Return all data, ready for JSON, from which the page shows this model, at first with `sentence`.
 
     Args:
         translator: The model with its tokenizers; it stays unchanged.
-        sentence: The first sentence to translate; by default, one that suits the model.
-        checkpoints: Number of snapshots of the training in the page, at most 6.
-        host: Address at which the page asks Python; snapshots are then not embedded.
-        limits: The largest model, page and recording to embed.
+        sentence: The first sentence to translate; by default, an example of the run's task or frequent words.
+        checkpoints: Maximum number of snapshots of the training in the page, at most 6.
+        host: Address to which the page sends questions; if given, the page fetches snapshots from there.
+        limits: Limits on the sizes of the model, the page and the recording.
 
     Raises:
         DataError: the sentence cannot be translated.
@@ -159,7 +159,7 @@ def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
 
 
 def _frequent_words(tokenizer: Tokenizer) -> str:
-    """Return the most frequent words of a vocabulary, which serve as a sentence where none is known."""
+    """Return the most frequent words of a vocabulary as a sentence, for a run without example sentences."""
     tokens = tokenizer.tokens(range(len(tokenizer)))
     frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
     return tokenizer.decode(list(islice(frequent, EXAMPLES)))
@@ -175,7 +175,7 @@ def point_data(config: ModelConfig) -> list[dict[str, Any]]:
 
 
 def mistake_data(config: ModelConfig) -> list[dict[str, Any]]:
-    """Return what the page needs to know of each classic mistake, in the table's order."""
+    """Return the page's data about each classic mistake, in the order of `MISTAKES`."""
     return [
         {"first": one.first(config), **{key: getattr(one, key) for key in ("id", "at", "causal", "one_length")}}
         for one in MISTAKES.values()
@@ -183,7 +183,7 @@ def mistake_data(config: ModelConfig) -> list[dict[str, Any]]:
 
 
 def _words_of_mistakes(language: str) -> dict[str, str]:
-    """Return title, explanation and the reason why nothing differs of each classic mistake, by the page's keys."""
+    """Return each classic mistake's title, explanation, and reason why nothing may differ, by the page's keys."""
     words = {}
     for one in MISTAKES.values():
         texts = one.zh if language == "zh" else {"title": one.title, "wrong": one.wrong, "unseen": one.unseen}
@@ -238,7 +238,7 @@ def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tupl
 def _trace(
     model: Transformer, source: Sequence[int], target: Sequence[int], travels: bool, limits: PageLimits
 ) -> dict[str, Any]:
-    """Return PyTorch's numbers: those to compare, or as many as fit, most useful first."""
+    """Return PyTorch's numbers for one sentence: those that the page compares, or as many as fit, most useful first."""
     with record(model) as trace:
         model(padded(model, [source]), padded(model, [target]))
     points = {name: unbatched(value) for name, value in trace.items()}
@@ -275,7 +275,7 @@ def _kind(name: str) -> str:
 
 
 def _progress(folder: Path) -> dict[str, Any]:
-    """Return the curve of the loss, and the step of the run's kept weights."""
+    """Return the curves of the losses, and the step at which the run's weights were kept."""
     lines = [line for line in read_log(folder / METRICS_FILE) if math.isfinite(line.get("loss", math.nan))]
     kinds = {"loss": "step", "validation": "validation"}
     curve = {
@@ -296,7 +296,7 @@ def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
 def _spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
     """Return `count` of the steps, spaced about evenly on a logarithmic scale that ends with `final`.
 
-    `final` is the step of the run's own weights, which the page has anyway; if it is unknown, the last step serves.
+    `final` is the step of the run's own weights, which the page has anyway; None means the last of the steps.
     """
     if len(steps) <= count:
         return list(steps)

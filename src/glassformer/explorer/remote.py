@@ -1,7 +1,7 @@
-"""Answer the questions of a page or a notebook cell: computations with models too large for the page, and snapshots.
+"""Answer the questions of a page or a notebook cell, which asks for snapshots and for what it cannot compute itself.
 
-A question is a JSON object with a "kind". An answer is a JSON object with arrays of numbers, which are sent beside it.
-In `points`, offsets are counted in numbers from the start of the first array.
+A question is a JSON object with a "kind". An answer is a JSON object and a list of arrays of numbers. In `points`,
+offsets are counted in numbers from the start of the first array.
 """
 
 import json
@@ -34,13 +34,13 @@ from glassformer.translator import Translator
 __all__ = ["Answer", "Remote", "number_bytes", "search_data", "snapshot_halves", "unbatched"]
 
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
-"""The JSON object, and its arrays of numbers."""
+"""The JSON object of an answer, and its arrays of numbers."""
 
 LARGEST_BEAM = 64
 MOST_IDS = 1 << 31
-"""A bound above every vocabulary's ids."""
+"""A bound that is larger than every vocabulary."""
 KEPT_TRACES = 3
-"""Traces kept for pages, which fetch a trace's points one by one."""
+"""Number of recent traces to keep, because pages fetch the points of a trace one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ _QUESTIONS = {
 
 
 class Remote:
-    """Answers questions about one model, one at a time, from any thread."""
+    """Answers questions about one model; any thread may ask, and questions are answered one at a time."""
 
     def __init__(self, translator: Translator) -> None:
         self._bundle, self._model = translator.bundle, translator.model
@@ -113,7 +113,7 @@ class Remote:
 
         Raises:
             ConfigError: the question is malformed, or the model does not support its changes.
-            GlassformerError: the model cannot read these ids, or the snapshot does not exist.
+            GlassformerError: the ids do not fit the model, or the snapshot is missing or damaged.
         """
         question = _question(message)
         with self._lock:
@@ -175,8 +175,8 @@ class Remote:
         return search_data(self._bundle.target_tokenizer, hypotheses, tree)
 
     def _batch(self, model: Transformer, ids: Sequence[int]) -> Tensor:
-        """Return the ids of a source or a target that the run's settings allow, as a batch of one sentence."""
-        longest = self._decoding.max_source + self._decoding.extra_length + 1  # <bos>, and the longest output
+        """Return the ids of a source or a target as a batch of one sentence; raise an error if there are too many."""
+        longest = self._decoding.max_source + self._decoding.extra_length + 1  # the longest output, after <bos>
         if not 1 <= len(ids) <= longest:
             raise ShapeError(f"ids: expected 1 to {longest}, got {len(ids)}")
         _check_ids(ids)
@@ -211,7 +211,7 @@ class Remote:
 
 
 def _question(message: Mapping[str, Any]) -> _Question:
-    """Return the question in a message; the message's "id", which the answer repeats, is not part of it."""
+    """Return the question in a message, without the message's "id"."""
     from pydantic import TypeAdapter, ValidationError
 
     kind = message.get("kind")
@@ -227,7 +227,7 @@ def _question(message: Mapping[str, Any]) -> _Question:
 
 
 def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: SearchTree) -> dict[str, Any]:
-    """Return a search in the page's format."""
+    """Return the results of a search in the page's format."""
     return {
         "hypotheses": [
             {
@@ -245,13 +245,13 @@ def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: Se
 
 
 def _check_ids(ids: Sequence[int]) -> None:
-    """Raise an error for ids that no tensor can hold; the model checks its own vocabulary."""
+    """Raise an error for ids that no vocabulary has; the model then checks its own vocabulary."""
     if any(not 0 <= id < MOST_IDS for id in ids):
         raise VocabularyError(f"ids: expected numbers from 0 to {MOST_IDS - 1}")
 
 
 def unbatched(value: Tensor) -> Tensor:
-    """Return a point's value for the only sentence of a batch; positions have no batch axis."""
+    """Return a point's value for the only sentence of a batch; a value with two axes has no batch axis."""
     return value if value.dim() == 2 else value[0]
 
 

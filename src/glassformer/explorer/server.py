@@ -1,7 +1,7 @@
-"""The explorer served on this machine: one page, backed by Python.
+"""A server on this machine for the explorer: one page, whose questions Python answers.
 
-The server listens only on this machine. A foreign web page could let its own name point here (DNS rebinding), so
-requests must name this machine as their host, and questions must come from our own page.
+The server listens only on the loopback address. A foreign web page could make its host name resolve to this address
+(DNS rebinding), so requests must name this machine as their host, and questions must come from the server's own page.
 """
 
 import json
@@ -28,7 +28,7 @@ DEFAULT_PORT = 8765
 HOSTS = (LOOPBACK, "localhost")
 API = "api"
 LARGEST_REQUEST = 4_000_000
-"""Most bytes of a question, which holds ids and changes."""
+"""Maximum size in bytes of a question."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -38,11 +38,11 @@ HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """A server of one page and its questions, at `url`."""
+    """A server that sends one page and answers its questions, at `url`."""
 
     daemon_threads = True
     request_queue_size = 256
-    """Most connections waiting to be accepted: a page fetches many tensors at once, and several pages may be open."""
+    """Maximum number of waiting connections: a page fetches many tensors at once, and several pages may be open."""
 
     def __init__(self, page: str, remote: Remote, port: int) -> None:
         self.page = page.encode("utf-8", "replace")
@@ -61,7 +61,7 @@ class Server(ThreadingHTTPServer):
 
 
 def serve(translator: Translator, sentence: str = "", port: int | None = None) -> Server:
-    """Return a server of the explorer that already listens; `serve_forever()` makes it answer.
+    """Return a server of the explorer that already accepts connections; call its `serve_forever()` to answer them.
 
     Without a port, it uses the default port, or a free port if the default one is in use.
 
@@ -90,12 +90,12 @@ class _RequestError(Exception):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of one connection."""
 
     server: Server
     server_version, sys_version = "glassformer", ""
     timeout = 60
-    """Seconds within which a client must send its request."""
+    """Seconds to wait for data from a client."""
 
     def do_GET(self) -> None:
         """Send the page."""
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(error.status, "application/octet-stream", framed({"error": error.why}, []))
 
     def _check(self, path: str) -> None:
-        """Refuse requests for a different host, and questions from a foreign page."""
+        """Refuse requests for a different host or path, and requests from a foreign page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port, because a tunnel may change it
             raise _RequestError(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}, not {shortened(host)}")
@@ -135,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RequestError(HTTPStatus.NOT_FOUND, f"the only page is {self.server.url}")
 
     def _message(self) -> dict[str, Any]:
-        """Return the posted message."""
+        """Return the JSON object that the request contains."""
         length = self.headers.get("Content-Length", "").lstrip("0") or "0"
         if "Content-Length" not in self.headers or not (length.isascii() and length.isdecimal()):
             raise _RequestError(

@@ -25,7 +25,7 @@ allow="clipboard-write" style="width: 100%; height: 45rem; border: 1px solid #88
 class StaticExplorer:
     """The explorer as a page in a notebook's output, which needs neither a kernel nor a network.
 
-    With a small model the page computes itself; with a larger one it shows a recording.
+    For a small model, the page itself computes; for a larger model, it shows a recording.
     """
 
     def __init__(self, shown: Mapping[str, Any], translation: str) -> None:
@@ -46,10 +46,10 @@ def explore(
 
     Args:
         translator: The translator, or the folder of a run.
-        text: The first sentence; by default, one that suits the model.
-        live: Whether Python answers the cell's questions, as large models and snapshots of the training need. By
-            default, it does where anywidget is installed and a user runs the notebook; notebooks that a program
-            executes (nbconvert, Quarto, Jupyter Book) get a static page.
+        text: The first sentence; by default, an example of the run's task or frequent words.
+        live: Whether Python answers the cell's questions, which large models and snapshots of the training need. The
+            default is True if anywidget is installed and a user runs the notebook; a notebook that a program executes
+            (nbconvert, Quarto, Jupyter Book) gets a static page.
 
     Raises:
         MissingDependencyError: `live` is True, and anywidget is not installed.
