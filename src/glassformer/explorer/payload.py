@@ -54,8 +54,8 @@ MOST_POINTS = 200
 EXAMPLES = 5
 
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
-"""Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all steps
-except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
+"""Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all
+steps except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
 WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
 """Named points to embed first if the page cannot compute, most useful first."""
 

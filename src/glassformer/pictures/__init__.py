@@ -1,4 +1,4 @@
-"""Pictures drawn from data, readable on light and dark backgrounds, each with a text alternative."""
+"""Pictures of data, readable on light and dark backgrounds, each with a text alternative."""
 
 from glassformer.pictures.drawings import Box, attention_lines, bars, curves, flow, heat_map
 from glassformer.pictures.picture import BLUE, GREEN, GREY, ORANGE, PALETTE, PURPLE, RED, Picture, canvas, picture

@@ -1,4 +1,4 @@
-"""Reusable drawings: heat maps, attention as lines, curves, bars, and boxes with shapes on the arrows.
+"""Reusable drawings: heat maps, attention as lines, curves, bars, and flow diagrams of boxes and arrows.
 
 Values may be tensors, arrays or nested lists.
 """
@@ -36,13 +36,14 @@ def heat_map(
     limit: float | None = None,
     width: float | None = None,
 ) -> Picture:
-    """Return a heat map of a matrix: stronger for larger values, blue above 0, orange below; NaN stays empty.
+    """Return a heat map of a matrix: blue for values above 0, orange below 0, stronger for larger magnitudes.
 
-    `numbers` is a format such as ".2f" for values written into the cells; by default, small matrices get two decimals
-    and large ones no numbers. `limit` is the value with the full colour (default: the largest magnitude).
+    Cells with NaN stay empty. `numbers` is the format, such as ".2f", of the values written into the cells; by default,
+    the cells of small matrices show two decimals, and those of large matrices no numbers. `limit` is the magnitude with
+    the full colour (default: the largest magnitude).
 
     Raises:
-        ShapeError: the values are not a matrix, or the numbers of names differ from its shape.
+        ShapeError: the values are not a matrix, or the matrix has more or fewer rows or columns than there are names.
     """
     matrix = _array(values, 2)
     for what, names, size in (("rows", rows, matrix.shape[0]), ("columns", columns, matrix.shape[1])):
@@ -77,10 +78,10 @@ def attention_lines(
     names: Sequence[str] | None = None,
     title: str = "",
 ) -> Picture:
-    """Return attention as lines from queries, above, to keys, below; a thicker line is a larger weight.
+    """Return a picture of attention: lines from queries, above, to keys, below, thicker for larger weights.
 
-    `weights` is (T, S), or (heads, T, S) with a colour per head, which `names` explains. `query` selects the lines of
-    one query.
+    `weights` has the shape (T, S), or (heads, T, S) with a colour per head; `names` are the heads' names in the legend.
+    `query` is the index of a query, if only its lines are to be drawn.
 
     Raises:
         ShapeError: the shape of the weights does not fit the words.
@@ -143,9 +144,9 @@ def curves(
     width: float = 6.4,
     height: float = 3.2,
 ) -> Picture:
-    """Return curves, by name: (x, y), or (x, y, spread) with a band of y ± spread. `log`: logarithmic y axis.
+    """Return a picture of curves. `series` has a curve for each name: (x, y), or (x, y, spread) with a band y ± spread.
 
-    `from_zero`: the y axis starts at 0. `mark` is a point (x, y) with a label.
+    With `log`, the y axis is logarithmic; with `from_zero`, it starts at 0. `mark` is (x, y, label) of a point to mark.
     """
     figure, axes = canvas(width, height)
     for colour, style, (name, (x, y, *spread)) in zip(cycle(PALETTE), cycle(_STYLES), series.items(), strict=False):
@@ -184,9 +185,9 @@ def bars(
     points: Mapping[str, Sequence[float]] | None = None,
     width: float = 6.4,
 ) -> Picture:
-    """Return horizontal bars by name: a value, or (value, spread) with an error bar.
+    """Return a picture of horizontal bars. `values` has for each name a value, or (value, spread) with an error bar.
 
-    `points` are the single measurements behind each bar.
+    `points` are the single measurements of each bar, drawn as dots.
     """
     figure, axes = canvas(width, 0.34 * len(values) + 0.8)
     names = list(values)
@@ -216,18 +217,18 @@ def bars(
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box of a data flow: text, position (column, row; row 0 is at the bottom) and style."""
+    """A box of a flow diagram: text, position (column, row; row 0 is at the bottom) and style."""
 
     text: str
     column: float
     row: float
     colour: str = GREY
     link: str = ""
-    """Target of a click: a chapter such as "03_attention.py"."""
+    """Link to open on a click, such as the chapter "03_attention.py"."""
     width: float = 1.0
-    """In columns."""
+    """Width of the box, in columns."""
     more: Mapping[str, str] = field(default_factory=dict)
-    """Words of a second line, with the target of each."""
+    """Words of a second line, and the link of each word."""
 
 
 def flow(
@@ -239,7 +240,7 @@ def flow(
     column: float = 1.9,
     row: float = 0.62,
 ) -> Picture:
-    """Return boxes and arrows between them: (from, to), or (from, to, label), where the label is often a shape.
+    """Return a flow diagram: boxes by name, and arrows (from, to) or (from, to, label), such as a tensor's shape.
 
     `column` and `row` are the distances between columns and rows, in inches.
     """
@@ -319,7 +320,7 @@ def _array(values: Values, *dimensions: int) -> NDArray[np.float64]:
 
 
 def _coloured(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (rows, columns, RGBA): the sign sets the colour, the magnitude its opacity."""
+    """Return colours of shape (rows, columns, RGBA): a value's sign sets the colour, its magnitude the opacity."""
     image = np.empty((*shares.shape, 4))
     image[..., :3] = np.where(shares[..., None] >= 0, to_rgb(BLUE), to_rgb(ORANGE))
     image[..., 3] = np.nan_to_num(np.clip(np.abs(shares), 0, 1)) * 0.9
@@ -327,7 +328,7 @@ def _coloured(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _named(axes: Any, rows: Sequence[str] | None, columns: Sequence[str] | None, shape: tuple[int, ...]) -> None:
-    """Write names along both axes, long column names rotated; without names, leave the numbers."""
+    """Write names along both axes, with long column names rotated; an axis without names keeps its numbers."""
     if rows is not None:
         axes.set_yticks(range(shape[0]), rows)
     if columns is not None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PALETTE", "PURPLE", "RED", "Picture", "canvas", "picture"]
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#2f81c7", "#cf6a1b", "#3b9150", "#8f6ac8", "#d1495b", "#808080"
-"""Colours with a contrast of at least 3 to white and to black, so that one picture serves both backgrounds."""
+"""Colours with a contrast ratio of at least 3:1 to white and to black, so that a picture suits both backgrounds."""
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 
 
@@ -23,7 +23,7 @@ class Picture:
     """A drawn picture, which notebooks display."""
 
     svg: str = field(repr=False)
-    """One <svg> element, whose black parts inherit the surrounding text's colour."""
+    """One <svg> element; parts drawn in black take the colour of the surrounding text."""
     alt: str
     """The text alternative: what the picture shows."""
 
@@ -38,7 +38,7 @@ class Picture:
 def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure, Any]:
     """Return a figure of this size in inches, with its axes, for drawing with matplotlib; `grid` goes to `subplots`.
 
-    Black parts inherit the colour of the text around the picture. Choose other colours from `PALETTE`.
+    Parts drawn in black take the colour of the text around the picture. For other colours, use `PALETTE`.
 
     >>> figure, axes = canvas(4, 2)
     >>> line = axes.plot([0, 1], [0, 1], color=BLUE)
@@ -69,13 +69,13 @@ def picture(figure: Figure, alt: str) -> Picture:
 
 
 def _adapted(svg: str, width: float, height: float, alt: str) -> str:
-    """Return the <svg> element without its preamble, with inherited text colour and its text alternative."""
+    """Return the <svg> element without its preamble, in the colour of the surrounding text, with a text alternative."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"(fill|stroke): #000000\b", r"\1: currentColor", svg)
     svg = re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", svg)
     svg = svg.replace(' target="_blank"', "")
-    # Ids are global to a page, where another picture may use the same ones.
+    # Ids must be unique in a page, where another picture may use the same ids.
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
     prefix = f"gf{crc32(svg.encode()):x}-"
     for name in names:
@@ -85,7 +85,7 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{escape(alt)}" {view.group()} fill="currentColor" '
-        # On a phone the picture shrinks while it stays readable, and then scrolls.
+        # On a narrow screen, the picture shrinks as far as it stays readable; beyond that, it scrolls.
         f'style="width: {96 * width:.0f}px; max-width: max(100%, {60 * width:.0f}px); height: auto; '
         f'aspect-ratio: {width:.2f} / {height:.2f}">'
         f"<title>{escape(alt)}</title>"

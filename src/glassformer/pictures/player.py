@@ -12,7 +12,7 @@ __all__ = ["Player", "player"]
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Frames to step through, which notebooks display."""
+    """A sequence of pictures to step through, which notebooks display."""
 
     frames: tuple[Picture, ...] = field(repr=False)
     captions: tuple[str, ...]
@@ -37,7 +37,7 @@ class Player:
 
 
 def player(frames: Sequence[Picture], captions: Sequence[str] | None = None, *, seconds: float = 1.2) -> Player:
-    """Return a player for these pictures; each frame's caption stands below it.
+    """Return a player for these pictures, with a caption below each; by default, a caption is the text alternative.
 
     Raises:
         ValueError: there are no frames, or the numbers of captions and frames differ.
