@@ -1,4 +1,4 @@
-# Every target sets up .venv as far as it needs it; CI runs the same targets.
+# Every target installs what it needs in .venv; CI runs the same targets.
 PYTHON ?= python3
 BIN := .venv/bin
 EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam
@@ -17,8 +17,8 @@ in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" np
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
 
-# Three tiers: each runs what the one before it runs. `make test` checks the types and shapes of each call in the quick
-# tests; in the others this would take most of the time.
+# Three tiers: each includes the tests of the tier before it. `make test` checks the types and shapes of each call only
+# in the quick tests; in the other tests, these checks would take half of the processor time.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not docs"
 
@@ -59,15 +59,16 @@ runs/demo/explorer.html:
 experiments: .venv/developer ## repeat the measurements of the book's experiments (some hours)
 	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done
 
-# Run nothing else meanwhile. DATA=DIR: Multi30k's files. PEERS=DIR: the peers (default .peers). ANNOTATED=FILE:
-# the_annotated_transformer.py. RUN=DIR: a trained run. LIST: what bench-pareto compares. ARGUMENTS: further arguments.
+# Benchmarks: run nothing else at the same time. DATA=DIR: folder of the corpus. PEERS=DIR: folder of the peers (default
+# .peers). ANNOTATED=FILE: the_annotated_transformer.py. RUN=DIR: a trained run. LIST: a list of models in
+# benchmarks/lists. ARGUMENTS: further arguments.
 bench-peers: .venv/installed ## install each benchmark peer in its own environment (about 6 GB)
 	$(BIN)/python -m benchmarks.peers.install
 
 bench-training: .venv/installed ## measure training beside the peers: speed, memory, share of peak
 	$(BIN)/python -m benchmarks.training $(DATA:%=--data %) $(ANNOTATED:%=--annotated %) $(ARGUMENTS)
 
-bench-decoding bench-engines bench-quality bench-precision: bench-%: .venv/installed ## measure decoding, CTranslate2 as an engine, minutes to a BLEU, or bf16 against fp32
+bench-decoding bench-engines bench-quality bench-precision: bench-%: .venv/installed ## measure decoding, CTranslate2 as an engine, training time to a BLEU score, or bf16 against fp32
 	@test -n "$(DATA)" || { echo "make $@: set DATA to the folder of Multi30k's files"; exit 1; }
 	$(BIN)/python -m benchmarks.$* --data $(DATA) $(ARGUMENTS)
 
@@ -88,8 +89,8 @@ bench: bench-peers ## run all benchmarks (some hours) and write the page
 	for benchmark in $(BENCHMARKS); do $(MAKE) bench-$$benchmark || exit; done
 	$(MAKE) bench-page
 
-# Not part of CI: the newest versions can fail without any fault of the commit. PYTHONS=3.12 tests one Python; TESTS
-# chooses tests.
+# Not part of CI, because a new version of a package can break the tests of any commit. PYTHONS=3.12 tests one version
+# of Python; TESTS chooses tests.
 PYTHONS ?= 3.11 3.12 3.13
 NEWEST := .newest
 newest: ## run the quick tests with the newest packages (except torch) on each installed Python
@@ -124,7 +125,7 @@ clean: ## remove the environment and all caches, but not runs/
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# PyTorch is installed first, in its exact version: a wide requirement could draw gigabytes of CUDA packages.
+# PyTorch is installed first, in its exact version: a wider requirement could download gigabytes of CUDA packages.
 .venv/installed: .venv/python pyproject.toml constraints.txt
 	$(PIP) install $$(grep '^torch==' constraints.txt)
 	$(PIP) install --constraint constraints.txt --editable .

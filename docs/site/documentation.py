@@ -61,7 +61,7 @@ def commands() -> str:
     app = typer.main.get_command(application())
     context = typer.Context(app, info_name="glassformer")
     parts = [
-        "# Commands\n\n`glassformer COMMAND --help` prints the same in the terminal. Errors go to stderr in one"
+        "# Commands\n\n`glassformer COMMAND --help` prints the same text in the terminal. Errors go to stderr in one"
         " line with exit status 1; wrong usage exits with status 2.\n"
     ]
     for name in app.list_commands(context):
@@ -114,7 +114,7 @@ def points() -> str:
         "# Named points",
         "`gf.record` reads the tensors at these points and `gf.intervene` replaces them; the explorer and `trace` use"
         " the same names. `{i}` is the number of a layer, from 0. `gf.points(model)` lists the names of one model. In a"
-        " pre-norm model, `normed` stands before the sub-layer, which it enters.",
+        " pre-norm model, `normed` is the input of its sub-layer and comes before the sub-layer's other points.",
         "Axes: B batch · S source positions · T target positions · D d_model · F d_ff · H heads · K width of a head's"
         " query and key · W width of a head's value · V target vocabulary.",
         "| name | shape | where | value |\n|---|---|---|---|\n" + "\n".join(rows),
@@ -128,7 +128,7 @@ def python_interface() -> str:
     head = [
         "# Python",
         "`import glassformer as gf` offers: " + ", ".join(f"`gf.{name}`" for name in sorted(gf.__all__, key=str.lower)),
-        "Importing glassformer imports nothing heavy: each name is fetched when it is first used.",
+        "`import glassformer` is fast, because each name is imported at its first use.",
     ]
     for heading, modules in MODULES.items():
         head.append(f"## {heading}")
@@ -144,8 +144,9 @@ def _automodule(module: str) -> str:
 def errors() -> str:
     """Return the page of the error classes."""
     return (
-        "# Errors\n\nEvery error that glassformer raises on purpose. A caller can catch each as the built-in error that"
-        " it also is.\n\n```{eval-rst}\n.. automodule:: glassformer.errors\n   :members:\n   :show-inheritance:\n```\n"
+        "# Errors\n\nglassformer raises these errors. Each class is also a built-in error, such as ValueError, and can"
+        " be caught as that error.\n\n```{eval-rst}\n.. automodule:: glassformer.errors\n   :members:\n"
+        "   :show-inheritance:\n```\n"
     )
 
 
