@@ -249,7 +249,7 @@ def _pieces(model: bytes) -> dict[str, Any]:
     types = [_type(processor, id) for id in ids]
     if UNUSED in types or processor.normalize(TOUCHSTONE) != UNTOUCHED:
         raise VocabularyError(
-            "the explorer's page needs a sentencepiece model as glassformer trains it: normalization rule 'identity', "
+            "the explorer's page needs sentencepiece models as glassformer trains them: normalization rule 'identity', "
             "add_dummy_prefix, no unused pieces. Train the tokenizer with `glassformer train`"
         )
     return {
