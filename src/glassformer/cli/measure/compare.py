@@ -140,8 +140,8 @@ def _print(result: "SystemComparison") -> None:
             console.print(f"{letter} {share:>7}  {output}")
     if shown := len(result.disagreements):
         console.print(
-            f"\nThese {shown} of {result.differing:,} differing lines differ most. The % is the share of characters to "
-            "edit to get the nearest reference."
+            f"\nThe {shown} of {result.differing:,} lines that differ most; % = the share of characters to edit to get "
+            "the nearest reference."
         )
 
 
