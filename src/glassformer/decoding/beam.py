@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from glassformer.decoding.active import Active
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.continuations import Continuations, best_continuations
 from glassformer.decoding.engine import check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, penalty_of, score_of
+from glassformer.decoding.queued_step import Active
 from glassformer.decoding.search_trace import SearchStep, SearchTree
 from glassformer.decoding.step import State, Step
 from glassformer.recipes.configuration import DecodingConfig

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.decoding.active import Active
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.decoding.queued_step import Active
 from glassformer.decoding.step import State, Step
 from glassformer.recipes.configuration import DecodingConfig
 
