@@ -17,6 +17,7 @@ __all__ = [
     "Group",
     "Json",
     "Metrics",
+    "OptionalConfigName",
     "Overrides",
     "QuantizationChoice",
     "RunFolder",
@@ -36,6 +37,9 @@ TestReference = Annotated[
 ]
 ConfigName = Annotated[
     str, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe (`glassformer recipes` lists them).")
+]
+OptionalConfigName = Annotated[
+    str | None, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe.", show_default=False)
 ]
 Overrides = Annotated[
     list[str] | None,

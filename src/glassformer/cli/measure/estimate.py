@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import Data, Json, Overrides
+from glassformer.cli.arguments import Data, Json, OptionalConfigName, Overrides
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ __all__ = ["clock", "estimate_command", "stage_on_stderr"]
 
 
 def estimate_command(
-    config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe.", show_default=False)
-    ] = None,
+    config: OptionalConfigName = None,
     overrides: Overrides = None,
     data: Data = None,
     seconds: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import Data, Json, Overrides
+from glassformer.cli.arguments import Data, Json, OptionalConfigName, Overrides
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ _LETTERS_SHOWN = 80
 
 
 def prepare_command(
-    config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe.", show_default=False)
-    ] = None,
+    config: OptionalConfigName = None,
     overrides: Overrides = None,
     data: Data = None,
     check: Annotated[bool, typer.Option("--check", help="Only report problems of the corpus; write nothing.")] = False,
