@@ -5,12 +5,11 @@ A request is a line of JSON on its standard input; see `obey`. Started as `pytho
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from end_to_end.zygote import Ended, Forking, answer, at_touch, full
+from end_to_end.zygote import Ended, Forking, answer, fail_or_kill
 
 SHARD, PART = 40, 10
 
@@ -59,11 +58,7 @@ def obey(prepared: str, said: str, fail: int | None = None, kill: int | None = N
     glassformer.jobs.preparation.POOL_PAIRS = 1 if workers > 1 else 10**9
     output = os.open(said, os.O_WRONLY | os.O_APPEND)
     os.dup2(output, 2)
-    happened: list[str] = []
-    if fail is not None:
-        at_touch(prepared, fail, lambda: full(happened))
-    if kill is not None:
-        at_touch(prepared, kill, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    happened = fail_or_kill(prepared, fail, kill)
 
     def on_report(report: object) -> None:
         if isinstance(report, ProgressReport) and report.unit == "pairs":

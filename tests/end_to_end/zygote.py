@@ -129,11 +129,7 @@ def obey(said: str, settings: list[str], folder: str = "", fail: int | None = No
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    happened: list[str] = []
-    if fail is not None:
-        at_touch(folder, fail, lambda: full(happened))
-    if kill is not None:
-        at_touch(folder, kill, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    happened = fail_or_kill(folder, fail, kill)
     status = 0
     try:
         summary = train_with_progress(load("small.toml", settings))
@@ -148,9 +144,19 @@ def obey(said: str, settings: list[str], folder: str = "", fail: int | None = No
     os._exit(status)
 
 
-def full(happened: list[str]) -> None:
-    happened.append("full")
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def fail_or_kill(folder: str, fail: int | None, kill: int | None) -> list[str]:
+    """Fail with a full disk, or be killed, at the n-th change in a folder; return a list that names a failure."""
+    happened: list[str] = []
+
+    def full() -> None:
+        happened.append("full")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if fail is not None:
+        at_touch(folder, fail, full)
+    if kill is not None:
+        at_touch(folder, kill, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    return happened
 
 
 def at_touch(folder: str, number: int, act: Callable[[], None]) -> None:
