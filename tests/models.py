@@ -1,5 +1,6 @@
 """Small random models, for tests and for files that tests write."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import torch
 
 import glassformer as gf
 from glassformer.bundle import Bundle
+from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.translator import Translator
@@ -39,6 +41,18 @@ def random_model(**settings: Any) -> gf.Transformer:
     return model
 
 
+def new_bundle(folder: Path, configuration: Configuration, source: Sequence[str], target: Sequence[str]) -> Bundle:
+    """Return the bundle of a run that is not yet written, with tokenizers trained on these texts."""
+    tokenizers = train_tokenizers(source, target, configuration.tokenizer)
+    return Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, *map(len, tokenizers)),
+        source_tokenizer=tokenizers[0],
+        target_tokenizer=tokenizers[1],
+    )
+
+
 def random_translator(
     folder: Path,
     source: str = "the cat sees a big black dog and sleeps .",
@@ -52,15 +66,8 @@ def random_translator(
     values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "words", "joint": False}}
     decoding = {"beam_size": 3, "length_penalty": 0.6, "extra_length": extra_length}
     configuration = from_dict({**values, "model": {**EVEN, **settings}, "decoding": decoding})
-    tokenizers = train_tokenizers([source], [target], configuration.tokenizer)
-    config = model_config(configuration, *map(len, tokenizers))
-    bundle = Bundle(
-        folder=folder / name,
-        configuration=configuration,
-        model_config=config,
-        source_tokenizer=tokenizers[0],
-        target_tokenizer=tokenizers[1],
-    )
+    bundle = new_bundle(folder / name, configuration, [source], [target])
+    config = bundle.model_config
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = gf.Transformer(config).eval()

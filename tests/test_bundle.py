@@ -15,9 +15,9 @@ from safetensors.torch import load_file, save_file
 import glassformer as gf
 from glassformer.bundle import Bundle, load_weights, save_weights
 from glassformer.errors import CheckpointError, CheckpointVersionError, VocabularyError
-from glassformer.recipes.toml import from_dict, model_config
+from glassformer.recipes.toml import from_dict
 from glassformer.system.files import write_safely
-from glassformer.text.tokenizer import train_tokenizers
+from models import new_bundle
 
 SOURCE = ["the black cat sleeps", "the dog sees a cat", "a dog sleeps"]
 TARGET = ["le chat noir dort", "le chien voit un chat", "un chien dort"]
@@ -41,16 +41,8 @@ def make_bundle(tmp_path, seed):
         configuration = from_dict(
             {"data": {"source": "a.tsv", "max_length": 17}, "tokenizer": values, "model": {**SIZES, **model}}
         )
-        source, target = train_tokenizers(SOURCE, TARGET, configuration.tokenizer)
-        config = model_config(configuration, len(source), len(target))
-        bundle = Bundle(
-            folder=folder,
-            configuration=configuration,
-            model_config=config,
-            source_tokenizer=source,
-            target_tokenizer=target,
-        )
-        network = gf.Transformer(config).eval()
+        bundle = new_bundle(folder, configuration, SOURCE, TARGET)
+        network = gf.Transformer(bundle.model_config).eval()
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.normal_()

@@ -15,10 +15,10 @@ from glassformer.decoding import length_penalty
 from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.errors import ConfigError, DecodingError, ShapeError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.recipes.toml import from_dict, model_config
-from glassformer.text.tokenizer import train_tokenizers
+from glassformer.recipes.toml import from_dict
 from glassformer.training import steps as training_steps
 from glassformer.translator import Translator
+from models import new_bundle
 from profiles import scaled
 
 SOURCE_WORDS = ("the", "cat", "dog", "sees", "a", "big", "black", "house", "and", "river", "sleeps")
@@ -49,18 +49,11 @@ def save_run(folder, *, seed=7, steps=200, source_words=SOURCE_WORDS, target_wor
     }
     configuration = from_dict({**values, "decoding": {"beam_size": 3, "length_penalty": 0.8}})
     pairs = [(text, " ".join(TARGET_WORDS[SOURCE_WORDS.index(word)] for word in text.split())) for text in some(1000)]
-    source, target = train_tokenizers([" ".join(source_words)], [" ".join(target_words)], configuration.tokenizer)
-    config = model_config(configuration, len(source), len(target))
-    bundle = Bundle(
-        folder=folder,
-        configuration=configuration,
-        model_config=config,
-        source_tokenizer=source,
-        target_tokenizer=target,
-    )
+    bundle = new_bundle(folder, configuration, [" ".join(source_words)], [" ".join(target_words)])
     torch.manual_seed(seed)
-    network = gf.Transformer(config)
-    examples, _ = Examples.encode(pairs, source, target, max_length=config.max_length)
+    network = gf.Transformer(bundle.model_config)
+    sides = (bundle.source_tokenizer, bundle.target_tokenizer)
+    examples, _ = Examples.encode(pairs, *sides, max_length=bundle.model_config.max_length)
     training = TrainingConfig(steps=steps, batch_tokens=300, learning_rate=0.01, warmup=20)
     for _ in training_steps(network, examples, training):
         pass

@@ -19,11 +19,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer.bundle import Bundle
 from glassformer.cli import main
-from glassformer.recipes.toml import from_dict, model_config
-from glassformer.text.tokenizer import train_tokenizers
+from glassformer.recipes.toml import from_dict
 from glassformer.translator import Translator
+from models import new_bundle
 from profiles import scaled
 
 BOM = b"\xef\xbb\xbf"
@@ -98,18 +97,10 @@ def status_of(line: bytes, translator: Translator, longest: int = 1024) -> str:
 def make_run(folder: Path, name: str) -> Path:
     """Write a run with random weights, whose outputs are noise, but always the same."""
     configuration = from_dict({"data": {"source": "a.tsv"}, "tokenizer": TOKENIZERS[name], "model": SIZES})
-    tokenizers = train_tokenizers(TEXT, TEXT, configuration.tokenizer)
-    config = model_config(configuration, *map(len, tokenizers))
-    bundle = Bundle(
-        folder=folder / name,
-        configuration=configuration,
-        model_config=config,
-        source_tokenizer=tokenizers[0],
-        target_tokenizer=tokenizers[1],
-    )
+    bundle = new_bundle(folder / name, configuration, TEXT, TEXT)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        bundle.save(gf.Transformer(config))
+        bundle.save(gf.Transformer(bundle.model_config))
     return bundle.folder
 
 

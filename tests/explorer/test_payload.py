@@ -10,14 +10,13 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.bundle import Bundle
 from glassformer.errors import DataError
 from glassformer.explorer.payload import FRAME, PageLimits, pack, payload, rounded
-from glassformer.recipes.toml import from_dict, model_config
+from glassformer.recipes.toml import from_dict
 from glassformer.tasks import CLASSIC, TASKS
-from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translator
+from models import new_bundle
 
 SIZES = {"d_model": 12, "heads": 2, "d_ff": 14, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 LINES = ["the cat sees the dog", "the dog sleeps"]
@@ -40,20 +39,11 @@ def make(tmp_path) -> Callable[..., Translator]:
             "decoding": {"beam_size": 2, "length_penalty": 0.8, **(decoding or {})},
         }
         configuration = from_dict(values)
-        source, target = train_tokenizers(LINES, LINES, configuration.tokenizer)
-        config = model_config(configuration, len(source), len(target))
+        bundle = new_bundle(tmp_path / "small", configuration, LINES, LINES)
+        bundle.folder.mkdir(exist_ok=True)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(3)
-            network = gf.Transformer(config).eval()
-        folder = tmp_path / "small"
-        folder.mkdir(exist_ok=True)
-        bundle = Bundle(
-            folder=folder,
-            configuration=configuration,
-            model_config=config,
-            source_tokenizer=source,
-            target_tokenizer=target,
-        )
+            network = gf.Transformer(bundle.model_config).eval()
         return Translator(bundle, network)
 
     return make_one

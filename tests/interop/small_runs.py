@@ -8,9 +8,9 @@ import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.corpus.batching import Examples
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.recipes.toml import from_dict, model_config
-from glassformer.text.tokenizer import train_tokenizers
+from glassformer.recipes.toml import from_dict
 from glassformer.training import steps
+from models import new_bundle
 from word_by_word import pairs
 
 WORDS = {
@@ -56,15 +56,9 @@ def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model
     }
     configuration = from_dict(values)
     corpus = pairs(500, 2, 1, 13, WORDS)
-    source, target = train_tokenizers(*map(list, zip(*corpus, strict=True)), configuration.tokenizer)
-    bundle = Bundle(
-        folder=folder,
-        configuration=configuration,
-        model_config=model_config(configuration, len(source), len(target)),
-        source_tokenizer=source,
-        target_tokenizer=target,
-    )
-    examples, _ = Examples.encode(corpus, source, target, max_length=configuration.data.max_length)
+    bundle = new_bundle(folder, configuration, *map(list, zip(*corpus, strict=True)))
+    sides = (bundle.source_tokenizer, bundle.target_tokenizer)
+    examples, _ = Examples.encode(corpus, *sides, max_length=configuration.data.max_length)
     training = TrainingConfig(steps=100, batch_tokens=300, learning_rate=0.01, warmup=20)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
