@@ -51,6 +51,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "pre, halves, one matrix": {**JOINT, "norm": "pre", "positions": "halves", "tie_embeddings": True},
     "pre, learned, gelu": {**PRE_LEARNED, "activation": "gelu", "max_length": 7},
     "pre, no positions, one head": {"norm": "pre", "positions": "none", "heads": 1, "encoder_layers": 1},
+    "post, final norms, output bias": {"final_norm": True, "output_bias": True},
+    "pre, no final norms, output bias": {"norm": "pre", "final_norm": False, "output_bias": True, "tie_output": False},
     "even width, three layers": {"d_model": 12, "positions": "halves", "decoder_layers": 3},
 }
 

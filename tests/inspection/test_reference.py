@@ -17,6 +17,8 @@ SETTINGS = [
     {"positions": "none", "heads": 1, "d_model": 12},
     {"source_vocab_size": 23, "vocab_size": 23},
     {"tie_output": False, "encoder_layers": 1, "decoder_layers": 3},
+    {"final_norm": True, "output_bias": True},
+    {"norm": "pre", "final_norm": False, "tie_output": False, "output_bias": True},
 ]
 PADDED = [4, 5, 6, 2, 0, 0], [1, 9, 8, 7, 6, 0]
 
@@ -53,10 +55,12 @@ def test_a_source_of_padding_alone_has_weights_of_zero(make_model):
     assert_same(recorded(model, source, target), points)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(
+    "norms", [{"norm": "post"}, {"norm": "pre"}, {"final_norm": True}, {"norm": "pre", "final_norm": False}], ids=str
+)
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_planted_mistake_equals_the_reference_with_that_mistake(make_model, mistake, norm):
-    model = make_model(norm=norm, positions="halves")
+def test_a_planted_mistake_equals_the_reference_with_that_mistake(make_model, mistake, norms):
+    model = make_model(**norms, positions="halves")
     source, target = PADDED if MISTAKES[mistake].one_length else ([4, 5, 6, 7, 8, 2], [1, 4, 5, 9])
     points = SUSPECT_OF_MISTAKE[mistake](model.config, weights_of(model))(source, target)
     assert_same(recorded(model, source, target, mistake), points)

@@ -37,6 +37,13 @@ KINDS = {
     "joint": {"joint": True},
     "joint, nothing tied": {"joint": True, "tie_embeddings": False, "tie_output": False},
     "one head": {"heads": 1},
+    "post-norm and final norms, output bias": {"final_norm": True, "output_bias": True},
+    "pre-norm without final norms, output bias of its own": {
+        "norm": "pre",
+        "final_norm": False,
+        "tie_output": False,
+        "output_bias": True,
+    },
 }
 """The kinds of models that CTranslate2 must express."""
 

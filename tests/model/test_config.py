@@ -20,6 +20,8 @@ configs = st.fixed_dictionaries(
         "positions": st.sampled_from(["interleaved", "halves", "learned", "none"]),
         "activation": st.sampled_from(["relu", "gelu", "silu"]),
         "tie_output": st.booleans(),
+        "output_bias": st.booleans(),
+        "final_norm": st.booleans(),
         "tie_embeddings": st.just(False),
     },
 )
@@ -37,7 +39,21 @@ def test_the_defaults_are_the_base_model_of_the_paper():
     assert (config.encoder_layers, config.decoder_layers, config.norm) == (6, 6, "post")
     assert (config.activation, config.positions) == ("relu", "interleaved")
     assert (config.attention_dropout, config.activation_dropout) == (0, 0)
+    assert not config.final_norm
+    assert not config.output_bias
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("post", False), ("pre", True)])
+def test_only_pre_norm_has_final_norms_unless_told_otherwise(norm, expected):
+    assert gf.ModelConfig(vocab_size=9, norm=norm).final_norm == expected
+    assert gf.ModelConfig(vocab_size=9, norm=norm, final_norm=not expected).final_norm != expected
+
+
+def test_a_configuration_written_before_final_norms_were_a_choice_is_read_as_it_was():
+    values = gf.ModelConfig(vocab_size=9, norm="pre").to_dict()
+    del values["final_norm"], values["output_bias"]
+    assert gf.ModelConfig.from_dict(values) == gf.ModelConfig(vocab_size=9, norm="pre")
 
 
 def test_the_big_preset_is_the_big_model_of_the_paper():

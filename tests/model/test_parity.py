@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 import glassformer as gf
 from reference.torch_stacks import TorchStacks
@@ -12,9 +13,12 @@ SIZES = {"d_model": 21, "d_k": 7, "d_v": 7, "d_ff": 17, "encoder_layers": 2, "de
 SOURCE = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0], [2, 0, 0, 0, 0]])
 TARGET = torch.tensor([[1, 4, 5, 0, 0, 0, 0], [1, 6, 7, 8, 9, 10, 11], [1, 12, 13, 14, 0, 0, 0]])
 
-each_choice = pytest.mark.parametrize(
-    "choices", [{"norm": norm, "activation": f} for norm in ("post", "pre") for f in ("relu", "gelu", "silu")], ids=str
-)
+CHOICES = [
+    *({"norm": norm, "activation": f} for norm in ("post", "pre") for f in ("relu", "gelu", "silu")),
+    {"norm": "post", "final_norm": True, "output_bias": True},  # as nn.Transformer and its tutorial
+    {"norm": "pre", "final_norm": False},
+]
+each_choice = pytest.mark.parametrize("choices", CHOICES, ids=str)
 
 
 def assert_close(one, other):
@@ -29,7 +33,8 @@ def torch_logits(model, stacks):
     """Return the logits of PyTorch's stacks between our embeddings and our output matrix."""
     memory = stacks.encode(embedded(model.source.tokens, SOURCE), SOURCE != 0)
     target = embedded(model.target.tokens, TARGET)
-    return stacks.decode(target, TARGET != 0, memory, SOURCE != 0) @ model.output.weight.T
+    output = stacks.decode(target, TARGET != 0, memory, SOURCE != 0)
+    return nn.functional.linear(output, model.output.weight, model.output.bias)
 
 
 @each_choice
@@ -60,4 +65,5 @@ def test_the_gradients_equal_torchs(make_model, choices):
         assert_close(ours.grad, theirs.grad)
         compared += ours.numel()
     embeddings = sum(tokens.weight.numel() for tokens in (model.source.tokens, model.target.tokens))
-    assert compared + embeddings == sum(parameter.numel() for parameter in model.parameters())
+    bias = model.config.target_vocab_size if model.config.output_bias else 0
+    assert compared + embeddings + bias == sum(parameter.numel() for parameter in model.parameters())

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import glassformer as gf
-from glassformer.model.residual import Residual, final_norm
+from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
 pytestmark = pytest.mark.usefixtures("seed", "float64")
@@ -84,11 +84,6 @@ def test_pre_norm_records_its_points():
     assert torch.equal(trace["input"], x)
     assert torch.equal(trace["normed"], module.norm(x))
     assert torch.equal(trace["added"], output)
-
-
-def test_only_pre_norm_stacks_end_with_a_norm():
-    assert isinstance(final_norm(5, "pre"), nn.LayerNorm)
-    assert isinstance(final_norm(5, "post"), nn.Identity)
 
 
 def _owner(module: Residual) -> nn.Module:

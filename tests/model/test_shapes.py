@@ -14,6 +14,9 @@ SETTINGS = {
     "nothing tied": {"vocab_size": 11, "tie_embeddings": False, "tie_output": False},
     "only the embeddings tied": {"vocab_size": 11, "tie_output": False},
     "pre-norm": {"vocab_size": 11, "norm": "pre"},
+    "post-norm, final norms, output bias": {"vocab_size": 11, "final_norm": True, "output_bias": True},
+    "pre-norm, no final norms": {"vocab_size": 11, "norm": "pre", "final_norm": False},
+    "nothing tied, output bias": {"vocab_size": 11, "tie_output": False, "output_bias": True},
     "learned positions": {"vocab_size": 11, "positions": "learned", "max_length": 19},
 }
 

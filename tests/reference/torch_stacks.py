@@ -1,8 +1,8 @@
 """PyTorch's own encoder and decoder stacks, with the weights of one of our models.
 
-`nn.Transformer` would add a final norm to post-norm stacks, so the stacks are built one by one: no norm at their end
-for post-norm, as in the paper, and one for pre-norm. They stay in training mode (with dropout 0), where PyTorch takes
-no fast path. Their boolean masks mean the opposite of ours: True = may *not* be attended to.
+`nn.Transformer` always ends its stacks with a norm, so the stacks are built one by one, with a final norm only where
+the model has one. They stay in training mode (with dropout 0), where PyTorch takes no fast path. Their boolean masks
+mean the opposite of ours: True = may *not* be attended to.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class TorchStacks(nn.Module):
         c = model.config
         choices = {"dropout": 0.0, "batch_first": True, "norm_first": c.norm == "pre"}
         choices["activation"] = getattr(nn.functional, c.activation)
-        final = [nn.LayerNorm(c.d_model) if c.norm == "pre" else None for _ in range(2)]
+        final = [nn.LayerNorm(c.d_model) if c.final_norm else None for _ in range(2)]
         encoder_layer = nn.TransformerEncoderLayer(c.d_model, c.heads, c.d_ff, **choices)
         decoder_layer = nn.TransformerDecoderLayer(c.d_model, c.heads, c.d_ff, **choices)
         self.encoder = nn.TransformerEncoder(encoder_layer, c.encoder_layers, final[0], enable_nested_tensor=False)

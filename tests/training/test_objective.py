@@ -66,6 +66,23 @@ def test_the_gradient_equals_finite_differences(make_inputs, monkeypatch, smooth
     assert torch.autograd.gradcheck(lambda *x: smoothed_cross_entropy(*x, target, smoothing).smoothed, (hidden, weight))
 
 
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_a_bias_is_added_to_the_logits(make_inputs, monkeypatch, smoothing, r_drop):
+    monkeypatch.setattr(objective, "ROWS", 2)
+    hidden, weight, target = make_inputs(6)
+    target = target[:3] if r_drop else target
+    bias = torch.randn(len(weight), requires_grad=True)
+    column = torch.cat([weight.detach(), bias.detach()[:, None]], dim=1)  # the same logits, with a constant input of 1
+    row = torch.cat([hidden.detach(), torch.ones(len(hidden), 1)], dim=1)
+    expected = smoothed_cross_entropy(row, column, target, smoothing, r_drop)
+    loss = smoothed_cross_entropy(hidden, weight, target, smoothing, r_drop, bias)
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-12)
+    assert torch.autograd.gradcheck(
+        lambda *x: smoothed_cross_entropy(*x[:2], target, smoothing, r_drop, x[2]).smoothed, (hidden, weight, bias)
+    )
+
+
 def test_a_second_derivative_is_refused(make_inputs):
     hidden, weight, target = make_inputs(5)
     loss = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed ** 2

@@ -640,13 +640,14 @@ async function addedUp(cell) {
 }
 
 /**
- * Returns the explanation of a stack's output, which pre-norm normalises once more.
+ * Returns the explanation of a stack's output, which is normalised once more if the stack has a final norm.
  * @param {OpenCell} cell
  */
 function stackEnd(cell) {
   const from = streamBefore(cell, cell.stack);
-  if (!cell.preNorm) return copyOf(cell, from, [cell.t, cell.c]);
-  return normalised(cell, from, cell.config.norm === "pre" ? `${cell.stack}.norm` : null);
+  const kind = cell.steps.finalNorm(cell.config);
+  if (kind === "none") return copyOf(cell, from, [cell.t, cell.c]);
+  return normalised(cell, from, kind === "learned" ? `${cell.stack}.norm` : null);
 }
 
 // The next word
@@ -719,6 +720,12 @@ const MAKERS = {
   added: addedUp,
   normed: (cell) => normalised(cell, `${cell.part}.${cell.preNorm ? "input" : "added"}`, ownNorm(cell)),
   end: stackEnd,
-  logits: (cell) => product(cell, { from: "decoder.output", matrix: "output", bias: false, symbol: "W_out" }),
+  logits: (cell) =>
+    product(cell, {
+      from: "decoder.output",
+      matrix: "output",
+      bias: cell.config.output_bias,
+      symbol: "W_out",
+    }),
   log_probs: logProbability,
 };

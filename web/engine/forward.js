@@ -48,7 +48,7 @@ export async function encode(run, sourceIds) {
     x = residual(run, feed, x, (y) => feedForward(run, feed, y));
     await run.pause();
   }
-  return run.tap("encoder.output", run.steps.finalNorm(run, "encoder", x));
+  return run.tap("encoder.output", finalNorm(run, "encoder", x));
 }
 
 /**
@@ -112,8 +112,9 @@ export async function decode(run, targetIds, memories, sourceIds, past = null) {
     x = residual(run, feed, x, (y) => feedForward(run, feed, y));
     await run.pause();
   }
-  const output = run.tap("decoder.output", run.steps.finalNorm(run, "decoder", x));
-  const logits = run.tap("logits", linear(output, run.weight("output.weight")));
+  const output = run.tap("decoder.output", finalNorm(run, "decoder", x));
+  const bias = run.config.output_bias ? run.weight("output.bias") : null;
+  const logits = run.tap("logits", linear(output, run.weight("output.weight"), bias));
   const logProbs = run.tap("log_probs", logSoftmax(run.steps.wordScores.of(logits)));
   return { logProbs, cache };
 }
@@ -272,6 +273,29 @@ function residual(run, name, input, sublayer) {
  */
 export function norm(run, name, x) {
   return layerNorm(x, run.weight(`${name}.weight`), run.weight(`${name}.bias`), run.steps.deviation);
+}
+
+/**
+ * Returns a stack's output, after its final norm if it has one.
+ * @param {Run} run
+ * @param {Stack} stack
+ * @param {Tensor} x
+ */
+function finalNorm(run, stack, x) {
+  const kind = run.steps.finalNorm(run.config);
+  if (kind === "learned") return norm(run, `${stack}.norm`, x);
+  return kind === "plain" ? plainNorm(run, x) : x;
+}
+
+/**
+ * Returns the layer norm of each row, without learned weights.
+ * @param {Run} run
+ * @param {Tensor} x
+ */
+function plainNorm(run, x) {
+  const width = run.config.d_model;
+  const ones = tensor([width], new Float32Array(width).fill(1));
+  return layerNorm(x, ones, tensor([width]), run.steps.deviation);
 }
 
 /**
@@ -528,7 +552,7 @@ export const STEPS = {
   preNorm: (config) => config.norm === "pre",
   shortcut: { of: (run, name, x) => x, normed: false },
   deviation: DEVIATION,
-  finalNorm,
+  finalNorm: (config) => (config.final_norm ? "learned" : "none"),
   headRow: (position, head, length, heads) => position * heads + head,
   scoreScale: { square: (config) => config.d_k, symbol: "√d_k" },
   targetMask,
@@ -539,13 +563,3 @@ export const STEPS = {
   lateMask: { of: (weights) => weights, masks: false },
   wordScores: { of: (logits) => logits, symbol: "logit", python: [] },
 };
-
-/**
- * Returns a stack's output, which pre-norm normalises once more.
- * @param {Run} run
- * @param {Stack} stack
- * @param {Tensor} x
- */
-function finalNorm(run, stack, x) {
-  return run.config.norm === "pre" ? norm(run, `${stack}.norm`, x) : x;
-}

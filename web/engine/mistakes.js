@@ -1,10 +1,10 @@
 // The classic mistakes of Transformer implementations, and the steps of the forward pass that each mistake replaces.
 
 import { STEPS, keyValue, norm, paddingMask } from "./forward.js";
-import { layerNorm, softmax, tensor } from "./tensor.js";
+import { softmax, tensor } from "./tensor.js";
 
 /** @import { Run } from "./run.js" */
-/** @import { Changes, Mask, Scale, Stack, Steps, Tensor } from "./types.js" */
+/** @import { Changes, Mask, ModelConfig, Scale, Steps, Tensor } from "./types.js" */
 
 /** @type {Scale} */
 const UNSCALED = { square: () => 1, symbol: "" };
@@ -71,16 +71,12 @@ export function stepsUnder({ mistakes, scale }) {
 }
 
 /**
- * Returns a stack's output with pre-norm and post-norm swapped; a post-norm model has no weights for a norm here.
- * @param {Run} run
- * @param {Stack} stack
- * @param {Tensor} x
+ * Returns the norm that ends a stack with pre-norm and post-norm swapped; most post-norm models have no weights for it.
+ * @param {ModelConfig} config
  */
-function otherFinalNorm(run, stack, x) {
-  if (run.config.norm === "pre") return x;
-  const width = run.config.d_model;
-  const ones = tensor([width], new Float32Array(width).fill(1));
-  return layerNorm(x, ones, tensor([width]), run.steps.deviation);
+function otherFinalNorm({ norm, final_norm: learned }) {
+  if (norm === "pre") return "none";
+  return learned ? "learned" : "plain";
 }
 
 /**

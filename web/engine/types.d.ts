@@ -62,10 +62,12 @@ interface ModelSettings {
   decoder_layers: number;
   activation: Activation;
   norm: "post" | "pre";
+  final_norm: boolean;
   positions: PositionKind;
   max_length: number;
   tie_embeddings: boolean;
   tie_output: boolean;
+  output_bias: boolean;
   pad_id: number;
   bos_id: number;
   eos_id: number;
@@ -122,7 +124,8 @@ export interface Steps {
   /** The residual, to which a sub-layer's output is added: the stream, or its layer norm. */
   shortcut: { of(run: Run, name: string, x: Tensor): Tensor; normed: boolean };
   deviation: Deviation;
-  finalNorm(run: Run, stack: Stack, x: Tensor): Tensor;
+  /** The norm that ends a stack; "plain" has no learned weights. */
+  finalNorm(config: ModelConfig): "learned" | "plain" | "none";
   /** The index, among length · heads rows of a projection, of a position's row in a head. */
   headRow(position: number, head: number, length: number, heads: number): number;
   scoreScale: Scale;

@@ -145,7 +145,10 @@ def _room(largest: int, page: Mapping[str, Any], count: int) -> int:
 
 def rounded(model: Transformer) -> Transformer:
     """Return a copy of a model in evaluation mode on the CPU, in float32, with weights rounded to half precision."""
-    return copy.deepcopy(model).cpu().half().float().eval()
+    model, largest = copy.deepcopy(model).cpu(), torch.finfo(torch.half).max
+    for weight in model.parameters():
+        weight.data.clamp_(-largest, largest)  # an imported model has an output bias of −10⁹, which must stay finite
+    return model.half().float().eval()
 
 
 def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:

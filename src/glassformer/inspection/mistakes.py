@@ -159,7 +159,7 @@ def _all_replaced(parts: Sequence[Module], name: str, make: Callable[[Module], A
 
 @contextmanager
 def _norm_order(model: Transformer) -> Planted:
-    """Swap pre-norm and post-norm, including the final norm of each stack, which only pre-norm has."""
+    """Swap pre-norm and post-norm; then only pre-norm has final norms: the model's own, or norms without weights."""
     pre, stacks = model.config.norm == "pre", (model.encoder, model.decoder)
     with ExitStack() as stack:
         stack.enter_context(_all_replaced(_parts(model, Residual), "pre", lambda _: not pre))
@@ -168,7 +168,8 @@ def _norm_order(model: Transformer) -> Planted:
             stack.enter_context(_all_replaced(norms, "forward", lambda _: lambda x: x))
         else:
             plain = nn.LayerNorm(model.config.d_model, elementwise_affine=False)
-            stack.enter_context(_all_replaced(stacks, "norm", lambda _: plain))
+            without = [one for one in stacks if not model.config.final_norm]
+            stack.enter_context(_all_replaced(without, "norm", lambda _: plain))
         yield
 
 

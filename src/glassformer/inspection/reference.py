@@ -42,7 +42,7 @@ class Reference:
         y = self.embed("target", target)
         memories = {cross: self.key_value(cross, memory) for cross in crosses}
         output = self.decode(y, self.target_mask(target), memories, self.memory_mask(source, target))
-        logits = self.see("logits", output @ self.weights["output.weight"].T)
+        logits = self.see("logits", output @ self.weights["output.weight"].T + self.weights.get("output.bias", 0.0))
         self.see("log_probs", self.log_probs(logits))
         return self.points
 
@@ -79,8 +79,8 @@ class Reference:
         return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", x + sublayer(name, x))))
 
     def end(self, stack: str, x: Array) -> Array:
-        """Return the output of a stack: x, normalised once more in pre-norm."""
-        return self.norm(f"{stack}.norm", x) if self.pre else x
+        """Return the output of a stack, after its final norm if it has one."""
+        return self.norm(f"{stack}.norm", x) if self.config.final_norm else x
 
     def norm(self, name: str, x: Array) -> Array:
         """Return (x − mean) / deviation, with gain and bias."""

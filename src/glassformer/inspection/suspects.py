@@ -23,6 +23,9 @@ class _NormOrder(Reference):
         super().__init__(config, {**encoder, **decoder, **weights})
         self.pre = not self.pre
 
+    def end(self, stack: str, x: Array) -> Array:
+        return self.norm(f"{stack}.norm", x) if self.pre else x
+
 
 class _ResidualNormed(Reference):
     def residual(self, name: str, x: Array, sublayer: Callable[[str, Array], Array]) -> Array:

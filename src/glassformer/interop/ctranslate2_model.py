@@ -80,9 +80,11 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
-        pre_norm=config.norm == "pre",
+        pre_norm=True,  # only such a specification has room for final norms; the next lines say which order it is
+        no_final_norm=not config.final_norm,
         activation=specs.Activation[activation],
     )
+    spec.encoder.pre_norm = spec.decoder.pre_norm = config.norm == "pre"
     _encoder(spec.encoder, weights, config)
     _decoder(spec.decoder, weights, config)
     spec.config.add_attribute("layer_norm_epsilon", EPSILON)
@@ -128,7 +130,7 @@ def _encoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
         name = f"encoder.layers.{number}"
         _self_attention(layer.self_attention, weights, f"{name}.self_attention")
         _feed_forward(layer.ffn, weights, f"{name}.feed_forward")
-    if config.norm == "pre":
+    if config.final_norm:
         _norm(spec.layer_norm, weights, "encoder.norm")
 
 
@@ -139,9 +141,11 @@ def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
         _self_attention(layer.self_attention, weights, f"{name}.self_attention")
         _cross_attention(layer.attention, weights, f"{name}.cross_attention", config.heads * config.d_k)
         _feed_forward(layer.ffn, weights, f"{name}.feed_forward")
-    if config.norm == "pre":
+    if config.final_norm:
         _norm(spec.layer_norm, weights, "decoder.norm")
     spec.projection.weight = _first(weights, "output.weight", "target.tokens.weight", "source.tokens.weight")
+    if config.output_bias:
+        spec.projection.bias = weights["output.bias"]
 
 
 def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:

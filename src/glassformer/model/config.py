@@ -64,6 +64,8 @@ class ModelConfig:
     """Non-linearity of the feed-forward network; the paper's is relu (equation 2)."""
     norm: Norm = "post"
     """Place of the layer norm: "post", after the residual sum (the paper, 3.1), or "pre", before the sub-layer."""
+    final_norm: bool = _DERIVED
+    """End each stack with one more layer norm; by default, only with pre-norm."""
     positions: PositionKind = "interleaved"
     """Encoding of positions: sinusoids "interleaved" (3.5) or in "halves", a "learned" table (row E), or "none"."""
     max_length: Annotated[int, Range(1, 10**7)] = 1024
@@ -72,6 +74,8 @@ class ModelConfig:
     """Share one embedding matrix between source and target (3.4); by default, only with a joint vocabulary."""
     tie_output: bool = True
     """Use the target embedding's matrix as the output projection (3.4)."""
+    output_bias: bool = False
+    """Add a learned bias to each logit, which the paper does not do."""
     pad_id: Annotated[int, Range(0, 10**7)] = 0
     """Id of the padding token; no position attends to padding."""
     bos_id: Annotated[int, Range(0, 10**7)] = 1
@@ -82,6 +86,8 @@ class ModelConfig:
     def __post_init__(self) -> None:
         """Derive the missing fields, then check all fields."""
         check_fields("model", self)
+        if self.final_norm is None:
+            object.__setattr__(self, "final_norm", self.norm == "pre")
         self._resolve_vocabularies()
         self._resolve_head_widths()
         self._check_special_ids()

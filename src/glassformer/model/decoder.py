@@ -15,21 +15,21 @@ from glassformer.model.cache import LayerCache
 from glassformer.model.config import Norm
 from glassformer.model.feed_forward import FeedForward
 from glassformer.model.points import DECODER, names
-from glassformer.model.residual import Residual, final_norm
+from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
 __all__ = ["Decoder", "DecoderLayer"]
 
 
 class Decoder(nn.Module):
-    """A stack of layers over the target. Paper: §3.1. Pre-norm differs: it has one more norm at the end."""
+    """A stack of layers over the target. Paper: §3.1. `norm` is one more norm at the end, as in the encoder."""
 
     POINTS = names(DECODER)
 
-    def __init__(self, layers: Iterable["DecoderLayer"], d_model: int, norm: Norm) -> None:
+    def __init__(self, layers: Iterable["DecoderLayer"], norm: nn.LayerNorm | None = None) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.norm = final_norm(d_model, norm)
+        self.norm = norm or nn.Identity()
         self.tap = Tap()
 
     def start(self, memory: Float[Tensor, "B S D"]) -> tuple[LayerCache, ...]:

@@ -13,21 +13,25 @@ from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.config import Norm
 from glassformer.model.feed_forward import FeedForward
 from glassformer.model.points import ENCODER, names
-from glassformer.model.residual import Residual, final_norm
+from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
 __all__ = ["Encoder", "EncoderLayer"]
 
 
 class Encoder(nn.Module):
-    """A stack of layers, whose output is the memory. Paper: §3.1. Pre-norm differs: it has one more norm at the end."""
+    """A stack of layers, whose output is the memory. Paper: §3.1.
+
+    `norm` is one more norm at the end, which the paper does not have: pre-norm needs it, because its last sum is not
+    normalised.
+    """
 
     POINTS = names(ENCODER)
 
-    def __init__(self, layers: Iterable["EncoderLayer"], d_model: int, norm: Norm) -> None:
+    def __init__(self, layers: Iterable["EncoderLayer"], norm: nn.LayerNorm | None = None) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.norm = final_norm(d_model, norm)
+        self.norm = norm or nn.Identity()
         self.tap = Tap()
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:

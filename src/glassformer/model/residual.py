@@ -13,7 +13,7 @@ from glassformer.model.config import Norm
 from glassformer.model.dropout import Dropout
 from glassformer.model.taps import Tap
 
-__all__ = ["Residual", "final_norm"]
+__all__ = ["Residual"]
 
 
 class Residual(nn.Module):
@@ -50,8 +50,3 @@ class Residual(nn.Module):
 
     if TYPE_CHECKING:
         __call__ = forward
-
-
-def final_norm(d_model: int, norm: Norm) -> nn.Module:
-    """Return the last module of a stack: in pre-norm, a layer norm of the last residual sum; else the identity."""
-    return nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()

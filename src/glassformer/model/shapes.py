@@ -25,10 +25,12 @@ def weight_shapes(config: ModelConfig) -> Named:
             for attention in attentions:
                 yield from _attention(f"{stack}.layers.{layer}.{attention}", config)
             yield from _feed_forward(f"{stack}.layers.{layer}.feed_forward", config)
-        if config.norm == "pre":
+        if config.final_norm:
             yield from _norm(f"{stack}.norm", config)
     if not config.tie_output:
         yield "output.weight", (config.target_vocab_size, config.d_model)
+    if config.output_bias:
+        yield "output.bias", (config.target_vocab_size,)
 
 
 def _embedding(side: str, vocabulary: int, config: ModelConfig, *, tied: bool) -> Named:

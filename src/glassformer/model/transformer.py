@@ -44,11 +44,13 @@ class Transformer(nn.Module):
         self.target = _input_embedding(config, config.target_vocab_size)
         encoder_layers = (_encoder_layer(config) for _ in range(config.encoder_layers))
         decoder_layers = (_decoder_layer(config) for _ in range(config.decoder_layers))
-        self.encoder = Encoder(encoder_layers, config.d_model, config.norm)
-        self.decoder = Decoder(decoder_layers, config.d_model, config.norm)
-        self.output = Linear(config.d_model, config.target_vocab_size, bias=False)
+        self.encoder = Encoder(encoder_layers, _final_norm(config))
+        self.decoder = Decoder(decoder_layers, _final_norm(config))
+        self.output = Linear(config.d_model, config.target_vocab_size, bias=config.output_bias)
         self.tap = Tap()
         nn.init.xavier_uniform_(self.output.weight)
+        if config.output_bias:
+            nn.init.zeros_(self.output.bias)
         if config.tie_embeddings:
             self.target.tokens.weight = self.source.tokens.weight
         if config.tie_output:
@@ -136,6 +138,10 @@ def _decoder_layer(config: ModelConfig) -> DecoderLayer:
     return DecoderLayer(
         _attention(config), _attention(config), _feed_forward(config), config.d_model, config.norm, config.dropout
     )
+
+
+def _final_norm(config: ModelConfig) -> nn.LayerNorm | None:
+    return nn.LayerNorm(config.d_model) if config.final_norm else None
 
 
 def _attention(config: ModelConfig) -> MultiHeadAttention:

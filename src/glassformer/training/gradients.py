@@ -89,7 +89,8 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
         source, target_input = source.repeat(2, 1), target_input.repeat(2, 1)
     output = model.decoder_output(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
-    return smoothed_cross_entropy(output[positions], model.output.weight, target_output[real], smoothing, r_drop)
+    weight, bias = model.output.weight, model.output.bias
+    return smoothed_cross_entropy(output[positions], weight, target_output[real], smoothing, r_drop, bias)
 
 
 def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B T"]:

@@ -35,8 +35,9 @@ def smoothed_cross_entropy(
     target: Int[Tensor, "N"],
     smoothing: float,
     r_drop: float = 0.0,
+    bias: Float[Tensor, "V"] | None = None,
 ) -> Loss:
-    """Return the loss of logits = hidden · weightᵀ, summed over positions.
+    """Return the loss of logits = hidden · weightᵀ + bias, summed over positions.
 
     The smoothed target puts 1 − ε on the reference and spreads ε/V over all V entries, as
     `torch.nn.functional.cross_entropy` does. The products are computed in the dtype of autocast where it is on;
@@ -53,7 +54,7 @@ def smoothed_cross_entropy(
     """
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
-    arguments = hidden, weight, target, smoothing, r_drop, _product_dtype(hidden)
+    arguments = hidden, weight, bias, target, smoothing, r_drop, _product_dtype(hidden)
     # torch does not annotate `apply`.
     return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
@@ -63,23 +64,35 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, r_drop: float, dtype: torch.dtype
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        target: Tensor,
+        smoothing: float,
+        r_drop: float,
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         passes = 2 if r_drop else 1
         rows = hidden.detach().to(dtype).view(passes, len(target), hidden.shape[1])
         matrix = weight.detach().to(dtype)
+        added = None if bias is None else bias.detach().to(dtype)
         precise = torch.promote_types(hidden.dtype, torch.float32)
         wanted = any(ctx.needs_input_grad)
         hidden_grad = torch.empty_like(rows) if wanted else None
         weight_grad = None
-        mean_entry = matrix.mean(0, dtype=precise)  # (D,); its product with a row is the mean of the row's logits
+        bias_grad = None if bias is None else torch.zeros_like(bias, dtype=precise)
+        # The mean of a row's logits is the row's product with mean_entry, (D,), plus mean_bias.
+        mean_entry = matrix.mean(0, dtype=precise)
+        mean_bias = 0.0 if added is None else added.mean(dtype=precise)
         smoothed = torch.zeros((), dtype=precise, device=hidden.device)
         plain = torch.zeros_like(smoothed)
         for part in range(0, len(target), ROWS):
             chunk = rows[:, part : part + ROWS]  # (passes, rows, D)
             reference = target[part : part + ROWS, None].expand(passes, -1, -1)
-            logits = linear(chunk, matrix)  # (passes, rows, V)
-            correct, mean = logits.gather(-1, reference).sum(dtype=precise), (chunk.to(precise) @ mean_entry).sum()
+            logits = linear(chunk, matrix, added)  # (passes, rows, V)
+            correct = logits.gather(-1, reference).sum(dtype=precise)
+            mean = (chunk.to(precise) @ mean_entry + mean_bias).sum()
             probs, log_total = _softmax(logits, precise)
             plain += (log_total.sum() - correct) / passes
             smoothed += (log_total.sum() - (1 - smoothing) * correct - smoothing * mean) / passes
@@ -97,9 +110,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 hidden_grad[:, part : part + ROWS] = linear(grad, matrix.t()).view_as(chunk)
                 more = transposed_product(grad, chunk.flatten(0, 1))  # (V, D)
                 weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
+                if bias_grad is not None:
+                    bias_grad += grad.sum(0, dtype=precise)
         if hidden_grad is not None and weight_grad is None:  # no rows
             weight_grad = torch.zeros_like(weight, dtype=precise)
-        ctx.save_for_backward(None if hidden_grad is None else hidden_grad.flatten(0, 1), weight_grad)
+        ctx.save_for_backward(None if hidden_grad is None else hidden_grad.flatten(0, 1), weight_grad, bias_grad)
         ctx.dtypes = hidden.dtype, weight.dtype
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
@@ -107,9 +122,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        hidden_grad, weight_grad = ctx.saved_tensors
+        hidden_grad, weight_grad, bias_grad = ctx.saved_tensors
         hidden_dtype, weight_dtype = ctx.dtypes
-        return (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype), None, None, None, None
+        of_hidden, of_weight = (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype)
+        of_bias = None if bias_grad is None else (bias_grad * grad).to(weight_dtype)
+        return of_hidden, of_weight, of_bias, None, None, None, None
 
 
 def _softmax(logits: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
