@@ -253,6 +253,13 @@ def test_a_second_run_does_nothing(folder: Path, small_shards: None) -> None:
     assert (second.dropped, second.report) == (first.dropped, first.report)
 
 
+def test_the_names_of_the_languages_do_not_change_the_corpus(folder: Path, small_shards: None) -> None:
+    prepared_with_reports(settings_of(folder))
+    again, reports = prepared_with_reports(settings_of(folder, "data.source_language=en", "data.target_language=fr"))
+    assert reports == []
+    assert not again.made
+
+
 DAMAGED = ["kept.npy", "sample.jsonl", "valid.jsonl", "tokenizer/source.json", "tokenizer/tokenizer.json", MANIFEST]
 
 

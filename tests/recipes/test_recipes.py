@@ -38,6 +38,13 @@ def test_a_recipe_names_the_origin_of_its_files_and_the_expected_result(name):
     assert max(map(len, lines)) <= 120
 
 
+@pytest.mark.parametrize("name", ["demo", *FILES])
+def test_a_recipe_names_its_languages(name):
+    data = load(name).data
+    assert data.source_language
+    assert data.target_language or name == "cmudict"  # its phones are written in ARPAbet, which has no tag
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_training_and_test_files_of_a_recipe_differ(name):
     data = load(name).data

@@ -264,6 +264,8 @@ DATA = {
     "": "data: expected a section [data], got none",
     "[data]": "data: expected a built-in task or source files, got task = '' and source = ''; name one of them, such a",
     '[data]\ntask = "copy"\nsource = "a"\ntarget = "b"': "data: expected a built-in task or source files, got task = '",
+    '[data]\ntask = "copy"\nsource_language = "English"': "data.source_language: expected a BCP 47 tag, such as en or",
+    '[data]\ntask = "copy"\ntarget_language = "fr_FR"': "data.target_language: expected a BCP 47 tag, such as en or ",
     '[data]\nsource = "a.txt"': "data.target: expected the translation of data.source = 'a.txt', got nothing; name its",
     '[data]\nsource = "a.tsv.gz"\ntarget = "b"': "data.target: expected no value with 'a.tsv.gz', which holds source ",
     '[data]\nsource = ["a.txt", "b.txt"]': "data.target: expected the translation of data.source = ('a.txt', 'b.txt'),",

@@ -36,7 +36,7 @@ from glassformer.corpus.shards import SHARD, Encoded, Shard, open_shards, save_a
 from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
 from glassformer.jobs.manifest import CorpusFile, Manifest
 from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
-from glassformer.recipes.configuration import Configuration, DataConfig
+from glassformer.recipes.configuration import NOT_CONTENT, Configuration, DataConfig
 from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
 from glassformer.system.files import clear_temporaries, hash_of_bytes, hash_of_file, hash_of_folder, write_safely
@@ -409,7 +409,7 @@ class _Preparation:
 def _settings(configuration: Configuration) -> dict[str, Any]:
     """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
     data = configuration.data
-    without = {"data": ("directory", "prepared"), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
+    without = {"data": NOT_CONTENT, "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
     flat = {
         name: value
         for section, names in without.items()

@@ -21,7 +21,7 @@ from glassformer.jobs.log import METRICS_FILE, Log, best
 from glassformer.jobs.preparation import Prepared, prepare
 from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.configuration import Configuration, TrainingConfig
+from glassformer.recipes.configuration import NOT_CONTENT, Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config
 from glassformer.system.files import clear_temporaries
 from glassformer.system.locks import locked
@@ -225,7 +225,8 @@ def _check_same_run(there: Bundle, here: Bundle) -> None:
 def _identity(bundle: Bundle) -> dict[str, dict[str, Any]]:
     configuration = bundle.configuration
     sections = {name: asdict(getattr(configuration, name)) for name in ("data", "tokenizer", "embeddings")}
-    del sections["data"]["directory"], sections["data"]["prepared"]  # the corpus may have been moved
+    for name in NOT_CONTENT:  # the corpus may have been moved
+        del sections["data"][name]
     return {**sections, "run": {"seed": configuration.run.seed}, "model": bundle.model_config.to_dict()}
 
 

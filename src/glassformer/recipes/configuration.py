@@ -1,5 +1,6 @@
 """The configuration of a job, such as its data, model, training and decoding: one dataclass per section."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -11,6 +12,7 @@ from glassformer.settings import Range, check_fields
 from glassformer.text.tokenizer import TokenizerConfig
 
 __all__ = [
+    "NOT_CONTENT",
     "OF_SAMPLING",
     "Configuration",
     "DataConfig",
@@ -23,6 +25,11 @@ __all__ = [
 
 Files = str | tuple[str, ...]
 """One file, glob or URL, or several."""
+
+NOT_CONTENT = ("directory", "prepared", "source_language", "target_language")
+"""Fields of [data] that say where a corpus lies and what its languages are called, but not what it contains."""
+
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
 
 _SIDES = ("source", "valid_source", "test_source")
 
@@ -75,6 +82,10 @@ class DataConfig:
     it."""
     test_target: Files = ""
     """Test target."""
+    source_language: str = ""
+    """Language of the source, as a BCP 47 tag such as "en" or "pt-BR"; only exported models use it."""
+    target_language: str = ""
+    """Language of the target; "fr-fonipa" is French in the letters of the IPA."""
     prepared: str = ""
     """Folder for the prepared corpus, which several runs may share; by default, "prepared" in the run's folder."""
     valid_lines: Annotated[int, Range(1, 10**12)] = 500
@@ -96,6 +107,11 @@ class DataConfig:
         for name in _SIDES:
             _check_pair(name, getattr(self, name), getattr(self, name.replace("source", "target")))
         self._check_columns()
+        for name in ("source_language", "target_language"):
+            if not _LANGUAGE.fullmatch(getattr(self, name)):
+                raise ConfigError(
+                    f"data.{name}: expected a BCP 47 tag, such as en or pt-BR, got {quoted(getattr(self, name))}"
+                )
 
     def _check_task(self) -> None:
         """Refuse fields that name files: a built-in task has none."""
