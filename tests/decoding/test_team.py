@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -70,6 +71,15 @@ def test_several_processes_find_the_same_as_one(model, engine, others, search):
     assert_same(engine.decode(jobs, search), TorchEngine(model).decode(jobs, search))
     assert len(others()) == 2
     assert_same(engine.decode(jobs[:150], search), TorchEngine(model).decode(jobs[:150], search))
+
+
+@pytest.mark.slow
+def test_threads_that_share_an_engine_get_their_own_results(model, engine):
+    parts = [some(200, seed) for seed in range(4)]
+    with ThreadPoolExecutor(len(parts)) as threads:
+        found = list(threads.map(lambda jobs: list(engine.decode(jobs, GREEDY)), parts))
+    for jobs, ours in zip(parts, found, strict=True):
+        assert_same(ours, TorchEngine(model).decode(jobs, GREEDY))
 
 
 def test_few_sentences_start_no_process(engine, others):

@@ -4,6 +4,7 @@ On a CPU, several processes are faster than several threads of one process. Such
 small matrix product of decoding, and all of them wait while Python code runs.
 """
 
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -36,12 +37,14 @@ Decode = Callable[[Sequence[Job], Search], Found]
 class Team:
     """This process and its helper processes; each helper has a copy of `decode`, which must be picklable.
 
-    The helpers start when there is enough work for the first time, and end when this object is deleted.
+    The helpers start when there is enough work for the first time, and end when this object is deleted. Threads that
+    share a team take turns with the helpers, each of which answers one question at a time.
     """
 
     def __init__(self, decode: Decode, count: int) -> None:
         self._decode, self._count = decode, count
         self._workers: dict[int, Worker[[Sequence[Job], Search], Found]] = {}
+        self._turn = threading.Lock()
         weakref.finalize(self, _end, self._workers)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Found:
@@ -63,7 +66,7 @@ class Team:
         def help_out(number: int) -> None:
             work(self._worker(number).ask)
 
-        with using_threads(1), ThreadPoolExecutor(self._count - 1) as pool:
+        with self._turn, using_threads(1), ThreadPoolExecutor(self._count - 1) as pool:
             try:
                 helping = [pool.submit(help_out, number) for number in range(1, self._count)]
                 work(self._decode)
