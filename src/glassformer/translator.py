@@ -277,9 +277,9 @@ class Translator:
     def _search(
         self, settings: Mapping[str, Any], n_best: int = 1, sample: bool = False, log_probs: bool = True
     ) -> Search:
+        decoding = changed_decoding(self.bundle.configuration.decoding, settings)
         if sample and max(settings.get("beam_size", 1), n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
-        decoding = changed_decoding(self.bundle.configuration.decoding, settings)
         return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs)
 
     def _begin(
