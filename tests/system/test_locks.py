@@ -88,6 +88,16 @@ def test_empty_folders_are_removed_after_an_error(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["runs", "two"]
 
 
+def test_a_folder_moved_under_its_lock_does_not_hide_the_error(tmp_path):
+    def move_and_fail():
+        with locked(tmp_path / "run"):
+            (tmp_path / "run").rename(tmp_path / "moved")
+            raise ValueError("the cause")
+
+    with pytest.raises(ValueError, match="the cause"):
+        move_and_fail()
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with (
