@@ -155,6 +155,13 @@ def test_a_run_is_converted_once(make_run):
 
 
 @pytest.mark.slow
+def test_a_run_with_a_folder_beside_its_tokenizers_is_converted(make_run):
+    bundle = make_run()
+    (bundle.folder / "tokenizer/.ipynb_checkpoints").mkdir()
+    assert Translator.load(bundle.folder, engine="ctranslate2").engine.name == "ctranslate2"
+
+
+@pytest.mark.slow
 def test_a_stale_conversion_is_never_used(make_run):
     bundle = make_run()
     before = Translator.load(bundle.folder, engine="ctranslate2").translate(some(7), beam_size=1)

@@ -8,3 +8,10 @@ def test_hashes_equal_those_in_earlier_manifests(tmp_path):
     (tmp_path / "b.model").write_bytes(bytes(range(256)))
     assert hash_of_file(tmp_path / "b.model") == "f1f8a93f50849ac39408a4433b952d71"
     assert hash_of_folder(tmp_path) == "61dc011f06346fc516a6e81918f6656d"
+
+
+def test_a_folder_inside_does_not_count(tmp_path):
+    (tmp_path / "source.json").write_bytes(b"{}")
+    before = hash_of_folder(tmp_path)
+    (tmp_path / ".ipynb_checkpoints").mkdir()  # Jupyter's, beside a file that was opened there
+    assert hash_of_folder(tmp_path) == before

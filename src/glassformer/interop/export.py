@@ -224,7 +224,7 @@ def _weights(path: Path) -> dict[str, Any]:
 
 
 def _tokenizer_files(folder: Path) -> list[str]:
-    return sorted(f"{TOKENIZER}/{path.name}" for path in (folder / TOKENIZER).glob("*"))
+    return sorted(f"{TOKENIZER}/{path.name}" for path in (folder / TOKENIZER).glob("*") if path.is_file())
 
 
 def _write_export(export: Export, folder: Path) -> None:

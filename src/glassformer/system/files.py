@@ -174,7 +174,7 @@ def hash_of_bytes(content: bytes) -> str:
 
 def hash_of_folder(folder: Path) -> str:
     """Return the xxh3 hash (128 bits) of the names and contents of a folder's files, as hexadecimal digits."""
-    paths = sorted(folder.glob("*"))
+    paths = sorted(path for path in folder.glob("*") if path.is_file())
     return _hash(block for path in paths for block in chain([path.name.encode() + b"\0"], _blocks(path)))
 
 
