@@ -332,6 +332,10 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "old")]
 
 
+def test_weights_may_be_read_by_everybody_who_may_read_the_configuration(run):
+    assert (run / "model.safetensors").stat().st_mode == (run / "config.toml").stat().st_mode
+
+
 @pytest.mark.parametrize("limit", [0, 50, 2000])
 def test_a_failed_write_of_weights_leaves_the_old_weights(run, make_bundle, limit):
     files = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}

@@ -151,10 +151,13 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
+    path.touch()
+    mode = path.stat().st_mode
     try:
         save_file(tensors, path)
     except SafetensorError as error:
         raise _os_error(error) from error
+    path.chmod(mode)  # safetensors 0.8 lets only the owner read the file, whatever the umask
     sync(path)
 
 
