@@ -113,6 +113,16 @@ def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
     assert "train the run to its first validation" in page.text
 
 
+@pytest.mark.parametrize("name", ["loss", "perplexity", "metric", "best", "tokens_per_second"])
+def test_a_log_without_a_value_is_reported(copy, tmp_path, name):
+    (copy / "model.safetensors").unlink()
+    shutil.rmtree(copy / "prepared")
+    lines = [json.loads(line) for line in (copy / "metrics.jsonl").read_text().splitlines()]
+    kept = [{key: value for key, value in line.items() if key != name} for line in lines]
+    (copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert sections(Page(write_report(copy, tmp_path / "page.html"))) == ["training", "configuration"]
+
+
 def test_a_run_that_has_just_begun_is_reported(copy, tmp_path):
     for name in ("metrics.jsonl", "model.safetensors"):
         (copy / name).unlink()

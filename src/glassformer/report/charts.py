@@ -37,7 +37,7 @@ class Chart:
 
 def training_curves(history: History) -> Iterator[Chart]:
     """Yield the curves of a training run: loss and metric first, then indicators of its health."""
-    if history.steps or history.validations:
+    if history.series("loss")[0] or history.validations:
         yield _loss(history)
     if history.metric and history.validations:
         yield _metric(history)

@@ -36,11 +36,11 @@ class History:
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> "History":
-        """Return the history of these entries."""
-        kinds = {kind: tuple(line for line in lines if line["type"] == kind) for kind in ("step", "validation")}
-        averages = tuple(line for line in lines if line["type"] == "average")
-        ends = [line for line in lines if line["type"] == "end"]
-        return cls(kinds["step"], kinds["validation"], averages, ends[-1] if ends else None)
+        """Return the history of these entries; a validation without its loss is left out."""
+        kinds = ("step", "validation", "average", "end")
+        steps, validations, averages, ends = (tuple(line for line in lines if line["type"] == kind) for kind in kinds)
+        validations, averages = (tuple(line for line in some if "loss" in line) for some in (validations, averages))
+        return cls(steps, validations, averages, ends[-1] if ends else None)
 
     @property
     def last_step(self) -> int:

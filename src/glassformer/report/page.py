@@ -122,9 +122,9 @@ def _numbers(content: Content) -> list[_Number]:
         found.append(_Number("epochs begun", f"{history.epochs:,}"))
     if history.seconds:
         found.append(_Number("training time", _duration(history.seconds)))
-    if history.steps:
-        speed = median(line["tokens_per_second"] for line in history.steps)
-        found.append(_Number("target tokens per second", f"{speed:,.0f}"))
+    _, speeds = history.series("tokens_per_second")
+    if speeds:
+        found.append(_Number("target tokens per second", f"{median(speeds):,.0f}"))
     found.append(_Number("parameters", f"{content.parameters:,}"))
     if content.pairs:
         found.append(_Number("training pairs", f"{content.pairs:,}"))
