@@ -70,8 +70,8 @@ model, tokenizer = translator.model, translator.bundle.source_tokenizer
 # | $t$ | the id of a token: a whole number from 0 to $V-1$ | | |
 # | $o_t$ | the one-hot vector of id $t$: a row of $V$ numbers, 1 at place $t$, 0 elsewhere | | |
 #
-# A one-hot row vector times the matrix picks row $t$, written $E_t$. The sum runs over all $V$ rows, and all its terms
-# except one are 0:
+# A one-hot row vector times the matrix picks row $t$, written $E_t$. Written out, the product is a sum over all $V$
+# rows, and all its terms except one are 0:
 #
 # $$ o_t E = \sum_{j=0}^{V-1} o_{t,j} E_j = E_t $$
 #

@@ -612,7 +612,7 @@ for sentence in (tired, tired.replace("tired", "wide")):
 #
 # Does it matter in practice? The paper tried it (§6.2, Table 3, rows A): with one head as wide as all eight together,
 # translations were worse by 0.9 BLEU. (BLEU measures how much a translation has in common with a human one.) With 32
-# heads they got worse again.
+# heads, translations were again worse than with eight.
 #
 # And in our small model? [An experiment](experiments/one_head.py) trains the demo's model in two versions: with 8 heads
 # of width 16, and with one head of width 128. The training is shorter than the demo's. Both versions have the same

@@ -200,7 +200,7 @@ print("pre-norm: ", rounded(pre))
 # layer](08_encoder.py) and the [decoder layer](09_decoder.py) pass it their sub-layers.
 
 # %%
-from glassformer.model.residual import Residual, final_norm
+from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
 for placement, expected in (("post", post), ("pre", pre)):
@@ -212,10 +212,11 @@ for placement, expected in (("post", post), ("pre", pre)):
 #
 # A post-norm stack ends with a norm, because each of its sub-layers ends with a norm. A pre-norm stack ends with a sum
 # that has not been normalised. So it gets one more layer norm after its last layer, in the encoder and in the decoder.
+# (`torch.nn.Transformer` has these norms in post-norm, too; in this library, that is `final_norm=True`.)
 
 # %%
-assert isinstance(final_norm(4, "pre"), nn.LayerNorm)
-assert isinstance(final_norm(4, "post"), nn.Identity)  # returns what it gets
+assert gf.ModelConfig(vocab_size=9, norm="pre").final_norm
+assert not gf.ModelConfig(vocab_size=9, norm="post").final_norm
 
 # %% [markdown]
 # ## The stream, drawn

@@ -1129,8 +1129,8 @@ verdict("norm_order")
 # Trained from the start, a model learns in either order; post-norm needs a warm-up, and a pre-norm stack needs one more
 # norm at its end.
 #
-# **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum` and
-# `test_only_pre_norm_stacks_end_with_a_norm`. More in [add & norm](06_residual.py#what-goes-wrong); the experiment on
+# **Caught by** `gf.check` (*reference*), `model/test_residual.py`: `test_post_norm_normalises_the_sum`, and
+# `model/test_parity.py`: `test_the_encoder_equals_torchs`. More in [add & norm](06_residual.py#what-goes-wrong); the experiment on
 # [norms](experiments/norms.py) trains both orders side by side.
 #
 # And if your mistake is not on this page? Compare your code number by number with code that is right: `gf.record` names

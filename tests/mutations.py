@@ -327,16 +327,16 @@ MISTAKES = [
     ),
     Mistake(
         "pre-norm stacks end without a norm",
-        "model/residual.py",
-        'nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()',
-        "nn.Identity()",
+        "model/transformer.py",
+        "nn.LayerNorm(config.d_model) if config.final_norm else None",
+        "None",
         "tests/model/test_parity.py",
     ),
     Mistake(
         "post-norm stacks end with one norm more",
-        "model/residual.py",
-        'nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()',
-        "nn.LayerNorm(d_model)",
+        "model/transformer.py",
+        "nn.LayerNorm(config.d_model) if config.final_norm else None",
+        "nn.LayerNorm(config.d_model)",
         "tests/model/test_transformer.py",
     ),
     Mistake(
@@ -645,7 +645,7 @@ def planted(mistake: Mistake, text: str) -> str:
 
 
 def pattern(text: str) -> list[ast.AST]:
-    """Return the parsed expression, or statements, of a text."""
+    """Parse Python code; return its expression or its statements."""
     body = ast.parse(text).body
     return [body[0].value] if len(body) == 1 and isinstance(body[0], ast.Expr) else body
 

@@ -436,7 +436,7 @@ def test_sampling_with_a_beam_is_refused(translator, options):
         translator.translate(["the cat"], sample=True, **options)
 
 
-@pytest.mark.parametrize("size", ["4", None])
+@pytest.mark.parametrize("size", ["four", None])
 def test_a_beam_size_that_is_not_a_number_is_refused_for_sampling_too(translator, size):
     with pytest.raises(ConfigError, match=r"decoding\.beam_size: expected an integer"):
         translator.translate(["the cat"], sample=True, beam_size=size)

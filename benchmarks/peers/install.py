@@ -6,8 +6,8 @@ CUDA packages, or a different release for each peer.
 
 JoeyNMT 2.3 and OpenNMT-py 3.5 require an older PyTorch. They are installed without their requirements
 (`requirements/PEER-alone.txt`), and then with the packages that they need. So all peers are measured on the same
-PyTorch, and both work with it. The Annotated Transformer is a single file: `training.py --annotated PATH` names it, and
-it shares the environment of torch.nn.Transformer.
+PyTorch, and both work with it. The Annotated Transformer is a single file, which is not installed here:
+`python -m benchmarks.training --annotated PATH` runs it in the environment of torch.nn.Transformer.
 """
 
 import argparse

@@ -329,8 +329,9 @@ assert max(right_by_kind["full stop"]) > 99
 #   the first layer, attention is not even as good as a straight line.
 # - *"Take the row in which the word is read."* For deeper models this has been found to be better (Chen et al. 2020,
 #   "Accurate Word Alignment Induction from Neural Machine Translation"). **It is not better in these models.** With two
-#   layers, the step that reads a word is already busy with the next one, and in the last layer it is right no more
-#   often than chance. Which row to take must be tested for each model.
+#   layers, the step that reads a word is already looking for the next word. In the last layer, its largest weight falls
+#   on an origin of the word it reads no more often than a random guess would. Which row to take must be tested for each
+#   model.
 # - *"A look at some heat maps will do."* To the eye, a diagonal looks like an alignment. Without a baseline, the
 #   first layer's 63 % would be good news.
 #

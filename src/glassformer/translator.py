@@ -159,9 +159,9 @@ class Translator:
     ) -> list[Translation]:
         """Return one translation per text, in order.
 
-        With weights in float32, a text's translation does not depend on the other texts. A text that is blank, longer
-        than the setting `max_source` (or the model's positions), or not valid Unicode has no translation; its status
-        says so.
+        With weights in float32, a text's translation does not depend on the other texts. A text gets an empty
+        translation, whose `status` gives the reason, if it is blank, is not valid Unicode, or has more tokens
+        (including `<eos>`) than the setting `max_source` or the model's positions.
 
         Args:
             texts: the texts to translate.
@@ -243,8 +243,8 @@ class Translator:
     def score(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[Translation]:
         """Score given translations: return each target with the log probabilities that the model gives its tokens.
 
-        A pair is not scored if its source or target is blank, longer than `max_source` or not valid Unicode; its status
-        says so. `settings` are decoding settings by name, which override the run's own.
+        A pair is not scored, and its `status` gives the reason, if its source or target is blank, is not valid Unicode,
+        or has more tokens than `max_source`. `settings` are decoding settings by name, which override the run's own.
 
         Raises:
             ConfigError: a setting is unknown or out of range.
@@ -278,7 +278,8 @@ class Translator:
         self, settings: Mapping[str, Any], n_best: int = 1, sample: bool = False, log_probs: bool = True
     ) -> Search:
         decoding = changed_decoding(self.bundle.configuration.decoding, settings)
-        if sample and max(settings.get("beam_size", 1), n_best) > 1:
+        beam_size = decoding.beam_size if "beam_size" in settings else 1
+        if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
         return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs)
 

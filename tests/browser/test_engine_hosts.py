@@ -17,10 +17,8 @@ CROSS = "decoder.layers.0.cross_attention"
 TOO_SMALL = PageLimits(model=10)
 """Limits too small for any model in the page."""
 HOST = """() => {
-  globalThis.asked = [];
   globalThis.host = {
     async request(message) {
-      asked.push(message);
       const [header, parts] = await askPython(message);
       const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
       return { message: header, buffers: parts.map(bytes) };

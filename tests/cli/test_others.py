@@ -110,7 +110,7 @@ def test_trace_follows_the_steps_of_the_book(glassformer, trained):
 def test_trace_describes_each_mask_in_words(glassformer, trained):
     masks = [line for line in glassformer("trace", trained, "the cat").out.splitlines() if "  mask " in line]
     assert ["sees all positions (no padding)" in mask for mask in masks] == [True, True, False, False, False, False]
-    assert ["itself and earlier ones" in mask for mask in masks] == [False, False, True, False, True, False]
+    assert ["itself and earlier positions" in mask for mask in masks] == [False, False, True, False, True, False]
     assert ["the whole source" in mask for mask in masks] == [False, False, False, True, False, True]
 
 

@@ -156,7 +156,7 @@ def stopped_after(step: int) -> tuple[Callable[[object], None], Callable[[], boo
 
 @pytest.mark.slow
 def test_a_repeated_validation_is_logged_once(whole: Path, tmp_path: Path) -> None:
-    """The run stops at step 3 before its validation, and is killed after it, so no checkpoint records it."""
+    """A run stops at step 3, before its validation. Resumed, it is killed after the validation, before a checkpoint."""
     settings = settings_of(tmp_path / "run", beside=whole)
     watch, stop = stopped_after(3)
     assert train(settings, on_report=watch, stop=stop).steps == 3

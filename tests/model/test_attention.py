@@ -135,8 +135,8 @@ def test_gradients_equal_finite_differences(mask):
 @pytest.mark.parametrize(
     ("shapes", "mask", "complaint"),
     [
-        (((2, 3), (5, 7), (5, 3)), None, "one width d_k, got 3 and 7"),
-        (((2, 3), (5, 3), (7, 3)), None, "one length, got 5 and 7"),
+        (((2, 3), (5, 7), (5, 3)), None, "the same width d_k, got 3 and 7"),
+        (((2, 3), (5, 3), (7, 3)), None, "the same length, got 5 and 7"),
         (((2, 3), (5, 3), (5, 3)), (5, 2), r"broadcast to \(…, T, S\) = \(2, 5\), got \(5, 2\)"),
         (((2, 3), (5, 3), (5, 3)), (7, 2, 5), r"got \(7, 2, 5\)"),
     ],

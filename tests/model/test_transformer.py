@@ -334,9 +334,9 @@ def assert_dropped(after: Tensor, before: Tensor) -> None:
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (3, 0), (2, 3, 4)])
 def test_ids_that_are_not_a_batch_of_sequences_are_an_error(make_model, shape):
     model, ids = make_model(), torch.ones(shape, dtype=torch.long)
-    with pytest.raises(gf.ShapeError, match=r"source: expected shape \(batch, length\)"):
+    with pytest.raises(gf.ShapeError, match=r"source: expected a non-empty shape \(batch, length\)"):
         model.encode(ids)
-    with pytest.raises(gf.ShapeError, match="target_input: expected shape"):
+    with pytest.raises(gf.ShapeError, match="target_input: expected a non-empty shape"):
         model.decode(ids, torch.ones(1, 3, 11), torch.ones(1, 3, dtype=torch.long))
 
 

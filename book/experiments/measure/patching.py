@@ -34,7 +34,9 @@ def measured(choices: Choices) -> dict[str, object]:
     fair = (own > 0) & (own[partner] > 0)
 
     def effects(margins: Tensor) -> dict[str, float]:
-        effect = (own - margins) / (own + own[partner])  # the preference for the partner's word is −margin
+        effect = (own - margins) / (
+            own + own[partner]
+        )  # 0: the margin stays; 1: it becomes −own[partner], the partner's own preference
         members = {f"into {kind}": choices.of(kind) & fair for kind in ("animal", "place")}
         return {"all": effect[fair].mean().item()} | {name: effect[who].mean().item() for name, who in members.items()}
 

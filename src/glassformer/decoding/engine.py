@@ -92,7 +92,7 @@ class Engine(Protocol):
         """Whether decoding runs in the background, so that reading the next texts meanwhile saves time."""
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Return the hypotheses of each job, in order, best first.
+        """Yield the hypotheses of each job, best first, in the order of the jobs.
 
         Without `search.log_probs`, the scores of a hypothesis may be missing; its tokens and rank are valid.
 

@@ -47,7 +47,7 @@ class TorchEngine:
         return min(model.config.longest for model in self.models)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Return the hypotheses of each job, in order, best first.
+        """Yield the hypotheses of each job, best first, in the order of the jobs.
 
         Raises:
             DataError: a helper process was killed.

@@ -96,7 +96,9 @@ class CTranslate2Engine:
         return str(self._translator.compute_type)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Return the hypotheses of each job, in order, best first; workers start before you read the first result.
+        """Yield the hypotheses of each job, best first, in the order of the jobs.
+
+        The workers start before the first result is asked for.
 
         Raises:
             ConfigError: the search samples.

@@ -143,7 +143,9 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
     """
     folder = bundle.folder / CACHE / quantization
     if reason := _why_convert(bundle, folder):
-        _log.warning("converting %s for CTranslate2 and verifying the result, once (%s)", bundle.folder, reason)
+        _log.warning(
+            "converting %s for CTranslate2 and verifying the result (%s); later calls reuse it", bundle.folder, reason
+        )
         export_ctranslate2(bundle, folder, quantization)
     return folder
 

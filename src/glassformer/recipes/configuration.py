@@ -196,7 +196,8 @@ class TrainingConfig:
     epsilon: Annotated[float, Range(1e-30, 1)] = 1e-9
     """Adam's ε."""
     weight_decay: Annotated[float, Range(0, 100)] = 0.0
-    """Weight decay of matrices by AdamW and Muon; biases, norms and embeddings do not decay."""
+    """Weight decay of matrices by AdamW and Muon; biases, norms and embeddings do not decay, nor does the output
+    projection with Muon."""
     clip_norm: Annotated[float, Range(0, 10**9)] = 0.0
     """Maximum norm of the gradients: larger gradients are scaled down to it; 0 = no limit."""
     precision: Precision = "fp32"

@@ -25,8 +25,9 @@ WEIGHTS_TOGETHER = 2**20
 def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
     """Return the optimiser of all trainable weights; the loop sets its learning rate at each step. Paper: §5.3 (Adam).
 
-    Weight decay applies to matrices only. It spares biases and norms (vectors), and embeddings (of tokens and
-    positions), because a step uses only a few of their rows. With training in bf16, Muon multiplies in bf16, too.
+    Weight decay applies to matrices only, not to biases, norms or embeddings (of tokens and positions): decay would
+    shrink each row of an embedding at every step, however rarely its token occurs. With training in bf16, Muon
+    multiplies in bf16, too.
     """
     betas = (config.beta1, config.beta2)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
