@@ -16,7 +16,7 @@ from glassformer.errors import ConfigError, nearest, quoted
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Range", "Setting", "accepts", "check_fields", "expected", "is_number", "refused", "settings_of"]
+__all__ = ["Range", "Setting", "accepts", "check_fields", "expected", "has_type", "is_number", "refused", "settings_of"]
 
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "text", tuple: "a list of texts"}
 
@@ -87,6 +87,14 @@ def accepts(annotation: Any, value: object) -> bool:
     """Return whether a field with this annotation accepts a value."""
     kinds, number_range = _parts(annotation)
     return any(_is_of(kind, value, number_range) for kind in kinds)
+
+
+def has_type(annotation: Any, value: object) -> bool:
+    """Return whether a value has the type of a field with this annotation, so that it needs no conversion."""
+    kinds, _ = _parts(annotation)
+    if isinstance(value, int) and float in kinds:
+        return False
+    return value is None or any(_is_of(kind, value, None) for kind in kinds)
 
 
 def is_number(annotation: Any) -> bool:

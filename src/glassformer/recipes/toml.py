@@ -2,21 +2,17 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, asdict, fields, replace
-from functools import cache
+from dataclasses import Field, asdict, fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glassformer.corpus.cleaning import UNCLEANED
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
-from glassformer.settings import accepts, is_number, refused
+from glassformer.settings import accepts, has_type, is_number, refused
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 __all__ = [
     "changed_decoding",
@@ -68,7 +64,12 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     _check_sections(values)
     if "data" not in values:
         raise ConfigError("data: expected a section [data], got none")
-    configuration: Configuration = _parsed(Configuration, values)
+    sections: dict[str, Any] = {
+        name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
+        for name, kind in _sections().items()
+        if name in values
+    }
+    configuration = Configuration(**sections)
     smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
@@ -101,7 +102,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
                 f"model.{name}: expected the tokenizer's {value}, got {quoted(values[name])}; leave it out"
             )
     given = {**values, **sizes}
-    typed = _parsed(ModelConfig, {**PRESETS.get(preset, {}), **given}, "model")
+    typed = _parsed("model", ModelConfig, {**PRESETS.get(preset, {}), **given})
     model = ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
     _check_positions(model, configuration.data.max_length)
     return model
@@ -144,7 +145,7 @@ def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> De
     if not changes:
         return decoding
     _check_sections({"decoding": changes})
-    changed: DecodingConfig = _parsed(DecodingConfig, {**asdict(decoding), **changes}, "decoding")
+    changed: DecodingConfig = _parsed("decoding", DecodingConfig, {**asdict(decoding), **changes})
     return changed
 
 
@@ -193,30 +194,31 @@ def _parse(name_or_path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
 
 
-def _parsed(kind: Any, values: Mapping[str, Any], section: str = "") -> Any:
-    """Return the dataclass with these values of a section (with these sections if `section` is "").
+def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
+    """Return the dataclass of a section with these values; unknown names are ignored.
 
-    Each value is converted to the type of its field; unknown names are ignored.
+    Pydantic converts values to the types of their fields, such as "60" to a number. It is used only where a value has a
+    different type, because preparing it takes longer than all else that reading a run's configuration takes.
     """
-    from pydantic import ValidationError
+    known = {field.name: field.type for field in fields(kind)}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    given = {name: value for name, value in given.items() if name in known}
+    if all(has_type(known[name], value) for name, value in given.items()):
+        return kind(**given)
+    return _converted(section, kind, given)
+
+
+def _converted(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
+    from pydantic import TypeAdapter, ValidationError
 
     try:
-        return _adapter(kind).validate_python(values)
+        return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         if isinstance(cause := first.get("ctx", {}).get("error"), ConfigError):
             raise cause from error
-        name, field, *_ = (section, *first["loc"]) if section else first["loc"]
-        known = {field.name: field for field in _fields(str(name))}
-        raise refused(str(name), known[str(field)], first["input"]) from error
-
-
-@cache
-def _adapter(kind: Any) -> "TypeAdapter[Any]":
-    """Return pydantic's adapter of a dataclass, cached: making it takes longer than using it."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
+        known = {field.name: field for field in fields(kind)}
+        raise refused(section, known[str(first["loc"][0])], first["input"]) from error
 
 
 def _section(values: dict[str, Any], name: str) -> dict[str, Any]:
