@@ -12,7 +12,7 @@ TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
 	else echo "web/: skipped '$(1)'; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
 
-.PHONY: demo quick test test-all test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+.PHONY: demo quick test test-all clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
@@ -20,16 +20,28 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 # Three tiers: each includes the tests of the tier before it. `make test` checks the types and shapes of each call only
 # in the quick tests; in the other tests, these checks would take half of the processor time.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
-QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not docs"
+QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not client and not docs"
 
 quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
 	$(PYTEST) $(QUICK)
 
 test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
-	$(PYTEST) --hypothesis-profile=some -m "not long and not docs"
+	$(PYTEST) --hypothesis-profile=some -m "not long and not client and not docs"
 
-test-all: test ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
-	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis) and not docs"
+test-all: test clients ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
+	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis or client) and not docs"
+
+# Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
+# own requirements are heavy or contradict each other stand in NAME-alone.txt.
+CLIENTS := tutorials
+clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs for the tests marked "client" (about 1 GB)
+
+.clients/%/installed: tests/clients/requirements/%.txt tests/clients/requirements/%-alone.txt | .venv/python
+	rm -rf .clients/$*
+	$(PYTHON) -m venv .clients/$*
+	.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install --requirement $<
+	.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --requirement $(word 2,$^)
+	@touch $@
 
 test-web: $(WEB) $(TRACES) ## run only the tests of the explorer's engine in Node
 	$(call in-web,test)

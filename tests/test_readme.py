@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from glassformer.tasks import english_french
+from interop.tutorials import TorchTutorial
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -37,6 +39,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, words in {"train": ("cat", "dog", "bee") * 9 + ("the", "a", "at"), "dev": ("cab", "dot", "bed")}.items():
         with gzip.open(folder / "DIR" / f"{name}.tsv.gz", "wt", encoding="utf-8") as file:
             file.writelines(f"{word}{number}\t{' '.join(word.upper())}\n" for number, word in enumerate(words))
+    torch.save(TorchTutorial(9, 9, heads=8).state_dict(), folder / "model.pt")
+    for side in ("source", "target"):
+        tokens = ["<unk>", "<pad>", "<bos>", "<eos>", *(f"{side[0]}{number}" for number in range(1, 6))]
+        (folder / f"{side}.txt").write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
     (folder / "mine.toml").write_text(blocks(GUIDE[0], "toml")[0], encoding="utf-8")
     run(folder, f"glassformer demo {' '.join(SMALL)} > demo.txt")
     return folder

@@ -3,7 +3,7 @@
 Importing glassformer is quick, because each public name is imported only when it is first used.
 """
 
-from importlib import import_module
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from glassformer.explorer.widget import explore
     from glassformer.inspection.check import check
+    from glassformer.interop.state_dicts import import_module
     from glassformer.jobs import train
     from glassformer.model.attention import attention
     from glassformer.model.config import ModelConfig
@@ -49,6 +50,7 @@ __all__ = [
     "attention",
     "check",
     "explore",
+    "import_module",
     "inspection",
     "intervene",
     "points",
@@ -66,6 +68,7 @@ _MODULES = {
     "glassformer.model.positions": ("sinusoids",),
     "glassformer.model.taps": ("intervene", "points", "record"),
     "glassformer.model.transformer": ("Transformer",),
+    "glassformer.interop.state_dicts": ("import_module",),
     "glassformer.jobs": ("train",),
     "glassformer.translator": ("Translator",),
 }
@@ -75,11 +78,11 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Return a public name, importing its module now."""
     if name in ("inspection", "training"):
-        return import_module(f"glassformer.{name}")
+        return importlib.import_module(f"glassformer.{name}")
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(importlib.import_module(_HOME[name]), name)
     if name in __all__:
-        return getattr(import_module("glassformer.errors"), name)
+        return getattr(importlib.import_module("glassformer.errors"), name)
     raise AttributeError(f"module 'glassformer' has no attribute {name!r}")
 
 

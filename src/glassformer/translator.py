@@ -365,8 +365,9 @@ class Translator:
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
         tokenizer = self.bundle.source_tokenizer
-        cut = zip(tokenizer.split(text), tokenizer.encode(text), strict=True)
-        return tuple(token for token, id in cut if id == tokenizer.unk_id)
+        tokens, ids = tokenizer.split(text), tokenizer.encode(text)
+        of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
+        return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
 
     def _translations(
         self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job], search: Search

@@ -8,7 +8,7 @@
 /** @typedef {ReturnType<typeof pieceModel>} PieceModel */
 /** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
 
-const UNKNOWN_ID = 3; // ids 0, 1 and 2 are <pad>, <bos> and <eos>
+const [BOS_ID, UNKNOWN_ID] = [1, 3]; // ids 0 and 2 are <pad> and <eos>
 const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
 
 /**
@@ -98,13 +98,13 @@ function normaliseText(text) {
  * @param {(token: string) => string} respelled
  * @returns {Cutter}
  */
-function lookupTokenizer({ tokens }, split, join, respelled) {
+function lookupTokenizer({ tokens, with_bos: withBos }, split, join, respelled) {
   const ids = new Map(tokens.map((token, id) => [token, id]));
   /** @param {string} token */
   const idOf = (token) => ids.get(token) ?? ids.get(respelled(token)) ?? UNKNOWN_ID;
   return {
     // The letters "<eos>" in a text must not end the sentence.
-    encode: (text) => split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID)),
+    encode: (text) => [...(withBos ? [BOS_ID] : []), ...split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID))],
     join: (someIds) => join(someIds.map((id) => tokens[id])),
     split,
   };

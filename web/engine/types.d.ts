@@ -295,6 +295,8 @@ export type Engine = LiveEngine | DistantEngine;
 export interface TokenizerData {
   kind: string;
   tokens: string[];
+  /** Whether each text begins with `<bos>`; words and characters only. */
+  with_bos?: boolean;
 }
 
 /** A sentencepiece tokenizer: scores and types by id, as in its ModelProto. */

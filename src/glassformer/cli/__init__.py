@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
@@ -26,7 +27,7 @@ GROUPS = {
     "Train": ("recipes", "prepare", "train", "average", "distil"),
     "Look inside": ("explore", "trace", "check", "report"),
     "Measure": ("evaluate", "compare", "score", "estimate", "bench"),
-    "Deploy": ("export",),
+    "Deploy": ("import", "export"),
 }
 """The commands by group, in the order of the help: `trace` is the function `trace_command` in look_inside/trace.py."""
 
@@ -78,9 +79,9 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def _module_of(command: str) -> str:
-    """Return the name of a command's module."""
+    """Return the name of a command's module; after a keyword of Python it has an underscore: `import_`."""
     group = next(group for group, commands in GROUPS.items() if command in commands)
-    return f"glassformer.cli.{group.lower().replace(' ', '_')}.{command}"
+    return f"glassformer.cli.{group.lower().replace(' ', '_')}.{command}{'_' if iskeyword(command) else ''}"
 
 
 def _version(wanted: bool) -> bool:

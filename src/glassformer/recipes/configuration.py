@@ -62,6 +62,8 @@ class DataConfig:
 
     task: str = ""
     """A built-in corpus: "copy" or "english-french"."""
+    imported: str = ""
+    """What the model was imported from, in a run that `glassformer import` wrote; such a run has no training data."""
     directory: str = ""
     """Folder that the file names below are relative to (`--data` sets it); by default, the current folder."""
     source: Files = ""
@@ -96,7 +98,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         """Check that the section names one whole corpus."""
         check_fields("data", self)
-        if bool(self.task) == bool(self.source):
+        if [bool(self.task), bool(self.source), bool(self.imported)].count(True) != 1:
             got = f"task = {quoted(self.task)} and source = {quoted(self.source)}"
             raise ConfigError(
                 f"data: expected a built-in task or source files, got {got}; name one of them, such as "

@@ -1,6 +1,7 @@
 """The files that a configuration names for training, validation and testing."""
 
 from glassformer.corpus.readers import Corpus
+from glassformer.errors import ConfigError, quoted
 from glassformer.recipes.configuration import DataConfig
 
 __all__ = ["SPLITS", "corpora_of", "corpus_for"]
@@ -29,8 +30,12 @@ def corpora_of(data: DataConfig) -> dict[str, Corpus]:
     """Return the corpus for each split that the configuration names files for.
 
     Raises:
-        ConfigError: a column does not fit the format of the files.
+        ConfigError: the model was imported, or a column does not fit the format of the files.
         DataError: a file does not exist.
     """
+    if data.imported:
+        raise ConfigError(
+            f"data.source: expected training files, got none: the model was imported from {quoted(data.imported)}"
+        )
     found = {split: corpus_for(data, split) for split in SPLITS}
     return {split: corpus for split, corpus in found.items() if corpus is not None}

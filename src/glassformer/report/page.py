@@ -97,6 +97,8 @@ def _shown(content: Content) -> dict[str, Any]:
 
 def _summary(content: Content) -> str:
     data = content.configuration.data
+    if data.imported:
+        return f"Imported from {data.imported} · {content.changed:%Y-%m-%d %H:%M}"
     if data.task:
         corpus = f"the built-in task {data.task}"
     else:

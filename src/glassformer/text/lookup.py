@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from glassformer.system.files import read_json, write_json
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Vocabulary, check_ids
 
 __all__ = ["LookupTokenizer"]
@@ -18,8 +19,10 @@ class LookupTokenizer(ABC):
     kind: str
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, with_bos: bool = False) -> None:
         self.vocabulary = vocabulary
+        self.with_bos = with_bos
+        """Whether each text begins with `<bos>`, as the sources of many imported models do."""
 
     @staticmethod
     @abstractmethod
@@ -40,9 +43,10 @@ class LookupTokenizer(ABC):
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of the text's tokens, without `<bos>` and `<eos>`; unknown tokens are `<unk>`."""
+        """Return the ids of the text's tokens, without `<eos>`; unknown tokens are `<unk>`."""
         # If a text contains the letters "<eos>", they must not become the special token: they are encoded as <unk>.
-        return [max(self._id(token), UNK_ID) for token in self.split(text)]
+        ids = [max(self._id(token), UNK_ID) for token in self.split(text)]
+        return [BOS_ID, *ids] if self.with_bos else ids
 
     def _id(self, token: str) -> int:
         return self.vocabulary.id(token)
@@ -74,8 +78,8 @@ class LookupTokenizer(ABC):
         return [self.vocabulary.tokens[id] for id in ids]
 
     def save(self, stem: Path) -> None:
-        """Write the tokenizer's vocabulary to `stem`.json."""
-        self.vocabulary.save(stem.with_suffix(LOOKUP_SUFFIX))
+        """Write the tokenizer to `stem`.json."""
+        write_json(stem.with_suffix(LOOKUP_SUFFIX), self._data())
 
     @classmethod
     def load(cls, stem: Path) -> "LookupTokenizer":
@@ -85,8 +89,12 @@ class LookupTokenizer(ABC):
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
             VocabularyError: the tokens in the file are not a valid vocabulary.
         """
-        return cls(Vocabulary.load(stem.with_suffix(LOOKUP_SUFFIX)))
+        path = stem.with_suffix(LOOKUP_SUFFIX)
+        return cls(Vocabulary.load(path), with_bos=read_json(path).get("with_bos", False) is True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", and the list "tokens", indexed by id."""
-        return {"kind": self.kind, "tokens": list(self.vocabulary.tokens)}
+        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and perhaps "with_bos"."""
+        return {"kind": self.kind, **self._data()}
+
+    def _data(self) -> dict[str, Any]:
+        return {"tokens": list(self.vocabulary.tokens), **({"with_bos": True} if self.with_bos else {})}

@@ -1,0 +1,126 @@
+"""`glassformer import`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import typer
+
+from glassformer.errors import ConfigError, quoted
+
+__all__ = ["import_command"]
+
+T = TypeVar("T")
+
+
+def import_command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="State dict of a tutorial's Transformer: .safetensors, or what torch.save wrote."
+        ),
+    ],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder to write.")],
+    heads: Annotated[
+        int | None, typer.Option("--heads", metavar="N", help="Number of heads of each attention.", min=1)
+    ] = None,
+    source_vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            "--source-vocabulary", metavar="FILE", help="Source tokens in the order of their ids: lines, or JSON."
+        ),
+    ] = None,
+    target_vocabulary: Annotated[
+        Path | None, typer.Option("--target-vocabulary", metavar="FILE", help="Target tokens, in the same form.")
+    ] = None,
+    special_ids: Annotated[
+        str | None,
+        typer.Option(
+            "--special-ids",
+            metavar="PAD,BOS,EOS,UNK",
+            help="Ids of the special tokens.  [default: found by their usual names]",
+        ),
+    ] = None,
+    tokens: Annotated[
+        Literal["words", "characters"], typer.Option("--tokens", help="How texts are cut into tokens.")
+    ] = "words",
+    source_bos: Annotated[
+        bool, typer.Option("--source-bos", help="Begin each source with <bos>, if the model was trained so.")
+    ] = False,
+    languages: Annotated[
+        str, typer.Option("--languages", metavar="SOURCE,TARGET", help="Languages, as BCP 47 tags such as en,de.")
+    ] = "",
+    rename: Annotated[
+        list[str] | None,
+        typer.Option("--rename", metavar="OLD=NEW", help="Replace OLD by NEW in the names of weights. Repeatable."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="model.NAME=VALUE", help="Set what no weight tells, such as model.norm=pre. Repeatable."
+        ),
+    ] = None,
+) -> None:
+    """Make a run of a model that another program trained.
+
+    Known are the Transformers of three tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on
+    sequence-to-sequence models, and the Annotated Transformer.
+    """
+    from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
+
+    heads = _given("--heads", heads)
+    foreign = ForeignTokens(
+        source=read_vocabulary(_given("--source-vocabulary", source_vocabulary)),
+        target=read_vocabulary(_given("--target-vocabulary", target_vocabulary)),
+        special_ids=_special_ids(special_ids),
+        kind=tokens,
+        source_bos=source_bos,
+    )
+    bundle = import_run(
+        source,
+        run,
+        foreign,
+        heads=heads,
+        renames=dict(_pair("--rename", text, "=") for text in rename or ()),
+        languages=_pair("--languages", languages, ",") if languages else ("", ""),
+        settings=_model_settings(overrides or ()),
+    )
+    config = bundle.model_config
+    typer.echo(
+        f"imported a model with {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "
+        f"{config.norm}-norm, {config.positions} positions and {config.activation}:  glassformer explore {run}"
+    )
+
+
+def _given(option: str, value: T | None) -> T:
+    if value is None:
+        raise ConfigError(f"{option}: expected a value, got nothing; no weight tells it")
+    return value
+
+
+def _special_ids(text: str | None) -> Any:
+    from glassformer.interop.importing import SpecialIds
+
+    if text is None:
+        return None
+    numbers = text.split(",")
+    if len(numbers) != len(SpecialIds._fields) or not all(number.strip().isdecimal() for number in numbers):
+        raise ConfigError(f"--special-ids: expected four ids such as 1,2,3,0, got {quoted(text)}")
+    return SpecialIds(*map(int, numbers))
+
+
+def _pair(option: str, text: str, separator: str) -> tuple[str, str]:
+    first, found, second = text.partition(separator)
+    if not (first and found):
+        raise ConfigError(f"{option}: expected two texts around {separator!r}, got {quoted(text)}")
+    return first, second
+
+
+def _model_settings(overrides: Any) -> dict[str, Any]:
+    from glassformer.recipes.toml import set_values
+
+    values: dict[str, Any] = {}
+    for override in overrides:
+        set_values(values, override)
+    if others := values.keys() - {"model"}:
+        raise ConfigError(f"--set: expected model.NAME=VALUE, got a setting of [{min(others)}]")
+    return dict(values.get("model", {}))

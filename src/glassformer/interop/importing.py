@@ -1,0 +1,296 @@
+"""Import a state dict as a run: its weights in our order of tokens, its vocabularies as tokenizers."""
+
+import json
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from glassformer.bundle import Bundle, put_weights
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
+from glassformer.interop.state_dicts import import_state_dict
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.toml import from_dict, model_config
+from glassformer.system.files import check_regular, remove
+from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
+
+__all__ = [
+    "ForeignTokens",
+    "SpecialIds",
+    "import_run",
+    "read_state_dict",
+    "read_vocabulary",
+    "reordered",
+    "special_ids",
+]
+
+LARGEST_VOCABULARY = 200_000_000
+"""Largest vocabulary file that is read, in bytes."""
+
+NAMES = (
+    ("<pad>", "[PAD]", "<blank>"),
+    ("<bos>", "<sos>", "<s>", "[BOS]"),
+    ("<eos>", "</s>", "[EOS]"),
+    ("<unk>", "[UNK]"),
+)
+"""The usual names of the special tokens, in the order of `SPECIALS`."""
+
+
+_OURS = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
+
+
+class SpecialIds(NamedTuple):
+    """The ids of the special tokens in a foreign vocabulary."""
+
+    pad: int
+    bos: int
+    eos: int
+    unk: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTokens:
+    """What a state dict does not tell about its tokens."""
+
+    source: Sequence[str]
+    """The tokens of the source, by id."""
+    target: Sequence[str]
+    """The tokens of the target, by id."""
+    special_ids: SpecialIds | None = None
+    """The special tokens of both sides; by default, they are found by their usual names."""
+    kind: Literal["words", "characters"] = "words"
+    """How texts are cut into these tokens."""
+    source_bos: bool = False
+    """Whether the sources of the training began with `<bos>`."""
+
+
+def import_run(
+    source: Path,
+    folder: Path,
+    tokens: ForeignTokens,
+    *,
+    heads: int,
+    renames: Mapping[str, str] | None = None,
+    languages: tuple[str, str] = ("", ""),
+    settings: Mapping[str, Any] | None = None,
+) -> Bundle:
+    """Write a run with the model of a state dict; return its bundle.
+
+    The folder appears once it is complete.
+
+    Args:
+        source: the file of the state dict: safetensors, or what `torch.save` wrote.
+        folder: the folder to write, which must be empty or not exist.
+        tokens: the vocabularies and the special tokens.
+        heads: attention heads of each attention.
+        renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
+        languages: the languages of source and target, as BCP 47 tags.
+        settings: fields of ModelConfig that the names do not tell.
+
+    Raises:
+        CheckpointError: the file is damaged, no known model has its names, or the folder cannot be written.
+        ConfigError: a setting is missing or impossible, or the folder is not empty.
+        VocabularyError: a vocabulary does not fit the weights.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists and is not an empty folder; choose another folder")
+    ids = [tokens.special_ids or special_ids(side, name) for name, side in _sides(tokens)]
+    state = {_renamed(name, renames or {}): tensor for name, tensor in read_state_dict(source).items()}
+    # The special tokens have these ids only once the tokens are reordered.
+    model = import_state_dict(state, heads=heads, **_OURS, **(settings or {})).float()
+    orders = []
+    for (name, side), own in zip(_sides(tokens), ids, strict=True):
+        rows = getattr(model.config, f"{name}_vocab_size")
+        if len(side) != rows:
+            raise VocabularyError(f"{name}: expected {rows} tokens, the rows of the embedding, got {len(side)}")
+        orders.append([*own, *(id for id in range(rows) if id not in own)])
+    model = reordered(model, *orders)
+    tokenizers = [
+        _tokenizer(tokens, side, order, with_bos=tokens.source_bos and name == "source")
+        for (name, side), order in zip(_sides(tokens), orders, strict=True)
+    ]
+    data = {"imported": source.name, "source_language": languages[0], "target_language": languages[1]}
+    tokenizer = {"kind": tokens.kind, "joint": False, "vocab_size": max(map(len, tokenizers))}
+    values = {
+        "data": {**data, "max_length": min(256, model.config.longest)},
+        "tokenizer": tokenizer,
+        "model": {name: value for name, value in model.config.to_dict().items() if value is not None},
+        "run": {"directory": str(folder)},
+    }
+    configuration = from_dict(values)
+    bundle = Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, *map(len, tokenizers)),
+        source_tokenizer=tokenizers[0],
+        target_tokenizer=tokenizers[1],
+    )
+    _write(bundle, model)
+    return bundle
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file by name: a state dict, or the one in a checkpoint beside other values.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or holds objects other than tensors and plain values.
+    """
+    check_regular(path)
+    content = _safetensors(path) if path.suffix == ".safetensors" else _torch_file(path)
+    found = [content, *(value for value in content.values() if isinstance(value, Mapping))]
+    for values in found:
+        tensors = {str(name): value for name, value in values.items() if isinstance(value, Tensor)}
+        if tensors:
+            return tensors
+    raise CheckpointError(f"{path}: expected a state dict, got {quoted(sorted(map(str, content)))}; save one")
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Return the tokens in a file, by id: one per line, or JSON, a list of tokens or an object from tokens to ids.
+
+    A pickle is read if it holds plain values only.
+
+    Raises:
+        CheckpointError: the file cannot be read.
+        VocabularyError: its content is not a vocabulary, or its ids have gaps.
+    """
+    check_regular(path)
+    try:
+        if path.stat().st_size > LARGEST_VOCABULARY:
+            raise CheckpointError(f"{path}: expected at most {LARGEST_VOCABULARY:,} bytes, got {path.stat().st_size:,}")
+        if path.suffix in (".pkl", ".pickle"):
+            with path.open("rb") as file:
+                content = _PlainUnpickler(file).load()
+        elif path.suffix == ".json":
+            content = json.loads(path.read_text(encoding="utf-8"))
+        else:
+            return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError, RecursionError, EOFError, pickle.UnpicklingError, MemoryError) as error:
+        raise CheckpointError(f"{path} cannot be read: {shortened(str(error))}; correct the file") from error
+    for name in ("itos", "stoi", "tokens", "vocab"):
+        if isinstance(content, dict) and isinstance(content.get(name), list | dict):
+            content = content[name]
+    if isinstance(content, dict):
+        content = _by_id(content, path)
+    if not isinstance(content, list) or not all(isinstance(token, str) for token in content):
+        raise VocabularyError(f"{path}: expected a list of tokens, or an object from tokens to ids")
+    return content
+
+
+def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
+    """Return the ids of the special tokens, found by their usual names.
+
+    Raises:
+        ConfigError: a special token has no usual name.
+    """
+    found = []
+    for ours, names in zip(SPECIALS, NAMES, strict=True):
+        ids = [id for id, token in enumerate(tokens) if token in names]
+        if len(ids) != 1:
+            raise ConfigError(
+                f"{side}: expected one of {', '.join(names)} for {ours}, got {len(ids)} of them; give --special-ids "
+                "PAD,BOS,EOS,UNK"
+            )
+        found += ids
+    return SpecialIds(*found)
+
+
+def reordered(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Transformer:
+    """Return the model with its tokens in another order: id i has the row of `source[i]` or `target[i]`.
+
+    The special tokens come first, with the ids of `SPECIALS`.
+
+    Raises:
+        ConfigError: the embeddings are tied and the orders differ.
+    """
+    if model.config.tie_embeddings and list(source) != list(target):
+        raise ConfigError("source and target share one embedding: expected one vocabulary for both, got two")
+    config = ModelConfig.from_dict({**model.config.to_dict(), **_OURS})
+    orders = {"source.tokens.weight": source, "target.tokens.weight": target}
+    orders |= {"output.weight": target, "output.bias": target}
+    weights = {
+        name: weight.detach()[torch.tensor(orders[name])] if name in orders else weight.detach()
+        for name, weight in model.named_parameters()
+    }
+    result = Transformer(config).to(next(model.parameters()).dtype)
+    put_weights(result, weights, "the imported model")
+    return result.eval()
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads a pickle of plain values: objects, which could run code, are refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it holds an object of class {module}.{name}; save the tokens as JSON")
+
+
+def _sides(tokens: ForeignTokens) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    return ("source", tokens.source), ("target", tokens.target)
+
+
+def _renamed(name: str, renames: Mapping[str, str]) -> str:
+    for old, new in renames.items():
+        name = name.replace(old, new)
+    return name
+
+
+def _safetensors(path: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged: {shortened(str(error))}; copy the file again") from error
+
+
+def _torch_file(path: Path) -> dict[str, Any]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{path} holds more than tensors, which could run code, and is not read; save its state dict: "
+            "torch.save(model.state_dict(), FILE)"
+        ) from error
+    except Exception as error:  # torch.load raises many types, also its own bugs, for a damaged file
+        raise CheckpointError(f"{path} is not a file of torch.save: {shortened(str(error))}; save it again") from error
+    if not isinstance(content, Mapping):
+        raise CheckpointError(f"{path}: expected a state dict, got {type(content).__name__}; save model.state_dict()")
+    return dict(content)
+
+
+def _by_id(ids: Mapping[Any, Any], path: Path) -> list[Any]:
+    if not all(isinstance(id, int) for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+        raise VocabularyError(f"{path}: expected the ids 0 to {len(ids) - 1}, each once")
+    return sorted(ids, key=lambda token: int(ids[token]))
+
+
+def _tokenizer(tokens: ForeignTokens, side: Sequence[str], order: Sequence[int], *, with_bos: bool) -> Tokenizer:
+    own = [side[id] for id in order[len(SPECIALS) :]]
+    if tokens.kind == "words":
+        return WordTokenizer(Vocabulary((*SPECIALS, *own)), with_bos=with_bos)
+    own = [SPACE_MARK if token == " " else token for token in own]
+    return CharacterTokenizer(Vocabulary((*SPECIALS, *own)), with_bos=with_bos)
+
+
+def _write(bundle: Bundle, model: Transformer) -> None:
+    folder = bundle.folder
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        replace(bundle, folder=temporary).save(model)
+        if folder.exists():
+            folder.rmdir()
+        temporary.rename(folder)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        remove(temporary)

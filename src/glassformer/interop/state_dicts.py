@@ -1,0 +1,450 @@
+"""State dicts of other people's Transformers: each family is recognised by its names, and its weights get ours.
+
+The names and shapes of a state dict tell the layers, the widths, the final norms and the output bias. They do not tell
+the number of heads or the ids of the special tokens, so the caller gives these.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.bundle import put_weights
+from glassformer.errors import CheckpointError, ConfigError, nearest, quoted
+from glassformer.model.config import ModelConfig
+from glassformer.model.positions import sinusoids
+from glassformer.model.transformer import Transformer
+
+__all__ = ["FAMILIES", "Family", "StateDict", "import_module", "import_state_dict", "recognised"]
+
+StateDict = Mapping[str, Tensor]
+
+SINUSOIDS = 1e-3
+"""Largest difference from the paper's sinusoids of a table that is taken for them. A table that was computed in
+float32 differs by 8e-6 at position 200, and by about 3e-4 at position 5,000."""
+
+WRAPPERS = ("module.", "_orig_mod.")
+"""Prefixes that DataParallel and torch.compile add to each name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """State dicts with the same names.
+
+    In a name, `{p}` stands for "weight" and "bias", and `{n}` for the two parts of a layer norm.
+    """
+
+    title: str
+    settings: Mapping[str, Any]
+    """Fields of ModelConfig that no name tells, as the family's origin has them."""
+    outside: Mapping[str, str]
+    """The weights outside the layers: our name → theirs."""
+    layer: str
+    """Their name of layer `{i}` of the `{stack}`, "encoder" or "decoder"."""
+    parts: Mapping[str, Mapping[str, str | list[str]]]
+    """For each stack, the weights of a layer: our name → theirs; the rows of several are put one below the other."""
+    positions: tuple[str, str]
+    """Their names of the position tables of the source and the target."""
+    norm_parts: tuple[str, str] = ("weight", "bias")
+    """Their names of a layer norm's gain and bias."""
+    unbiased_norm: bool = False
+    """The layer norm divides by the standard deviation with n − 1, plus 1e-6."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Parts of names in some copies → the same part in `outside` and `parts`."""
+
+
+def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:
+    """Return the names of the projections of torch.nn.MultiheadAttention."""
+    return {
+        f"{ours}.input_projection.{{p}}": f"{theirs}.in_proj_{{p}}",
+        f"{ours}.output_projection.{{p}}": f"{theirs}.out_proj.{{p}}",
+    }
+
+
+def _separate_attention(ours: str, theirs: str, letters: str) -> dict[str, str | list[str]]:
+    """Return the names of an attention with four matrices, for queries, keys, values and the output."""
+    *inputs, output = (f"{theirs.format(letter)}.{{p}}" for letter in letters)
+    return {f"{ours}.input_projection.{{p}}": inputs, f"{ours}.output_projection.{{p}}": output}
+
+
+FAMILIES: Mapping[str, Family] = {
+    "nn.Transformer": Family(
+        title="torch.nn.Transformer, as in PyTorch's tutorial on translation",
+        settings={"norm": "post", "activation": "relu"},
+        outside={
+            "source.tokens.weight": "src_tok_emb.embedding.weight",
+            "target.tokens.weight": "tgt_tok_emb.embedding.weight",
+            "encoder.norm.{n}": "transformer.encoder.norm.{n}",
+            "decoder.norm.{n}": "transformer.decoder.norm.{n}",
+            "output.{p}": "generator.{p}",
+        },
+        layer="transformer.{stack}.layers.{i}",
+        parts={
+            "encoder": {
+                **_torch_attention("self_attention", "self_attn"),
+                "self_attention_residual.norm.{n}": "norm1.{n}",
+                "feed_forward.expand.{p}": "linear1.{p}",
+                "feed_forward.contract.{p}": "linear2.{p}",
+                "feed_forward_residual.norm.{n}": "norm2.{n}",
+            },
+            "decoder": {
+                **_torch_attention("self_attention", "self_attn"),
+                "self_attention_residual.norm.{n}": "norm1.{n}",
+                **_torch_attention("cross_attention", "multihead_attn"),
+                "cross_attention_residual.norm.{n}": "norm2.{n}",
+                "feed_forward.expand.{p}": "linear1.{p}",
+                "feed_forward.contract.{p}": "linear2.{p}",
+                "feed_forward_residual.norm.{n}": "norm3.{n}",
+            },
+        },
+        positions=("positional_encoding.pos_embedding", "positional_encoding.pos_embedding"),
+    ),
+    "Trevett": Family(
+        title="the sequence-to-sequence Transformer of Ben Trevett's tutorial",
+        settings={"norm": "post", "activation": "relu"},
+        outside={
+            "source.tokens.weight": "encoder.tok_embedding.weight",
+            "target.tokens.weight": "decoder.tok_embedding.weight",
+            "output.{p}": "decoder.fc_out.{p}",
+        },
+        layer="{stack}.layers.{i}",
+        parts={
+            "encoder": {
+                **_separate_attention("self_attention", "self_attention.fc_{}", "qkvo"),
+                "self_attention_residual.norm.{n}": "self_attn_layer_norm.{n}",
+                "feed_forward.expand.{p}": "positionwise_feedforward.fc_1.{p}",
+                "feed_forward.contract.{p}": "positionwise_feedforward.fc_2.{p}",
+                "feed_forward_residual.norm.{n}": "ff_layer_norm.{n}",
+            },
+            "decoder": {
+                **_separate_attention("self_attention", "self_attention.fc_{}", "qkvo"),
+                "self_attention_residual.norm.{n}": "self_attn_layer_norm.{n}",
+                **_separate_attention("cross_attention", "encoder_attention.fc_{}", "qkvo"),
+                "cross_attention_residual.norm.{n}": "enc_attn_layer_norm.{n}",
+                "feed_forward.expand.{p}": "positionwise_feedforward.fc_1.{p}",
+                "feed_forward.contract.{p}": "positionwise_feedforward.fc_2.{p}",
+                "feed_forward_residual.norm.{n}": "ff_layer_norm.{n}",
+            },
+        },
+        positions=("encoder.pos_embedding.weight", "decoder.pos_embedding.weight"),
+        renamed={
+            "self_attention_layer_norm": "self_attn_layer_norm",
+            "enc_attention_layer_norm": "enc_attn_layer_norm",
+        },
+    ),
+    "annotated": Family(
+        title="the Annotated Transformer",
+        settings={"norm": "pre", "activation": "relu"},
+        outside={
+            "source.tokens.weight": "src_embed.0.lut.weight",
+            "target.tokens.weight": "tgt_embed.0.lut.weight",
+            "encoder.norm.{n}": "encoder.norm.{n}",
+            "decoder.norm.{n}": "decoder.norm.{n}",
+            "output.{p}": "generator.proj.{p}",
+        },
+        layer="{stack}.layers.{i}",
+        parts={
+            "encoder": {
+                **_separate_attention("self_attention", "self_attn.linears.{}", "0123"),
+                "self_attention_residual.norm.{n}": "sublayer.0.norm.{n}",
+                "feed_forward.expand.{p}": "feed_forward.w_1.{p}",
+                "feed_forward.contract.{p}": "feed_forward.w_2.{p}",
+                "feed_forward_residual.norm.{n}": "sublayer.1.norm.{n}",
+            },
+            "decoder": {
+                **_separate_attention("self_attention", "self_attn.linears.{}", "0123"),
+                "self_attention_residual.norm.{n}": "sublayer.0.norm.{n}",
+                **_separate_attention("cross_attention", "src_attn.linears.{}", "0123"),
+                "cross_attention_residual.norm.{n}": "sublayer.1.norm.{n}",
+                "feed_forward.expand.{p}": "feed_forward.w_1.{p}",
+                "feed_forward.contract.{p}": "feed_forward.w_2.{p}",
+                "feed_forward_residual.norm.{n}": "sublayer.2.norm.{n}",
+            },
+        },
+        positions=("src_embed.1.pe", "tgt_embed.1.pe"),
+        norm_parts=("a_2", "b_2"),
+        unbiased_norm=True,
+    ),
+}
+
+
+class _Sizes(NamedTuple):
+    """What the shapes and names of a state dict tell."""
+
+    encoder_layers: int
+    decoder_layers: int
+    final_norm: bool
+    output_bias: bool
+
+
+def import_state_dict(
+    state: StateDict, *, heads: int, pad_id: int, bos_id: int, eos_id: int, **settings: Any
+) -> Transformer:
+    """Return a model with the weights of a state dict, in evaluation mode and in the dtype of these weights.
+
+    Args:
+        state: the state dict; buffers in it that are no weights are ignored.
+        heads: attention heads of each attention.
+        pad_id: id of the padding token.
+        bos_id: id of the token that the decoder starts with.
+        eos_id: id of the token that ends a sequence.
+        settings: further fields of ModelConfig that the names do not tell, such as `dropout`; by default, `norm` and
+            `activation` are those of the tutorial.
+
+    A table of positions that equals the paper's sinusoids is dropped, unless `positions="learned"` keeps it; any other
+    becomes a learned table.
+
+    Raises:
+        CheckpointError: the names belong to no known family, a weight is missing or unknown, or shapes contradict each
+            other.
+        ConfigError: a setting is impossible with these weights.
+    """
+    family = recognised(state)
+    state = _plain_names(state, family)
+    sizes = _sizes(state, family)
+    weights = dict(_weights(state, family, sizes))
+    weights |= _norms(weights, family)
+    tables = _tables(state, family)
+    config = ModelConfig(
+        **{
+            "source_vocab_size": len(weights["source.tokens.weight"]),
+            "target_vocab_size": len(weights["target.tokens.weight"]),
+            "d_model": weights["source.tokens.weight"].shape[1],
+            "d_ff": weights["encoder.layers.0.feed_forward.expand.bias"].shape[0],
+            "heads": heads,
+            "tie_embeddings": _equal(weights, "source.tokens.weight", "target.tokens.weight"),
+            "tie_output": _equal(weights, "target.tokens.weight", "output.weight"),
+            "pad_id": pad_id,
+            "bos_id": bos_id,
+            "eos_id": eos_id,
+            **sizes._asdict(),
+            **family.settings,
+            **_positions(tables, settings),
+            **settings,
+        }
+    )
+    if config.positions == "learned":
+        weights |= {f"{side}.positions.table": table[: config.max_length] for side, table in tables.items()}
+    if config.tie_output:
+        del weights["output.weight"]
+    if config.tie_embeddings:
+        del weights["target.tokens.weight"]
+    model = Transformer(config).to(weights["source.tokens.weight"].dtype)
+    put_weights(model, weights, f"the state dict of {family.title}")
+    return model.eval()
+
+
+def import_module(
+    module: nn.Module, *, pad_id: int, bos_id: int, eos_id: int, heads: int | None = None, **settings: Any
+) -> Transformer:
+    """Return somebody's own module as a Transformer with copies of its weights, in evaluation mode.
+
+    The module's names must be those of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, or
+    the Annotated Transformer. What an `nn.Transformer` in the module tells (heads, order of the norms, activation) need
+    not be given.
+
+    Args:
+        module: the module; it stays unchanged.
+        pad_id: id of the padding token.
+        bos_id: id of the token that the decoder starts with.
+        eos_id: id of the token that ends a sequence.
+        heads: attention heads of each attention; needed where the module has no `nn.Transformer`.
+        settings: further fields of ModelConfig.
+
+    Raises:
+        CheckpointError: the names belong to no known family, or a weight is missing or unknown.
+        ConfigError: `heads` is missing, or the module computes what a Transformer here cannot.
+
+    >>> import glassformer as gf
+    >>> model = gf.import_module(tutorial, pad_id=1, bos_id=2, eos_id=3)             # doctest: +SKIP
+    >>> gf.check(model)                                                              # doctest: +SKIP
+    """
+    found = _of_torch(module)
+    heads = heads or found.pop("heads", None)
+    if heads is None:
+        raise ConfigError("heads: expected the number of attention heads, got nothing; no weight tells it")
+    ids = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
+    return import_state_dict(module.state_dict(), heads=heads, **ids, **{**found, **settings})
+
+
+def recognised(state: StateDict) -> Family:
+    """Return the family with most of a state dict's names.
+
+    Raises:
+        CheckpointError: no family has any of its names.
+    """
+    names = {_unwrapped(name) for name in state}
+    shares = {key: len(names & set(_first_names(family))) for key, family in FAMILIES.items()}
+    best = max(shares, key=lambda key: shares[key])
+    if shares[best] == 0:
+        titles = "; ".join(family.title for family in FAMILIES.values())
+        raise CheckpointError(
+            f"the state dict's names, such as {quoted(min(names, default=''))}, belong to no known model; expected one "
+            f"of: {titles}"
+        )
+    return FAMILIES[best]
+
+
+def _of_torch(module: nn.Module) -> dict[str, Any]:
+    """Return the fields of ModelConfig that an `nn.Transformer` inside a module tells.
+
+    Raises:
+        ConfigError: its layer norms have a different epsilon, or its activation is unknown here.
+    """
+    inside = next((part for part in module.modules() if isinstance(part, nn.Transformer)), None)
+    if inside is None:
+        return {}
+    layer = inside.encoder.layers[0]
+    activations: dict[Callable[..., Any], str] = {
+        nn.functional.relu: "relu",
+        nn.functional.gelu: "gelu",
+        nn.functional.silu: "silu",
+    }
+    activation = activations.get(layer.activation)
+    if activation is None:
+        raise ConfigError(f"activation: expected {', '.join(activations.values())}, got {quoted(layer.activation)}")
+    if layer.norm1.eps != nn.LayerNorm(1).eps:
+        raise ConfigError(f"layer_norm_eps: expected 1e-05, the only value here, got {layer.norm1.eps}")
+    norm = "pre" if layer.norm_first else "post"
+    return {"heads": inside.nhead, "norm": norm, "activation": activation, "dropout": layer.dropout.p}
+
+
+def _plain_names(state: StateDict, family: Family) -> dict[str, Tensor]:
+    """Return the state dict without the prefixes of wrappers, and with the names that the family's table has."""
+    plain = {}
+    for name, tensor in state.items():
+        name = _unwrapped(name)
+        for copy, ours in family.renamed.items():
+            name = name.replace(f".{copy}.", f".{ours}.")
+        plain[name] = tensor
+    return plain
+
+
+def _unwrapped(name: str) -> str:
+    for wrapper in WRAPPERS:
+        name = name.removeprefix(wrapper)
+    return name
+
+
+def _sizes(state: StateDict, family: Family) -> _Sizes:
+    return _Sizes(
+        encoder_layers=_layers(state, family, "encoder"),
+        decoder_layers=_layers(state, family, "decoder"),
+        final_norm=any(name in state for name in _their_names(family, family.outside.get("encoder.norm.{n}", ""))),
+        output_bias=family.outside["output.{p}"].format(p="bias") in state,
+    )
+
+
+def _layers(state: StateDict, family: Family, stack: str) -> int:
+    pattern = re.escape(family.layer.format(stack=stack, i="#")).replace(re.escape("#"), r"(\d+)")
+    numbers = {int(match[1]) for name in state if (match := re.match(pattern + r"\.", name))}
+    if numbers != set(range(len(numbers))) or not numbers:
+        expected = family.layer.format(stack=stack, i=0)
+        raise CheckpointError(
+            f"the state dict of {family.title}: expected layers {expected}, … without gaps, got {sorted(numbers)}"
+        )
+    return len(numbers)
+
+
+def _weights(state: StateDict, family: Family, sizes: _Sizes) -> Iterator[tuple[str, Tensor]]:
+    """Yield the weights under our names; positions are left out.
+
+    Raises:
+        CheckpointError: a weight is missing, or unknown.
+    """
+    unused = {name for name, tensor in state.items() if tensor.is_floating_point()} - set(family.positions)
+    for ours, theirs in _names(family, sizes):
+        for name in theirs:
+            if name not in state:
+                raise CheckpointError(f"the state dict of {family.title} lacks {quoted(name)}{nearest(name, unused)}")
+            unused.discard(name)
+        yield ours, torch.cat([state[name].detach() for name in theirs]) if len(theirs) > 1 else state[theirs[0]]
+    if unknown := [name for name in sorted(unused) if state[name].dim() > 0]:
+        raise CheckpointError(
+            f"the state dict of {family.title} has a weight that such a model does not have: {quoted(unknown[0])} of "
+            f"shape {tuple(state[unknown[0]].shape)}"
+        )
+
+
+def _names(family: Family, sizes: _Sizes) -> Iterator[tuple[str, list[str]]]:
+    """Yield each of our names with theirs, for these sizes."""
+    for ours, theirs in family.outside.items():
+        if (".norm." in ours and not sizes.final_norm) or (ours == "output.{p}" and not sizes.output_bias):
+            continue
+        yield from _pairs(family, ours, [theirs])
+    if not sizes.output_bias:
+        yield "output.weight", [family.outside["output.{p}"].format(p="weight")]
+    for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):
+        for i in range(layers):
+            prefix = family.layer.format(stack=stack, i=i)
+            for part, names in family.parts[stack].items():
+                several = [names] if isinstance(names, str) else names
+                yield from _pairs(family, f"{stack}.layers.{i}.{part}", [f"{prefix}.{one}" for one in several])
+
+
+def _pairs(family: Family, ours: str, theirs: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield a pair of names for each part, such as weight and bias, that the templates stand for."""
+    if "{" not in ours:
+        yield ours, theirs
+        return
+    for part, norm_part in zip(("weight", "bias"), family.norm_parts, strict=True):
+        yield ours.format(p=part, n=part), [one.format(p=part, n=norm_part) for one in theirs]
+
+
+def _their_names(family: Family, template: str) -> list[str]:
+    return [template.format(p=part, n=part) for part in family.norm_parts] if template else []
+
+
+def _first_names(family: Family) -> Iterator[str]:
+    """Yield their names of the weights outside the layers and in each stack's first layer."""
+    sizes = _Sizes(encoder_layers=1, decoder_layers=1, final_norm=True, output_bias=True)
+    for _, theirs in _names(family, sizes):
+        yield from theirs
+
+
+def _norms(weights: StateDict, family: Family) -> dict[str, Tensor]:
+    """Return the gains of the layer norms, scaled so that ours compute what a norm with n − 1 does, up to its ε.
+
+    √(variance · n/(n − 1)) is the standard deviation with n − 1, so that √((n − 1)/n) belongs to the gain.
+    """
+    if not family.unbiased_norm:
+        return {}
+    gains = {name: weight for name, weight in weights.items() if name.endswith("norm.weight")}
+    return {name: gain * ((len(gain) - 1) / len(gain)) ** 0.5 for name, gain in gains.items()}
+
+
+def _tables(state: StateDict, family: Family) -> dict[str, Tensor]:
+    """Return the state dict's tables of positions, (positions, d_model), by side."""
+    pairs = zip(("source", "target"), family.positions, strict=True)
+    return {side: state[name].reshape(-1, state[name].shape[-1]) for side, name in pairs if name in state}
+
+
+def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of ModelConfig that say how these tables encode positions; none if the caller has given them.
+
+    Raises:
+        ConfigError: there are no tables, and the caller has not said how positions are encoded.
+    """
+    longest = {"max_length": min(map(len, tables.values()), default=0)}
+    if "positions" in settings:
+        return longest if tables and settings["positions"] == "learned" else {}
+    if not tables:
+        raise ConfigError(
+            "model.positions: expected interleaved, halves or none, got nothing; the state dict holds no table of "
+            "positions that would tell"
+        )
+    for layout in ("interleaved", "halves"):
+        if all(_is_sinusoidal(table, layout) for table in tables.values()):
+            return {"positions": layout}
+    return {"positions": "learned", **longest}
+
+
+def _is_sinusoidal(table: Tensor, layout: Any) -> bool:
+    return bool((sinusoids(len(table), table.shape[1], layout, dtype=table.dtype) - table).abs().max() <= SINUSOIDS)
+
+
+def _equal(weights: StateDict, one: str, other: str) -> bool:
+    return weights[one].shape == weights[other].shape and torch.equal(weights[one], weights[other])

@@ -1,0 +1,50 @@
+"""Other people's programs, each in an environment that `make clients` has made."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def client() -> Callable[[str], Path]:
+    """Return a function that gives the folder of a client's environment; in CI its absence is a failure."""
+
+    def environment(name: str) -> Path:
+        folder = ROOT / ".clients" / name
+        if not (folder / "installed").exists():
+            message = f"no environment {folder}: make clients"
+            pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+        return folder
+
+    return environment
+
+
+@pytest.fixture
+def ask(client: Callable[[str], Path]) -> Ask:
+    """Return a function that runs one of `programs/` in a client's environment, with JSON in and out."""
+
+    def asked(name: str, program: str, **values: Any) -> Any:
+        python = client(name) / "bin/python"
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        run = subprocess.run(
+            [python, PROGRAMS / f"{program}.py"],
+            input=json.dumps(values),
+            capture_output=True,
+            text=True,
+            env={**alone, "OMP_NUM_THREADS": "1"},
+            timeout=600,
+        )
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    return asked

@@ -1,0 +1,41 @@
+"""What the model of `annalog` computes: reads {"source", "target", "longest"} as JSON, prints {"logits", "greedy"}.
+
+The package's own start needs rdkit, so only the module with the network is imported.
+"""
+
+import importlib.util
+import json
+import sys
+import types
+from pathlib import Path
+
+import torch
+
+sys.path.remove(str(Path(__file__).parent))  # this file has the package's name
+package = types.ModuleType("annalog")
+package.__path__ = importlib.util.find_spec("annalog").submodule_search_locations
+sys.modules["annalog"] = package
+from annalog.model_files import seq2seq_attention as tutorial  # noqa: E402
+
+PAD, START, END = 1, 2, 3
+state = torch.load(Path(package.__path__[0]) / "ckpt_and_vocab/Lev_extended.pt", map_location="cpu", weights_only=True)
+sizes = (256, 3, 8, 512, 0.1, "cpu", 102)
+model = tutorial.Seq2Seq(tutorial.Encoder(59, *sizes), tutorial.Decoder(59, *sizes), PAD, PAD, "cpu")
+model.load_state_dict(state)
+model.eval()
+
+
+@torch.no_grad()
+def greedy(source, longest):
+    """Return the ids that greedy search writes after the start token, with the end token."""
+    written = [START]
+    while len(written) <= longest and (written[-1] != END or len(written) == 1):
+        written.append(int(model(torch.tensor([source]), torch.tensor([written]))[0][0, -1].argmax()))
+    return written[1:]
+
+
+asked = json.load(sys.stdin)
+with torch.no_grad():
+    pairs = zip(asked["source"], asked["target"], strict=True)
+    logits = [model(torch.tensor([source]), torch.tensor([target]))[0][0].tolist() for source, target in pairs]
+json.dump({"logits": logits, "greedy": [greedy(one, asked["longest"]) for one in asked["source"]]}, sys.stdout)
