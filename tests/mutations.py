@@ -523,7 +523,7 @@ MISTAKES = [
         "training/loop.py",
         "self.optimiser.zero_grad()",
         "None",
-        "tests/training/test_loop.py",
+        "tests/training/test_loop.py::test_a_training_equals_a_simple_loop",
     ),
     Mistake(
         "validation with dropout",
