@@ -77,7 +77,7 @@ def test_the_annotated_transformer_computes_the_same_up_to_its_epsilon(make):
     theirs = make(Annotated)
     ours = gf.import_module(theirs, heads=3, **IDS)
     assert (ours.config.norm, ours.config.final_norm) == ("pre", True)
-    # (s + 1e-6) against √(s² + 1e-5): with deviations of some units, as here, 1e-7; a wrong fold of the gain, 2e-2.
+    # (s + 1e-6) against √(s² + 1e-5): with deviations of some units, 1e-7. An unfolded gain is off by 2 %.
     assert_same(theirs, ours, 1e-5)
 
 

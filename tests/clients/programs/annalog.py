@@ -1,4 +1,5 @@
-"""What the model of `annalog` computes: reads {"source", "target", "longest"} as JSON, prints {"logits", "greedy"}.
+"""What the model of `annalog` computes: reads {"source", "longest"} as JSON, prints {"single", "double",
+"greedy"}: logits in float32 and float64, and what greedy search writes.
 
 The package's own start needs rdkit, so only the module with the network is imported.
 """
@@ -35,7 +36,12 @@ def greedy(source, longest):
 
 
 asked = json.load(sys.stdin)
-with torch.no_grad():
-    pairs = zip(asked["source"], asked["target"], strict=True)
-    logits = [model(torch.tensor([source]), torch.tensor([target]))[0][0].tolist() for source, target in pairs]
-json.dump({"logits": logits, "greedy": [greedy(one, asked["longest"]) for one in asked["source"]]}, sys.stdout)
+found = {"greedy": [greedy(one, asked["longest"]) for one in asked["source"]]}
+for name, dtype in (("single", torch.float32), ("double", torch.float64)):
+    model.to(dtype)
+    pairs = zip(asked["source"], found["greedy"], strict=True)
+    with torch.no_grad():
+        found[name] = [
+            model(torch.tensor([source]), torch.tensor([[START, *target]]))[0][0].tolist() for source, target in pairs
+        ]
+json.dump(found, sys.stdout)
