@@ -9,10 +9,11 @@ from typing import Any
 from glassformer.tasks import english_french
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
+from glassformer.text.vocabulary import Vocabulary
 from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
 
 SUBWORDS = ["unigram", "bpe", "unigram with bytes", "bpe with bytes"]
-KINDS = ["words", "characters", *SUBWORDS]
+KINDS = ["words", "characters", "characters with bos", *SUBWORDS]
 HALVES = ["\ud800", "a\udc00 b", "'\ud83d", "\udfff'", "l'\ude00."]
 """Halves of surrogate pairs, which are no characters: sentencepiece's tokenizers refuse them."""
 ODD = [
@@ -57,6 +58,8 @@ def trained(kind: str) -> Tokenizer:
             return WordTokenizer.train([*lines, *ODD, *(text for text in LEANING if "’" not in text)], 5000)
         case ["characters"]:
             return CharacterTokenizer.train([*lines, *ODD], 5000)
+        case ["characters", "with", "bos"]:
+            return CharacterTokenizer(Vocabulary(tuple(trained("characters").to_dict()["tokens"])), with_bos=True)
     return subwords(kind, lines, 600)
 
 

@@ -106,7 +106,7 @@ def test_annalogs_logits_and_greedy_outputs_are_the_same(client, ask):
     double = {name: tensor.double() for name, tensor in state.items()}
     exact, model = (import_state_dict(one, heads=8, **IDS) for one in (double, state))
     assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-5  # their √d is a float32 number
-    # In float32, their own logits differ from their own in float64 by 5e-4, and ours by 9e-4: rounding, not a difference.
+    # Their own logits in float32 differ from those in float64 by 5e-4, and ours by 9e-4: all of this is rounding.
     rounding = max(map(difference, theirs["single"], theirs["double"]))
     assert largest_difference(model, sources, targets, theirs["double"]) <= 2 * rounding
     ours = greedy(TransformerStep(model, padded(model, sources)), max_lengths=[60] * len(sources))

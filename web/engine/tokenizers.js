@@ -104,7 +104,10 @@ function lookupTokenizer({ tokens, with_bos: withBos }, split, join, respelled) 
   const idOf = (token) => ids.get(token) ?? ids.get(respelled(token)) ?? UNKNOWN_ID;
   return {
     // The letters "<eos>" in a text must not end the sentence.
-    encode: (text) => [...(withBos ? [BOS_ID] : []), ...split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID))],
+    encode: (text) => [
+      ...(withBos ? [BOS_ID] : []),
+      ...split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID)),
+    ],
     join: (someIds) => join(someIds.map((id) => tokens[id])),
     split,
   };
