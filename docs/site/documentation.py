@@ -38,7 +38,7 @@ MODULES = {
         "inspection.studies",
         "explorer.widget",
     ),
-    "Models in folders": ("bundle", "interop.export"),
+    "Models in folders": ("bundle", "interop.export", "interop.importing", "interop.state_dicts"),
 }
 """The modules whose public names the Python reference describes, by heading."""
 

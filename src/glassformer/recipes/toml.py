@@ -205,7 +205,7 @@ def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     given = {name: value for name, value in given.items() if name in known}
     if all(has_type(known[name], value) for name, value in given.items()):
         return kind(**given)
-    return _converted(section, kind, given)
+    return _converted(section, kind, values)
 
 
 def _converted(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
