@@ -185,6 +185,13 @@ def test_a_failed_import_leaves_nothing(file, tmp_path):
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("ids", [(1, 2, 3, 17), (1, 2, 2, 0)])
+def test_impossible_special_ids_are_refused(file, tmp_path, ids):
+    tokens = ForeignTokens(source=TOKENS.source, target=TARGET, special_ids=SpecialIds(*ids))
+    with pytest.raises(ConfigError, match="--special-ids: expected four different ids from 0 to 16, got"):
+        import_run(file, tmp_path / "run", tokens, heads=3)
+
+
 def test_a_folder_with_files_is_not_overwritten(file, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine").write_text("x")

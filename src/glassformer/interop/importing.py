@@ -111,6 +111,8 @@ def import_run(
         rows = getattr(model.config, f"{name}_vocab_size")
         if len(side) != rows:
             raise VocabularyError(f"{name}: expected {rows} tokens, the rows of the embedding, got {len(side)}")
+        if len({*own} & {*range(rows)}) < len(own):
+            raise ConfigError(f"--special-ids: expected four different ids from 0 to {rows - 1}, got {quoted([*own])}")
         orders.append([*own, *(id for id in range(rows) if id not in own)])
     model = reordered(model, *orders)
     tokenizers = [

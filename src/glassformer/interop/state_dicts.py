@@ -24,7 +24,7 @@ StateDict = Mapping[str, Tensor]
 
 SINUSOIDS = 1e-3
 """Largest difference from the paper's sinusoids of a table that is taken for them. A table that was computed in
-float32 differs by 8e-6 at position 200, and by about 3e-4 at position 5,000."""
+float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5,000 (d_model 512)."""
 
 WRAPPERS = ("module.", "_orig_mod.")
 """Prefixes that DataParallel and torch.compile add to each name."""
@@ -192,7 +192,7 @@ def import_state_dict(
         bos_id: id of the token that the decoder starts with.
         eos_id: id of the token that ends a sequence.
         settings: further fields of ModelConfig that the names do not tell, such as `dropout`; by default, `norm` and
-            `activation` are those of the tutorial.
+            `activation` are the tutorial's.
 
     A table of positions that equals the paper's sinusoids is dropped, unless `positions="learned"` keeps it; any other
     becomes a learned table.
@@ -242,7 +242,7 @@ def import_module(
 ) -> Transformer:
     """Return somebody's own module as a Transformer with copies of its weights, in evaluation mode.
 
-    The module's names must be those of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, or
+    The module must have the names of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, or
     the Annotated Transformer. What an `nn.Transformer` in the module tells (heads, order of the norms, activation) need
     not be given.
 

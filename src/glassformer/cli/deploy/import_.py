@@ -62,7 +62,7 @@ def import_command(
 ) -> None:
     """Make a run of a model that another program trained.
 
-    Known are the Transformers of three tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on
+    It knows the Transformers of three tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on
     sequence-to-sequence models, and the Annotated Transformer.
     """
     from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
