@@ -21,7 +21,8 @@ from glassformer.interop.importing import (
     reordered,
     special_ids,
 )
-from interop.tutorials import TorchTutorial, Trevett
+from glassformer.interop.state_dicts import norm_difference
+from interop.tutorials import Annotated, TorchTutorial, Trevett
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 
@@ -51,7 +52,9 @@ def files(folder: Path) -> set[str]:
 
 
 def test_the_runs_model_computes_the_same_with_our_ids(tutorial, file, tmp_path):
-    bundle = import_run(file, tmp_path / "run", TOKENS, heads=3, languages=("en", "fr"))
+    bundle, title, difference = import_run(file, tmp_path / "run", TOKENS, heads=3, languages=("en", "fr"))
+    assert title.startswith("torch.nn.Transformer")
+    assert difference == 0
     model = Bundle.load(tmp_path / "run").model()
     assert (bundle.configuration.data.imported, bundle.configuration.data.target_language) == ("model.pt", "fr")
     source, target = torch.tensor([[2, 5, 9, 3]]), torch.tensor([[2, 8, 21]])
@@ -99,6 +102,17 @@ def test_names_of_a_copy_can_be_replaced(tutorial, tmp_path):
     with pytest.raises(CheckpointError, match=r"lacks 'src_tok_emb\.embedding\.weight'"):
         import_run(tmp_path / "copy.pt", tmp_path / "run", TOKENS, heads=3)
     import_run(tmp_path / "copy.pt", tmp_path / "run", TOKENS, heads=3, renames={"encoder_emb": "src_tok_emb"})
+
+
+def test_the_difference_of_the_annotated_transformers_norm_is_measured(seed, tmp_path):
+    theirs = Annotated(17, 23).eval()
+    torch.save(theirs.state_dict(), tmp_path / "model.pt")
+    imported = import_run(tmp_path / "model.pt", tmp_path / "run", TOKENS, heads=3)
+    assert 0 < imported.difference < 1e-4
+    exact = gf.import_module(theirs.double(), heads=3, pad_id=0, bos_id=1, eos_id=2)
+    source, target = torch.tensor([[4, 9, 16]]), torch.tensor([[5, 20]])
+    with torch.no_grad():
+        assert (exact(source, target) - theirs(source, target)).abs().max() <= 10 * norm_difference(exact)
 
 
 def test_reordering_permutes_the_logits(seed):
@@ -230,4 +244,7 @@ def test_the_command_imports_and_asks_for_what_is_missing(file, tmp_path, capsys
     with pytest.raises(SystemExit) as end:
         main(["import", str(file), str(tmp_path / "run"), *(word for pair in options.items() for word in pair)])
     assert not end.value.code
-    assert "imported a model with 2 + 3 layers, width 24, post-norm, interleaved positions" in capsys.readouterr().out
+    assert (
+        "imported torch.nn.Transformer, as in PyTorch's tutorial on translation: 2 + 3 layers, width 24, post-norm"
+        in capsys.readouterr().out
+    )

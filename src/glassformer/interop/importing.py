@@ -13,7 +13,7 @@ from torch import Tensor
 
 from glassformer.bundle import Bundle, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
-from glassformer.interop.state_dicts import import_state_dict
+from glassformer.interop.state_dicts import import_state_dict, norm_difference, recognised
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.toml import from_dict, model_config
@@ -24,6 +24,7 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabu
 
 __all__ = [
     "ForeignTokens",
+    "Imported",
     "SpecialIds",
     "import_run",
     "read_state_dict",
@@ -56,6 +57,16 @@ class SpecialIds(NamedTuple):
     unk: int
 
 
+class Imported(NamedTuple):
+    """An imported run."""
+
+    bundle: Bundle
+    title: str
+    """What the model was recognised as."""
+    difference: float
+    """Largest difference of a logit from the original, on random tokens; 0 if ours computes the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTokens:
     """What a state dict does not tell about its tokens."""
@@ -81,8 +92,8 @@ def import_run(
     renames: Mapping[str, str] | None = None,
     languages: tuple[str, str] = ("", ""),
     settings: Mapping[str, Any] | None = None,
-) -> Bundle:
-    """Write a run with the model of a state dict; return its bundle.
+) -> Imported:
+    """Write a run with the model of a state dict.
 
     The folder appears once it is complete.
 
@@ -136,7 +147,8 @@ def import_run(
         target_tokenizer=tokenizers[1],
     )
     _write(bundle, model)
-    return bundle
+    family = recognised(state)
+    return Imported(bundle, family.title, norm_difference(model) if family.unbiased_norm else 0.0)
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ The names and shapes of a state dict tell the layers, the widths, the final norm
 the number of heads or the ids of the special tokens, so the caller gives these.
 """
 
+import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,13 +19,16 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.positions import sinusoids
 from glassformer.model.transformer import Transformer
 
-__all__ = ["FAMILIES", "Family", "StateDict", "import_module", "import_state_dict", "recognised"]
+__all__ = ["FAMILIES", "Family", "StateDict", "import_module", "import_state_dict", "norm_difference", "recognised"]
 
 StateDict = Mapping[str, Tensor]
 
 SINUSOIDS = 1e-3
 """Largest difference from the paper's sinusoids of a table that is taken for them. A table that was computed in
 float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5,000 (d_model 512)."""
+
+RANDOM_TOKENS = 16
+"""Length of the random sequences on which the difference of two layer norms is measured."""
 
 WRAPPERS = ("module.", "_orig_mod.")
 """Prefixes that DataParallel and torch.compile add to each name."""
@@ -237,6 +241,35 @@ def import_state_dict(
     return model.eval()
 
 
+def norm_difference(model: Transformer) -> float:
+    """Return the largest difference of a logit, on random tokens, from the Annotated Transformer with these weights.
+
+    Its layer norm adds 1e-6 to the standard deviation with n − 1; ours adds 1e-5 to the variance.
+    """
+    ours = copy.deepcopy(model).double()
+    theirs = copy.deepcopy(ours)
+    for module in list(theirs.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.LayerNorm):
+                setattr(module, name, _AnnotatedNorm(child))
+    sizes, chance = (model.config.source_vocab_size, model.config.target_vocab_size), torch.Generator().manual_seed(1)
+    source, target = (torch.randint(1, size, (4, RANDOM_TOKENS), generator=chance) for size in sizes)
+    with torch.no_grad():
+        return float((ours(source, target) - theirs(source, target)).abs().max())
+
+
+class _AnnotatedNorm(nn.Module):
+    """The Annotated Transformer's layer norm, with the gain that `_norms` scaled."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        super().__init__()
+        n = norm.weight.numel()
+        self.gain, self.bias = norm.weight * (n / (n - 1)) ** 0.5, norm.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + self.bias
+
+
 def import_module(
     module: nn.Module, *, pad_id: int, bos_id: int, eos_id: int, heads: int | None = None, **settings: Any
 ) -> Transformer:
@@ -317,8 +350,8 @@ def _plain_names(state: StateDict, family: Family) -> dict[str, Tensor]:
     plain = {}
     for name, tensor in state.items():
         name = _unwrapped(name)
-        for copy, ours in family.renamed.items():
-            name = name.replace(f".{copy}.", f".{ours}.")
+        for spelling, known in family.renamed.items():
+            name = name.replace(f".{spelling}.", f".{known}.")
         plain[name] = tensor
     return plain
 

@@ -75,7 +75,7 @@ def import_command(
         kind=tokens,
         source_bos=source_bos,
     )
-    bundle = import_run(
+    imported = import_run(
         source,
         run,
         foreign,
@@ -84,11 +84,17 @@ def import_command(
         languages=_pair("--languages", languages, ",") if languages else ("", ""),
         settings=_model_settings(overrides or ()),
     )
-    config = bundle.model_config
+    config = imported.bundle.model_config
     typer.echo(
-        f"imported a model with {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "
+        f"imported {imported.title}: {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "
         f"{config.norm}-norm, {config.positions} positions and {config.activation}:  glassformer explore {run}"
     )
+    if imported.difference:
+        typer.echo(
+            "its layer norm treats a small variance differently: on random tokens, a logit differs by "
+            f"{imported.difference:.1g} at most",
+            err=True,
+        )
 
 
 def _given(option: str, value: T | None) -> T:
