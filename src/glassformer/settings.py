@@ -92,9 +92,11 @@ def accepts(annotation: Any, value: object) -> bool:
 def has_type(annotation: Any, value: object) -> bool:
     """Return whether a value has the type of a field with this annotation, so that it needs no conversion."""
     kinds, _ = _parts(annotation)
+    if value is None:
+        return NoneType in get_args(get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation)
     if isinstance(value, int) and float in kinds:
         return False
-    return value is None or any(_is_of(kind, value, None) for kind in kinds)
+    return any(_is_of(kind, value, None) for kind in kinds)
 
 
 def is_number(annotation: Any) -> bool:
