@@ -17,6 +17,7 @@ from glassformer.system.machine import cores
 TASK = Task(vocabulary=41, d_model=12, heads=2, d_ff=20, encoder_layers=2, decoder_layers=3, max_length=20)
 
 
+@pytest.mark.slow
 def test_the_operations_equal_torchs_count_in_its_own_transformer():
     source, target = synthetic(rows=5, source=7, target=11, count=1, vocabulary=TASK.vocabulary)
     [batch] = epoch(Examples(source=source, target=target), 55, 1)

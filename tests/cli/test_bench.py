@@ -59,6 +59,7 @@ def test_a_translation_is_reported_as_a_table(glassformer, trained, tmp_path):
     assert any(line.startswith("Python and overhead") and "█" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_lines_that_cannot_be_translated_are_an_error(glassformer, trained, tmp_path):
     (tmp_path / "in.txt").write_text("\n\n")
     result = glassformer("bench", "translate", trained, tmp_path / "in.txt", "--seconds", 0.1)

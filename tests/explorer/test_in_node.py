@@ -14,6 +14,8 @@ from glassformer.inspection import MISTAKES
 from models import random_model
 from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
 
+pytestmark = pytest.mark.slow  # most of the time writes what Python computes; `make test-web` runs web/tests alone
+
 FILES = sorted((Path(__file__).parent.parent.parent / "web" / "tests").glob("*.test.js"))
 EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
 """Kinds of models that together use every formula."""

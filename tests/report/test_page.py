@@ -113,6 +113,7 @@ def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
     assert "train the run to its first validation" in page.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["loss", "perplexity", "metric", "best", "tokens_per_second"])
 def test_a_log_without_a_value_is_reported(copy, tmp_path, name):
     (copy / "model.safetensors").unlink()

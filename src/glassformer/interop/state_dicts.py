@@ -267,7 +267,8 @@ class _AnnotatedNorm(nn.Module):
         self.gain, self.bias = norm.weight * (n / (n - 1)) ** 0.5, norm.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + self.bias
+        normed: Tensor = self.gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + self.bias
+        return normed
 
 
 def import_module(
