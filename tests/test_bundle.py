@@ -6,6 +6,8 @@ import os
 import re
 import resource
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -358,3 +360,24 @@ def test_a_folder_that_cannot_be_written_is_one_error(make_bundle, tmp_path, par
     blocked.write_text("a file where a folder should be, or the other way round")
     with pytest.raises(CheckpointError, match="cannot write"):
         bundle.save(model)
+
+
+@pytest.mark.slow
+def test_a_file_too_large_for_the_memory_is_one_clear_error(tmp_path):
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.truncate(1 << 40)
+    code = """
+import resource, sys
+from pathlib import Path
+from glassformer.bundle import read_weights
+from glassformer.errors import CheckpointError
+import safetensors.torch
+resource.setrlimit(resource.RLIMIT_AS, (1 << 36, 1 << 36))
+try:
+    read_weights(Path(sys.argv[1]))
+except CheckpointError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "model.safetensors")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "is damaged or cut short" in found.stdout

@@ -177,7 +177,7 @@ def check_weights(path: Path, config: ModelConfig) -> None:
             found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # a file is not a mapping
             types = {name: str(one.get_dtype()) for name, one in found.items()}
             shapes = {name: tuple(one.get_shape()) for name, one in found.items()}
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, MemoryError) as error:
         raise _unreadable(path, error) from error
     for name, kind in types.items():
         if kind not in _FLOATS:
@@ -200,7 +200,7 @@ def read_weights(path: Path) -> "dict[str, Tensor]":
     check_regular(path)
     try:
         return dict(load_file(path))
-    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a type that PyTorch does not have
+    except (SafetensorError, OSError, KeyError, MemoryError) as error:  # KeyError: a type that PyTorch does not have
         raise _unreadable(path, error) from error
 
 

@@ -219,7 +219,7 @@ def _weights(path: Path) -> dict[str, Any]:
 
     try:
         return {name: weight.copy() for name, weight in load_file(path).items()}
-    except (SafetensorError, OSError, TypeError) as error:
+    except (SafetensorError, OSError, TypeError, MemoryError) as error:
         raise CheckpointError(
             f"{path} is damaged or cut short: {shortened(str(error))}; copy the file again"
         ) from error

@@ -262,7 +262,7 @@ def _safetensors(path: Path) -> dict[str, Any]:
 
     try:
         return dict(load_file(path))
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, MemoryError) as error:
         raise CheckpointError(f"{path} is damaged: {shortened(str(error))}; copy the file again") from error
 
 
