@@ -191,6 +191,22 @@ def test_a_file_that_is_no_state_dict_is_one_clear_error(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_missing_file_is_named(tmp_path, suffix):
+    with pytest.raises(CheckpointError, match=r"model\S+ does not exist; correct the path"):
+        read_state_dict(tmp_path / f"model{suffix}")
+
+
+@pytest.mark.parametrize("override", ["data.task=copy", "decoding.beam_size=2"])
+def test_settings_of_other_sections_are_refused(file, tmp_path, capsys, override):
+    for side, tokens in (("source", TOKENS.source), ("target", TARGET)):
+        (tmp_path / f"{side}.txt").write_text("\n".join(tokens) + "\n")
+    vocabularies = [f"--{side}-vocabulary={tmp_path / side}.txt" for side in ("source", "target")]
+    with pytest.raises(SystemExit):
+        main(["import", str(file), str(tmp_path / "run"), "--heads", "3", *vocabularies, "--set", override])
+    assert "--set: expected model.NAME=VALUE, such as model.norm=pre, got" in capsys.readouterr().err
+
+
 def test_a_failed_import_leaves_nothing(file, tmp_path):
     before = files(tmp_path)
     short = ForeignTokens(source=TOKENS.source[:-1], target=TARGET)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer.bundle import Bundle, put_weights
+from glassformer.bundle import Bundle, put_weights, read_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
 from glassformer.interop.state_dicts import import_state_dict, norm_difference, recognised
 from glassformer.model.config import ModelConfig
@@ -158,7 +158,9 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
         CheckpointError: the file is missing or damaged, or holds objects other than tensors and plain values.
     """
     check_regular(path)
-    content = _safetensors(path) if path.suffix == ".safetensors" else _torch_file(path)
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist; correct the path")
+    content: Mapping[Any, Any] = read_weights(path) if path.suffix == ".safetensors" else _torch_file(path)
     found = [content, *(value for value in content.values() if isinstance(value, Mapping))]
     for values in found:
         tensors = {str(name): value for name, value in values.items() if isinstance(value, Tensor)}
@@ -254,16 +256,6 @@ def _renamed(name: str, renames: Mapping[str, str]) -> str:
     for old, new in renames.items():
         name = name.replace(old, new)
     return name
-
-
-def _safetensors(path: Path) -> dict[str, Any]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return dict(load_file(path))
-    except (SafetensorError, OSError, MemoryError) as error:
-        raise CheckpointError(f"{path} is damaged: {shortened(str(error))}; copy the file again") from error
 
 
 def _torch_file(path: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "model_config",
     "recipes",
+    "section_changes",
     "set_values",
     "to_toml",
 ]
@@ -155,16 +156,26 @@ def decoding_changes(overrides: Iterable[str], *, sampling: bool = False) -> dic
     Raises:
         ConfigError: an override has a different form or section, or sets a field that only sampling reads.
     """
-    values: dict[str, Any] = {}
-    for override in overrides:
-        set_values(values, override)
-    changes = values.pop("decoding", {})
-    for section, fields_of in values.items():
-        name = f"{section}.{next(iter(fields_of))}"
-        raise ConfigError(f"--set: expected decoding.NAME=VALUE, such as decoding.beam_size=4, got {quoted(name)}")
+    changes = section_changes("decoding", overrides, "decoding.beam_size=4")
     for name in OF_SAMPLING:
         if name in changes and not sampling:
             raise ConfigError(f"decoding.{name} has no effect without `translate --sample`: leave it out")
+    return changes
+
+
+def section_changes(section: str, overrides: Iterable[str], example: str) -> dict[str, Any]:
+    """Return the settings in overrides of the form "section.NAME=VALUE", by name; `example` is one for the message.
+
+    Raises:
+        ConfigError: an override has a different form or section.
+    """
+    values: dict[str, Any] = {}
+    for override in overrides:
+        set_values(values, override)
+    changes = values.pop(section, {})
+    for other, fields_of in values.items():
+        name = f"{other}.{next(iter(fields_of))}"
+        raise ConfigError(f"--set: expected {section}.NAME=VALUE, such as {example}, got {quoted(name)}")
     return dict(changes)
 
 
@@ -201,8 +212,9 @@ def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     different type, because preparing it takes longer than all else that reading a run's configuration takes.
     """
     known = {field.name: field.type for field in fields(kind)}
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    given = {name: value for name, value in given.items() if name in known}
+    given = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known
+    }
     if all(has_type(known[name], value) for name, value in given.items()):
         return kind(**given)
     return _converted(section, kind, values)

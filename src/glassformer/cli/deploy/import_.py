@@ -66,6 +66,7 @@ def import_command(
     sequence-to-sequence models, and the Annotated Transformer.
     """
     from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
+    from glassformer.recipes.toml import section_changes
 
     heads = _given("--heads", heads)
     foreign = ForeignTokens(
@@ -82,7 +83,7 @@ def import_command(
         heads=heads,
         renames=dict(_pair("--rename", text, "=") for text in rename or ()),
         languages=_pair("--languages", languages, ",") if languages else ("", ""),
-        settings=_model_settings(overrides or ()),
+        settings=section_changes("model", overrides or (), "model.norm=pre"),
     )
     config = imported.bundle.model_config
     typer.echo(
@@ -119,14 +120,3 @@ def _pair(option: str, text: str, separator: str) -> tuple[str, str]:
     if not (first and found):
         raise ConfigError(f"{option}: expected two texts around {separator!r}, got {quoted(text)}")
     return first, second
-
-
-def _model_settings(overrides: Any) -> dict[str, Any]:
-    from glassformer.recipes.toml import set_values
-
-    values: dict[str, Any] = {}
-    for override in overrides:
-        set_values(values, override)
-    if others := values.keys() - {"model"}:
-        raise ConfigError(f"--set: expected model.NAME=VALUE, got a setting of [{min(others)}]")
-    return dict(values.get("model", {}))
