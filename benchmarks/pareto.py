@@ -204,7 +204,7 @@ def _winners(points: Sequence[Point], best: Sequence[Point], *, higher_is_better
     finest = max(points, key=lambda one: sign * one.quality)
     fastest = f"The fastest entry is *{best[0].name}* ({number(_speed(best[0]))} sentences/s). " if best else ""
     origin = "" if finest.ours else f", a peer: {finest.source}"
-    return f"{fastest}The best quality is that of *{finest.name}* ({finest.quality:.2f}{origin})."
+    return f"{fastest}*{finest.name}* has the best quality ({finest.quality:.2f}{origin})."
 
 
 def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:

@@ -17,8 +17,8 @@
 #
 # When you translate "the cat slept" into "le chat dormait", you can draw a line from each French word to the English
 # word that it comes from. Such lines are called an *alignment*. Cross-attention gives each French word a weight for
-# each English word, and pictures of these weights often look like an alignment. So many readers take the weights for an
-# alignment: they assume that the English word with the largest weight is the word that is being translated.
+# each English word, and pictures of these weights often look like an alignment. Many readers therefore take the weights
+# for an alignment: they assume that the English word with the largest weight is the word that is being translated.
 #
 # **Is that right?** Usually this is hard to say, because nobody has drawn the true lines. Here they are known. The
 # sentences of our English–French corpus are made by a grammar, and the grammar knows from which English words it made

@@ -1,4 +1,4 @@
-"""Measure a few seconds of training in a separate process, whose memory use is that of the training alone."""
+"""Measure a few seconds of training in a separate process, which uses memory for nothing else."""
 
 import sys
 import time

@@ -367,8 +367,8 @@ def _line(file: str, line: int) -> str:
 def invalid_bytes(path: str, lines: Sequence[int]) -> list[int]:
     """Return, for each line number, the byte offset in the file of the line's first byte that is not UTF-8.
 
-    If all bytes of a line are UTF-8, the offset is that of its beginning. (In JSONL, an escape can make a text invalid:
-    half of a surrogate pair.)
+    For a line whose bytes are all UTF-8, the offset of its beginning is returned. (In JSONL, an escape for half of a
+    surrogate pair makes a text invalid.)
     """
     wanted, offsets, offset = set(lines), {}, 0
     for number, raw in enumerate(raw_lines(path), start=1):

@@ -49,8 +49,8 @@ class Patch:
 
     point: str
     positions: Sequence[tuple[int, int]]
-    """Pairs (here, there): row `here` of this sentence is replaced by row `there` of the other sentence. Rows are
-    those of the last axis but one; missing rows are skipped."""
+    """Pairs (here, there): row `here` of this sentence is replaced by row `there` of the other sentence. Rows
+    count along the last axis but one; missing rows are skipped."""
     source_ids: Sequence[int] = ()
     """The ids of the other sentence, with `<eos>`."""
     target_ids: Sequence[int] = ()

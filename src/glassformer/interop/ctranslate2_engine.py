@@ -1,6 +1,7 @@
 """The engine CTranslate2: it computes and searches on CPUs, by default with one worker per core.
 
-Length limits and scores are those of glassformer. docs/decisions/engines.md says where the beam searches differ.
+Length limits and scores follow the rules of the engine torch. docs/decisions/engines.md says where the beam searches
+differ.
 """
 
 import math
@@ -63,7 +64,7 @@ class CTranslate2Engine:
 
     @staticmethod
     def differences(settings: DecodingConfig, needs: Collection[Need]) -> Iterator[str]:
-        """Yield reasons why outputs can differ from those of the engine torch, besides the moment when a beam ends."""
+        """Yield reasons why outputs can differ from the engine torch's, besides the moment when a beam ends."""
         if settings.beam_size > 1 and "prefix" in needs:
             yield "CTranslate2 finds a hypothesis that ends right after a prefix only if it is the best"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:

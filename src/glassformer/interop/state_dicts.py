@@ -190,7 +190,7 @@ def import_state_dict(
     """Return a model with the weights of a state dict, in evaluation mode and in the dtype of these weights.
 
     Args:
-        state: the state dict; buffers in it that are no weights are ignored.
+        state: the state dict; buffers that are not weights are ignored.
         heads: attention heads of each attention.
         pad_id: id of the padding token.
         bos_id: id of the token that the decoder starts with.
@@ -460,7 +460,7 @@ def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]
     """Return the fields of ModelConfig that say how these tables encode positions; none if the caller has given them.
 
     Raises:
-        ConfigError: there are no tables, and the caller has not said how positions are encoded.
+        ConfigError: the state dict has no table of positions, and the caller has not given `positions`.
     """
     longest = {"max_length": min(map(len, tables.values()), default=0)}
     if "positions" in settings:

@@ -76,7 +76,7 @@ def validation_items(configuration: Configuration, pairs: Sequence[tuple[str, st
 def corpus_of(source: str, reference: str | None, configuration: Configuration | None = None) -> Corpus:
     """Return the corpus of two files, or of one file with both sides.
 
-    The columns of a single file are those of the run's own files if they have the same format.
+    A single file has the same columns as the run's own files, if they have the same format.
 
     Raises:
         ConfigError: a single file does not hold both sides.

@@ -47,7 +47,7 @@ class LayerCache:
     past: KeyValues | None = None
 
     def extend(self, key: Float[Tensor, "R H T K"], value: Float[Tensor, "R H T W"]) -> KeyValues:
-        """Append the keys and values of the newest positions; return those of all target positions."""
+        """Append the newest positions' keys and values; return the keys and values of all target positions."""
         if self.past is not None:
             key, value = torch.cat([self.past.key, key], dim=2), torch.cat([self.past.value, value], dim=2)
         self.past = KeyValues(key, value)
