@@ -123,16 +123,22 @@ def test_an_export_replaces_an_earlier_one(run, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantization", ["float32", "int8"])
-def test_a_wrong_matrix_fails_the_verification(run, tmp_path, monkeypatch, quantization):
+@pytest.mark.parametrize(
+    ("quantization", "inexact", "named"), [("float32", True, False), ("int8", False, False), ("int8", True, True)]
+)
+def test_a_wrong_matrix_fails_the_verification(run, tmp_path, monkeypatch, quantization, inexact, named):
+    """A processor that computes 8-bit products inexactly is named as a possible reason."""
+
     def damaged(bundle, weights, quantization):
         name = "decoder.layers.0.cross_attention.output_projection.weight"
         return specification(bundle, {**weights, name: weights[name][::-1].copy()}, quantization)
 
     monkeypatch.setattr(module, "specification", damaged)
+    monkeypatch.setattr("glassformer.interop.verification.saturates_int8", lambda: inexact)
     expected = rf"the converted model \({quantization}\) does not give the run's answers"
-    with pytest.raises(CheckpointError, match=expected):
+    with pytest.raises(CheckpointError, match=expected) as raised:
         export_ctranslate2(run, tmp_path / "out", quantization)
+    assert ("this processor has no VNNI" in str(raised.value)) == named
     assert [*tmp_path.iterdir()] == []
 
 

@@ -13,6 +13,7 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import positions_of
 from glassformer.recipes.configuration import DecodingConfig
+from glassformer.system.machine import saturates_int8
 from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["Verification", "verify"]
@@ -81,11 +82,16 @@ def verify(
 def _check(found: Verification, quantization: Quantization) -> None:
     what, got, limit = ("largest", found.largest, EXACT) if quantization == "float32" else ("mean", found.mean, NARROW)
     if not got <= limit:
+        cause = "; this processor has no VNNI and computes 8-bit products inexactly" if _saturates(quantization) else ""
         raise CheckpointError(
             f"the converted model ({quantization}) does not give the run's answers: expected a {what} difference of a "
             f"token's log probability of at most {limit:g}, got {got:.2g} ({found.equal} of {found.outputs} outputs "
-            "are equal); export with --quantization float32, or use the engine torch"
+            f"are equal){cause}; export with --quantization float32, or use the engine torch"
         )
+
+
+def _saturates(quantization: Quantization) -> bool:
+    return quantization.startswith("int") and saturates_int8()  # CTranslate2 computes int16 in 8 bits on AMD's
 
 
 def _jobs(bundle: Bundle, sources: Sequence[Sequence[int]]) -> list[Job]:

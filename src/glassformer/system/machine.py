@@ -17,7 +17,7 @@ from glassformer.errors import ConfigError, quoted
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["LOOPBACK", "cores", "device_of", "is_intel", "keep_memory", "using_threads"]
+__all__ = ["LOOPBACK", "cores", "device_of", "is_intel", "keep_memory", "saturates_int8", "using_threads"]
 
 LOOPBACK = "127.0.0.1"
 """The loopback address, on which pages are served, because no other machine can reach it."""
@@ -58,6 +58,13 @@ def device_of(name: str) -> "torch.device":
 def is_intel() -> bool:
     """Return whether the processor is Intel's, on which MKL runs at full speed."""
     return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
+
+
+@cache
+def saturates_int8() -> bool:
+    """Return whether sums of 8-bit products may be wrong: without VNNI, oneDNN adds pairs of them in 16 bits."""
+    flags = CPUINFO.read_text() if CPUINFO.exists() else ""
+    return "avx2" in flags and "vnni" not in flags
 
 
 def keep_memory() -> bool:
