@@ -69,10 +69,12 @@ def _ways(torch: Any, rows: int, inner: int, columns: int) -> dict[str, Callable
     ways = {"fp32 linear": lambda: linear(x, weight), "bf16 linear": lambda: linear(low, low_weight)}
     if torch.backends.mkldnn.is_available():
         reorder, pointwise = torch.ops.mkldnn._reorder_linear_weight, torch.ops.mkldnn._linear_pointwise
-        packed, low_packed = reorder(weight, rows), reorder(low_weight, rows)
+        packed = reorder(weight, rows)
         ways["fp32 oneDNN"] = lambda: pointwise(x, weight, None, "none", [], "")
         ways["fp32 oneDNN, packed"] = lambda: pointwise(x, packed, None, "none", [], "")
-        ways["bf16 oneDNN, packed"] = lambda: pointwise(low, low_packed, None, "none", [], "")
+        if torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            low_packed = reorder(low_weight, rows)
+            ways["bf16 oneDNN, packed"] = lambda: pointwise(low, low_packed, None, "none", [], "")
     return ways
 
 
