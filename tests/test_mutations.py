@@ -20,6 +20,7 @@ def mistake(old, new):
     return Mistake("a mistake", "a.py", old, new, "")
 
 
+@pytest.mark.slow
 def test_every_mistake_can_be_planted():
     for one in MISTAKES:
         text = (ROOT / "src/glassformer" / one.file).read_text(encoding="utf-8")

@@ -77,6 +77,7 @@ def test_a_backward_operation_has_the_kind_of_its_forward_operation(seed):
     assert "attention" not in both
 
 
+@pytest.mark.slow
 def test_a_product_in_float32_and_one_in_bf16_are_timed():
     from glassformer.training.precision import matrix_speed
 

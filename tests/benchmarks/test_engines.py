@@ -41,6 +41,7 @@ def test_the_start_up_time_of_a_process_is_subtracted(monkeypatch):
     assert found["scores"][engines.COMMAND]["equal"] == 100.0
 
 
+@pytest.mark.slow
 def test_the_page_compares_the_command_with_the_package(tmp_path):
     speeds = {engines.DIRECT: [100.0, 200.0], engines.DIRECT_PROCESS: [50.0, 100.0], engines.COMMAND: [80.0, 160.0]}
     scores = {name: {"bleu": 30.0, "equal": 100.0} for name in speeds}

@@ -173,6 +173,7 @@ def test_the_verdict_on_precision_compares_the_means_with_the_spread_of_seeds():
     assert found["error"] == pytest.approx((2 / 3) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.001, 1.0], ids=["within", "beyond"])
 def test_precision_is_compared_with_the_noise_of_seeds(shift):
     def curves(losses):

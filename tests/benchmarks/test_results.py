@@ -19,6 +19,7 @@ def test_a_table_is_markdown_with_numbers_aligned_right():
     assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe does not end a cell
 
 
+@pytest.mark.slow
 def test_written_figures_are_read_with_machine_command_and_day(tmp_path):
     of = machine()
     write("one", {"values": [1, 2], "spread": spread([1.0])}, of, tmp_path)
@@ -31,6 +32,7 @@ def test_written_figures_are_read_with_machine_command_and_day(tmp_path):
     assert len(found["day"]) == 10
 
 
+@pytest.mark.slow
 def test_folders_of_this_machine_are_left_out_of_results(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "--data", str(tmp_path / "multi30k"), "--rounds", "3"])
     path = write("one", {}, machine(), tmp_path)
@@ -63,6 +65,7 @@ def test_failures_are_listed_with_the_last_line_of_their_error():
     assert failures({}) == ""
 
 
+@pytest.mark.slow
 def test_the_page_has_all_measurements_and_nothing_else(tmp_path):
     assert "Start-up" not in page.page(tmp_path)
     figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
@@ -73,6 +76,7 @@ def test_the_page_has_all_measurements_and_nothing_else(tmp_path):
     assert "## Training" not in found
 
 
+@pytest.mark.slow
 def test_results_of_a_different_machine_come_last_under_its_name(tmp_path):
     figures = {"seconds": {"empty interpreter": [0.01, 0.02], "import glassformer": [0.03, 0.04]}}
     path = write("startup", figures, machine(), tmp_path)

@@ -24,6 +24,7 @@ def test_the_book_has_all_its_chapters():
     assert names[:5] == ["overview", "embeddings", "positions", "attention", "heads"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
 def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
     """A terminal gets them line by line, where a blank line ends each block."""

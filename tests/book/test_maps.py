@@ -24,6 +24,7 @@ def test_the_paper_and_each_tutorial_have_a_map():
     assert MAPS["step_by_step"].translated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "step"), STEPS, ids=lambda value: str(value)[:40] if isinstance(value, str) else "")
 def test_every_step_leads_to_existing_code_chapters_and_points(name, step):
     code = "\n".join(map(lines, step.get("code", ())))

@@ -68,6 +68,7 @@ def test_lines_that_cannot_be_translated_are_an_error(glassformer, trained, tmp_
     assert f"none of the lines can be translated: all are blank or longer than {longest:,} tokens" in result.err
 
 
+@pytest.mark.slow
 def test_a_run_without_test_files_needs_a_file(glassformer, trained):
     result = glassformer("bench", "translate", trained, "--seconds", 0.1)
     assert result.status == 1

@@ -31,6 +31,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     assert {Path(name).suffix for name in packed} >= {".py", ".toml", ".js", ".json", ".typed"}
 
 
+@pytest.mark.slow
 def test_the_installed_explorer_is_the_same(wheel):
     code = "from glassformer.explorer import module; print(module.__file__); print(module.explorer_module())"
     texts = []

@@ -98,6 +98,7 @@ def test_swapping_the_systems_negates_the_difference(metric, seed):
     assert one.better == {0: 0, 1: 2, 2: 1}[other.better]
 
 
+@pytest.mark.slow
 @each_metric
 def test_a_system_does_not_differ_from_itself(metric):
     references = texts(11, 5)
@@ -107,6 +108,7 @@ def test_a_system_does_not_differ_from_itself(metric):
     assert (comparison.p_value, comparison.better) == (1, 0)
 
 
+@pytest.mark.slow
 @each_metric
 def test_a_clearly_better_system_is_called_better(metric):
     references = texts(101, 5)

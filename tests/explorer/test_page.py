@@ -141,6 +141,7 @@ def test_pages_of_small_models_are_small(make_translator, tmp_path, d_model, par
     assert write_page(translator, tmp_path / "page.html").size <= megabytes * 1e6
 
 
+@pytest.mark.slow
 def test_playback_fits_into_ten_megabytes_and_lists_the_rest(make_translator, tmp_path):
     translator = terse(make_translator(d_model=160, d_ff=320))
     snapshots = Snapshots(translator.bundle.folder / "snapshots", keep=9)

@@ -60,23 +60,27 @@ def test_a_pair_is_decided_where_its_references_diverge(translator):
     assert values["decided"] == 50 * sum(margin > 0 for margin in margins)
 
 
+@pytest.mark.slow
 def test_a_reference_that_the_tokenizer_cannot_write_is_never_exact(translator):
     values = split_measure(translator.model, translator.bundle, [Example(source="1", target="eleven")])()
     assert values["exact"] == 0
     assert "pairs" not in values
 
 
+@pytest.mark.slow
 def test_the_heads_of_a_run_are_studied_on_its_task(translator):
     effects = list(study_heads(translator, "test", limit=5))
     assert len(effects) == effects[0].total == 16
     assert effects[0].row().keys() == {"set", "layer", "head", "exact", "log_prob", "exact change", "log_prob change"}
 
 
+@pytest.mark.slow
 def test_a_limit_spreads_over_the_split(translator):
     every, few = (split_examples(translator.bundle, "test", limit=limit) for limit in (None, 4))
     assert [every.index(one) for one in few] == [0, 250, 500, 750]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("split", "kind", "message"),
     [

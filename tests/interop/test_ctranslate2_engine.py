@@ -59,6 +59,7 @@ def test_every_kind_of_vocabulary_is_converted(make_run, kind, joint):
     assert_all_same(theirs.translate(texts, beam_size=1), ours.translate(texts, beam_size=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [2, 5])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.3])
 def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, alpha):

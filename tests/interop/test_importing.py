@@ -67,6 +67,7 @@ def test_the_runs_model_computes_the_same_with_our_ids(tutorial, file, tmp_path)
     assert bundle.target_tokenizer.tokens([22]) == ["w18"]
 
 
+@pytest.mark.slow
 def test_the_run_translates_traces_and_explains(file, tmp_path):
     import_run(file, tmp_path / "run", TOKENS, heads=3)
     translator = gf.Translator.load(tmp_path / "run")

@@ -125,6 +125,7 @@ def test_nothing_is_loaded_when_nothing_is_missing(folder, tmp_path, monkeypatch
     assert distil([folder / "run"], tmp_path / "d").made == 0
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_run_is_refused(folder, tmp_path):
     before = sorted(folder.rglob("*"))
     with pytest.raises(ConfigError, match="is a run: choose a different folder for the distilled corpus"):
@@ -148,6 +149,7 @@ def test_a_folder_made_with_different_settings_is_refused(folder, tmp_path, file
         distil([folder / "run"], tmp_path / "d", source=str(files / "new.en"))
 
 
+@pytest.mark.slow
 def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path, files):
     corpus = distil([folder / "run"], tmp_path / "d", source=str(files / "new.en"))
     found = records(corpus)
@@ -159,6 +161,7 @@ def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path
     assert (tmp_path / "d" / "valid.source").exists()  # the teacher's split, which is not trained on
 
 
+@pytest.mark.slow
 def test_a_truncated_translation_is_not_taught(folder):
     from glassformer.translator import Translation
 
@@ -169,6 +172,7 @@ def test_a_truncated_translation_is_not_taught(folder):
     assert reason_without_output(Translation(text="")) == "empty"
 
 
+@pytest.mark.slow
 def test_several_translations_and_the_reference_may_be_kept(folder, tmp_path, files):
     search = TeacherSearch(n_best=2, keep_reference=True)
     corpus = distil([folder / "run"], tmp_path / "d", search=search, source=f"{files}/new.en", target=f"{files}/new.fr")
@@ -180,6 +184,7 @@ def test_several_translations_and_the_reference_may_be_kept(folder, tmp_path, fi
     assert corpus.untranslated == {"blank": 1, "undecodable": 1, "too_long": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["bleu", "per"])
 def test_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files, metric):
     search = TeacherSearch(best_of_reference=metric)
@@ -206,6 +211,7 @@ def test_sorting_by_nearness_is_stable():
     assert nearest_first([["b", "a"]], [""], "bleu") == [["b", "a"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "options", "message"),
     [
@@ -225,6 +231,7 @@ def test_impossible_settings_are_refused(folder, tmp_path, files, monkeypatch, s
         distil([folder / "run"], tmp_path / "d", search=search, **options)
 
 
+@pytest.mark.slow
 def test_several_teachers_are_an_ensemble(folder, tmp_path, files):
     one = distil([folder / "run"], tmp_path / "one", source=f"{files}/new.en")
     both = distil([folder / "run", folder / "run"], tmp_path / "two", source=f"{files}/new.en")

@@ -95,6 +95,7 @@ def test_the_sign_of_zero_counts_and_nan_equals_nan(runs):
     assert difference_between_runs(*runs).startswith(f"{file}: {name} differs in ")
 
 
+@pytest.mark.slow
 def test_a_difference_in_the_log_is_reported_first(runs):
     change_tensor(runs[1] / "model.safetensors", BIAS, flip_the_last_bit)
     change_line(runs[1] / "metrics.jsonl", 1, loss=7.5)

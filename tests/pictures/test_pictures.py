@@ -111,6 +111,7 @@ def test_a_saved_picture_is_an_svg_file(tmp_path):
     assert ElementTree.parse(tmp_path / "bars.svg").getroot().tag.endswith("svg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("x", "y"), [(1, 0), (9, 0), (1, 5), (9, 5)])
 def test_a_marked_point_has_a_label(x, y):
     line = {"a": ([1, 9], [0, 5])}

@@ -96,6 +96,7 @@ def test_a_slow_model_translates_fewer(translator):
     assert len(translated(translator, items, seconds=0.0).texts) == TRANSLATED_TOGETHER
 
 
+@pytest.mark.slow
 def test_the_example_is_a_sentence_of_readable_length(translator):
     texts = ["the", "the big dog sees the big cat", "a " * 40]
     found = translated(translator, Items.of([(text, "le chien") for text in texts], group=False))

@@ -35,6 +35,7 @@ def test_printed_text_is_not_taken_for_an_answer(capfd: pytest.CaptureFixture[st
     assert capfd.readouterr() == ("", "to whom it may concern\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_helper_trains_the_same_tokenizers_as_the_caller(kind, joint: bool) -> None:

@@ -418,6 +418,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_checkpoint_falls_back_to_the_one_before_with_a_warning(saved, caplog, damage):
     model, optimiser, checkpoints = saved
@@ -432,6 +433,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_with_a_warning(saved,
     assert (checkpoints.folder / "damaged-step-00000003").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_only_damaged_checkpoints_are_an_error_and_stay_untouched(saved, damage):
     model, optimiser, checkpoints = saved
@@ -564,6 +566,7 @@ def test_any_failed_write_leaves_the_earlier_checkpoints(saved, monkeypatch):
         fill(model, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 100, 4000, 30_000, 60_000])
 def test_a_file_size_limit_leaves_the_earlier_checkpoints(saved, limit):
     model, optimiser, checkpoints = saved

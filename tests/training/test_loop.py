@@ -269,6 +269,7 @@ def float_losses(make_model, make_examples, precision, **settings):
     return [report.loss for report in reports], weights_of(model), state
 
 
+@pytest.mark.slow
 # bf16 keeps 8 bits, fp16 11: a few layers of products, each off by 2^-9 or 2^-12, leave the loss within a few per cent.
 @pytest.mark.parametrize(("precision", "tolerance"), [("bf16", 0.05), ("fp16", 0.006)])
 def test_half_precision_trains_almost_like_fp32(make_model, make_examples, precision, tolerance):
@@ -388,12 +389,14 @@ def test_patience_ends_the_training(make_model, make_examples):
 
 def test_minutes_end_the_training_and_lower_the_rate(make_model, make_examples):
     config = TrainingConfig(minutes=0.4 / 60, batch_tokens=40, warmup=1, schedule="cosine", learning_rate=0.01)
-    reports = list(steps(make_model(), make_examples(), config, valid=make_examples()))
-    *_, last, validation, end = reports
+    *updates, validation, end = steps(make_model(), make_examples(), config, valid=make_examples())
+    rates = [update.learning_rate for update in updates]
     assert isinstance(validation, ValidationReport)
     assert end.reason == "minutes"
-    assert 0.4 <= end.seconds < 4
-    assert last.learning_rate < 0.001 < reports[0].learning_rate
+    assert end.seconds >= 0.4
+    # How low the last rate is depends on how busy the machine is: the last update may begin long before the end.
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < rates[0] / 2
 
 
 def test_a_stop_writes_a_checkpoint_and_ends_the_training(make_model, make_examples, tmp_path):

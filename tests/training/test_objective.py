@@ -66,6 +66,7 @@ def test_the_gradient_equals_finite_differences(make_inputs, monkeypatch, smooth
     assert torch.autograd.gradcheck(lambda *x: smoothed_cross_entropy(*x, target, smoothing).smoothed, (hidden, weight))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r_drop", [0.0, 3.0])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_a_bias_is_added_to_the_logits(make_inputs, monkeypatch, smoothing, r_drop):

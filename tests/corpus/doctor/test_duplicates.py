@@ -23,6 +23,7 @@ def test_bits_return_their_stored_values(parts: list[list[int]]):
     assert np.flatnonzero(np.unpackbits(bits.packed(100))[:100]).tolist() == [one for one in expected if one < 100]
 
 
+@pytest.mark.slow
 @given(chosen=st.sets(st.integers(0, 70)), more=st.integers(1, 20))
 def test_bits_are_counted_and_inverted(chosen: set[int], more: int):
     count = max(chosen, default=0) + more

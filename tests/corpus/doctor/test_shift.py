@@ -43,6 +43,7 @@ def test_unrelated_lines_are_not_a_shift(seed: int):
     assert detected(source, target) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("place", [0, 1, 313, SEGMENT - 100, SEGMENT, SEGMENT + 31, 40_000])
