@@ -33,7 +33,7 @@ from benchmarks.results import table
 from glassformer.bundle import Bundle, save_weights
 from glassformer.errors import GlassformerError
 from glassformer.interop.choice import load_engine
-from glassformer.interop.export import converted, export_ctranslate2
+from glassformer.interop.ctranslate2_export import converted, export_ctranslate2
 from glassformer.jobs.averaging import average
 from glassformer.jobs.log import read_log
 from glassformer.jobs.manifest import Manifest

@@ -38,7 +38,15 @@ MODULES = {
         "inspection.studies",
         "explorer.widget",
     ),
-    "Models in folders": ("bundle", "interop.export", "interop.importing", "interop.state_dicts"),
+    "Models in folders": (
+        "bundle",
+        "interop.formats",
+        "interop.export",
+        "interop.ctranslate2_export",
+        "interop.verification",
+        "interop.importing",
+        "interop.state_dicts",
+    ),
 }
 """The modules whose public names the Python reference describes, by heading."""
 

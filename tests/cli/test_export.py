@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from glassformer.bundle import Bundle
+
 LINES = b"the cat sees a dog\n\na big dog and the cat\n"
 
 
@@ -37,10 +39,33 @@ def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
         assert (found["outputs"], found["quantization"], found["folder"]) == (outputs, "int8", str(tmp_path / "out"))
 
 
-def test_an_unknown_format_is_a_clear_error(glassformer, trained, tmp_path):
-    result = glassformer("export", trained, tmp_path / "out", "--to", "onnx")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "ctranslate3"], "--to: expected ctranslate2, got 'ctranslate3' (did you mean 'ctranslate2'?)"),
+        (["--license", "mit"], "--license has no effect with --to ctranslate2; leave it out"),
+        (["--unverified"], "--unverified has no effect with --to ctranslate2; leave it out"),
+        (["--set", "data.source_language=e n"], "data.source_language: expected a BCP 47 tag"),
+        (
+            ["--set", "data.valid_lines=3"],
+            "--set: expected data.source_language or data.target_language, got data.valid",
+        ),
+        (["--set", "training.steps=3"], "--set: expected data.NAME=VALUE, such as data.source_language=en"),
+    ],
+    ids=" ".join,
+)
+def test_an_impossible_option_is_a_clear_error(glassformer, trained, tmp_path, options, message):
+    result = glassformer("export", trained, tmp_path / "out", *options)
     assert (result.status, result.out) == (1, "")
-    assert "--to: expected ctranslate2, got 'onnx'" in result.err
+    assert message in result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_languages_can_be_named_at_the_export(glassformer, trained, tmp_path):
+    languages = ("--set", "data.source_language=en", "--set", "data.target_language=no")
+    assert glassformer("export", trained, tmp_path / "out", *languages).status == 0
+    data = Bundle.load(tmp_path / "out").configuration.data
+    assert (data.source_language, data.target_language) == ("en", "no")
 
 
 def test_a_missing_probe_is_a_clear_error(glassformer, trained, tmp_path):

@@ -9,7 +9,7 @@ from glassformer.decoding.engine import Engine, Job, Search
 from glassformer.errors import CheckpointError, ConfigError, DecodingError
 from glassformer.interop.choice import load_engine
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
-from glassformer.interop.export import converted
+from glassformer.interop.ctranslate2_export import converted
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.translator import Translator
 from interop.small_runs import KINDS, WORDS, some

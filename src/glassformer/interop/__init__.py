@@ -1,1 +1,1 @@
-"""CTranslate2: converting models to its format, verifying them, and decoding with its engine."""
+"""Doors in and out: CTranslate2 as an engine, models imported from other programs and exported to them."""

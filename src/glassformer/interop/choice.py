@@ -10,8 +10,8 @@ from glassformer.decoding.engine import Engine, Need
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
+from glassformer.interop.ctranslate2_export import check_export, converted, is_export, read_export
 from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2
-from glassformer.interop.export import check_export, converted, is_export, read_export
 from glassformer.system.files import remove
 
 __all__ = ["load_engine"]

@@ -87,6 +87,7 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     spec.encoder.pre_norm = spec.decoder.pre_norm = config.norm == "pre"
     _encoder(spec.encoder, weights, config)
     _decoder(spec.decoder, weights, config)
+    _alignment(spec.decoder)
     spec.config.add_attribute("layer_norm_epsilon", EPSILON)
     for name, value in _SPECIAL_TOKENS.items():
         setattr(spec.config, name, value)
@@ -146,6 +147,13 @@ def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
     spec.projection.weight = _first(weights, "output.weight", "target.tokens.weight", "source.tokens.weight")
     if config.output_bias:
         spec.projection.bias = weights["output.bias"]
+
+
+def _alignment(spec: Any) -> None:
+    """Choose the heads by which CTranslate2 aligns tokens: as in `Explanation.attention`, the last layer's mean."""
+    import numpy as np
+
+    spec.alignment_layer, spec.alignment_heads = np.int16(-1), np.int16(0)  # 0 = the mean over all heads
 
 
 def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:

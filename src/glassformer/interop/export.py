@@ -1,222 +1,72 @@
-"""Export a run to a folder that CTranslate2 can load, and `Translator.load` too, without PyTorch.
+"""What all exports share: their options, the run's weights, and a target that appears once it is complete."""
 
-config.toml, tokenizer/    as in a run
-`model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own files
-export.json                facts about the conversion, with a hash of each file
-
-The hashes show whether an export is unchanged, and whether a conversion still matches its run's weights and model.
-"""
-
-import logging
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from glassformer.bundle import CONFIG, TOKENIZER, WEIGHTS, Bundle, check_weights
+from glassformer.bundle import WEIGHTS, Bundle, check_weights
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, shortened
-from glassformer.interop.ctranslate2_model import positions_of, specification
-from glassformer.interop.verification import Verification, verify
-from glassformer.model.config import ModelConfig
-from glassformer.system.files import read_json, remove, write_json
-from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
+from glassformer.system.files import parse_json, read_bytes, remove
 
-__all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2", "is_export", "read_export"]
+__all__ = [
+    "EXPORTER",
+    "ExportOptions",
+    "check_trained",
+    "is_written_by_us",
+    "languages_of",
+    "replaced_file",
+    "replaced_folder",
+    "weights_of",
+]
 
-_log = logging.getLogger(__name__)
-
-EXPORT = "export.json"
-CACHE = "ctranslate2"
-"""The folder inside a run for the models that are converted when the run is translated with CTranslate2."""
+EXPORTER = "glassformer"
+"""A field of the config.json that we write for another program; it marks a folder that a new export may replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
-    """The content of `export.json`. Exports of earlier versions have neither `model` nor fingerprints."""
+class ExportOptions:
+    """The options of an export; formats ignore none of them (`glassformer.interop.formats`)."""
 
-    quantization: Quantization
-    positions: int
-    """Maximum number of positions of a source or an output."""
-    weights: str
-    """The hash of the converted weights."""
-    model: Mapping[str, Any] = field(default_factory=dict)
-    """The model's configuration when it was converted."""
-    run: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """Fingerprints of the run's weights and tokenizers when they were converted, by file name."""
-    files: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """Fingerprints of the export's files, except config.toml and export.json, by file name."""
-
-
-def is_export(folder: Path) -> bool:
-    """Return whether a folder holds an exported model."""
-    return (folder / EXPORT).exists()
+    quantization: Quantization = "float32"
+    """Number format of the matrices."""
+    probes: Sequence[str] | None = None
+    """Texts to verify the export with; None means random tokens."""
+    verified: bool = True
+    """Whether to verify the export; if not, it may be wrong."""
+    python: str = ""
+    """The Python that verifies the export with the other program; by default, the one that is running."""
+    licence: str = ""
+    """Licence of the model, for its card."""
+    scores: Sequence[dict[str, Any]] = ()
+    """Scores for the model's card, as `glassformer evaluate --json` prints them."""
 
 
-def read_export(folder: Path) -> Export:
-    """Return the content of a folder's `export.json`.
+def check_trained(bundle: Bundle) -> None:
+    """Refuse a run without weights, or with damaged ones.
 
     Raises:
-        CheckpointError: the file cannot be read.
-    """
-    values = read_json(folder / EXPORT)
-    try:
-        match values:
-            case {"quantization": str(quantization), "positions": int(positions), "weights": str(weights)}:
-                return Export(
-                    quantization=cast(Quantization, quantization),
-                    positions=positions,
-                    weights=weights,
-                    model=dict(values.get("model", {})),
-                    run=_parsed_fingerprints(values.get("run", {})),
-                    files=_parsed_fingerprints(values.get("files", {})),
-                )
-    except (TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{folder / EXPORT} is damaged ({error}); export the run again") from error
-    raise CheckpointError(f"{folder / EXPORT} is damaged; export the run again")
-
-
-def check_export(bundle: Bundle) -> None:
-    """Refuse an export whose files or configuration have changed since the export.
-
-    A file is hashed again only if its size or time has changed, such as once after it was copied.
-
-    Raises:
-        CheckpointError: a file is missing or has changed, or the configuration describes a different model.
-    """
-    export = read_export(bundle.folder)
-    if not export.files:
-        _log.info("%s was exported by an earlier version, without hashes: its files are not checked", bundle.folder)
-        return
-    if problem := _other_model(export, bundle.model_config) or _touched(bundle.folder, export, None):
-        raise CheckpointError(f"{bundle.folder} is not what was exported: {problem}; export the run again")
-
-
-def export_ctranslate2(
-    bundle: Bundle, folder: Path, quantization: Quantization = "int8", probes: Sequence[str] | None = None
-) -> Verification:
-    """Write a run's model for CTranslate2 into a folder; return how closely the export reproduces the run's answers.
-
-    The folder appears once the export is complete and verified; it replaces an earlier export.
-
-    Args:
-        bundle: the run.
-        folder: the folder to write.
-        quantization: number format of the matrices.
-        probes: texts to verify the export with; None means random tokens.
-
-    Raises:
-        CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
-        ConfigError: CTranslate2 cannot express the model, or the folder exists and is not an export.
-        MissingDependencyError: CTranslate2 is not installed.
+        CheckpointError: the weights are missing or damaged.
     """
     if not (bundle.folder / WEIGHTS).exists():
         raise CheckpointError(f"{bundle.folder / WEIGHTS} does not exist; export a run that has been trained")
-    if folder.is_file():
-        raise ConfigError(f"{folder} is a file; give a folder, which need not exist yet")
-    if folder.exists() and not is_export(folder) and any(folder.iterdir()):
-        raise ConfigError(f"{folder} exists and is not an export; choose another folder, or remove this one")
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _write(bundle, temporary, quantization)
-        verification = verify(bundle, temporary, quantization, probes)
-        remove(folder)
-        temporary.rename(folder)
-    except OSError as error:
-        raise CheckpointError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        remove(temporary)
-    return verification
-
-
-def converted(bundle: Bundle, quantization: Quantization) -> Path:
-    """Return the run's folder with its model for CTranslate2; convert and verify the model first if necessary.
-
-    The model is converted again if the weights, the tokenizers, the model's configuration or a converted file have
-    changed since `export.json` was written.
-
-    Raises:
-        the errors of `export_ctranslate2`.
-    """
-    folder = bundle.folder / CACHE / quantization
-    if reason := _why_convert(bundle, folder):
-        _log.warning(
-            "converting %s for CTranslate2 and verifying the result (%s); later calls reuse it", bundle.folder, reason
-        )
-        export_ctranslate2(bundle, folder, quantization)
-    return folder
-
-
-def _why_convert(bundle: Bundle, folder: Path) -> str:
-    """Return why a run must be converted, or "" if its conversion can be used."""
-    if not is_export(folder):
-        return "not converted yet"
-    try:
-        export = read_export(folder)
-        if not (export.run and export.files):
-            return "converted by an earlier version"
-        return _other_model(export, bundle.model_config) or _touched(folder, export, bundle.folder)
-    except CheckpointError as error:
-        return str(error)
-
-
-def _other_model(export: Export, config: ModelConfig) -> str:
-    """Return the first difference between a model and the exported one, or "" if they are equal."""
-    for name, value in config.to_dict().items():
-        if name in export.model and export.model[name] != value:
-            return f"model.{name} is {value!r}, but was {export.model[name]!r}"
-    return ""
-
-
-def _touched(folder: Path, export: Export, run: Path | None) -> str:
-    """Return which file of an export, or of the exported run, has changed since the export; "" if none has.
-
-    Raises:
-        CheckpointError: a file is not a regular file.
-    """
-    try:
-        files = refreshed(folder, export.files)
-        of_run = refreshed(run, export.run) if run else export.run
-    except OSError as error:
-        return f"{error.filename}: {error.strerror}"
-    if changed := changed_file(export.files, files) or changed_file(export.run, of_run):
-        return f"{changed} has changed"
-    if more := {path.name for path in folder.glob("*vocabulary*")} - files.keys():
-        return f"{min(more)} was added"
-    now = replace(export, files=files, run=of_run)
-    if now != export:  # a copy with the same content: store its times, so that its files are not hashed again
-        with suppress(OSError):
-            _write_export(now, folder)
-    return ""
-
-
-def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
-    run = fingerprints(bundle.folder, [WEIGHTS, *_tokenizer_files(bundle.folder)])
     check_weights(bundle.folder / WEIGHTS, bundle.model_config)
-    spec = specification(bundle, _weights(bundle.folder / WEIGHTS), quantization)
-    folder.mkdir(parents=True)
-    spec.save(str(folder))
-    replace(bundle, folder=folder).save()
-    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
-    export = Export(
-        quantization=quantization,
-        positions=positions_of(bundle.model_config),
-        weights=run[WEIGHTS].hash,
-        model=bundle.model_config.to_dict(),
-        run=run,
-        files=fingerprints(folder, [*own, *_tokenizer_files(folder)]),
-    )
-    _write_export(export, folder)
 
 
-def _weights(path: Path) -> dict[str, Any]:
-    """Return the weights of a run as writable arrays: quantization changes them in place."""
+def weights_of(bundle: Bundle) -> dict[str, Any]:
+    """Return the weights of a run by name, as writable NumPy arrays.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    path = bundle.folder / WEIGHTS
     try:
         return {name: weight.copy() for name, weight in load_file(path).items()}
     except (SafetensorError, OSError, TypeError, MemoryError) as error:
@@ -225,19 +75,70 @@ def _weights(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _tokenizer_files(folder: Path) -> list[str]:
-    return sorted(f"{TOKENIZER}/{path.name}" for path in (folder / TOKENIZER).glob("*") if path.is_file())
+def languages_of(bundle: Bundle) -> tuple[str, str]:
+    """Return the languages of a run's source and target, as BCP 47 tags.
+
+    Raises:
+        ConfigError: the run does not name them.
+    """
+    data = bundle.configuration.data
+    languages = {"source_language": data.source_language, "target_language": data.target_language}
+    for name, language in languages.items():
+        if not language:
+            raise ConfigError(
+                f"data.{name}: expected the language of the run, got none; give it, such as --set data.{name}=en"
+            )
+    return data.source_language, data.target_language
 
 
-def _write_export(export: Export, folder: Path) -> None:
-    """Write export.json completely or not at all: another process may be reading it."""
-    temporary = folder / f".{EXPORT}.{os.getpid()}.tmp"
+@contextmanager
+def replaced_folder(folder: Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield the name of a temporary folder, to be written; it becomes `folder` if the context ends without an error.
+
+    Raises:
+        CheckpointError: the folder cannot be written.
+        ConfigError: the folder exists, is not empty and not an earlier export (`is_ours`).
+    """
+    if folder.is_file():
+        raise ConfigError(f"{folder} is a file; give a folder, which need not exist yet")
+    with _replaced(folder, lambda: is_ours(folder) or not any(folder.iterdir())) as temporary:
+        yield temporary
+
+
+@contextmanager
+def replaced_file(file: Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield the name of a temporary file, to be written; it becomes `file` if the context ends without an error.
+
+    Raises:
+        CheckpointError: the file cannot be written.
+        ConfigError: the file exists and is not an earlier export (`is_ours`).
+    """
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder; give a file, which need not exist yet")
+    with _replaced(file, lambda: is_ours(file)) as temporary:
+        yield temporary
+
+
+@contextmanager
+def _replaced(path: Path, may_be_replaced: Callable[[], bool]) -> Iterator[Path]:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write_json(temporary, asdict(export))
-        temporary.replace(folder / EXPORT)
+        if path.exists() and not may_be_replaced():
+            raise ConfigError(f"{path} exists and is not an export; choose another name, or remove it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        remove(path)
+        temporary.rename(path)
+    except (OSError, shutil.Error) as error:
+        raise CheckpointError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
     finally:
         remove(temporary)
 
 
-def _parsed_fingerprints(values: Mapping[str, Any]) -> dict[str, Fingerprint]:
-    return {name: Fingerprint(**value) for name, value in values.items()}
+def is_written_by_us(folder: Path) -> bool:
+    """Return whether the `config.json` of a folder says that glassformer wrote it."""
+    try:
+        values = parse_json(read_bytes(folder / "config.json"))
+    except (OSError, ValueError, CheckpointError):
+        return False
+    return isinstance(values, dict) and EXPORTER in values

@@ -1,22 +1,37 @@
-"""Verify a converted model: it must give the run's own outputs nearly the same log probabilities as the run does."""
+"""Verify an export: another program must give the run's own outputs nearly the same log probabilities as the run.
 
+CTranslate2 is an engine of this package and answers in this process. Any other program answers in a process of its own,
+which runs a probe program: a file in `probes/` that imports the other program, and nothing of glassformer. It reads
+JSON from its standard input, {"sources": [text, …], "targets": [[id, …], …]}, and writes JSON with three lists, with an
+entry for each source: "source_ids", the ids that the other tokenizer gives, with `<eos>`; "log_probs", the log
+probability of each token of the target; and "texts", what greedy search by the other program writes, as text. Ids are
+the run's; targets have no `<bos>` and end with `<eos>`.
+"""
+
+import json
+import os
 import random
-from collections.abc import Sequence
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Job, Search
-from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
+from glassformer.decoding.engine import Ids, Job, Search
+from glassformer.decoding.hypothesis import EXTRA_LENGTH, Hypothesis, max_length
 from glassformer.decoding.options import Quantization
-from glassformer.errors import CheckpointError, ConfigError
+from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError, shortened
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import positions_of
 from glassformer.recipes.configuration import DecodingConfig
+from glassformer.system.files import parse_json
 from glassformer.system.machine import saturates_int8
 from glassformer.text.vocabulary import UNK_ID
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "verify_ctranslate2", "verify_outside"]
 
 PROBE_SOURCES = 32
 """Number of random sources."""
@@ -28,11 +43,18 @@ different order, and a hundredth of the effect of a wrong matrix."""
 NARROW = 0.1
 """Mean difference of a token's log probability allowed with fewer bits: a target's perplexity then changes by at most
 about a tenth."""
+CUT_ALIKE = 0.5
+"""Smallest share of the probe texts that the other tokenizer must cut as the run's own does: it does not know our
+normalisation, which changes few texts, but a wrong vocabulary changes nearly all."""
+
+GREEDY = DecodingConfig(beam_size=1)
+PROBES = Path(__file__).parent / "probes"
+_PROGRAM_NEEDS = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """How closely a converted model reproduces its run's answers."""
+    """How closely an exported model reproduces its run's answers."""
 
     outputs: int
     """Number of outputs compared, which the run writes by greedy search."""
@@ -43,50 +65,158 @@ class Verification:
     mean: float
     """Mean difference of a token's log probability."""
     equal: int
-    """Number of outputs that the converted model writes identically."""
+    """Number of outputs that the exported model writes identically."""
+    cut_differently: int = 0
+    """Number of further probe texts that the other program cuts into different tokens; their outputs are not
+    compared."""
 
 
-def verify(
+class _Answers(NamedTuple):
+    """A program's answers to the probes: for each, the source's ids, the target's log probabilities, its output."""
+
+    source_ids: Sequence[Ids]
+    log_probs: Sequence[Sequence[float]]
+    outputs: Sequence[object]
+
+
+def verify_ctranslate2(
     bundle: Bundle, folder: Path, quantization: Quantization, probes: Sequence[str] | None = None
 ) -> Verification:
-    """Return how closely the export in a folder reproduces a run's answers to the probes, or to random tokens.
+    """Return how closely CTranslate2's model in a folder reproduces a run's answers to the probes, or to random tokens.
 
     Raises:
         CheckpointError: the answers differ by more than quantization explains.
         ConfigError: no probe has a valid length.
     """
+    jobs = _jobs(bundle, _random_ids(bundle) if probes is None else bundle.source_tokenizer.encode_all(probes))
+    ours = _outputs(bundle, jobs)
+    theirs = CTranslate2Engine(folder, bundle, positions=positions_of(bundle.model_config))
+    scores = theirs.score([(job.sources, one.tokens) for job, one in zip(jobs, ours, strict=True)])
+    written = theirs.decode(jobs, Search(settings=GREEDY, log_probs=False))
+    answers = _Answers([job.sources[0] for job in jobs], scores, [best.tokens for [best] in written])
+    found = _compared(jobs, ours, [one.tokens for one in ours], answers)
+    _check(found, quantization)
+    return found
+
+
+def verify_outside(
+    program: str,
+    packages: str,
+    bundle: Bundle,
+    path: Path,
+    quantization: Quantization = "float32",
+    probes: Sequence[str] | None = None,
+    python: str = "",
+) -> Verification:
+    """Return how closely another program reproduces a run's answers to the probes, or to random texts, by an export.
+
+    Args:
+        program: the name of the probe program in `probes/`.
+        packages: what `pip install` needs for this program.
+        bundle: the run.
+        path: the export: a file or a folder.
+        quantization: number format of the matrices.
+        probes: texts.
+        python: the Python in which the packages are installed; by default, the one that is running.
+
+    Raises:
+        CheckpointError: the answers differ by more than quantization explains, or the program fails.
+        ConfigError: no probe has a valid length.
+        MissingDependencyError: a package is not installed.
+    """
+    texts = _random_texts(bundle) if probes is None else probes
+    pairs = dict(zip(texts, bundle.source_tokenizer.encode_all(texts), strict=True))
+    fitting = {text: ids for text, ids in pairs.items() if _fits(bundle, ids)}
+    jobs = _jobs(bundle, [*fitting.values()])
+    ours = _outputs(bundle, jobs)
+    questions = {"sources": [*fitting], "targets": [one.tokens for one in ours]}
+    answers = _asked(program, packages, path, python, questions)
+    found = _compared(jobs, ours, bundle.target_tokenizer.decode_all([one.tokens for one in ours]), answers)
+    _check(found, quantization)
+    return found
+
+
+def _asked(program: str, packages: str, path: Path, python: str, questions: Mapping[str, Any]) -> _Answers:
+    command = [python or sys.executable, "-I", str(PROBES / f"{program}.py"), str(path)]
+    offline = {"HF_HUB_OFFLINE": "1"}
+    try:
+        finished = subprocess.run(
+            command, input=json.dumps(questions).encode(), capture_output=True, env={**os.environ, **offline}
+        )
+    except OSError as error:
+        raise ConfigError(f"--python: {command[0]} cannot be run ({error.strerror}); give a Python") from error
+    report = finished.stderr.decode(errors="replace").strip()
+    if missing := _PROGRAM_NEEDS.search(report):
+        raise MissingDependencyError(
+            f"not verified: {missing[1]} is not installed; run `pip install {packages}`, give --python with a Python "
+            "that has it, or write the export without verifying it by --unverified"
+        )
+    if finished.returncode:
+        reason = shortened(report.rpartition("\n")[2]) or f"exit status {finished.returncode}"
+        raise CheckpointError(
+            f"not verified: the program that verifies the export ({program}) failed: {reason}; report this, or give "
+            "--unverified"
+        )
+    return _parsed_answers(program, finished.stdout, len(questions["sources"]))
+
+
+def _parsed_answers(program: str, output: bytes, count: int) -> _Answers:
+    """Return the answers in the last line of a program's output: other lines are its packages' messages."""
+    try:
+        match parse_json(output.strip().rpartition(b"\n")[2]):
+            case {"source_ids": list(ids), "log_probs": list(log_probs), "texts": list(texts)}:
+                if len(ids) == len(log_probs) == len(texts) == count:
+                    return _Answers([tuple(one) for one in ids], log_probs, texts)
+    except (ValueError, TypeError):
+        pass
+    raise CheckpointError(f"the program that verifies the export ({program}) gave no answers; report this")
+
+
+def _outputs(bundle: Bundle, jobs: Sequence[Job]) -> list[Hypothesis]:
+    """Return the run's own outputs by greedy search."""
     from glassformer.decoding.torch_engine import TorchEngine
 
-    greedily = DecodingConfig(beam_size=1)
-    jobs = _jobs(bundle, _random_ids(bundle) if probes is None else _ids(bundle, probes))
-    theirs = CTranslate2Engine(folder, bundle, positions=positions_of(bundle.model_config))
-    ours = [best for [best] in TorchEngine(bundle.model()).decode(jobs, Search(settings=greedily))]
-    scores = theirs.score([(job.sources, one.tokens) for job, one in zip(jobs, ours, strict=True)])
+    return [best for [best] in TorchEngine(bundle.model()).decode(jobs, Search(settings=GREEDY))]
+
+
+def _compared(
+    jobs: Sequence[Job], ours: Sequence[Hypothesis], outputs: Sequence[object], theirs: _Answers
+) -> Verification:
+    """Return the comparison of the run's answers with another program's.
+
+    Raises:
+        CheckpointError: the other program cuts too many texts differently.
+    """
+    alike = [place for place, job in enumerate(jobs) if theirs.source_ids[place] == job.sources[0]]
+    if len(alike) < CUT_ALIKE * len(jobs):
+        raise CheckpointError(
+            f"the exported tokenizer is not the run's: it cuts {len(jobs) - len(alike)} of {len(jobs)} texts into "
+            "different tokens; report this"
+        )
     differences = [
         abs(our - their)
-        for one, log_probs in zip(ours, scores, strict=True)
-        for our, their in zip(one.token_log_probs, log_probs, strict=True)
+        for place in alike
+        for our, their in zip(ours[place].token_log_probs, theirs.log_probs[place], strict=True)
     ]
-    written = theirs.decode(jobs, Search(settings=greedily, log_probs=False))
-    found = Verification(
-        outputs=len(jobs),
+    return Verification(
+        outputs=len(alike),
         tokens=len(differences),
         largest=max(differences),
         mean=sum(differences) / len(differences),
-        equal=sum(one.tokens == other.tokens for one, [other] in zip(ours, written, strict=True)),
+        equal=sum(outputs[place] == theirs.outputs[place] for place in alike),
+        cut_differently=len(jobs) - len(alike),
     )
-    _check(found, quantization)
-    return found
 
 
 def _check(found: Verification, quantization: Quantization) -> None:
     what, got, limit = ("largest", found.largest, EXACT) if quantization == "float32" else ("mean", found.mean, NARROW)
     if not got <= limit:
+        remedy = "use the engine torch" if quantization == "float32" else "export with --quantization float32"
         cause = "; this processor has no VNNI and computes 8-bit products inexactly" if _saturates(quantization) else ""
         raise CheckpointError(
             f"the converted model ({quantization}) does not give the run's answers: expected a {what} difference of a "
             f"token's log probability of at most {limit:g}, got {got:.2g} ({found.equal} of {found.outputs} outputs "
-            f"are equal){cause}; export with --quantization float32, or use the engine torch"
+            f"are equal){cause}; {remedy}"
         )
 
 
@@ -94,9 +224,14 @@ def _saturates(quantization: Quantization) -> bool:
     return quantization.startswith("int") and saturates_int8()  # CTranslate2 computes int16 in 8 bits on AMD's
 
 
+def _fits(bundle: Bundle, ids: Sequence[int]) -> bool:
+    """Return whether a text's ids and `<eos>` fit into an exported table of positions."""
+    return 0 < len(ids) < positions_of(bundle.model_config)
+
+
 def _jobs(bundle: Bundle, sources: Sequence[Sequence[int]]) -> list[Job]:
     config = bundle.model_config
-    fitting = [(*ids, config.eos_id) for ids in sources if ids and len(ids) < positions_of(config)]
+    fitting = [(*ids, config.eos_id) for ids in sources if _fits(bundle, ids)]
     if not fitting:
         raise ConfigError(
             f"--probe: expected a text of 1 to {positions_of(config) - 1} tokens, got none; choose another file, or "
@@ -105,12 +240,13 @@ def _jobs(bundle: Bundle, sources: Sequence[Sequence[int]]) -> list[Job]:
     return [Job((ids,), (), max_length(config, len(ids), EXTRA_LENGTH)) for ids in fitting]
 
 
-def _ids(bundle: Bundle, texts: Sequence[str]) -> list[list[int]]:
-    return bundle.source_tokenizer.encode_all(texts)
-
-
-def _random_ids(bundle: Bundle) -> list[list[int]]:
+def _random_ids(bundle: Bundle, first: int = UNK_ID) -> list[list[int]]:
     chance, config = random.Random(1), bundle.model_config
     longest = min(LONGEST_PROBE, positions_of(config) - 1)
-    ids = range(min(UNK_ID, config.source_vocab_size - 1), config.source_vocab_size)
+    ids = range(min(first, config.source_vocab_size - 1), config.source_vocab_size)
     return [chance.choices(ids, k=1 + number * (longest - 1) // (PROBE_SOURCES - 1)) for number in range(PROBE_SOURCES)]
+
+
+def _random_texts(bundle: Bundle) -> list[str]:
+    """Return texts of random tokens, without unknown ones, which no text contains."""
+    return bundle.source_tokenizer.decode_all(_random_ids(bundle, first=UNK_ID + 1))

@@ -1,38 +1,49 @@
 """`glassformer export`."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glassformer.cli.arguments import Json, RunFolder
 from glassformer.decoding.options import Quantization
-from glassformer.errors import ConfigError, DataError, quoted
+from glassformer.errors import ConfigError, DataError, shortened
 
 if TYPE_CHECKING:
+    from glassformer.bundle import Bundle
+    from glassformer.interop.export import ExportOptions
+    from glassformer.interop.formats import ExportFormat
     from glassformer.interop.verification import Verification
 
 __all__ = ["export_command"]
 
 PROBE_LINES = 100
 """Number of validation texts that verify an export by default."""
+CHANGEABLE = ("source_language", "target_language")
+"""The settings of a run that can be changed when it is exported."""
+OPTIONS = {"verified": "--unverified", "python": "--python", "licence": "--license", "scores": "--scores"}
+"""The options that not all formats have, by their field of `ExportOptions`."""
 
 
 def export_command(
     run: RunFolder,
-    folder: Annotated[
+    target: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="Folder to write.  [default: RUN-FORMAT-QUANTIZATION, beside the run]"),
+        typer.Argument(metavar="DIR", help="Folder or file to write.  [default: RUN-FORMAT, beside the run]"),
     ] = None,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2.")] = "ctranslate2",
     quantization: Annotated[
-        Quantization,
+        Quantization | None,
         typer.Option(
-            "--quantization", metavar="TYPE", help="Store the matrices as float32, bfloat16, float16, int16 or int8."
+            "--quantization",
+            metavar="TYPE",
+            help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: int8, if the format has "
+            "it]",
         ),
-    ] = "int8",
+    ] = None,
     probe: Annotated[
         str | None,
         typer.Option(
@@ -42,6 +53,24 @@ def export_command(
             "tokens if the run has none]",
         ),
     ] = None,
+    python: Annotated[
+        str,
+        typer.Option(
+            "--python", metavar="FILE", help="Verify with the packages of this Python.  [default: the running one]"
+        ),
+    ] = "",
+    unverified: Annotated[bool, typer.Option("--unverified", help="Do not verify the export.")] = False,
+    licence: Annotated[
+        str, typer.Option("--license", metavar="NAME", help="Licence of the model, for its card, such as cc-by-4.0.")
+    ] = "",
+    scores: Annotated[
+        Path | None,
+        typer.Option("--scores", metavar="FILE", help="Scores for the model's card, printed by `evaluate --json`."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="data.NAME=VALUE", help="Set data.source_language or data.target_language."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a model in another program's format, and verify it.
@@ -49,17 +78,64 @@ def export_command(
     The command fails if the log probabilities differ by more than quantization explains.
     """
     from glassformer.bundle import Bundle
-    from glassformer.interop.export import export_ctranslate2
+    from glassformer.interop.export import ExportOptions
+    from glassformer.interop.formats import export_format
 
-    if to != "ctranslate2":
-        raise ConfigError(f"--to: expected ctranslate2, got {quoted(to)}")
-    bundle = Bundle.load(run)
-    folder = folder or bundle.folder.with_name(f"{bundle.folder.name}-{to}-{quantization}")
-    found = export_ctranslate2(bundle, folder, quantization, _probes(run, probe))
+    row = export_format(to)
+    if quantization is not None and quantization not in row.quantizations:
+        raise ConfigError(f"--quantization: expected {', '.join(row.quantizations)} with --to {to}, got {quantization}")
+    options = ExportOptions(
+        quantization=quantization or row.quantizations[0],
+        verified=not unverified,
+        python=python,
+        licence=licence,
+        scores=_scores(scores),
+    )
+    _check_effect(to, row, options)
+    bundle = _with_languages(Bundle.load(run), overrides or ())
+    named = f"-{options.quantization}" * (len(row.quantizations) > 1)
+    target = target or bundle.folder.with_name(f"{bundle.folder.name}-{to}{named}{row.suffix}")
+    options = replace(options, probes=_probes(run, probe))
+    found = row.export(bundle, target, options)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "quantization": quantization, **asdict(found)}))
+        facts = {"folder": str(target), "quantization": options.quantization}
+        typer.echo(json.dumps({**facts, **(asdict(found) if found else {"verified": False})}))
     else:
-        _report(folder, found)
+        _report(target, row, found)
+
+
+def _check_effect(to: str, row: "ExportFormat", options: "ExportOptions") -> None:
+    """Refuse options that have no effect on a format."""
+    from glassformer.interop.export import ExportOptions
+
+    for name, option in OPTIONS.items():
+        if name in row.ignored and getattr(options, name) != getattr(ExportOptions(), name):
+            raise ConfigError(f"{option} has no effect with --to {to}; leave it out")
+
+
+def _with_languages(bundle: "Bundle", overrides: Sequence[str]) -> "Bundle":
+    from glassformer.recipes.toml import section_changes
+
+    changes = section_changes("data", overrides, "data.source_language=en")
+    for name in changes:
+        if name not in CHANGEABLE:
+            allowed = " or ".join(f"data.{one}" for one in CHANGEABLE)
+            raise ConfigError(f"--set: expected {allowed}, got data.{shortened(name)}")
+    configuration = bundle.configuration
+    return replace(bundle, configuration=replace(configuration, data=replace(configuration.data, **changes)))
+
+
+def _scores(path: Path | None) -> Sequence[dict[str, Any]]:
+    """Return the scores in a file that `evaluate --json` printed."""
+    if path is None:
+        return ()
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read: {shortened(str(error))}; give a file of `evaluate --json`") from error
+    if not isinstance(rows, list) or not all({"name", "value", "signature"} <= {*row} for row in rows if row):
+        raise DataError(f"{path}: expected the scores that `glassformer evaluate --json` prints; give such a file")
+    return rows
 
 
 def _probes(run: Path, probe: str | None) -> list[str] | None:
@@ -77,11 +153,20 @@ def _probes(run: Path, probe: str | None) -> list[str] | None:
     raise DataError(f"{run / PREPARED} holds no validation texts: give --probe a file of texts")
 
 
-def _report(folder: Path, found: "Verification") -> None:
-    share = f"{found.equal} of {found.outputs} outputs equal the run's"
-    typer.echo(
-        f"verified: {share}; a token's log probability differs by {found.mean:.2g} on average, {found.largest:.2g} at "
-        f"most ({found.tokens} tokens)",
-        err=True,
-    )
-    typer.echo(f"the model is in {folder}:  glassformer translate {folder}")
+def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> None:
+    if found is None:
+        typer.echo("not verified, as --unverified asks", err=True)
+    else:
+        share = f"{found.equal} of {found.outputs} outputs equal the run's"
+        typer.echo(
+            f"verified: {share}; a token's log probability differs by {found.mean:.2g} on average, {found.largest:.2g} "
+            f"at most ({found.tokens} tokens)",
+            err=True,
+        )
+        if found.cut_differently:
+            typer.echo(
+                f"{found.cut_differently} further texts are cut into different tokens, because the other program does "
+                "not normalise them as glassformer does; their outputs were not compared",
+                err=True,
+            )
+    typer.echo(f"the model is in {target}:  {row.use.format(path=target)}")

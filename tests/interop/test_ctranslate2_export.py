@@ -11,9 +11,9 @@ import torch
 
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop import export as module
+from glassformer.interop import ctranslate2_export as module
+from glassformer.interop.ctranslate2_export import converted, export_ctranslate2, read_export
 from glassformer.interop.ctranslate2_model import position_table, specification
-from glassformer.interop.export import converted, export_ctranslate2, read_export
 from glassformer.model.positions import sinusoids
 from glassformer.system import fingerprints
 from glassformer.system.files import hash_of_file

@@ -1,0 +1,57 @@
+"""The formats that a run can be exported to: one row for each, used by `glassformer export`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.options import Quantization
+from glassformer.errors import ConfigError, nearest, quoted
+from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.interop.export import ExportOptions
+from glassformer.interop.verification import Verification
+
+__all__ = ["FORMATS", "ExportFormat", "export_format"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFormat:
+    """One format of other programs."""
+
+    export: Callable[[Bundle, Path, ExportOptions], Verification | None]
+    """Writes and verifies an export; returns None if it was not verified. The errors of `export_ctranslate2`."""
+    quantizations: tuple[Quantization, ...]
+    """The number formats of its matrices; the first is the default."""
+    ignored: tuple[str, ...] = ()
+    """The fields of `ExportOptions` that have no effect."""
+    suffix: str = ""
+    """The end of the name of a format that is one file; "" for a folder."""
+    use: str = ""
+    """What to do with the export, with "{path}" for its name."""
+
+
+def _ctranslate2(bundle: Bundle, folder: Path, options: ExportOptions) -> Verification:
+    return export_ctranslate2(bundle, folder, options.quantization, options.probes)
+
+
+FORMATS: Mapping[str, ExportFormat] = {
+    "ctranslate2": ExportFormat(
+        export=_ctranslate2,
+        quantizations=("int8", *(one for one in get_args(Quantization) if one != "int8")),
+        ignored=("verified", "python", "licence", "scores"),
+        use="glassformer translate {path}",
+    ),
+}
+"""The formats by name."""
+
+
+def export_format(name: str) -> ExportFormat:
+    """Return the row of a format.
+
+    Raises:
+        ConfigError: the format is unknown.
+    """
+    if name not in FORMATS:
+        raise ConfigError(f"--to: expected {', '.join(FORMATS)}, got {quoted(name)}{nearest(name, FORMATS)}")
+    return FORMATS[name]
