@@ -95,6 +95,8 @@ def test_the_commands_run_as_printed(folder):
             line += f" {' '.join(SMALL)}"  # the run in whose folder it prepares has these settings
         if " distil " in line:
             line += " --keep-reference"  # after twelve steps, a model gives no useful output
+        if " export " in line and "--to ctranslate2" not in line:
+            line += " --unverified"  # tests/clients verify exports by other programs
         line = line.replace("average runs/mine", "average runs/mine --output averaged")
         if line.startswith("glassformer check"):
             line += " || test $? = 1"  # after twelve steps, a model does not use its source

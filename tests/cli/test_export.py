@@ -42,7 +42,10 @@ def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--to", "ctranslate3"], "--to: expected ctranslate2, got 'ctranslate3' (did you mean 'ctranslate2'?)"),
+        (
+            ["--to", "ctranslate3"],
+            "got 'ctranslate3' (did you mean 'ctranslate2'?)",
+        ),
         (["--license", "mit"], "--license has no effect with --to ctranslate2; leave it out"),
         (["--unverified"], "--unverified has no effect with --to ctranslate2; leave it out"),
         (["--set", "data.source_language=e n"], "data.source_language: expected a BCP 47 tag"),
@@ -52,7 +55,7 @@ def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
         ),
         (["--set", "training.steps=3"], "--set: expected data.NAME=VALUE, such as data.source_language=en"),
     ],
-    ids=" ".join,
+    ids=str,
 )
 def test_an_impossible_option_is_a_clear_error(glassformer, trained, tmp_path, options, message):
     result = glassformer("export", trained, tmp_path / "out", *options)

@@ -44,6 +44,8 @@ class ExportOptions:
     """Licence of the model, for its card."""
     scores: Sequence[dict[str, Any]] = ()
     """Scores for the model's card, as `glassformer evaluate --json` prints them."""
+    validation: str = ""
+    """The loss and the score of the kept weights on the validation texts, for the model's card."""
 
 
 def check_trained(bundle: Bundle) -> None:

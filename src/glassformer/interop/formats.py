@@ -10,6 +10,7 @@ from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.export import ExportOptions
+from glassformer.interop.hugging_face_export import export_hugging_face
 from glassformer.interop.verification import Verification
 
 __all__ = ["FORMATS", "ExportFormat", "export_format"]
@@ -28,7 +29,7 @@ class ExportFormat:
     suffix: str = ""
     """The end of the name of a format that is one file; "" for a folder."""
     use: str = ""
-    """What to do with the export, with "{path}" for its name."""
+    """The command that uses the export, with "{path}" for its name, if it is one of glassformer's."""
 
 
 def _ctranslate2(bundle: Bundle, folder: Path, options: ExportOptions) -> Verification:
@@ -41,6 +42,10 @@ FORMATS: Mapping[str, ExportFormat] = {
         quantizations=("int8", *(one for one in get_args(Quantization) if one != "int8")),
         ignored=("verified", "python", "licence", "scores"),
         use="glassformer translate {path}",
+    ),
+    "huggingface": ExportFormat(
+        export=export_hugging_face,
+        quantizations=("float32",),
     ),
 }
 """The formats by name."""

@@ -6,7 +6,7 @@ the number of heads or the ids of the special tokens, so the caller gives these.
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,7 +19,16 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.positions import sinusoids
 from glassformer.model.transformer import Transformer
 
-__all__ = ["FAMILIES", "Family", "StateDict", "import_module", "import_state_dict", "norm_difference", "recognised"]
+__all__ = [
+    "FAMILIES",
+    "HUGGING_FACE",
+    "Family",
+    "StateDict",
+    "import_module",
+    "import_state_dict",
+    "norm_difference",
+    "recognised",
+]
 
 StateDict = Mapping[str, Tensor]
 
@@ -68,7 +77,7 @@ def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:
     }
 
 
-def _separate_attention(ours: str, theirs: str, letters: str) -> dict[str, str | list[str]]:
+def _separate_attention(ours: str, theirs: str, letters: Sequence[str]) -> dict[str, str | list[str]]:
     """Return the names of an attention with four matrices, for queries, keys, values and the output."""
     *inputs, output = (f"{theirs.format(letter)}.{{p}}" for letter in letters)
     return {f"{ours}.input_projection.{{p}}": inputs, f"{ours}.output_projection.{{p}}": output}
@@ -173,6 +182,42 @@ FAMILIES: Mapping[str, Family] = {
         unbiased_norm=True,
     ),
 }
+"""State dicts that are recognised by their names."""
+
+_HUGGING_FACE_PARTS = ("q", "k", "v", "out")
+
+HUGGING_FACE = Family(
+    title="Marian or Pegasus of Hugging Face's transformers",
+    settings={},
+    outside={
+        "source.tokens.weight": "model.encoder.embed_tokens.weight",
+        "target.tokens.weight": "model.decoder.embed_tokens.weight",
+        "encoder.norm.{n}": "model.encoder.layer_norm.{n}",
+        "decoder.norm.{n}": "model.decoder.layer_norm.{n}",
+        "output.{p}": "lm_head.{p}",
+    },
+    layer="model.{stack}.layers.{i}",
+    parts={
+        "encoder": {
+            **_separate_attention("self_attention", "self_attn.{}_proj", _HUGGING_FACE_PARTS),
+            "self_attention_residual.norm.{n}": "self_attn_layer_norm.{n}",
+            "feed_forward.expand.{p}": "fc1.{p}",
+            "feed_forward.contract.{p}": "fc2.{p}",
+            "feed_forward_residual.norm.{n}": "final_layer_norm.{n}",
+        },
+        "decoder": {
+            **_separate_attention("self_attention", "self_attn.{}_proj", _HUGGING_FACE_PARTS),
+            "self_attention_residual.norm.{n}": "self_attn_layer_norm.{n}",
+            **_separate_attention("cross_attention", "encoder_attn.{}_proj", _HUGGING_FACE_PARTS),
+            "cross_attention_residual.norm.{n}": "encoder_attn_layer_norm.{n}",
+            "feed_forward.expand.{p}": "fc1.{p}",
+            "feed_forward.contract.{p}": "fc2.{p}",
+            "feed_forward_residual.norm.{n}": "final_layer_norm.{n}",
+        },
+    },
+    positions=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
+)
+"""The names in folders of transformers, where each copy of a shared matrix stands under its own name."""
 
 
 class _Sizes(NamedTuple):
@@ -300,7 +345,7 @@ def import_module(
     heads = heads or found.pop("heads", None)
     if heads is None:
         raise ConfigError("heads: expected the number of attention heads, got nothing; no weight tells it")
-    ids = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
+    ids: dict[str, Any] = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
     return import_state_dict(module.state_dict(), heads=heads, **ids, **{**found, **settings})
 
 

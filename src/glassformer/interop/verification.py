@@ -4,8 +4,8 @@ CTranslate2 is an engine of this package and answers in this process. Any other 
 which runs a probe program: a file in `probes/` that imports the other program, and nothing of glassformer. It reads
 JSON from its standard input, {"sources": [text, …], "targets": [[id, …], …]}, and writes JSON with three lists, with an
 entry for each source: "source_ids", the ids that the other tokenizer gives, with `<eos>`; "log_probs", the log
-probability of each token of the target; and "texts", what greedy search by the other program writes, as text. Ids are
-the run's; targets have no `<bos>` and end with `<eos>`.
+probability of each token of the target; and "texts", what greedy search by the other program writes, as text, cut no
+sooner than at the length of the target. Ids are the run's; targets have no `<bos>` and end with `<eos>`.
 """
 
 import json
@@ -131,9 +131,17 @@ def verify_outside(
     ours = _outputs(bundle, jobs)
     questions = {"sources": [*fitting], "targets": [one.tokens for one in ours]}
     answers = _asked(program, packages, path, python, questions)
-    found = _compared(jobs, ours, bundle.target_tokenizer.decode_all([one.tokens for one in ours]), answers)
+    texts = bundle.target_tokenizer.decode_all([one.tokens for one in ours])
+    cut = [len(one.tokens) == job.max_length for one, job in zip(ours, jobs, strict=True)]
+    outputs = [_until(*three) for three in zip(answers.outputs, texts, cut, strict=True)]
+    found = _compared(jobs, ours, texts, answers._replace(outputs=outputs))
     _check(found, quantization)
     return found
+
+
+def _until(theirs: object, ours: str, cut: bool) -> object:
+    """Return an output that goes on where ours was cut at its maximum length as if it were cut there, too."""
+    return ours if cut and str(theirs).startswith(ours.rstrip()) else theirs
 
 
 def _asked(program: str, packages: str, path: Path, python: str, questions: Mapping[str, Any]) -> _Answers:

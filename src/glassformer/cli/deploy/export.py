@@ -34,7 +34,9 @@ def export_command(
         Path | None,
         typer.Argument(metavar="DIR", help="Folder or file to write.  [default: RUN-FORMAT, beside the run]"),
     ] = None,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2.")] = "ctranslate2",
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2 or huggingface.")
+    ] = "ctranslate2",
     quantization: Annotated[
         Quantization | None,
         typer.Option(
@@ -90,6 +92,7 @@ def export_command(
         python=python,
         licence=licence,
         scores=_scores(scores),
+        validation=_validation(run),
     )
     _check_effect(to, row, options)
     bundle = _with_languages(Bundle.load(run), overrides or ())
@@ -138,6 +141,14 @@ def _scores(path: Path | None) -> Sequence[dict[str, Any]]:
     return rows
 
 
+def _validation(run: Path) -> str:
+    """Return the loss and the score of the kept weights on the validation texts; "" if the run has none."""
+    from glassformer.jobs.log import METRICS_FILE, best
+
+    loss, measured = best(run / METRICS_FILE)
+    return ", ".join(filter(None, ["" if loss is None else f"loss {loss:.3f}", str(measured or "")]))
+
+
 def _probes(run: Path, probe: str | None) -> list[str] | None:
     """Return the texts of a file, or N validation texts of the run; None if the run has none and N is not given."""
     from glassformer.corpus.readers import read_lines
@@ -169,4 +180,4 @@ def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> 
                 "not normalise them as glassformer does; their outputs were not compared",
                 err=True,
             )
-    typer.echo(f"the model is in {target}:  {row.use.format(path=target)}")
+    typer.echo(f"the model is in {target}{row.use and f':  {row.use.format(path=target)}'}")
