@@ -17,6 +17,7 @@ from glassformer.interop.ctranslate2_model import position_table, specification
 from glassformer.model.positions import sinusoids
 from glassformer.system import fingerprints
 from glassformer.system.files import hash_of_file
+from glassformer.text.tokenizer import WordTokenizer
 from glassformer.translator import Translator
 from interop.small_runs import some
 
@@ -146,6 +147,26 @@ def test_an_export_is_verified_by_the_given_texts(run, tmp_path):
     assert export_ctranslate2(run, tmp_path / "out", "float32", ["the cat", "", "a dog"]).outputs == 2
     with pytest.raises(ConfigError, match=r"--probe: expected a text of 1 to \d+ tokens, got none"):
         export_ctranslate2(run, tmp_path / "out", "float32", [""])
+
+
+@pytest.mark.slow
+def test_sources_without_an_end_have_none_in_ctranslate2_either(make_run, tmp_path):
+    run = make_run()
+    source = WordTokenizer(run.source_tokenizer.vocabulary, with_eos=False)
+    endless = replace(run, source_tokenizer=source)
+    endless.save()
+    export_ctranslate2(endless, tmp_path / "out", "float32")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["add_source_eos"] is False
+    texts = some(7)
+    theirs = ctranslate2.Translator(str(tmp_path / "out")).score_batch(
+        [source.split(text) for text in texts], [run.target_tokenizer.split(text) for text in texts]
+    )
+    ours, before = (
+        Translator(one, run.model()).score([(text, text) for text in texts]) for one in (Bundle.load(run.folder), run)
+    )
+    for one, other, result in zip(ours, before, theirs, strict=True):
+        assert one.token_log_probs == pytest.approx(result.log_probs, abs=1e-4)
+        assert one.token_log_probs != pytest.approx(other.token_log_probs, abs=1e-2)
 
 
 # A run's conversions

@@ -1,12 +1,15 @@
 import doctest
+from pathlib import Path
 from string import printable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.errors import VocabularyError
 from glassformer.text import words
 from glassformer.text.normalisation import normalise
+from glassformer.text.vocabulary import SPECIALS, Vocabulary
 from glassformer.text.words import WordTokenizer, join_words, split_words
 from profiles import scaled
 
@@ -120,6 +123,14 @@ def test_any_sequence_of_tokens_can_be_joined(tokens: list[str]) -> None:
 def test_the_letters_of_a_special_token_in_a_text_are_an_unknown_word() -> None:
     tokenizer = WordTokenizer.train(["a word"], 100)
     assert tokenizer.encode("a <eos> <pad> <unk> word") == [4, 3, 3, 3, 5]
+
+
+def test_texts_without_an_end_are_followed_by_padding(tmp_path: Path) -> None:
+    WordTokenizer(Vocabulary((*SPECIALS, "a")), with_eos=False).save(tmp_path / "source")
+    tokenizer = WordTokenizer.load(tmp_path / "source")
+    assert (tokenizer.eos_id, tokenizer.encode("a a")) == (0, [4, 4])
+    with pytest.raises(VocabularyError, match="the sources of this imported model have no end"):
+        tokenizer.to_dict()
 
 
 def test_words_keep_their_case() -> None:

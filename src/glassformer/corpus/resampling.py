@@ -7,7 +7,7 @@ import numpy as np
 
 from glassformer.corpus.batching import IdArray
 from glassformer.text.tokenizer import SubwordTokenizer, Tokenizer
-from glassformer.text.vocabulary import EOS_ID, UNK_ID
+from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["Resampler"]
 
@@ -34,12 +34,12 @@ class Resampler:
             return sentences
         texts = [tokenizer.decode(ids.tolist()) for ids in sentences]
         cuts = tokenizer.resampled(texts, self.amount, seed)
-        return [self._chosen(ids, cut) for ids, cut in zip(sentences, cuts, strict=True)]
+        return [self._chosen(ids, [*cut, tokenizer.eos_id]) for ids, cut in zip(sentences, cuts, strict=True)]
 
     def _chosen(self, ids: IdArray, cut: list[int]) -> IdArray:
         """Return the new encoding, or the old one if the new one is too long, or the text has unknown characters.
 
         Ids do not tell which character an unknown one was.
         """
-        usable = len(cut) < self.max_length and not (ids == UNK_ID).any()
-        return np.array([*cut, EOS_ID], dtype=np.int32) if usable else ids
+        usable = len(cut) <= self.max_length and not (ids == UNK_ID).any()
+        return np.array(cut, dtype=np.int32) if usable else ids

@@ -217,8 +217,8 @@ def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
 
 
 def _source_ids(translator: Translator, sentence: str) -> list[int]:
-    config = translator.bundle.model_config
-    ids = [*translator.bundle.source_tokenizer.encode(sentence), config.eos_id]
+    config, tokenizer = translator.bundle.model_config, translator.bundle.source_tokenizer
+    ids = [*tokenizer.encode(sentence), tokenizer.eos_id]
     max_source = translator.bundle.configuration.decoding.max_source
     longest = config.max_length if config.positions == "learned" else max_source
     if not 1 < len(ids) <= longest:

@@ -76,8 +76,10 @@ def split_measure(model: Transformer, bundle: Bundle, examples: Sequence[Example
       more probable than the other word, in %;
     - "margin" (of minimal pairs): difference of the two words' log probabilities, in nats.
     """
-    eos_id, source, target = bundle.model_config.eos_id, bundle.source_tokenizer, bundle.target_tokenizer
-    given = [([*source.encode(one.source), eos_id], [*target.encode(one.target), eos_id]) for one in examples]
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    given = [
+        ([*source.encode(one.source), source.eos_id], [*target.encode(one.target), target.eos_id]) for one in examples
+    ]
     writable = [target.decode(ids) == one.target for (_, ids), one in zip(given, examples, strict=True)]
     partners = _partners(examples)
     swapped = [(given[one][0], given[other][1]) for one, other in partners]

@@ -91,6 +91,7 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     spec.config.add_attribute("layer_norm_epsilon", EPSILON)
     for name, value in _SPECIAL_TOKENS.items():
         setattr(spec.config, name, value)
+    spec.config.add_source_eos = bundle.source_tokenizer.eos_id == EOS_ID
     spec.register_source_vocabulary(_tokens(bundle.source_tokenizer))
     spec.register_target_vocabulary(_tokens(bundle.target_tokenizer))
     spec.validate()
@@ -104,7 +105,6 @@ _SPECIAL_TOKENS: Mapping[str, str | bool] = {
     "unk_token": SPECIALS[UNK_ID],
     "decoder_start_token": SPECIALS[BOS_ID],
     "add_source_bos": False,
-    "add_source_eos": True,
 }
 """The special tokens, which CTranslate2 adds by itself: a caller gives only the text's tokens."""
 

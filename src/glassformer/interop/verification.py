@@ -239,7 +239,7 @@ def _fits(bundle: Bundle, ids: Sequence[int]) -> bool:
 
 def _jobs(bundle: Bundle, sources: Sequence[Sequence[int]]) -> list[Job]:
     config = bundle.model_config
-    fitting = [(*ids, config.eos_id) for ids in sources if _fits(bundle, ids)]
+    fitting = [(*ids, bundle.source_tokenizer.eos_id) for ids in sources if _fits(bundle, ids)]
     if not fitting:
         raise ConfigError(
             f"--probe: expected a text of 1 to {positions_of(config) - 1} tokens, got none; choose another file, or "

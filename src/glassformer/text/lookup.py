@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from glassformer.errors import VocabularyError
 from glassformer.system.files import read_json, write_json
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Vocabulary, check_ids
 
@@ -17,12 +18,14 @@ class LookupTokenizer(ABC):
     """A tokenizer that cuts texts into tokens by a rule, and looks up their ids in a vocabulary."""
 
     kind: str
-    pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
+    pad_id, bos_id, unk_id = PAD_ID, BOS_ID, UNK_ID
 
-    def __init__(self, vocabulary: Vocabulary, *, with_bos: bool = False) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, with_bos: bool = False, with_eos: bool = True) -> None:
         self.vocabulary = vocabulary
         self.with_bos = with_bos
         """Whether each text begins with `<bos>`, as the sources of many imported models do."""
+        self.eos_id = EOS_ID if with_eos else PAD_ID
+        """The id that ends each text; without an end, that of `<pad>`, to which no position attends."""
 
     @staticmethod
     @abstractmethod
@@ -90,11 +93,24 @@ class LookupTokenizer(ABC):
             VocabularyError: the tokens in the file are not a valid vocabulary.
         """
         path = stem.with_suffix(LOOKUP_SUFFIX)
-        return cls(Vocabulary.load(path), with_bos=read_json(path).get("with_bos", False) is True)
+        content = read_json(path)
+        ends = {"with_bos": content.get("with_bos", False) is True, "with_eos": content.get("with_eos", True) is True}
+        return cls(Vocabulary.load(path), **ends)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and perhaps "with_bos"."""
+        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and perhaps "with_bos".
+
+        Raises:
+            VocabularyError: texts do not end with `<eos>`, which the explorer's page adds.
+        """
+        if self.eos_id != EOS_ID:
+            raise VocabularyError(
+                "the explorer's page ends each source with <eos>, and the sources of this imported model have no end; "
+                "glassformer trace shows its numbers"
+            )
         return {"kind": self.kind, **self._data()}
 
     def _data(self) -> dict[str, Any]:
-        return {"tokens": list(self.vocabulary.tokens), **({"with_bos": True} if self.with_bos else {})}
+        begins = {"with_bos": True} if self.with_bos else {}
+        ends = {} if self.eos_id == EOS_ID else {"with_eos": False}
+        return {"tokens": list(self.vocabulary.tokens), **begins, **ends}

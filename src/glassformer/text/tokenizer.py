@@ -56,7 +56,10 @@ class Tokenizer(Protocol):
 
     @property
     def eos_id(self) -> int:
-        """The id of `<eos>`, 2."""
+        """The id that ends a sentence: that of `<eos>`, 2.
+
+        If the sources of an imported model had no end in training, it is the id of `<pad>`, 0, which is masked.
+        """
 
     @property
     def unk_id(self) -> int:
