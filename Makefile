@@ -33,8 +33,8 @@ test-all: test clients ## run all tests, also whole training runs, many kills an
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
-CLIENTS := tutorials
-clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs for the tests marked "client" (about 1 GB)
+CLIENTS := tutorials onnx node
+clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs for the tests marked "client" (about 2 GB)
 
 .clients/%/installed: tests/clients/requirements/%.txt tests/clients/requirements/%-alone.txt | .venv/python
 	rm -rf .clients/$*
@@ -42,6 +42,14 @@ clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs fo
 	.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install --requirement $<
 	.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --requirement $(word 2,$^)
 	@touch $@
+
+# npm's scripts would fetch further files, which translating texts does not need.
+.clients/node/installed: tests/clients/requirements/node/package-lock.json | .venv/node
+	rm -rf .clients/node
+	mkdir -p .clients/node
+	cp tests/clients/requirements/node/package.json tests/clients/requirements/node/package-lock.json .clients/node/
+	@if [ -e .venv/node ]; then cd .clients/node && PATH="$(CURDIR)/.venv/node:$$PATH" npm ci --ignore-scripts --silent && touch installed; \
+	else echo ".clients/node: skipped; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
 
 test-web: $(WEB) $(TRACES) ## run only the tests of the explorer's engine in Node
 	$(call in-web,test)

@@ -34,10 +34,12 @@ def ask(client: Callable[[str], Path]) -> Ask:
     """Return a function that runs one of `programs/` in a client's environment, with JSON in and out."""
 
     def asked(name: str, program: str, **values: Any) -> Any:
-        python = client(name) / "bin/python"
+        folder = client(name)
+        script = PROGRAMS / f"{program}.mjs"
+        javascript = [ROOT / ".venv/node/node", script, folder / "node_modules"]
         alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         run = subprocess.run(
-            [python, PROGRAMS / f"{program}.py"],
+            javascript if script.exists() and name == "node" else [folder / "bin/python", PROGRAMS / f"{program}.py"],
             input=json.dumps(values),
             capture_output=True,
             text=True,

@@ -19,7 +19,7 @@ from functools import lru_cache
 from glassformer.text.lookup import LookupTokenizer
 from glassformer.text.normalisation import SPACE_MARK, normalise
 
-__all__ = ["WordTokenizer", "join_words", "split_words"]
+__all__ = ["CLOSING", "CONTRACTIONS", "ELISIONS", "OPENING", "WordTokenizer", "join_words", "split_words"]
 
 OPENING = frozenset("([{«“„¿¡")
 CLOSING = frozenset(".,!?;:…)]}»”")

@@ -1,0 +1,283 @@
+"""A tokenizer as the file `tokenizer.json` of the library `tokenizers`, which transformers and transformers.js read.
+
+The file gives the ids of our tokenizer for nearly all texts. Known differences:
+
+- The letters "<pad>", "<bos>" and "<eos>" in a text become the special tokens, as with every `tokenizer.json`.
+- Words: only `LEVELS` parts are cut off at each end of a word.
+- Unigram with byte fallback: transformers.js does not know bytes and gives `<unk>`.
+- Imported models: transformers.js replaces sentencepiece's normalisation by NFKC.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from glassformer.errors import ConfigError, quoted
+from glassformer.system.protobuf import fields, float_of
+from glassformer.text.lookup import LookupTokenizer
+from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.subwords import BYTE, NORMAL
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
+
+__all__ = ["fast_tokenizer"]
+
+Steps = dict[str, Any]
+"""A part of the file: JSON that names the steps of a computation."""
+
+USER_DEFINED = 4
+"""The type of a piece that `tokenizer.symbols` names, in sentencepiece's ModelProto."""
+UNIGRAM, BPE = 1, 2
+"""The types of models, in sentencepiece's TrainerSpec."""
+UNREACHABLE = -1e4
+"""The score of a token that no text contains: lower than any sum of scores in a text."""
+LEVELS = 6
+"""How many parts are cut off at each end of a word; a regular expression cuts one."""
+CODE = re.compile(r">>.+<<")
+"""The code of a target language, in the vocabulary of an imported model."""
+# The white space of `str.split`, and the mark. Regular expressions disagree about \s.
+SPACES = f"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{SPACE_MARK}]+"
+
+
+def fast_tokenizer(tokenizer: Tokenizer) -> Steps:
+    """Return the content of `tokenizer.json` for a tokenizer; encoding adds `<bos>` and `<eos>` as in our sources.
+
+    Raises:
+        ConfigError: `tokenizer.json` cannot express this tokenizer.
+    """
+    if tokenizer.kind not in _KINDS:
+        raise ConfigError(
+            f"tokenizer.kind: expected {', '.join(_KINDS)}, which tokenizer.json can express, got "
+            f"{quoted(tokenizer.kind)}; use --to ctranslate2"
+        )
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_special(id) for id in (PAD_ID, BOS_ID, EOS_ID)],
+        **_KINDS[tokenizer.kind](tokenizer),
+        "post_processor": _template(tokenizer),
+    }
+
+
+def _special(id: int) -> Steps:
+    return _added(id, SPECIALS[id]) | {"special": True}
+
+
+def _added(id: int, content: str) -> Steps:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    return {"id": id, "content": content, **flags}
+
+
+def _template(tokenizer: Tokenizer) -> Steps:
+    """Return the step that adds `<eos>`, and `<bos>` if our tokenizer does."""
+    before = [BOS_ID] * (isinstance(tokenizer, LookupTokenizer) and tokenizer.with_bos)
+    behind = [EOS_ID] * (tokenizer.eos_id == EOS_ID)  # the sources of some imported models have no end
+    first, last = ([{"SpecialToken": {"id": SPECIALS[id], "type_id": 0}} for id in ids] for ids in (before, behind))
+    specials = {SPECIALS[id]: {"id": SPECIALS[id], "ids": [id], "tokens": [SPECIALS[id]]} for id in before + behind}
+    return {
+        "type": "TemplateProcessing",
+        "single": [*first, {"Sequence": {"id": "A", "type_id": 0}}, *last],
+        "pair": [*first, *({"Sequence": {"id": one, "type_id": 0}} for one in "AB"), *last],
+        "special_tokens": specials,
+    }
+
+
+def _replace(pattern: str, content: str) -> Steps:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+
+
+def _sequence(what: str, *steps: Steps) -> Steps:
+    return {"type": "Sequence", what: list(steps)}
+
+
+def _split(pattern: str, behavior: str = "Isolated") -> Steps:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
+
+
+NORMALISED = (_replace(SPACES, " "), _replace("^ | $", ""))
+"""What `normalise` does, as steps."""
+
+
+# Words and characters
+
+
+def _lookup_model(tokenizer: Tokenizer) -> Steps:
+    tokens = tokenizer.tokens(range(len(tokenizer)))
+    vocabulary = {token: id for id, token in enumerate(tokens)}
+    return {"type": "WordLevel", "vocab": vocabulary, "unk_token": SPECIALS[UNK_ID]}
+
+
+def _characters(tokenizer: Tokenizer) -> Steps:
+    return {
+        "normalizer": _sequence("normalizers", *NORMALISED, _replace(" ", SPACE_MARK)),
+        "pre_tokenizer": _split("[^\n]"),
+        "model": _lookup_model(tokenizer),
+        "decoder": _sequence("decoders", {"type": "Fuse"}, _replace(SPACE_MARK, " ")),
+    }
+
+
+def _words(tokenizer: Tokenizer) -> Steps:
+    """Return what `split_words` and `join_words` do, as steps of regular expressions."""
+    straight = not any("’" in token for token in tokenizer.tokens(range(len(tokenizer))))
+    closing, opening = _one_of(CLOSING), _one_of(OPENING)
+    contractions = _any_of(sorted(CONTRACTIONS, key=len, reverse=True))
+    elisions = [_any_case(one) for one in sorted(ELISIONS, key=len, reverse=True)]
+    tail, head = f"(?:{closing}|{contractions})", f"(?:{opening}|{'|'.join(elisions)})"
+    not_alone = _any_case("n't")
+    # A word whose first token leans to the left. "n't" alone is cut into "n'" and "t".
+    first = f"(?!{not_alone})(?:{tail})+(?: |$)"
+    last = _after([opening, *elisions], ["^", f"[ '’{opening[1:]}"])
+    cut_head = _split(f"^{SPACE_MARK}?{head}(?=.)")
+    cut_tail = _split(f"(?<=[^{SPACE_MARK}]){tail}(?<!{_after_nothing(elisions)})$")
+    leaning = _after([opening, *elisions], ["^", " ", SPACE_MARK])
+    return {
+        "normalizer": _sequence(
+            "normalizers",
+            *NORMALISED,
+            *([_replace("’", "'")] if straight else []),
+            _replace(f" (?={first})", f" {SPACE_MARK}"),
+            _replace(f"(?<={last}) (?!{SPACE_MARK})", f" {SPACE_MARK}"),
+        ),
+        "pre_tokenizer": _sequence("pretokenizers", _split(" ", "Removed"), *[cut_head] * LEVELS, *[cut_tail] * LEVELS),
+        "model": _lookup_model(tokenizer),
+        "decoder": _sequence(
+            "decoders",
+            {"type": "WordPiece", "prefix": 2 * SPACE_MARK, "cleanup": False},  # no word begins with two marks
+            {"type": "Fuse"},
+            _replace(f" (?={tail}(?: |$))|(?<={leaning}) ", ""),
+            _replace(f" ?{SPACE_MARK}", " "),
+            _replace("^ ", ""),
+        ),
+    }
+
+
+def _one_of(characters: frozenset[str]) -> str:
+    return f"[{''.join(map(re.escape, sorted(characters)))}]"
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return f"(?:{'|'.join(map(_any_case, words))})"
+
+
+def _any_case(word: str) -> str:
+    """Return a pattern for a word in any case, with either apostrophe."""
+    return "".join("['’]" if one == "'" else f"[{one}{one.upper()}]" for one in word)
+
+
+def _after(endings: Sequence[str], before: Sequence[str]) -> str:
+    """Return alternatives for a look-behind, each of a fixed length, as Oniguruma needs them."""
+    return "|".join(f"{start}{ending}" for ending in endings for start in before)
+
+
+def _after_nothing(elisions: Sequence[str]) -> str:
+    return _after(elisions, ["^", f"^{SPACE_MARK}"])
+
+
+# Subwords
+
+
+class _HasModel(Protocol):
+    """A tokenizer with sentencepiece's model."""
+
+    model: bytes
+
+
+@dataclass(slots=True)
+class _Model:
+    """What a file of sentencepiece says: its pieces, with score and type, and how it normalises a text."""
+
+    pieces: dict[str, tuple[float, int]] = field(default_factory=dict)
+    kind: int = UNIGRAM
+    characters: bytes = b""
+    """The normalisation, in the format of sentencepiece; empty if it changes nothing."""
+    prefix: int = 1
+    """Whether a text begins with a space."""
+
+
+def _read_model(model: bytes) -> _Model:
+    """Return the content of sentencepiece's ModelProto, by the numbers of its fields."""
+    read = _Model()
+    for number, value in fields(model):
+        if number == 1:
+            piece = {1: b"", 2: bytes(4), 3: NORMAL, **dict(fields(cast(bytes, value)))}
+            read.pieces[cast(bytes, piece[1]).decode()] = (float_of(piece[2]), cast(int, piece[3]))
+        elif number == 2:
+            read.kind = cast(int, dict(fields(cast(bytes, value))).get(3, UNIGRAM))
+        elif number == 3:
+            normaliser = dict(fields(cast(bytes, value)))
+            read.characters = cast(bytes, normaliser.get(2, b""))
+            read.prefix = cast(int, normaliser.get(3, 1))
+    return read
+
+
+def _subwords(tokenizer: Tokenizer) -> Steps:
+    tokens = tokenizer.tokens(range(len(tokenizer)))
+    model = _read_model(cast(_HasModel, tokenizer).model)
+    if model.kind not in (UNIGRAM, BPE) or not model.prefix:
+        raise ConfigError(
+            f"tokenizer.kind: expected a unigram or BPE model with a space before each text, got a sentencepiece model "
+            f"of type {model.kind}, which tokenizer.json cannot express; use --to ctranslate2"
+        )
+    metaspace = {"type": "Metaspace", "replacement": SPACE_MARK, "prepend_scheme": "always", "split": True}
+    bytes_too = any(type == BYTE for _, type in model.pieces.values())
+    return {
+        "normalizer": _normaliser(model.characters),
+        "pre_tokenizer": metaspace,
+        "model": {UNIGRAM: _unigram, BPE: _bpe}[model.kind](tokens, model.pieces) | {"byte_fallback": bytes_too},
+        "decoder": _sequence("decoders", {"type": "ByteFallback"}, metaspace) if bytes_too else metaspace,
+    }
+
+
+def _marian(tokenizer: Tokenizer) -> Steps:
+    tokens = tokenizer.tokens(range(len(tokenizer)))
+    codes = [_added(id, token) for id, token in enumerate(tokens) if CODE.fullmatch(token)]
+    return {**_subwords(tokenizer), "added_tokens": [*(_special(id) for id in (PAD_ID, BOS_ID, EOS_ID)), *codes]}
+
+
+def _normaliser(characters: bytes) -> Steps:
+    if not characters:
+        return _sequence("normalizers", *NORMALISED)
+    charsmap = base64.b64encode(characters).decode()
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    return _sequence("normalizers", precompiled, _replace(" +", " "), _replace("^ | $", ""))
+
+
+def _unigram(tokens: Sequence[str], pieces: Mapping[str, tuple[float, int]]) -> Steps:
+    def score(token: str) -> float:
+        score, type = pieces.get(token, (UNREACHABLE, NORMAL))
+        return score if type in (NORMAL, USER_DEFINED) else UNREACHABLE
+
+    return {"type": "Unigram", "vocab": [[token, score(token)] for token in tokens], "unk_id": UNK_ID}
+
+
+def _bpe(tokens: Sequence[str], pieces: Mapping[str, tuple[float, int]]) -> Steps:
+    """Return the model with its merges: each way to put a piece together, in the order of the pieces' scores."""
+    for token in tokens:
+        if pieces.get(token, (0.0, NORMAL))[1] == USER_DEFINED:
+            raise ConfigError(
+                f"tokenizer.symbols: expected none with the kind bpe, got {quoted(token)}, which tokenizer.json cannot "
+                'express; train with tokenizer.kind = "unigram", or use --to ctranslate2'
+            )
+    known = {token for token in tokens if pieces.get(token, (0.0, 0))[1] == NORMAL}
+    merged = sorted((token for token in known if len(token) > 1), key=lambda token: -pieces[token][0])
+    cuts = ((token[:end], token[end:]) for token in merged for end in range(1, len(token)))
+    return {
+        "type": "BPE",
+        "vocab": {token: id for id, token in enumerate(tokens)},
+        "merges": [[left, right] for left, right in cuts if left in known and right in known],
+        "unk_token": SPECIALS[UNK_ID],
+        "fuse_unk": True,
+    }
+
+
+_KINDS: Mapping[str, Callable[[Tokenizer], Steps]] = {
+    "words": _words,
+    "characters": _characters,
+    "bpe": _subwords,
+    "unigram": _subwords,
+    "marian": _marian,
+}
