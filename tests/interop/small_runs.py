@@ -53,7 +53,7 @@ def some(count: int, seed: int = 1) -> list[str]:
     return [source for source, _ in pairs(count, seed, 1, 13, WORDS)]
 
 
-def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model: object) -> Bundle:
+def write_run(folder: Path, *, joint: bool = False, kind: str = "words", updates: int = 100, **model: object) -> Bundle:
     """Write a run of a small model with these settings."""
     values = {
         "data": {"source": "a.tsv", "max_length": min(61, model.get("max_length", 61))},
@@ -66,7 +66,7 @@ def write_run(folder: Path, *, joint: bool = False, kind: str = "words", **model
     bundle = new_bundle(folder, configuration, *map(list, zip(*corpus, strict=True)))
     sides = (bundle.source_tokenizer, bundle.target_tokenizer)
     examples, _ = Examples.encode(corpus, *sides, max_length=configuration.data.max_length)
-    training = TrainingConfig(steps=100, batch_tokens=300, learning_rate=0.01, warmup=20)
+    training = TrainingConfig(steps=updates, batch_tokens=300, learning_rate=0.01, warmup=20)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         network = gf.Transformer(bundle.model_config)

@@ -57,6 +57,19 @@ def test_a_direct_caller_gives_only_the_tokens_of_the_text(run, tmp_path):
 
 
 @pytest.mark.slow
+def test_ctranslate2_aligns_by_the_heads_that_an_explanation_shows(run, tmp_path):
+    export_ctranslate2(run, tmp_path / "out", "float32")
+    direct = ctranslate2.Translator(str(tmp_path / "out"))
+    ours = Translator.load(run.folder)
+    for text in some(5):
+        tokens = run.source_tokenizer.split(text)
+        [result] = direct.translate_batch([tokens], beam_size=1, return_attention=True)
+        expected = ours.explain(text, beam_size=1).attention
+        for row, theirs in zip(expected, result.attention[0], strict=False):
+            assert theirs == pytest.approx(row[: len(theirs)], abs=1e-5)
+
+
+@pytest.mark.slow
 def test_a_shared_matrix_is_written_once(make_run):
     sizes = {}
     for joint in (True, False):

@@ -12,6 +12,7 @@ from glassformer.bundle import WEIGHTS, Bundle, check_weights
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, shortened
 from glassformer.system.files import parse_json, read_bytes, remove
+from glassformer.text.tokenizer import Tokenizer
 
 __all__ = [
     "EXPORTER",
@@ -21,6 +22,7 @@ __all__ = [
     "languages_of",
     "replaced_file",
     "replaced_folder",
+    "sentencepiece_model",
     "weights_of",
 ]
 
@@ -91,6 +93,21 @@ def languages_of(bundle: Bundle) -> tuple[str, str]:
                 f"data.{name}: expected the language of the run, got none; give it, such as --set data.{name}=en"
             )
     return data.source_language, data.target_language
+
+
+def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:
+    """Return the sentencepiece model of one side's tokenizer; `able` names a format that needs none.
+
+    Raises:
+        ConfigError: the tokenizer has no such model.
+    """
+    model = getattr(tokenizer, "model", None)
+    if not isinstance(model, bytes):
+        raise ConfigError(
+            f"the {side}'s tokenizer: expected subwords, got {tokenizer.kind}; export --to {able}, or train with "
+            'tokenizer.kind = "unigram"'
+        )
+    return model
 
 
 @contextmanager

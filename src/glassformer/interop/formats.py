@@ -1,6 +1,6 @@
 """The formats that a run can be exported to: one row for each, used by `glassformer export`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -8,6 +8,7 @@ from typing import get_args
 from glassformer.bundle import Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
+from glassformer.interop.argos_export import argos_remarks, export_argos
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.export import ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
@@ -24,6 +25,8 @@ class ExportFormat:
     """Writes and verifies an export; returns None if it was not verified. The errors of `export_ctranslate2`."""
     quantizations: tuple[Quantization, ...]
     """The number formats of its matrices; the first is the default."""
+    remarks: Callable[[Bundle], Iterable[str]] = lambda _: ()
+    """Yields what a user of the export must know."""
     ignored: tuple[str, ...] = ()
     """The fields of `ExportOptions` that have no effect."""
     suffix: str = ""
@@ -36,16 +39,18 @@ def _ctranslate2(bundle: Bundle, folder: Path, options: ExportOptions) -> Verifi
     return export_ctranslate2(bundle, folder, options.quantization, options.probes)
 
 
+_CTRANSLATE2S: tuple[Quantization, ...] = ("int8", *(one for one in get_args(Quantization) if one != "int8"))
+
 FORMATS: Mapping[str, ExportFormat] = {
     "ctranslate2": ExportFormat(
         export=_ctranslate2,
-        quantizations=("int8", *(one for one in get_args(Quantization) if one != "int8")),
+        quantizations=_CTRANSLATE2S,
         ignored=("verified", "python", "licence", "scores"),
         use="glassformer translate {path}",
     ),
-    "huggingface": ExportFormat(
-        export=export_hugging_face,
-        quantizations=("float32",),
+    "huggingface": ExportFormat(export=export_hugging_face, quantizations=("float32",)),
+    "argos": ExportFormat(
+        export=export_argos, quantizations=_CTRANSLATE2S, remarks=argos_remarks, suffix=".argosmodel"
     ),
 }
 """The formats by name."""

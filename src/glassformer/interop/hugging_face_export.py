@@ -24,13 +24,13 @@ from glassformer.interop.export import (
     is_written_by_us,
     languages_of,
     replaced_folder,
+    sentencepiece_model,
     weights_of,
 )
 from glassformer.interop.model_card import model_card
 from glassformer.interop.state_dicts import HUGGING_FACE, Family
 from glassformer.interop.verification import Verification, verify_outside
 from glassformer.model.config import ModelConfig
-from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_hugging_face", "export_hugging_face", "hugging_face_weights"]
 
-PACKAGES = "transformers sentencepiece"
+_PACKAGES = "transformers sentencepiece"
 
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _LONGEST_OUTPUT = 512
@@ -65,7 +65,7 @@ def export_hugging_face(bundle: Bundle, folder: Path, options: ExportOptions) ->
         _write(bundle, temporary, options)
         if not options.verified:
             return None
-        return verify_outside("huggingface", PACKAGES, bundle, temporary, probes=options.probes, python=options.python)
+        return verify_outside("huggingface", _PACKAGES, bundle, temporary, probes=options.probes, python=options.python)
 
 
 def check_hugging_face(bundle: Bundle) -> None:
@@ -89,12 +89,8 @@ def check_hugging_face(bundle: Bundle) -> None:
             "tokenizer.joint = true, or export --to ctranslate2"
         )
 
-    for side, tokenizer in (("source", bundle.source_tokenizer), ("target", bundle.target_tokenizer)):
-        if not isinstance(tokenizer, SentencePieceTokenizer):
-            raise ConfigError(
-                f"the {side}'s tokenizer: expected bpe or unigram subwords, got {tokenizer.kind}; export --to "
-                'ctranslate2, or train with tokenizer.kind = "unigram"'
-            )
+    for side, tokenizer in _sides(bundle):
+        sentencepiece_model(tokenizer, side, "ctranslate2")
 
 
 def _cannot(name: str, expected: str, got: object, able: str = "ctranslate2") -> ConfigError:
@@ -272,9 +268,8 @@ def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
     longest = positions_of(bundle.model_config)
     names = {"pad_token": bos, "bos_token": bos, "eos_token": eos, "unk_token": unk, "model_max_length": longest}
     languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
-    (folder / "source.spm").write_bytes(_sentencepiece(source))
-    # transformers 5 decodes with the source's model if there is one vocabulary, earlier versions with the target's.
-    (folder / "target.spm").write_bytes(_sentencepiece(target))
+    for side, tokenizer in _sides(bundle):
+        (folder / f"{side}.spm").write_bytes(sentencepiece_model(tokenizer, side, "ctranslate2"))
     separate = not _one_vocabulary(bundle)
     return {
         "vocab.json": _vocabulary(source),
@@ -289,9 +284,8 @@ def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
     }
 
 
-def _sentencepiece(tokenizer: Tokenizer) -> bytes:
-    assert isinstance(tokenizer, SentencePieceTokenizer)
-    return tokenizer.model
+def _sides(bundle: Bundle) -> tuple[tuple[str, Tokenizer], tuple[str, Tokenizer]]:
+    return ("source", bundle.source_tokenizer), ("target", bundle.target_tokenizer)
 
 
 # The card

@@ -35,7 +35,7 @@ def export_command(
         typer.Argument(metavar="DIR", help="Folder or file to write.  [default: RUN-FORMAT, beside the run]"),
     ] = None,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2 or huggingface.")
+        str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2, huggingface or argos.")
     ] = "ctranslate2",
     quantization: Annotated[
         Quantization | None,
@@ -102,9 +102,12 @@ def export_command(
     found = row.export(bundle, target, options)
     if as_json:
         facts = {"folder": str(target), "quantization": options.quantization}
-        typer.echo(json.dumps({**facts, **(asdict(found) if found else {"verified": False})}))
+        remarks = {"remarks": list(row.remarks(bundle))}
+        typer.echo(json.dumps({**facts, **(asdict(found) if found else {"verified": False}), **remarks}))
     else:
         _report(target, row, found)
+        for remark in row.remarks(bundle):
+            typer.echo(f"note: {remark}", err=True)
 
 
 def _check_effect(to: str, row: "ExportFormat", options: "ExportOptions") -> None:

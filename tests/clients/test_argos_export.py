@@ -1,0 +1,47 @@
+"""Exported packages translate in Argos as the runs do here."""
+
+from dataclasses import replace
+
+import pytest
+
+import glassformer as gf
+from glassformer.interop.argos_export import export_argos
+from glassformer.interop.export import ExportOptions
+from interop.small_runs import some, write_run
+
+pytestmark = pytest.mark.client
+
+
+@pytest.fixture
+def argos(client):
+    """Return options that verify an export in the environment of Argos."""
+    return ExportOptions(quantization="float32", python=str(client("argos") / "bin/python"), probes=some(40))
+
+
+def trained(folder, kind="unigram", **settings):
+    """Return a run that has learned to translate word by word, with languages."""
+    bundle = write_run(folder, kind=kind, joint=True, **settings)
+    data = replace(bundle.configuration.data, source_language="en", target_language="fr")
+    return replace(bundle, configuration=replace(bundle.configuration, data=data))
+
+
+@pytest.mark.parametrize("settings", [{"kind": "bpe"}, {"norm": "pre", "output_bias": True}], ids=str)
+def test_an_export_is_verified_by_argos(argos, tmp_path, settings):
+    bundle = trained(tmp_path / "run", **settings)
+    found = export_argos(bundle, tmp_path / "out.argosmodel", argos)
+    assert (found.outputs, found.equal, found.cut_differently) == (40, 40, 0)
+    assert found.largest <= 1e-4
+    narrow = export_argos(bundle, tmp_path / "out.argosmodel", replace(argos, quantization="int8"))
+    assert narrow.mean <= 0.1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.argosmodel", "run"]
+
+
+def test_argos_translates_as_the_command_does(ask, tmp_path):
+    bundle = trained(tmp_path / "run", updates=900)  # a model that still hesitates prefers other lengths
+    bundle.save_configuration()
+    export_argos(bundle, tmp_path / "out.argosmodel", ExportOptions(quantization="float32", verified=False))
+    texts = some(200, 3)
+    theirs = ask("argos", "argos", package=str(tmp_path / "out.argosmodel"), languages=["en", "fr"], texts=texts)
+    translator = gf.Translator.load(bundle.folder, engine="ctranslate2")
+    ours = translator.translate(texts, beam_size=4, length_penalty=0.2, extra_length=256)
+    assert [one.text for one in ours] == theirs
