@@ -79,7 +79,13 @@ def trained(folder, **settings):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"kind": "bpe", "joint": True}, {"kind": "unigram", "joint": True, "norm": "pre"}, {"kind": "bpe"}],
+    [
+        {"kind": "bpe", "joint": True},
+        {"kind": "unigram", "joint": True, "norm": "pre"},
+        {"kind": "bpe"},
+        {"kind": "words", "joint": True},
+        {"kind": "characters", "joint": True, "norm": "pre"},
+    ],
     ids=str,
 )
 def test_an_export_is_verified_by_transformers(client, tmp_path, settings):

@@ -48,6 +48,16 @@ def test_the_folder_is_complete(tmp_path, norm, kind):
     assert (tmp_path / "out" / "config.json").stat().st_mode & 0o444 == 0o444
 
 
+@pytest.mark.parametrize("kind", ["words", "characters"])
+def test_words_and_characters_are_written_as_tokenizer_json(tmp_path, kind):
+    bundle = a_run(tmp_path / "run", kind=kind)
+    export_hugging_face(bundle, tmp_path / "out", UNVERIFIED)
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert not {name for name in files if name.endswith(".spm") or name == "vocab.json"}
+    tokens = json.loads((tmp_path / "out/tokenizer.json").read_text())["model"]["vocab"]
+    assert [*tokens] == bundle.source_tokenizer.tokens(range(len(bundle.source_tokenizer)))
+
+
 def test_a_matrix_is_written_once(tmp_path):
     export_hugging_face(a_run(tmp_path / "run"), tmp_path / "out", UNVERIFIED)
     names = {name for name in load_file(tmp_path / "out/model.safetensors") if "embed" in name or "shared" in name}
@@ -76,6 +86,11 @@ def test_the_card_says_what_a_user_must_know(tmp_path):
         ({"positions": "none"}, r"model\.positions: .* got none"),
         ({"final_norm": True}, r"model\.final_norm: expected False with post-norm"),
         ({"norm": "pre", "joint": False}, r"tokenizer\.joint: expected true with pre-norm.*; train with tokenizer\.jo"),
+        ({"kind": "words", "joint": False}, r"tokenizer\.joint: expected true with words, as one tokenizer\.json"),
+        (
+            {"kind": "characters", "joint": False},
+            r"tokenizer\.joint: expected true with characters.*, or export",
+        ),
         ({"languages": ("en", "")}, r"data\.target_language: .*such as --set data\.target_language=en"),
     ],
     ids=str,

@@ -27,11 +27,12 @@ from glassformer.interop.export import (
     sentencepiece_model,
     weights_of,
 )
+from glassformer.interop.fast_tokenizer import fast_tokenizer
 from glassformer.interop.model_card import model_card
 from glassformer.interop.state_dicts import HUGGING_FACE, Family
 from glassformer.interop.verification import Verification, verify_outside
 from glassformer.model.config import ModelConfig
-from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.tokenizer import TOKENIZER_KINDS, Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def check_hugging_face(bundle: Bundle) -> None:
             "tokenizer.joint = true, or export --to ctranslate2"
         )
 
-    for side, tokenizer in _sides(bundle):
-        sentencepiece_model(tokenizer, side, "ctranslate2")
+    _check_tokenizers(bundle)
 
 
 def _cannot(name: str, expected: str, got: object, able: str = "ctranslate2") -> ConfigError:
@@ -262,26 +262,48 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
-    """Write the sentencepiece models, and return the content of the JSON files."""
-    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    """Write the sentencepiece models, if there are any, and return the content of the JSON files."""
     _, bos, eos, unk = SPECIALS
-    longest = positions_of(bundle.model_config)
-    names = {"pad_token": bos, "bos_token": bos, "eos_token": eos, "unk_token": unk, "model_max_length": longest}
-    languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
+    config = {
+        "pad_token": bos,
+        "bos_token": bos,
+        "eos_token": eos,
+        "model_max_length": positions_of(bundle.model_config),
+    }
+    if not _is_cut_by_sentencepiece(bundle):
+        # Without `unk_token`, decoding keeps "<unk>", as ours does.
+        cleaning = {"clean_up_tokenization_spaces": False}
+        return {
+            "tokenizer.json": fast_tokenizer(bundle.source_tokenizer),
+            "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", **config, **cleaning},
+        }
     for side, tokenizer in _sides(bundle):
         (folder / f"{side}.spm").write_bytes(sentencepiece_model(tokenizer, side, "ctranslate2"))
     separate = not _one_vocabulary(bundle)
+    languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
+    more = {"unk_token": unk, **languages, "separate_vocabs": separate, "sp_model_kwargs": {}}
     return {
-        "vocab.json": _vocabulary(source),
-        **({"target_vocab.json": _vocabulary(target)} if separate else {}),
-        "tokenizer_config.json": {
-            "tokenizer_class": "MarianTokenizer",
-            **names,
-            **languages,
-            "separate_vocabs": separate,
-            "sp_model_kwargs": {},
-        },
+        "vocab.json": _vocabulary(bundle.source_tokenizer),
+        **({"target_vocab.json": _vocabulary(bundle.target_tokenizer)} if separate else {}),
+        "tokenizer_config.json": {"tokenizer_class": "MarianTokenizer", **config, **more},
     }
+
+
+def _check_tokenizers(bundle: Bundle) -> None:
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    if _is_cut_by_sentencepiece(bundle):
+        for side, tokenizer in _sides(bundle):
+            sentencepiece_model(tokenizer, side, "ctranslate2")
+    elif source.kind != target.kind or not _one_vocabulary(bundle):
+        kinds = " and ".join(dict.fromkeys((source.kind, target.kind)))
+        raise ConfigError(
+            f"tokenizer.joint: expected true with {kinds}, as one tokenizer.json holds one vocabulary, got false; "
+            "train with tokenizer.joint = true, or export --to ctranslate2"
+        )
+
+
+def _is_cut_by_sentencepiece(bundle: Bundle) -> bool:
+    return any(TOKENIZER_KINDS[tokenizer.kind].subwords for _, tokenizer in _sides(bundle))
 
 
 def _sides(bundle: Bundle) -> tuple[tuple[str, Tokenizer], tuple[str, Tokenizer]]:
@@ -303,8 +325,9 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 def _notes(bundle: Bundle) -> list[str]:
     """Return what a user of the folder must know."""
+    cutting = "glassformer replaces every run of white space by one space before it cuts a text; transformers does not."
     notes = [
-        "glassformer replaces every run of white space by one space before it cuts a text; transformers does not.",
+        *([cutting] if _is_cut_by_sentencepiece(bundle) else []),
         "A beam search with a length penalty ranks by another formula than glassformer: log_prob / length^α instead of "
         "log_prob / ((5 + length) / 6)^α. Greedy search does not depend on it.",
     ]
