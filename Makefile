@@ -12,7 +12,7 @@ TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
 	else echo "web/: skipped '$(1)'; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
 
-.PHONY: demo quick test test-all clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+.PHONY: demo quick test test-all clients test-clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
@@ -20,13 +20,13 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 # Three tiers: each includes the tests of the tier before it. `make test` checks the types and shapes of each call only
 # in the quick tests; in the other tests, these checks would take half of the processor time.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
-QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not client and not docs"
+QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not client and not foreign and not docs"
 
 quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
 	$(PYTEST) $(QUICK)
 
 test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
-	$(PYTEST) --hypothesis-profile=some -m "not long and not client and not docs"
+	$(PYTEST) --hypothesis-profile=some -m "not long and not client and not foreign and not docs"
 
 test-all: test clients ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
 	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis or client) and not docs"
@@ -50,6 +50,11 @@ clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs fo
 	cp tests/clients/requirements/node/package.json tests/clients/requirements/node/package-lock.json .clients/node/
 	@if [ -e .venv/node ]; then cd .clients/node && PATH="$(CURDIR)/.venv/node:$$PATH" npm ci --ignore-scripts --silent && touch installed; \
 	else echo ".clients/node: skipped; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
+
+# Larger programs, whose results the guide's page on deploying records; CI does not run them.
+FOREIGN := inseq lens libretranslate optimum
+test-clients: .venv/developer $(FOREIGN:%=.clients/%/installed) ## test exports with larger programs (about 5 GB): Inseq, TransformerLens, LibreTranslate, optimum
+	$(PYTEST) --jaxtyping-packages= -m foreign
 
 test-web: $(WEB) $(TRACES) ## run only the tests of the explorer's engine in Node
 	$(call in-web,test)

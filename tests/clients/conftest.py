@@ -22,7 +22,7 @@ def client() -> Callable[[str], Path]:
     def environment(name: str) -> Path:
         folder = ROOT / ".clients" / name
         if not (folder / "installed").exists():
-            message = f"no environment {folder}: make clients"
+            message = f"no environment {folder}: make clients, or make test-clients"
             pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
         return folder
 

@@ -225,7 +225,6 @@ def _config(bundle: Bundle) -> dict[str, Any]:
         **read_by_converters,
         "is_encoder_decoder": True,
         **_SPECIAL_IDS,
-        "num_beams": bundle.configuration.decoding.beam_size,
         "torch_dtype": "float32",
     }
 
