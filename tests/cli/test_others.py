@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 import pytest
 import typer.main
@@ -105,6 +106,16 @@ def test_trace_follows_the_steps_of_the_book(glassformer, trained):
     for step in steps:
         _, found, out = out.partition(step)
         assert found
+
+
+def test_trace_says_that_the_padding_at_the_end_of_a_source_is_hidden(glassformer, trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    path = run / "tokenizer" / "source.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "with_eos": False}))
+    out = glassformer("trace", run, "the cat").out
+    assert out.startswith("source  the cat <pad>\n")
+    masks = [line for line in out.splitlines() if "  mask " in line]
+    assert ["the whole source, but not <pad>" in mask for mask in masks] == [True, True, False, True, False, True]
 
 
 def test_trace_describes_each_mask_in_words(glassformer, trained):

@@ -291,6 +291,11 @@ def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
 def _check_tokenizers(bundle: Bundle) -> None:
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     if _is_cut_by_sentencepiece(bundle):
+        if source.eos_id != EOS_ID:
+            raise ConfigError(
+                "the source's tokenizer: expected sources that end with <eos>, which MarianTokenizer adds, got an "
+                "imported model whose sources have no end; export --to ctranslate2"
+            )
         for side, tokenizer in _sides(bundle):
             sentencepiece_model(tokenizer, side, "ctranslate2")
     elif source.kind != target.kind or not _one_vocabulary(bundle):

@@ -11,6 +11,7 @@ import typer
 
 from glassformer.cli.arguments import Json, RunFolder
 from glassformer.errors import ConfigError, DataError, nearest, quoted
+from glassformer.text.vocabulary import PAD_ID
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -148,7 +149,7 @@ def _print_all(console: "Console", traced: _Traced) -> None:
         numbers = "".join(f"{number:9.4f}" for number in tensor.flatten()[:3].tolist())
         console.print(f"  {point:<10} {shape:>8}  {traced.described[name].formula:<29}{numbers}")
         if point == "scores":
-            console.print(f"  {'mask':<10} {shape.partition('×')[2]:>8}  {_mask(path)}")
+            console.print(f"  {'mask':<10} {shape.partition('×')[2]:>8}  {_mask(path, traced)}")
     last = [name for name in traced.points if name.endswith("cross_attention.weights")][-1]
     console.print(f"\n{last}, mean of the heads: where the decoder looks while each word is chosen")
     _print_grid(console, traced.values(last).mean(0), traced.output, traced.source)
@@ -173,9 +174,12 @@ def _heading(path: str, point: str) -> str:
     return path or "output"
 
 
-def _mask(path: str) -> str:
+def _mask(path: str, traced: _Traced) -> str:
     """Return a description of an attention's mask."""
-    return MASKS["encoder" if path.startswith("encoder") else path.rpartition(".")[2]]
+    attention = "encoder" if path.startswith("encoder") else path.rpartition(".")[2]
+    if attention != "self_attention" and PAD_ID in traced.source_ids:
+        return "each position sees the whole source, but not <pad>"
+    return MASKS[attention]
 
 
 def _next_words(traced: _Traced) -> "Table":
