@@ -6,6 +6,19 @@ import shutil
 import pytest
 
 from glassformer.bundle import Bundle
+from glassformer.recipes.toml import from_dict
+from models import EVEN, new_bundle, random_model
+
+
+@pytest.fixture
+def subwords(tmp_path_factory):
+    """A run of subwords with a random model, and without validation texts."""
+    folder = tmp_path_factory.mktemp("subwords") / "run"
+    values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "bpe", "vocab_size": 40}, "model": EVEN}
+    bundle = new_bundle(folder, from_dict(values), ["the cat sees a black dog"], ["le chat voit un chien noir"])
+    bundle.save(random_model(**{name: value for name, value in bundle.model_config.to_dict().items() if value}))
+    return folder
+
 
 LINES = b"the cat sees a dog\n\na big dog and the cat\n"
 
@@ -48,6 +61,9 @@ def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
         ),
         (["--license", "mit"], "--license has no effect with --to ctranslate2; leave it out"),
         (["--unverified"], "--unverified has no effect with --to ctranslate2; leave it out"),
+        (["--to", "huggingface", "--quantization", "int8"], "--quantization: expected float32 with --to huggingface"),
+        (["--to", "huggingface", "--unverified"], "tokenizer.joint: expected true with words"),
+        (["--to", "argos", "--unverified"], "the source's tokenizer: expected subwords, got words"),
         (["--set", "data.source_language=e n"], "data.source_language: expected a BCP 47 tag"),
         (
             ["--set", "data.valid_lines=3"],
@@ -62,6 +78,32 @@ def test_an_impossible_option_is_a_clear_error(glassformer, trained, tmp_path, o
     assert (result.status, result.out) == (1, "")
     assert message in result.err
     assert not (tmp_path / "out").exists()
+
+
+def test_another_programs_format_is_written_without_that_program_only_if_asked(glassformer, subwords, tmp_path):
+    export = ("export", subwords, tmp_path / "out", "--to", "huggingface")
+    assert "data.source_language: expected the language" in glassformer(*export, "--unverified").err
+    export += ("--set", "data.source_language=en", "--set", "data.target_language=fr")
+    refused = glassformer(*export)
+    assert (refused.status, [*tmp_path.iterdir()]) == (1, [])
+    assert "not verified: transformers is not installed; run `pip install transformers sentencepiece`" in refused.err
+    (tmp_path / "scores.json").write_text('[{"name": "BLEU", "value": 33.3, "interval": null, "signature": "nrefs:1"}]')
+    written = glassformer(*export, "--unverified", "--license", "mit", "--scores", tmp_path / "scores.json")
+    assert (written.status, written.err) == (0, "not verified, as --unverified asks\n")
+    assert f"the model is in {tmp_path / 'out'}\n" in written.out
+    card = (tmp_path / "out/README.md").read_text()
+    assert "license: mit" in card
+    assert "| BLEU | 33.30 | `nrefs:1` |" in card
+    printed = json.loads(glassformer(*export, "--unverified", "--json").out)
+    assert printed == {"folder": str(tmp_path / "out"), "quantization": "float32", "verified": False, "remarks": []}
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '[{"name": "test", "bleu": 3}]'], ids=str)
+def test_scores_of_another_form_are_refused(glassformer, subwords, tmp_path, content):
+    (tmp_path / "scores.json").write_text(content)
+    result = glassformer("export", subwords, "--to", "huggingface", "--scores", tmp_path / "scores.json")
+    assert result.status == 1
+    assert "scores.json" in result.err
 
 
 def test_languages_can_be_named_at_the_export(glassformer, trained, tmp_path):

@@ -10,9 +10,9 @@ matter, and CTranslate2's converter starts with the padding token (docs/decision
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["check_hugging_face", "export_hugging_face", "hugging_face_weights"]
+__all__ = [
+    "check_hugging_face",
+    "export_hugging_face",
+    "halves_order",
+    "hugging_face_weights",
+    "in_stream_order",
+]
 
 _PACKAGES = "transformers sentencepiece"
 
@@ -47,6 +53,7 @@ _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _LONGEST_OUTPUT = 512
 """Maximum number of tokens of an output, as in published Marian models; the caller can change it."""
 
+T = TypeVar("T")
 Arrays = dict[str, "NDArray[np.float32]"]
 
 
@@ -129,7 +136,8 @@ def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arr
 
     ours = {name: np.asarray(weight, np.float32) for name, weight in weights.items()}
     if config.positions == "interleaved":
-        ours = {name: _in_halves(name, weight, config.d_model) for name, weight in ours.items()}
+        order = halves_order(config.d_model)
+        ours = {name: in_stream_order(name, weight, order) for name, weight in ours.items()}
     bias = ours.pop("output.bias", None)
     theirs = dict(_renamed(ours, HUGGING_FACE))
     if config.tie_embeddings and config.tie_output:
@@ -149,18 +157,19 @@ _EMBEDDINGS = {
 """The copies of the source's embedding in an untied Marian or Pegasus."""
 
 
-def _in_halves(name: str, weight: Any, d_model: int) -> Any:
-    """Return a weight for a residual stream whose order makes halves of interleaved sinusoids: 0, 2, 4, …, 1, 3, …"""
-    import numpy as np
+def halves_order(d_model: int) -> list[int]:
+    """Return the order of the residual stream that makes halves of interleaved sinusoids: 0, 2, 4, …, 1, 3, …"""
+    return [*range(0, d_model, 2), *range(1, d_model, 2)]
 
-    order = np.concatenate([np.arange(0, d_model, 2), np.arange(1, d_model, 2)])
-    if name.endswith(("output_projection.weight", "output_projection.bias", "contract.weight", "contract.bias")):
-        return weight[order]  # what writes into the stream
-    if ".norm." in name:
-        return weight[order]
+
+def in_stream_order(name: str, weight: T, order: Sequence[int]) -> T:
+    """Return a weight, given by our name, for a residual stream whose dimension i is our dimension `order[i]`."""
+    array: Any = weight
     if name.endswith((".input_projection.bias", ".expand.bias", "output.bias")):
         return weight
-    return weight[:, order]  # what reads the stream: embeddings, the output, the first matrix of a sub-layer
+    if array.ndim == 1 or name.endswith(("output_projection.weight", "contract.weight")):
+        return array[order]  # type: ignore[no-any-return]  # a norm, or what writes into the stream
+    return array[:, order]  # type: ignore[no-any-return]  # what reads it: embeddings, first matrices, the output
 
 
 def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, Any]]:
@@ -208,7 +217,11 @@ def _config(bundle: Bundle) -> dict[str, Any]:
     return {
         "architectures": [architecture],
         "model_type": model_type,
-        EXPORTER: {"positions": config.positions},
+        EXPORTER: {
+            "positions": config.positions,
+            "tokenizers": [tokenizer.kind for _, tokenizer in _sides(bundle)],
+            "joint": bundle.source_tokenizer is bundle.target_tokenizer,
+        },
         "vocab_size": config.source_vocab_size,
         **({} if shared or config.norm == "pre" else {"decoder_vocab_size": config.target_vocab_size}),
         "d_model": config.d_model,

@@ -139,9 +139,16 @@ def _scores(path: Path | None) -> Sequence[dict[str, Any]]:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read: {shortened(str(error))}; give a file of `evaluate --json`") from error
-    if not isinstance(rows, list) or not all({"name", "value", "signature"} <= {*row} for row in rows if row):
+    if not isinstance(rows, list) or not all(map(_is_score, rows)):
         raise DataError(f"{path}: expected the scores that `glassformer evaluate --json` prints; give such a file")
     return rows
+
+
+def _is_score(row: object) -> bool:
+    match row:
+        case {"name": str(), "value": int() | float(), "signature": str()}:
+            return True
+    return False
 
 
 def _validation(run: Path) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 __all__: list[str] = []
 
-_UNKNOWN, _END = 3, 2
-"""Ids of unknown tokens and of the end of a sentence."""
+_NO_END, _END, _UNKNOWN = 0, 2, 3
+"""Ids that end a source, which some imported models were trained without, and of unknown tokens."""
 
 
 class _OneSentence:
@@ -33,6 +33,7 @@ def _answers(file: str, sources: list[str], targets: list[list[int]]) -> dict[st
     model = installed.package_path / "model"
     tokens = json.loads(next(model.glob("*vocabulary.json")).read_text(encoding="utf-8"))
     ids = {token: id for id, token in enumerate(tokens)}
+    end = _END if json.loads((model / "config.json").read_text(encoding="utf-8"))["add_source_eos"] else _NO_END
     translator = ctranslate2.Translator(str(model), inter_threads=1, intra_threads=1)
     pieces = [installed.tokenizer.encode(text) for text in sources]
     wanted = [[tokens[id] for id in target[:-1]] for target in targets]
@@ -42,7 +43,7 @@ def _answers(file: str, sources: list[str], targets: list[list[int]]) -> dict[st
         for text in sources
     ]
     return {
-        "source_ids": [[*(ids.get(piece, _UNKNOWN) for piece in some), _END] for some in pieces],
+        "source_ids": [[*(ids.get(piece, _UNKNOWN) for piece in some), end] for some in pieces],
         "log_probs": [one.log_probs for one in scores],
         "texts": texts,
     }
