@@ -12,7 +12,7 @@ matter, and CTranslate2's converter starts with the padding token (docs/decision
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __all__ = [
     "check_hugging_face",
     "export_hugging_face",
-    "halves_order",
     "hugging_face_weights",
     "in_stream_order",
+    "stream_in_halves",
 ]
 
 _PACKAGES = "transformers sentencepiece"
@@ -53,7 +53,6 @@ _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _LONGEST_OUTPUT = 512
 """Maximum number of tokens of an output, as in published Marian models; the caller can change it."""
 
-T = TypeVar("T")
 Arrays = dict[str, "NDArray[np.float32]"]
 
 
@@ -136,7 +135,7 @@ def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arr
 
     ours = {name: np.asarray(weight, np.float32) for name, weight in weights.items()}
     if config.positions == "interleaved":
-        order = halves_order(config.d_model)
+        order = stream_in_halves(config.d_model)
         ours = {name: in_stream_order(name, weight, order) for name, weight in ours.items()}
     bias = ours.pop("output.bias", None)
     theirs = dict(_renamed(ours, HUGGING_FACE))
@@ -157,19 +156,20 @@ _EMBEDDINGS = {
 """The copies of the source's embedding in an untied Marian or Pegasus."""
 
 
-def halves_order(d_model: int) -> list[int]:
+def stream_in_halves(d_model: int) -> list[int]:
     """Return the order of the residual stream that makes halves of interleaved sinusoids: 0, 2, 4, …, 1, 3, …"""
     return [*range(0, d_model, 2), *range(1, d_model, 2)]
 
 
-def in_stream_order(name: str, weight: T, order: Sequence[int]) -> T:
-    """Return a weight, given by our name, for a residual stream whose dimension i is our dimension `order[i]`."""
-    array: Any = weight
+def in_stream_order(name: str, weight: Any, order: Sequence[int]) -> Any:
+    """Return a weight, an array or a tensor, for a residual stream in another order; `name` is our name of it."""
+    if name.endswith(("output_projection.weight", "output_projection.bias", "contract.weight", "contract.bias")):
+        return weight[order]  # what writes into the stream
+    if ".norm." in name:
+        return weight[order]
     if name.endswith((".input_projection.bias", ".expand.bias", "output.bias")):
         return weight
-    if array.ndim == 1 or name.endswith(("output_projection.weight", "contract.weight")):
-        return array[order]  # type: ignore[no-any-return]  # a norm, or what writes into the stream
-    return array[:, order]  # type: ignore[no-any-return]  # what reads it: embeddings, first matrices, the output
+    return weight[:, order]  # what reads the stream: embeddings, the output, the first matrix of a sub-layer
 
 
 def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, Any]]:
@@ -219,7 +219,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
         "model_type": model_type,
         EXPORTER: {
             "positions": config.positions,
-            "tokenizers": [tokenizer.kind for _, tokenizer in _sides(bundle)],
+            "kinds": [bundle.source_tokenizer.kind, bundle.target_tokenizer.kind],
             "joint": bundle.source_tokenizer is bundle.target_tokenizer,
         },
         "vocab_size": config.source_vocab_size,
