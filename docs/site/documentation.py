@@ -43,6 +43,7 @@ MODULES = {
         "interop.formats",
         "interop.export",
         "interop.ctranslate2_export",
+        "interop.onnx.export",
         "interop.verification",
         "interop.importing",
         "interop.state_dicts",

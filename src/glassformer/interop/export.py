@@ -18,6 +18,7 @@ __all__ = [
     "EXPORTER",
     "ExportOptions",
     "check_trained",
+    "have_one_vocabulary",
     "is_written_by_us",
     "languages_of",
     "replaced_file",
@@ -44,6 +45,8 @@ class ExportOptions:
     """The Python that verifies the export with the other program; by default, the one that is running."""
     licence: str = ""
     """Licence of the model, for its card."""
+    page: str = ""
+    """The folder node_modules with the files of a page that translates; "" for no page."""
     scores: Sequence[dict[str, Any]] = ()
     """Scores for the model's card, as `glassformer evaluate --json` prints them."""
     validation: str = ""
@@ -108,6 +111,12 @@ def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:
             'tokenizer.kind = "unigram"'
         )
     return model
+
+
+def have_one_vocabulary(bundle: Bundle) -> bool:
+    """Return whether both sides number the same tokens, even if they cut texts differently."""
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    return source is target or source.tokens(range(len(source))) == target.tokens(range(len(target)))
 
 
 @contextmanager

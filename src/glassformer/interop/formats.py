@@ -12,6 +12,7 @@ from glassformer.interop.argos_export import argos_remarks, export_argos
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.export import ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
+from glassformer.interop.onnx.export import export_onnx, onnx_remarks
 from glassformer.interop.verification import Verification
 
 __all__ = ["FORMATS", "ExportFormat", "export_format"]
@@ -45,12 +46,18 @@ FORMATS: Mapping[str, ExportFormat] = {
     "ctranslate2": ExportFormat(
         export=_ctranslate2,
         quantizations=_CTRANSLATE2S,
-        ignored=("verified", "python", "licence", "scores"),
+        ignored=("verified", "python", "licence", "page", "scores"),
         use="glassformer translate {path}",
     ),
-    "huggingface": ExportFormat(export=export_hugging_face, quantizations=("float32",)),
+    "huggingface": ExportFormat(export=export_hugging_face, quantizations=("float32",), ignored=("page",)),
     "argos": ExportFormat(
-        export=export_argos, quantizations=_CTRANSLATE2S, remarks=argos_remarks, suffix=".argosmodel"
+        export=export_argos, quantizations=_CTRANSLATE2S, remarks=argos_remarks, ignored=("page",), suffix=".argosmodel"
+    ),
+    "onnx": ExportFormat(
+        export=export_onnx,
+        quantizations=("float32", "int8"),
+        remarks=onnx_remarks,
+        ignored=("licence", "scores"),
     ),
 }
 """The formats by name."""

@@ -21,6 +21,7 @@ from glassformer.interop.export import (
     EXPORTER,
     ExportOptions,
     check_trained,
+    have_one_vocabulary,
     is_written_by_us,
     languages_of,
     replaced_folder,
@@ -90,7 +91,7 @@ def check_hugging_face(bundle: Bundle) -> None:
         raise _cannot("positions", "interleaved or halves", config.positions)
     if config.final_norm != (config.norm == "pre"):
         raise _cannot("final_norm", f"{not config.final_norm} with {config.norm}-norm", config.final_norm)
-    if config.norm == "pre" and not (_one_vocabulary(bundle) and config.tie_embeddings):
+    if config.norm == "pre" and not (have_one_vocabulary(bundle) and config.tie_embeddings):
         raise ConfigError(
             "tokenizer.joint: expected true with pre-norm, as Pegasus has one embedding, got false; train with "
             "tokenizer.joint = true, or export --to ctranslate2"
@@ -263,12 +264,6 @@ def _generation(bundle: Bundle) -> dict[str, Any]:
 # The tokenizers
 
 
-def _one_vocabulary(bundle: Bundle) -> bool:
-    """Return whether both sides number the same tokens, even if they cut texts differently."""
-    source, target = bundle.source_tokenizer, bundle.target_tokenizer
-    return source is target or _vocabulary(source) == _vocabulary(target)
-
-
 def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
     return {token: id for id, token in enumerate(tokenizer.tokens(range(len(tokenizer))))}
 
@@ -291,7 +286,7 @@ def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
         }
     for side, tokenizer in _sides(bundle):
         (folder / f"{side}.spm").write_bytes(sentencepiece_model(tokenizer, side, "ctranslate2"))
-    separate = not _one_vocabulary(bundle)
+    separate = not have_one_vocabulary(bundle)
     languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
     more = {"unk_token": unk, **languages, "separate_vocabs": separate, "sp_model_kwargs": {}}
     return {
@@ -311,7 +306,7 @@ def _check_tokenizers(bundle: Bundle) -> None:
             )
         for side, tokenizer in _sides(bundle):
             sentencepiece_model(tokenizer, side, "ctranslate2")
-    elif source.kind != target.kind or not _one_vocabulary(bundle):
+    elif source.kind != target.kind or not have_one_vocabulary(bundle):
         kinds = " and ".join(dict.fromkeys((source.kind, target.kind)))
         raise ConfigError(
             f"tokenizer.joint: expected true with {kinds}, as one tokenizer.json holds one vocabulary, got false; "

@@ -24,7 +24,13 @@ PROBE_LINES = 100
 """Number of validation texts that verify an export by default."""
 CHANGEABLE = ("source_language", "target_language")
 """The settings of a run that can be changed when it is exported."""
-OPTIONS = {"verified": "--unverified", "python": "--python", "licence": "--license", "scores": "--scores"}
+OPTIONS = {
+    "verified": "--unverified",
+    "python": "--python",
+    "licence": "--license",
+    "scores": "--scores",
+    "page": "--page",
+}
 """The options that not all formats have, by their field of `ExportOptions`."""
 
 
@@ -35,7 +41,7 @@ def export_command(
         typer.Argument(metavar="DIR", help="Folder or file to write.  [default: RUN-FORMAT, beside the run]"),
     ] = None,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2, huggingface or argos.")
+        str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2, huggingface, argos or onnx.")
     ] = "ctranslate2",
     quantization: Annotated[
         Quantization | None,
@@ -69,6 +75,15 @@ def export_command(
         Path | None,
         typer.Option("--scores", metavar="FILE", help="Scores for the model's card, printed by `evaluate --json`."),
     ] = None,
+    page: Annotated[
+        str,
+        typer.Option(
+            "--page",
+            metavar="RUNTIME",
+            help="Also write a page that translates (onnx), with the files of RUNTIME: the node_modules of "
+            "`npm i @huggingface/transformers@4.3.1 --ignore-scripts`.",
+        ),
+    ] = "",
     overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="data.NAME=VALUE", help="Set data.source_language or data.target_language."),
@@ -92,6 +107,7 @@ def export_command(
         python=python,
         licence=licence,
         scores=_scores(scores),
+        page=page,
         validation=_validation(run),
     )
     _check_effect(to, row, options)
