@@ -33,6 +33,7 @@ MODULES = {
     "Looking inside": (
         "inspection.check",
         "inspection.changes",
+        "inspection.diagnosis",
         "inspection.edits",
         "inspection.mistakes",
         "inspection.studies",

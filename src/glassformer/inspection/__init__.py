@@ -3,10 +3,11 @@
 `changed` changes a forward pass; so do edits, which `combine` joins for `glassformer.intervene`. `plant` plants a
 classic implementation mistake. `log_prob`, `compare` and `decoding` run a changed model. `head_study` and
 `patching_study` measure one change after another; `study_heads` measures every head on a split of a built-in task. The
-self-test is `glassformer.check`.
+self-test is `glassformer.check`; `diagnose` finds the mistake with which a model was trained.
 """
 
 from glassformer.inspection.changes import Changes, Patch, changed
+from glassformer.inspection.diagnosis import Diagnosis, MistakeLoss, diagnose
 from glassformer.inspection.edits import (
     combine,
     heads_of,
@@ -24,12 +25,15 @@ from glassformer.inspection.studies import grid, head_study, patching_study, wri
 __all__ = [
     "MISTAKES",
     "Changes",
+    "Diagnosis",
+    "MistakeLoss",
     "Patch",
     "RecomputingStep",
     "changed",
     "combine",
     "compare",
     "decoding",
+    "diagnose",
     "first_difference",
     "grid",
     "head_study",

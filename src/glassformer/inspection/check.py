@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
-from glassformer.bundle import WEIGHTS, Bundle, load_weights, read_weights, save_weights
+from glassformer.bundle import WEIGHTS, load_weights, read_weights, save_weights
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.errors import ConfigError
 from glassformer.inspection import probes
 from glassformer.inspection.divergence import divergence
 from glassformer.inspection.forced import outputs
 from glassformer.inspection.mistakes import MISTAKES
 from glassformer.inspection.probes import Sentence
 from glassformer.inspection.self_test import Check, SelfTest
+from glassformer.inspection.subject import Trained, as_it_is, model_and_run
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 
-__all__ = ["Trained", "check"]
+__all__ = ["check"]
 
 TOLERANCE = 1e-9
 """Tolerance of log probabilities and weights, in float64."""
@@ -36,19 +36,6 @@ USED = 0.1
 """Nats per token that a trained model's own output must lose when it is scored with a different source."""
 NEVER = -100.0
 """The log probability (natural logarithm) up to which a token counts as impossible."""
-
-
-@runtime_checkable
-class Trained(Protocol):
-    """A model with its run, such as a Translator."""
-
-    @property
-    def model(self) -> Transformer:
-        """The PyTorch model."""
-
-    @property
-    def bundle(self) -> Bundle:
-        """The run's configuration and tokenizers."""
 
 
 def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
@@ -66,9 +53,9 @@ def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
     >>> gf.check(model).passed
     True
     """
-    model, trained = _opened(subject)
+    model, run = model_and_run(subject)
     batch = probes.sentences(model.config)
-    with _as_it_is(model):
+    with as_it_is(model):
         saved = _tried("save and load", _save_and_load, model)
         with _in_float64(model):
             finite = _tried("finite weights", _finite, model)
@@ -77,35 +64,9 @@ def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
                 return SelfTest(checks=(finite, steady, *_skipped(finite, steady), saved))
             reference = _tried("reference", _reference, model, batch)
             others = [_tried(name, _measured, name, probe, model, batch) for name, probe in _PROBES.items()]
-            others.append(_tried("source", _source_matters if trained else _source_is_read, model, batch))
-            others.append(_tried("<eos>", _eos_ends if trained else _eos_is_possible, model, batch))
+            others.append(_tried("source", _source_matters if run else _source_is_read, model, batch))
+            others.append(_tried("<eos>", _eos_ends if run else _eos_is_possible, model, batch))
     return SelfTest(checks=(finite, steady, reference, *(_told_apart(one, reference) for one in others), saved))
-
-
-def _opened(subject: "Transformer | Trained | str | Path") -> tuple[Transformer, bool]:
-    """Return the model, and whether it belongs to a run."""
-    if isinstance(subject, Transformer):
-        return subject, False
-    if isinstance(subject, str | Path):
-        return Bundle.load(subject).model(), True
-    if isinstance(subject, Trained):
-        return subject.model, True
-    raise ConfigError(
-        f"cannot check a {type(subject).__name__}: give a Transformer, the folder of a run, or a Translator"
-    )
-
-
-@contextmanager
-def _as_it_is(model: Transformer) -> Iterator[None]:
-    """Put a model into evaluation mode within the context; restore its mode and torch's random state afterwards."""
-    training = [part for part in model.modules() if part.training]
-    model.eval()
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        for part in training:
-            part.training = True
 
 
 @contextmanager

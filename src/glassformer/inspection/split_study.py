@@ -10,10 +10,10 @@ from statistics import fmean
 
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError, nearest, quoted
-from glassformer.inspection.check import Trained
 from glassformer.inspection.edits import HeadSet
 from glassformer.inspection.forced import outputs
 from glassformer.inspection.studies import SETS, HeadEffect, head_study
+from glassformer.inspection.subject import Trained
 from glassformer.model.transformer import Transformer
 from glassformer.tasks import TASKS, Example
 

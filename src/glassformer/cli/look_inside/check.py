@@ -1,38 +1,96 @@
-"""`glassformer check`: the self-test of a run."""
+"""`glassformer check`: the self-test of a run, or the diagnosis of how its model was trained."""
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.cli.arguments import Json, RunFolder
+from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from glassformer.inspection.diagnosis import Diagnosis
     from glassformer.inspection.self_test import Check, SelfTest
 
 __all__ = ["check_command"]
 
 
 _STYLES = {"passed": "green", "failed": "bold red", "skipped": "dim"}
+_VERDICT_STYLES = {"trained with it": "bold red", "cannot be told apart": "bold red", "undecidable": "dim"}
+_PAIRS = 300
 
 
-def check_command(run: RunFolder, as_json: Json = False) -> None:
+def check_command(
+    run: RunFolder,
+    pairs: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--pairs",
+            metavar="SOURCE TARGET",
+            help="Name the classic mistake with which the model was trained, by the loss of these pairs: two files, "
+            "line by line.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            metavar="N",
+            min=1,
+            help=f"Use at most N of the pairs, spread evenly over the files.  [default: {_PAIRS}]",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Test a model: masks, cache, saving, use of the source.
 
-    A failed check names the likely mistake. Exit with status 1 if a check fails.
+    A failed check names the likely mistake. With --pairs, compute the loss of given pairs with each classic mistake
+    planted instead: it falls with the mistake that the model was trained with. Exit with status 1 if a check fails or
+    if the model was trained with a mistake.
     """
     from rich.console import Console
 
     from glassformer.inspection.check import check
+    from glassformer.inspection.self_test import SelfTest
 
-    report = check(run)
+    if pairs is None and limit is not None:
+        raise ConfigError("--limit: has an effect only with --pairs; leave it out, or add --pairs SOURCE TARGET")
+    report = check(run) if pairs is None else _diagnosis(run, *pairs, limit or _PAIRS)
+    console = Console(highlight=False)
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
+    elif isinstance(report, SelfTest):
+        _print(console, report)
     else:
-        _print(Console(highlight=False), report)
+        _print_diagnosis(console, report)
     raise typer.Exit(0 if report.passed else 1)
+
+
+def _diagnosis(run: Path, source: Path, target: Path, limit: int) -> "Diagnosis":
+    from glassformer.corpus.readers import read_parallel_lines
+    from glassformer.inspection.diagnosis import diagnose
+
+    lines = read_parallel_lines(source, target)
+    with _progress() as on_progress:
+        return diagnose(run, list(zip(*lines, strict=True)), limit=limit, on_progress=on_progress)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how many losses have been computed, in a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("losses"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("losses", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _print(console: "Console", report: "SelfTest") -> None:
@@ -57,3 +115,26 @@ def _print(console: "Console", report: "SelfTest") -> None:
 
 def _reason(one: "Check") -> str:
     return ", ".join(text for text in (one.number, one.note) if text)
+
+
+def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    left_out = f" ({found.left_out:,} left out: blank or too long)" if found.left_out else ""
+    console.print(f"Loss of {found.pairs:,} pairs{left_out}, {found.tokens:,} target tokens, in nats per token.")
+    console.print(f"Each interval holds with a probability of {100 * found.confidence:.1f} %.\n")
+    table = Table("mistake planted", "loss", "difference", "interval", "verdict", box=None, pad_edge=False)
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    table.add_row("none", f"{found.loss:.4f}", "", f"{found.low:.4f} to {found.high:.4f}", "")
+    for one in found.mistakes:
+        numbers = ("", "", "")
+        if one.loss is not None:
+            numbers = (f"{one.loss:.4f}", f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}")
+        table.add_row(one.title, *numbers, Text(one.verdict, style=_VERDICT_STYLES.get(one.verdict, "")))
+    console.print(table)
+    console.print(f"\n{'✓' if found.passed else '✗'} {found.summary}")
+    for one in found.undecided:
+        console.print(Padding(f"undecidable: {one.title}: {one.note}", (0, 0, 0, 2)))
