@@ -80,6 +80,7 @@ def test_an_impossible_option_is_a_clear_error(glassformer, trained, tmp_path, o
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_another_programs_format_is_written_without_that_program_only_if_asked(glassformer, subwords, tmp_path):
     export = ("export", subwords, tmp_path / "out", "--to", "huggingface")
     assert "data.source_language: expected the language" in glassformer(*export, "--unverified").err

@@ -60,6 +60,7 @@ def test_underscores_are_reported(tmp_path):
     assert any(remark.startswith("Argos writes each underscore as a space: 2 tok") for remark in argos_remarks(symbols))
 
 
+@pytest.mark.slow
 def test_without_argos_nothing_is_written(tmp_path):
     bundle = a_run(tmp_path / "run")
     with pytest.raises(MissingDependencyError, match=r"argostranslate is not installed; run `pip install argos-tra"):
@@ -67,6 +68,7 @@ def test_without_argos_nothing_is_written(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_only_an_earlier_export_is_replaced(tmp_path):
     bundle, file = a_run(tmp_path / "run"), tmp_path / "out.argosmodel"
     for _ in range(2):
@@ -87,6 +89,7 @@ def test_only_an_earlier_export_is_replaced(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"run", "out.argosmodel", "foreign.zip"}
 
 
+@pytest.mark.slow
 def test_a_large_foreign_file_is_not_read(tmp_path):
     with ZipFile(tmp_path / "out", "w", compression=8) as bomb:
         bomb.writestr("a/metadata.json", b" " * 50_000_000 + b"{}")

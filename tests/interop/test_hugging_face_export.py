@@ -102,6 +102,7 @@ def test_a_run_that_no_folder_can_hold_is_refused(tmp_path, settings, message):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_without_transformers_nothing_is_written(tmp_path):
     bundle = a_run(tmp_path / "run")
     command = r"run `pip install transformers sentencepiece`, give --python .* or write .* by --unverified"

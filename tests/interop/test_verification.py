@@ -63,6 +63,7 @@ def test_a_program_that_answers_as_the_run_verifies_it(run, program):
     assert found.largest < ROUNDING
 
 
+@pytest.mark.slow
 def test_differences_are_measured(run, program):
     answers = own_answers(run, some(7))
     first, second, *_ = answers.values()
@@ -80,6 +81,7 @@ def test_differences_are_measured(run, program):
         program(run, answers=answers)
 
 
+@pytest.mark.slow
 def test_texts_that_are_cut_differently_are_counted_and_not_compared(run, program):
     answers = own_answers(run, some(7))
     first, *others = answers.values()

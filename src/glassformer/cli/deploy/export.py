@@ -48,8 +48,8 @@ def export_command(
         typer.Option(
             "--quantization",
             metavar="TYPE",
-            help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: int8, if the format has "
-            "it]",
+            help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: int8 for ctranslate2 "
+            "and argos, else float32]",
         ),
     ] = None,
     probe: Annotated[
