@@ -271,7 +271,9 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
     """Write the sentencepiece models, if there are any, and return the content of the JSON files."""
     _, bos, eos, unk = SPECIALS
+    languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
     config = {
+        **languages,
         "pad_token": bos,
         "bos_token": bos,
         "eos_token": eos,
@@ -287,8 +289,7 @@ def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
     for side, tokenizer in _sides(bundle):
         (folder / f"{side}.spm").write_bytes(sentencepiece_model(tokenizer, side, "ctranslate2"))
     separate = not have_one_vocabulary(bundle)
-    languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
-    more = {"unk_token": unk, **languages, "separate_vocabs": separate, "sp_model_kwargs": {}}
+    more = {"unk_token": unk, "separate_vocabs": separate, "sp_model_kwargs": {}}
     return {
         "vocab.json": _vocabulary(bundle.source_tokenizer),
         **({"target_vocab.json": _vocabulary(bundle.target_tokenizer)} if separate else {}),
