@@ -15,9 +15,9 @@ from interop.tutorials import TorchTutorial
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
-SMALL = ["--set", "training.minutes=0", "--set", "training.steps=12", "--set", "tokenizer.vocab_size=400"]
-SMALL += ["--set", "model.d_model=32", "--set", "model.d_ff=32"]
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"), key=lambda path: int(path.name.partition("_")[0]))
+SHORT = ["--set", "training.minutes=0", "--set", "training.steps=12"]
+SMALL = [*SHORT, "--set", "tokenizer.vocab_size=400", "--set", "model.d_model=32", "--set", "model.d_ff=32"]
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -31,7 +31,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the files that README and guide name, and a small run in place of the demo's."""
     folder = tmp_path_factory.mktemp("readme")
     splits = english_french(1, train=400, valid=10, test=10, unseen=1, pairs=1, senses=1, longer=1).splits
-    files = {"train": splits["train"], "test": splits["test"], "valid": splits["valid"], "new": splits["valid"]}
+    files = {
+        "train": splits["train"],
+        "texts": splits["train"][:100],
+        "test": splits["test"],
+        "valid": splits["valid"],
+        "new": splits["valid"],
+    }
     for name, examples in files.items():
         (folder / f"{name}.en").write_text("".join(f"{one.source}\n" for one in examples), encoding="utf-8")
         (folder / f"{name}.fr").write_text("".join(f"{one.target}\n" for one in examples), encoding="utf-8")
@@ -90,7 +96,7 @@ def test_the_commands_run_as_printed(folder):
     assert len(lines) >= 30
     for line in lines:
         if " train " in line or " distil " in line:
-            line += f" {' '.join(SMALL)} --set training.checkpoint_every=4"
+            line += f" {' '.join(SHORT if ' train adapt ' in line else SMALL)} --set training.checkpoint_every=4"
         if line == "glassformer prepare mine.toml":
             line += f" {' '.join(SMALL)}"  # the run in whose folder it prepares has these settings
         if " distil " in line:

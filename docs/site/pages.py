@@ -119,7 +119,8 @@ def documents() -> dict[Path, str]:
         ROOT / "CONTRIBUTING.md": "contributing",
         ROOT / "CHANGELOG.md": "changelog",
     }
-    folders = [path for folder in ("guide", "decisions") for path in sorted((DOCS / folder).glob("*.md"))]
+    guide = sorted((DOCS / "guide").glob("*.md"), key=lambda path: int(path.name.partition("_")[0]))
+    folders = [*guide, *sorted((DOCS / "decisions").glob("*.md"))]
     named = {path: f"{path.parent.name}/{path.stem.partition('_')[2] or path.stem}" for path in folders}
     return named | {path: name for path, name in alone.items() if path.exists()}
 

@@ -23,7 +23,7 @@ TASK = {"data": {"task": "copy"}}
 
 
 OF_TASKS = ("copy", "demo")
-OF_YOURS = {"translation": ("data.source=mine.tsv",)}
+OF_YOURS = dict.fromkeys(("adapt", "translation"), ("data.source=mine.tsv",))
 
 
 @pytest.mark.parametrize("name", recipes())
@@ -329,7 +329,7 @@ def test_a_missing_file_and_an_unknown_recipe_are_named(tmp_path):
     with pytest.raises(ConfigError, match=r"none\.toml cannot be read: No such file"):
         load(tmp_path / "none.toml")
     with pytest.raises(
-        ConfigError, match=r"CONFIG: expected a file or one of ar2en, .*, got 'coppy' \(did you mean 'copy'\?\)"
+        ConfigError, match=r"CONFIG: expected a file or one of adapt, .*, got 'coppy' \(did you mean 'copy'\?\)"
     ):
         load("coppy")
 

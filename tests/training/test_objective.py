@@ -174,3 +174,28 @@ def test_two_equal_passes_have_the_loss_of_one(make_inputs):
 def test_an_impossible_smoothing_is_refused(make_inputs, smoothing):
     with pytest.raises(ConfigError, match=r"smoothing: expected a number in \[0, 1\), got "):
         smoothed_cross_entropy(*make_inputs(2), smoothing)
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 0.7])
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_an_entry_that_the_bias_rules_out_counts_as_removed(make_inputs, smoothing, r_drop):
+    hidden, weight, target = make_inputs(7)
+    target = torch.where(target == 3, 4, target)
+    hidden = torch.cat([hidden, torch.randn(7, 5)]).detach().requires_grad_() if r_drop else hidden
+    bias = torch.randn(11)
+    bias[3] = -1e9
+    bias.requires_grad_()
+    loss = smoothed_cross_entropy(hidden, weight, target, smoothing, r_drop, bias)
+    gradients = torch.autograd.grad(loss.smoothed, (hidden, weight, bias))
+    rest = [0, 1, 2, *range(4, 11)]
+    left = target - (target > 3).long()
+    expected = smoothed_cross_entropy(hidden, weight[rest], left, smoothing, r_drop, bias[rest])
+    expected_gradients = torch.autograd.grad(expected.smoothed, (hidden, weight, bias))
+    torch.testing.assert_close(loss.smoothed, expected.smoothed, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(gradients, expected_gradients, rtol=1e-12, atol=1e-12)
+    if not r_drop:
+        logits = hidden @ weight[rest].t() + bias[rest]
+        reference = F.cross_entropy(logits, left, label_smoothing=smoothing, reduction="sum")
+        torch.testing.assert_close(loss.smoothed, reference, rtol=1e-12, atol=1e-12)
+    assert not gradients[2][3]
+    assert not gradients[1][3].any()

@@ -68,6 +68,10 @@ class Examples:
     def __len__(self) -> int:
         return len(self.source)
 
+    def of_epoch(self, seed: int, epoch: int) -> "Examples":  # noqa: ARG002  # for classes whose epochs differ
+        """Return the pairs of an epoch."""
+        return self
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
@@ -138,8 +142,9 @@ def stream(
     """
     here = start
     while len(examples):
-        window = _Window.read(examples, batch_tokens, seed, here.epoch, here.window, resample)
-        last = (here.window + 1) * SORTED_PAIRS >= len(examples)
+        pairs = examples.of_epoch(seed, here.epoch)
+        window = _Window.read(pairs, batch_tokens, seed, here.epoch, here.window, resample)
+        last = (here.window + 1) * SORTED_PAIRS >= len(pairs)
         following = Position(here.epoch + 1) if last else Position(here.epoch, here.window + 1)
         for batch in range(here.batch, len(window.plan)):
             after = replace(here, batch=batch + 1) if batch + 1 < len(window.plan) else following

@@ -36,6 +36,7 @@ from glassformer.corpus.shards import SHARD, Encoded, Shard, open_shards, save_a
 from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
 from glassformer.jobs.manifest import CorpusFile, Manifest
 from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
+from glassformer.jobs.starting_run import StartingRun
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, DataConfig
 from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
@@ -47,7 +48,7 @@ from glassformer.tasks import TASKS
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
 
-__all__ = ["PREPARED", "CorpusTexts", "Prepared", "prepare", "read_texts", "read_valid_pairs"]
+__all__ = ["PREPARED", "CorpusTexts", "Prepared", "prepare", "prepare_all", "read_texts", "read_valid_pairs"]
 
 PREPARED = "prepared"
 """The folder's name inside a run."""
@@ -113,10 +114,28 @@ def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: No
     """
     if not configuration.run.directory and not configuration.data.prepared:
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
+    start = StartingRun.of(configuration)
+    configuration = start.adapted(configuration) if start else configuration
     folder = Path(configuration.data.prepared or Path(configuration.run.directory) / PREPARED)
     with _lock_of(folder, on_progress):
         clear_temporaries(folder)
-        return _Preparation(configuration, folder, on_progress).run()
+        prepared = _Preparation(configuration, folder, on_progress).run()
+    if start:
+        start.check_tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, folder)
+    return prepared
+
+
+def prepare_all(configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None) -> Examples:
+    """Return a configuration's training pairs, prepared in this folder; none are held out for validation.
+
+    Raises:
+        ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
+        DataError: the corpus cannot be read.
+        CheckpointError: a file cannot be written.
+    """
+    with _lock_of(folder, on_progress):
+        clear_temporaries(folder)
+        return _Preparation(configuration, folder, on_progress, hold_out=False).run().train
 
 
 def read_texts(configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None) -> CorpusTexts:
@@ -148,8 +167,10 @@ def read_valid_pairs(folder: Path) -> list[tuple[str, str]] | None:
 class _Preparation:
     """The steps of a preparation; each writes its part of the folder and is skipped when that part exists."""
 
-    def __init__(self, configuration: Configuration, folder: Path, on_progress: OnProgress) -> None:
-        self.configuration, self.folder, self.on_progress = configuration, folder, on_progress
+    def __init__(
+        self, configuration: Configuration, folder: Path, on_progress: OnProgress, *, hold_out: bool = True
+    ) -> None:
+        self.configuration, self.folder, self.on_progress, self.hold_out = configuration, folder, on_progress, hold_out
         self.data = configuration.data
         self.corpora = corpora_of(configuration.data)
         self.manifest = self._manifest()
@@ -309,6 +330,8 @@ class _Preparation:
             found = examination.report.dropped.items()
             dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
             return list(_flat(kept_pairs(self.corpora["valid"], examination.kept))), kept
+        if not self.hold_out:
+            return [], kept
         places, pairs = self._chosen(kept)
         return pairs, _without(kept, places)
 
@@ -339,11 +362,13 @@ class _Preparation:
     # Tokens
 
     def _ensure_tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
-        """Return the folder's tokenizers; if it has none, it first gets the run's tokenizers, or newly trained ones."""
+        """Return the folder's tokenizers; if it has none, it first gets the run's, the starting run's, or new ones."""
         folder, of_run = self.folder / TOKENIZER, Path(configuration.run.directory) / TOKENIZER
         if not self.manifest.tokenizer or self.manifest.tokenizer != hash_of_folder(folder):
             if configuration.run.directory and of_run.is_dir():
                 tokenizers = load_tokenizers(of_run)
+            elif configuration.training.start_from:
+                tokenizers = load_tokenizers(Path(configuration.training.start_from) / TOKENIZER)
             else:
                 tokenizers = self._train_tokenizers(configuration.tokenizer)
             self._save_tokenizers(folder, tokenizers)
@@ -409,7 +434,7 @@ class _Preparation:
 def _settings(configuration: Configuration) -> dict[str, Any]:
     """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
     data = configuration.data
-    without = {"data": NOT_CONTENT, "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
+    without = {"data": (*NOT_CONTENT, "replay_share"), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
     flat = {
         name: value
         for section, names in without.items()

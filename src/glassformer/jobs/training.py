@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from glassformer.bundle import CONFIG, WEIGHTS, Bundle, save_weights
+from glassformer.bundle import CONFIG, WEIGHTS, Bundle, load_weights, save_weights
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.readers import TextPairs
 from glassformer.corpus.resampling import Resampler
@@ -19,7 +19,9 @@ from glassformer.jobs.averaging import average_if_better
 from glassformer.jobs.evaluation import evaluate, validation_items
 from glassformer.jobs.log import METRICS_FILE, Log, best
 from glassformer.jobs.preparation import Prepared, prepare
+from glassformer.jobs.replay import with_replay
 from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
+from glassformer.jobs.starting_run import START, check_start, keep_start
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config
@@ -102,7 +104,8 @@ def training_run(
     with locked(folder):
         for place in (folder, folder / SNAPSHOTS):
             clear_temporaries(place)
-        yield from _reports(prepare(configuration, on_progress), folder, stop, change)
+        prepared = with_replay(prepare(configuration, on_progress), on_progress)
+        yield from _reports(prepared, folder, stop, change)
 
 
 def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
@@ -117,6 +120,9 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
         _initialise(model, settings.init_std)
     checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
     _load_embeddings(model, bundle, resumed=bool(checkpoints.paths()))
+    if settings.start_from:
+        keep_start(bundle)
+        load_weights(model, folder / START)
     model.to(device)  # drawn on the CPU, for the same initial weights on every device
     _keep(bundle)
     optimiser = make_optimiser(model, settings)
@@ -185,6 +191,7 @@ def _bundle(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
     )
     if there:
         _check_same_run(there, bundle)
+        check_start(bundle)
     return bundle
 
 
@@ -227,6 +234,7 @@ def _identity(bundle: Bundle) -> dict[str, dict[str, Any]]:
     sections = {name: asdict(getattr(configuration, name)) for name in ("data", "tokenizer", "embeddings")}
     for name in NOT_CONTENT:  # the corpus may have been moved
         del sections["data"][name]
+    sections["training"] = {"start_from": configuration.training.start_from}
     return {**sections, "run": {"seed": configuration.run.seed}, "model": bundle.model_config.to_dict()}
 
 

@@ -31,7 +31,8 @@ NOT_CONTENT = ("directory", "prepared", "source_language", "target_language")
 
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
 
-_SIDES = ("source", "valid_source", "test_source")
+_SPLITS = ("valid", "test", "replay")
+_SIDES = ("source", "valid_source", "test_source", "replay_source")
 
 MetricName = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
 Optimiser = Literal["auto", "adam", "adamw", "muon"]
@@ -84,6 +85,13 @@ class DataConfig:
     it."""
     test_target: Files = ""
     """Test target."""
+    replay_source: Files = ""
+    """Source of an earlier corpus that fine-tuning replays, so that the model forgets less of it; only with
+    training.start_from."""
+    replay_target: Files = ""
+    """Target of the replayed corpus; without it, the run in training.start_from translates `replay_source` once."""
+    replay_share: Annotated[float, Range(0, 0.99)] = 0.3
+    """Share of the pairs of an epoch that are replayed, drawn anew in each epoch."""
     source_language: str = ""
     """Language of the source, as a BCP 47 tag such as "en" or "pt-BR"; only exported models use it."""
     target_language: str = ""
@@ -107,7 +115,9 @@ class DataConfig:
         if self.task:
             self._check_task()
         for name in _SIDES:
-            _check_pair(name, getattr(self, name), getattr(self, name.replace("source", "target")))
+            source, target = getattr(self, name), getattr(self, name.replace("source", "target"))
+            if name != "replay_source" or target or _format(name, source) != "lines":
+                _check_pair(name, source, target)
         self._check_columns()
         for name in ("source_language", "target_language"):
             if not _LANGUAGE.fullmatch(getattr(self, name)):
@@ -117,7 +127,7 @@ class DataConfig:
 
     def _check_task(self) -> None:
         """Refuse fields that name files: a built-in task has none."""
-        for name in ("directory", "target", "valid_source", "valid_target", "test_source", "test_target"):
+        for name in ("directory", "target", *(f"{split}_{side}" for split in _SPLITS for side in ("source", "target"))):
             if value := getattr(self, name):
                 option = " (--data)" if name == "directory" else ""
                 raise ConfigError(
@@ -173,6 +183,8 @@ class TrainingConfig:
     """Batches whose gradients are summed up for one update."""
     workers: Annotated[int, Range(0, 1024)] = 1
     """Processes that share each update on CPUs, faster than the same number of threads; 0 = one for each core."""
+    start_from: str = ""
+    """Folder of a run to fine-tune: training starts from its weights, with its tokenizers, vocabulary and model."""
     init_std: Annotated[float, Range(0, 10)] = 0.0
     """Standard deviation of the initial values of all matrices, including embeddings; 0 = derived from the shape of
     each matrix (Xavier). With 0.02, as in BERT, small models learn sooner."""
@@ -242,6 +254,11 @@ class TrainingConfig:
             )
         if self.best_by == "metric" and self.metric == "none":
             raise ConfigError('training.best_by: expected "loss" without training.metric, got "metric"; set the metric')
+        if self.start_from and self.init_std:
+            raise ConfigError(
+                f"training.init_std: expected 0 with training.start_from, which gives the initial weights, got "
+                f"{self.init_std}; leave it out"
+            )
         if self.average > self.keep_checkpoints:
             raise ConfigError(
                 f"training.average: expected at most keep_checkpoints = {self.keep_checkpoints}, got {self.average}; "

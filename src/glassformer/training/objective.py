@@ -20,6 +20,8 @@ __all__ = ["Loss", "smoothed_cross_entropy"]
 
 ROWS = 512
 """Rows of logits computed at a time: few enough for memory, enough for fast products."""
+ABSENT = -1e8
+"""An output bias below this number takes its entry out of the vocabulary: no hidden state outweighs it."""
 
 
 class Loss(NamedTuple):
@@ -47,11 +49,17 @@ def smoothed_cross_entropy(
     other. The minimised loss is then the mean of both plus α/2 = `r_drop`/2 times the mean of their divergences from
     each other (Wu et al. 2021, R-Drop, equation 4, divided by 2).
 
+    An entry whose bias is below `ABSENT`, as imported models have one for `<bos>`, is left out as if the vocabulary did
+    not contain it: it gets no share of ε and no gradient. `target` must not contain such an entry.
+
     Raises:
         ConfigError: smoothing is not in [0, 1).
 
     Paper: §5.4.
     """
+    if bias is not None and bool((bias.detach() < ABSENT).any()):
+        present = bias.detach() >= ABSENT
+        weight, bias, target = weight[present], bias[present], (present.cumsum(0) - 1)[target]
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
     arguments = hidden, weight, bias, target, smoothing, r_drop, _product_dtype(hidden)

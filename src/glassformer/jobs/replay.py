@@ -1,0 +1,70 @@
+"""Replay an earlier corpus while fine-tuning.
+
+prepared/replay/prepared/    the replayed corpus, prepared like the new one
+prepared/replay/distilled/   the starting run's translations, if the replayed corpus has no target
+"""
+
+import glob
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from glassformer.corpus.files import expand, files_of, format_of
+from glassformer.corpus.replay import ReplayedExamples
+from glassformer.errors import ConfigError, quoted
+from glassformer.jobs.distillation import distil
+from glassformer.jobs.manifest import MANIFEST
+from glassformer.jobs.preparation import PREPARED, OnProgress, Prepared, prepare_all
+
+__all__ = ["with_replay"]
+
+_REPLAY, _DISTILLED = "replay", "distilled"
+_OTHERS = ("valid", "test", "replay")
+"""Other corpora of the configuration, which the replayed corpus is prepared without."""
+
+
+def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None) -> Prepared:
+    """Return a prepared corpus whose epochs also replay the pairs of `data.replay_source`, if there are any.
+
+    Without `data.replay_target`, the starting run translates the source; finished parts are not translated again.
+
+    Raises:
+        ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
+        DataError: the corpus cannot be read.
+        CheckpointError: a file cannot be written, or the starting run is needed and missing.
+    """
+    data = prepared.configuration.data
+    if not data.replay_source or not data.replay_share:
+        return prepared
+    folder = prepared.folder / _REPLAY
+    changes: dict[str, Any] = {"source": data.replay_source, "target": data.replay_target}
+    if format_of(files_of(data.replay_source)[0]) == "lines":
+        changes |= {"source_column": None, "target_column": None}
+        if not data.replay_target:
+            changes |= _translated(prepared, folder, on_progress)
+    others = {f"{split}_{side}": "" for split in _OTHERS for side in ("source", "target")}
+    configuration = replace(prepared.configuration, data=replace(data, **(changes | others)))
+    replay = prepare_all(configuration, folder / PREPARED, on_progress)
+    train = prepared.train
+    examples = ReplayedExamples(source=train.source, target=train.target, replay=replay, share=data.replay_share)
+    return replace(prepared, train=examples)
+
+
+def _translated(prepared: Prepared, folder: Path, on_progress: OnProgress) -> dict[str, Any]:
+    """Return the [data] fields of the starting run's translations of the replayed source."""
+    data, place = prepared.configuration.data, folder / _DISTILLED
+    names = expand(data.replay_source, data.directory)
+    if len(names) != 1:
+        raise ConfigError(
+            f"data.replay_source: expected one file without data.replay_target, got {quoted(data.replay_source)}; join "
+            "the files, or name their translations"
+        )
+    if not (folder / PREPARED / MANIFEST).exists():  # else the starting run may have been deleted since
+        distil([prepared.configuration.training.start_from], place, source=names[0], on_progress=on_progress)
+    return {
+        "directory": "",
+        "source": f"{glob.escape(str(place / 'corpus'))}/*.jsonl",
+        "target": "",
+        "source_column": "source",
+        "target_column": "target",
+    }
