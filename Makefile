@@ -33,7 +33,7 @@ test-all: test clients ## run all tests, also whole training runs, many kills an
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
-CLIENTS := tutorials argos onnx node
+CLIENTS := transformers argos onnx node
 clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs for the tests marked "client" (about 2 GB)
 
 .clients/%/installed: tests/clients/requirements/%.txt tests/clients/requirements/%-alone.txt | .venv/python

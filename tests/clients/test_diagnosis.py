@@ -17,7 +17,7 @@ IDS = {"pad_id": 1, "bos_id": 2, "eos_id": 3}
 
 def diagnosis(client, package: str, weights: str, longest: int) -> Diagnosis:
     """Return the diagnosis of a package's model from 150 random sources and its greedy outputs that end."""
-    [folder] = (client("tutorials") / "lib").glob(f"python*/site-packages/{package}")
+    [folder] = (client("transformers") / "lib").glob(f"python*/site-packages/{package}")
     model = import_state_dict(read_state_dict(folder / weights), heads=8, **IDS)
     chance = random.Random(1)
     letters = range(4, model.config.source_vocab_size)

@@ -24,7 +24,7 @@ ROOM = 10
 
 def package(client, name: str) -> Path:
     """Return the folder of a package in the clients' environment."""
-    [folder] = (client("tutorials") / "lib").glob(f"python*/site-packages/{name}")
+    [folder] = (client("transformers") / "lib").glob(f"python*/site-packages/{name}")
     return folder
 
 
@@ -60,7 +60,7 @@ def test_tg2fas_logits_are_the_same(client, ask):
     state = read_state_dict(package(client, "tg2fa_translit") / "model_2.9.zip")
     sources = drawn_ids(20, 43, 12, 1)
     targets = [ids[:-1] for ids in drawn_ids(20, 45, 12, 2)]
-    theirs = ask("tutorials", "tg2fa", words=[], source=sources, target=targets)
+    theirs = ask("transformers", "tg2fa", words=[], source=sources, target=targets)
     double = {name: tensor.double() for name, tensor in state.items()}
     exact = import_state_dict(double, heads=8, positions="learned", **IDS)
     assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-9
@@ -81,7 +81,7 @@ def test_tg2fas_words_are_written_as_by_its_own_decoder(client, ask, alphabet, t
     chance = random.Random(1)
     letters = [letter for letter in alphabet["source"][4:] if letter not in " -~"]
     words = ["салом", *("".join(chance.choices(letters, k=chance.randint(3, 12))) for _ in range(500))]
-    theirs = ask("tutorials", "tg2fa", words=words, source=[], target=[])["texts"]
+    theirs = ask("transformers", "tg2fa", words=words, source=[], target=[])["texts"]
     translator = gf.Translator.load(tmp_path / "run")
     ours = translator.translate(words, beam_size=1, extra_length=ROOM)
     # Their decoder drops the last token, also where it is a letter and not `<eos>`.
@@ -101,7 +101,7 @@ def test_annalogs_logits_and_greedy_outputs_are_the_same(client, ask):
     state, chance = read_state_dict(folder / "Lev_extended.pt"), random.Random(1)
     molecules = ["".join(chance.choices(PARTS, k=chance.randint(2, 7))) for _ in range(200)]
     sources = [[2, *map(tokens.index, re.findall("Cl|.", text)), 3] for text in molecules]
-    theirs = ask("tutorials", "annalog", source=sources, longest=60)
+    theirs = ask("transformers", "annalog", source=sources, longest=60)
     targets = [[2, *written] for written in theirs["greedy"]]
     double = {name: tensor.double() for name, tensor in state.items()}
     exact, model = (import_state_dict(one, heads=8, **IDS) for one in (double, state))

@@ -24,7 +24,9 @@ def a_run(folder, *, joint=True, kind="bpe", languages=("en", "fr"), **settings)
     bundle = new_bundle(
         folder, from_dict({"data": data, "tokenizer": tokenizer, "model": {**EVEN, **settings}}), *TEXTS
     )
-    bundle.save(random_model(**{name: value for name, value in bundle.model_config.to_dict().items() if value}))
+    bundle.save(
+        random_model(**{name: value for name, value in bundle.model_config.to_dict().items() if value is not None})
+    )
     return bundle
 
 

@@ -104,6 +104,9 @@ print(used[-1] - used[39])
 
 
 @pytest.mark.long
+@pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="without AVX-512, products in bf16 take half an hour"
+)
 def test_batches_of_ever_new_shapes_take_constant_memory_in_bf16():
     """With all kernels kept, a hundred updates take 100 MB more; with the limit, about 30 MB."""
     answer = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True)

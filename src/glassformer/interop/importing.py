@@ -3,7 +3,7 @@
 import json
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -23,18 +23,28 @@ from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokeni
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
 
 __all__ = [
+    "NEVER_WRITTEN",
+    "OUR_IDS",
     "ForeignTokens",
     "Imported",
     "SpecialIds",
+    "check_target",
     "import_run",
     "read_state_dict",
     "read_vocabulary",
     "reordered",
     "special_ids",
+    "write_run",
 ]
 
 LARGEST_VOCABULARY = 200_000_000
 """Largest vocabulary file that is read, in bytes."""
+
+LONGEST_TEXT = 256
+"""Maximum length of a training text, in tokens, with which an imported run is written."""
+
+NEVER_WRITTEN = -1e9
+"""The output bias of a token that the original model does not have: its probability is 0 in float32 and in float64."""
 
 NAMES = (
     ("<pad>", "[PAD]", "<blank>"),
@@ -45,7 +55,8 @@ NAMES = (
 """The usual names of the special tokens, in the order of `SPECIALS`."""
 
 
-_OURS = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
+OUR_IDS: Mapping[str, Any] = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
+"""The ids of the special tokens in every run, as fields of ModelConfig."""
 
 
 class SpecialIds(NamedTuple):
@@ -111,12 +122,11 @@ def import_run(
         ConfigError: a setting is missing or impossible, or the folder is not empty.
         VocabularyError: a vocabulary does not fit the weights.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} exists and is not an empty folder; choose another folder")
+    check_target(folder)
     ids = [tokens.special_ids or special_ids(side, name) for name, side in _sides(tokens)]
     state = {_renamed(name, renames or {}): tensor for name, tensor in read_state_dict(source).items()}
     # The special tokens have these ids only once the tokens are reordered.
-    model = import_state_dict(state, heads=heads, **_OURS, **(settings or {})).float()
+    model = import_state_dict(state, heads=heads, **OUR_IDS, **(settings or {})).float()
     orders = []
     for (name, side), own in zip(_sides(tokens), ids, strict=True):
         rows = getattr(model.config, f"{name}_vocab_size")
@@ -130,25 +140,72 @@ def import_run(
         _tokenizer(tokens, side, order, with_bos=tokens.source_bos and name == "source")
         for (name, side), order in zip(_sides(tokens), orders, strict=True)
     ]
-    data = {"imported": source.name, "source_language": languages[0], "target_language": languages[1]}
-    tokenizer = {"kind": tokens.kind, "joint": False, "vocab_size": max(map(len, tokenizers))}
+    bundle = write_run(model, (tokenizers[0], tokenizers[1]), folder, origin=source.name, languages=languages)
+    family = recognised(state)
+    return Imported(bundle, family.title, norm_difference(model) if family.unbiased_norm else 0.0)
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder that an imported run cannot be written to.
+
+    Raises:
+        ConfigError: the folder exists and is not empty, or it is a file.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists and is not an empty folder; choose another folder")
+
+
+def write_run(
+    model: Transformer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    *,
+    origin: str,
+    languages: tuple[str, str] = ("", ""),
+    decoding: Mapping[str, Any] | None = None,
+) -> Bundle:
+    """Write a run with an imported model; return its bundle.
+
+    The folder appears once it is complete.
+
+    Args:
+        model: the model, whose special tokens have the ids of `SPECIALS`.
+        tokenizers: the tokenizers of source and target; the same object twice is a joint vocabulary.
+        folder: the folder to write, which must be empty or not exist.
+        origin: the name of the file or folder that was imported, for `data.imported`.
+        languages: the languages of source and target, as BCP 47 tags.
+        decoding: settings of the section [decoding].
+
+    Raises:
+        CheckpointError: the folder cannot be written.
+        ConfigError: the folder is not empty, or a setting is impossible.
+    """
+    check_target(folder)
+    source, target = tokenizers
+    joint = source is target
+    kinds = {} if source.kind == target.kind else {"source_kind": source.kind, "target_kind": target.kind}
     values = {
-        "data": {**data, "max_length": min(256, model.config.longest)},
-        "tokenizer": tokenizer,
+        "data": {
+            "imported": origin,
+            "source_language": languages[0],
+            "target_language": languages[1],
+            "max_length": min(LONGEST_TEXT, model.config.longest),
+        },
+        "tokenizer": {"kind": source.kind, **kinds, "joint": joint, "vocab_size": max(len(source), len(target))},
         "model": {name: value for name, value in model.config.to_dict().items() if value is not None},
+        "decoding": dict(decoding or {}),
         "run": {"directory": str(folder)},
     }
     configuration = from_dict(values)
     bundle = Bundle(
         folder=folder,
         configuration=configuration,
-        model_config=model_config(configuration, *map(len, tokenizers)),
-        source_tokenizer=tokenizers[0],
-        target_tokenizer=tokenizers[1],
+        model_config=model_config(configuration, len(source), len(target)),
+        source_tokenizer=source,
+        target_tokenizer=target,
     )
     _write(bundle, model)
-    family = recognised(state)
-    return Imported(bundle, family.title, norm_difference(model) if family.unbiased_norm else 0.0)
+    return bundle
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
@@ -219,23 +276,37 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
     return SpecialIds(*found)
 
 
-def reordered(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Transformer:
+def reordered(
+    model: Transformer, source: Sequence[int], target: Sequence[int], *, never: Collection[int] = ()
+) -> Transformer:
     """Return the model with its tokens in another order: id i has the row of `source[i]` or `target[i]`.
 
-    The special tokens come first, with the ids of `SPECIALS`.
+    The special tokens come first, with the ids of `SPECIALS`. An order may name a row more than once; a copy that the
+    original model does not have must be in `never`, so that it changes no probability.
+
+    Args:
+        model: the model.
+        source: the old id of each source token.
+        target: the old id of each target token.
+        never: the new ids of target tokens that the model never writes: their output bias becomes `NEVER_WRITTEN`.
 
     Raises:
         ConfigError: the embeddings are tied and the orders differ.
     """
     if model.config.tie_embeddings and list(source) != list(target):
         raise ConfigError("source and target share one embedding: expected one vocabulary for both, got two")
-    config = ModelConfig.from_dict({**model.config.to_dict(), **_OURS})
+    sizes = {"vocab_size": None, "source_vocab_size": len(source), "target_vocab_size": len(target)}
+    bias = {"output_bias": model.config.output_bias or bool(never)}
+    config = ModelConfig.from_dict({**model.config.to_dict(), **OUR_IDS, **sizes, **bias})
     orders = {"source.tokens.weight": source, "target.tokens.weight": target}
     orders |= {"output.weight": target, "output.bias": target}
     weights = {
         name: weight.detach()[torch.tensor(orders[name])] if name in orders else weight.detach()
         for name, weight in model.named_parameters()
     }
+    if never:
+        weights.setdefault("output.bias", weights["source.tokens.weight"].new_zeros(len(target)))
+        weights["output.bias"][list(never)] = NEVER_WRITTEN
     result = Transformer(config).to(next(model.parameters()).dtype)
     put_weights(result, weights, "the imported model")
     return result.eval()

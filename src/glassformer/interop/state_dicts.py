@@ -230,7 +230,14 @@ class _Sizes(NamedTuple):
 
 
 def import_state_dict(
-    state: StateDict, *, heads: int, pad_id: int, bos_id: int, eos_id: int, **settings: Any
+    state: StateDict,
+    *,
+    heads: int,
+    pad_id: int,
+    bos_id: int,
+    eos_id: int,
+    family: Family | None = None,
+    **settings: Any,
 ) -> Transformer:
     """Return a model with the weights of a state dict, in evaluation mode and in the dtype of these weights.
 
@@ -240,6 +247,7 @@ def import_state_dict(
         pad_id: id of the padding token.
         bos_id: id of the token that the decoder starts with.
         eos_id: id of the token that ends a sequence.
+        family: the names that the state dict has; by default, they are recognised.
         settings: further fields of ModelConfig that the names do not tell, such as `dropout`; by default, `norm` and
             `activation` are the tutorial's.
 
@@ -251,7 +259,7 @@ def import_state_dict(
             other.
         ConfigError: a setting is impossible with these weights.
     """
-    family = recognised(state)
+    family = family or recognised(state)
     state = _plain_names(state, family)
     sizes = _sizes(state, family)
     weights = dict(_weights(state, family, sizes))

@@ -17,7 +17,7 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-__all__ = ["SentencePieceTokenizer"]
+__all__ = ["SentencePieceTokenizer", "check_characters", "load_processor"]
 
 # The same on every machine, because the last digits of a unigram model depend on the number of threads.
 THREADS = 2
@@ -210,15 +210,26 @@ def _specials() -> dict[str, Any]:
     return ids | {f"{name}_piece": piece for name, piece in zip(names, SPECIALS, strict=True)}
 
 
-def _processor(model: bytes) -> "SentencePieceProcessor":
+def load_processor(model: bytes) -> "SentencePieceProcessor":
+    """Return sentencepiece's processor for the bytes of a model.
+
+    Raises:
+        VocabularyError: the bytes are not a sentencepiece model.
+    """
     import sentencepiece
 
     sentencepiece.set_min_log_level(ERRORS_ONLY)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+        processor.get_piece_size()
     except RuntimeError as error:
-        raise VocabularyError("not a sentencepiece model: train the tokenizer again") from error
+        raise VocabularyError("not a sentencepiece model: copy the file again, or train the tokenizer again") from error
+    return processor
+
+
+def _processor(model: bytes) -> "SentencePieceProcessor":
+    processor = load_processor(model)
+    ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
     if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
         raise VocabularyError(f"expected a sentencepiece model with pad, bos, eos, unk = 0, 1, 2, 3, got {ids}")
     return processor
@@ -236,11 +247,20 @@ def _all_checked(texts: Sequence[str]) -> list[str]:
 def _checked(text: str) -> str:
     if is_normal(text):
         return text
+    check_characters(text)
+    return normalise(text)
+
+
+def check_characters(text: str) -> None:
+    """Refuse what sentencepiece cannot read.
+
+    Raises:
+        DataError: the text holds half a surrogate pair, which is not a character.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{quoted(text)} holds half a surrogate pair at {error.start}; decode it as UTF-8") from error
-    return normalise(text)
 
 
 def _pieces(model: bytes) -> dict[str, Any]:

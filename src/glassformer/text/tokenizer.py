@@ -15,6 +15,7 @@ from glassformer.errors import CheckpointError, ConfigError, VocabularyError, ne
 from glassformer.settings import Range, check_fields
 from glassformer.system.files import read_json, write_json
 from glassformer.text.characters import CharacterTokenizer
+from glassformer.text.marian import MarianTokenizer
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.vocabulary import SPECIALS
@@ -23,6 +24,7 @@ from glassformer.text.words import WordTokenizer
 __all__ = [
     "TOKENIZER_KINDS",
     "CharacterTokenizer",
+    "MarianTokenizer",
     "SentencePieceTokenizer",
     "SubwordTokenizer",
     "Tokenizer",
@@ -34,13 +36,13 @@ __all__ = [
     "train_tokenizers",
 ]
 
-KindName = Literal["words", "characters", "bpe", "unigram"]
+KindName = Literal["words", "characters", "bpe", "unigram", "marian"]
 """The keys of `TOKENIZER_KINDS`, as the type of the configuration's settings."""
 
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Text ↔ ids. Every text is normalised first (see `normalise`)."""
+    """Text ↔ ids. Every text is normalised first (see `normalise`), except by the kind "marian"."""
 
     @property
     def kind(self) -> str:
@@ -115,6 +117,8 @@ class TokenizerKind:
     """Returns the tokenizer that its `save` wrote under this stem."""
     subwords: bool = False
     """Whether words are cut into pieces: tokenizers are `SubwordTokenizer`s, and the settings for subwords apply."""
+    trainable: bool = True
+    """Whether `train` makes tokenizers; the others come with an imported model, and `train` raises VocabularyError."""
     open_ended: bool = False
     """Whether the number of different tokens keeps growing with the corpus, as with words but not with characters."""
 
@@ -134,6 +138,12 @@ def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
     )
 
 
+def _cannot_train(_lines: Iterable[str], _config: "TokenizerConfig") -> Tokenizer:
+    raise VocabularyError(
+        'tokenizer.kind = "marian" is for imported models, which bring their vocabulary; choose another kind to train'
+    )
+
+
 TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "words": TokenizerKind(
         train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size),
@@ -146,6 +156,7 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     ),
     "bpe": _subword_kind("bpe"),
     "unigram": _subword_kind("unigram"),
+    "marian": TokenizerKind(train=_cannot_train, load=MarianTokenizer.load, trainable=False, subwords=True),
 }
 """All kinds by name. `KindName` above and the page's table in `web/engine/tokenizers.js` list the same names;
 `recipes/defaults.py` chooses one of the kinds."""
@@ -160,7 +171,8 @@ class TokenizerConfig:
     """
 
     kind: Literal[KindName, "auto"] = "bpe"
-    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen from the corpus."""
+    """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen from the corpus. Imported
+    models have "marian", subwords with a vocabulary of their own, which cannot be trained."""
     vocab_size: Annotated[int, Range(0, 10**7)] = 8000
     """Maximum number of tokens in a vocabulary, including the four special tokens; of words and characters, the most
     frequent are kept. 0 = chosen from the corpus."""

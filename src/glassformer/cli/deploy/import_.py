@@ -1,11 +1,14 @@
 """`glassformer import`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from glassformer.errors import ConfigError, quoted
+
+if TYPE_CHECKING:
+    from glassformer.interop.importing import Imported
 
 __all__ = ["import_command"]
 
@@ -16,7 +19,8 @@ def import_command(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE", help="State dict of a tutorial's Transformer: .safetensors, or what torch.save wrote."
+            metavar="SOURCE",
+            help="A folder of Hugging Face's transformers, or the state dict of a tutorial's model.",
         ),
     ],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder to write.")],
@@ -62,12 +66,28 @@ def import_command(
 ) -> None:
     """Make a run of a model that another program trained.
 
-    It knows the Transformers of three tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on
-    sequence-to-sequence models, and the Annotated Transformer.
+    It knows Marian (such as OPUS-MT) and Pegasus of Hugging Face's transformers, and the state dicts of three
+    tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on sequence-to-sequence models, and the
+    Annotated Transformer. Only a state dict needs the options for heads and tokens.
     """
+    from glassformer.interop.hugging_face_import import import_hugging_face, is_hugging_face
     from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
     from glassformer.recipes.toml import section_changes
 
+    settings = section_changes("model", overrides or (), "model.norm=pre")
+    tags = _pair("--languages", languages, ",") if languages else None
+    if is_hugging_face(source):
+        for option, value in {
+            "--heads": heads,
+            "--source-vocabulary": source_vocabulary,
+            "--target-vocabulary": target_vocabulary,
+            "--special-ids": special_ids,
+            "--rename": rename,
+        }.items():
+            if value is not None:
+                raise ConfigError(f"{option}: expected no value, as the folder tells it, got {quoted(str(value))}")
+        _report(import_hugging_face(source, run, languages=tags, settings=settings), run)
+        return
     heads = _given("--heads", heads)
     foreign = ForeignTokens(
         source=read_vocabulary(_given("--source-vocabulary", source_vocabulary)),
@@ -82,9 +102,13 @@ def import_command(
         foreign,
         heads=heads,
         renames=dict(_pair("--rename", text, "=") for text in rename or ()),
-        languages=_pair("--languages", languages, ",") if languages else ("", ""),
-        settings=section_changes("model", overrides or (), "model.norm=pre"),
+        languages=tags or ("", ""),
+        settings=settings,
     )
+    _report(imported, run)
+
+
+def _report(imported: "Imported", run: Path) -> None:
     config = imported.bundle.model_config
     typer.echo(
         f"imported {imported.title}: {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "

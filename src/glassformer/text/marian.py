@@ -1,0 +1,163 @@
+"""Texts as the subwords of an imported model: a sentencepiece model cuts them, and a vocabulary numbers the pieces.
+
+Marian trains one sentencepiece model per language and numbers the pieces of both in one vocabulary, so that an id of
+sentencepiece means nothing there. A text goes to sentencepiece as it is: the model has a normalisation of its own, with
+which it was trained (often NFKC).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import CheckpointError, VocabularyError, quoted
+from glassformer.system.files import read_bytes, read_json, write_json
+from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.subwords import check_characters, load_processor
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
+
+__all__ = ["MarianTokenizer"]
+
+CODE_BEGINS, CODE_ENDS = ">>", "<<"
+"""Around the code of a target language, such as ">>fra<<", with which a source of a multilingual model begins."""
+_VOCABULARY, _MODEL, _DECODER = ".json", ".model", ".decoder.model"
+
+
+class MarianTokenizer:
+    """A sentencepiece model, and the vocabulary in which its pieces have their ids.
+
+    It cuts texts as Hugging Face's `MarianTokenizer` does, except that a text's letters never become a special token.
+
+    Args:
+        model: the sentencepiece model, with any ids and any normalisation.
+        tokens: the tokens by id, beginning with `SPECIALS`.
+        decoder: the sentencepiece model that joins pieces to texts; by default, `model`.
+
+    Raises:
+        VocabularyError: the bytes are not a sentencepiece model, or the tokens are not a vocabulary.
+    """
+
+    kind = "marian"
+    pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
+
+    def __init__(self, model: bytes, tokens: Sequence[str], *, decoder: bytes | None = None) -> None:
+        self.model, self.decoder = model, decoder
+        self._tokens = tuple(tokens)
+        if self._tokens[: len(SPECIALS)] != SPECIALS:
+            raise VocabularyError(f"a vocabulary begins with {SPECIALS}, got {quoted(self._tokens[: len(SPECIALS)])}")
+        # Special tokens are left out, so that no text can contain them.
+        self._ids = {token: id for id, token in enumerate(self._tokens) if id > UNK_ID}
+        if len(self._ids) + len(SPECIALS) < len(self._tokens):
+            twice = next(token for id, token in enumerate(self._tokens) if id > UNK_ID and self._ids[token] != id)
+            raise VocabularyError(f"a vocabulary holds each token once, got {quoted(twice)} more than once")
+        self._processor = load_processor(model)
+        self._joiner = load_processor(decoder) if decoder else self._processor
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def split(self, text: str) -> list[str]:
+        """Return the text's pieces, with unknown characters unchanged; a leading code such as ">>fra<<" is one token.
+
+        Raises:
+            DataError: the text holds half a surrogate pair, which is not a character.
+        """
+        check_characters(text)
+        end = text.find(CODE_ENDS) + len(CODE_ENDS) if text.startswith(CODE_BEGINS) and CODE_ENDS in text else 0
+        pieces: list[str] = self._processor.encode(text[end:], out_type=str)
+        return [text[:end], *pieces] if end else pieces
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of the text's pieces, without `<eos>`; pieces outside the vocabulary are `<unk>`.
+
+        Raises:
+            DataError: the text holds half a surrogate pair, which is not a character.
+        """
+        return [self._ids.get(piece, UNK_ID) for piece in self.split(text)]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return what `encode` returns for each text.
+
+        Raises:
+            DataError: a text holds half a surrogate pair, which is not a character.
+        """
+        return [self.encode(text) for text in texts]
+
+    def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
+        """Return the ids of the texts, cut into random pieces; the same seed gives the same pieces.
+
+        Args:
+            texts: texts without a language's code.
+            amount: for a BPE model, the probability of skipping a merge; for a unigram model, the exponent α.
+            seed: the seed to set for sentencepiece's random generator.
+        """
+        import sentencepiece
+
+        sentencepiece.set_random_generator_seed(seed % 2**32)
+        cut = self._processor.encode(
+            list(texts), out_type=str, enable_sampling=True, alpha=amount, nbest_size=-1, num_threads=1
+        )
+        return [[self._ids.get(piece, UNK_ID) for piece in pieces] for pieces in cut]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of these ids; special ids are skipped, except that unknown pieces appear as "<unk>".
+
+        Raises:
+            VocabularyError: an id is not in the vocabulary.
+        """
+        check_ids(ids, len(self))
+        runs: list[list[str]] = [[]]
+        for id in ids:
+            if id == UNK_ID:
+                runs.append([])
+            elif id > UNK_ID:
+                runs[-1].append(self._tokens[id])
+        text = f" {SPECIALS[UNK_ID]} ".join(self._joiner.decode_pieces(run) for run in runs)
+        return text.replace(SPACE_MARK, " ").strip()
+
+    def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """Return what `decode` returns for the ids of each sentence."""
+        return [self.decode(ids) for ids in sentences]
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Return the token of each id, with "▁" for a space; special tokens appear as "<eos>" and so on.
+
+        Raises:
+            VocabularyError: an id is not in the vocabulary.
+        """
+        check_ids(ids, len(self))
+        return [self._tokens[id] for id in ids]
+
+    def save(self, stem: Path) -> None:
+        """Write `stem`.json, the vocabulary, and `stem`.model, and `stem`.decoder.model if it has one."""
+        write_json(stem.with_suffix(_VOCABULARY), {"tokens": list(self._tokens)})
+        stem.with_suffix(_MODEL).write_bytes(self.model)
+        if self.decoder:
+            stem.with_suffix(_DECODER).write_bytes(self.decoder)
+
+    @classmethod
+    def load(cls, stem: Path) -> "MarianTokenizer":
+        """Return the tokenizer that `save` wrote under this stem.
+
+        Raises:
+            CheckpointError: a file is missing or damaged.
+            VocabularyError: a file does not hold what `save` wrote.
+        """
+        path, decoder = stem.with_suffix(_VOCABULARY), stem.with_suffix(_DECODER)
+        tokens = read_json(path).get("tokens")
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
+        try:
+            model = read_bytes(stem.with_suffix(_MODEL))
+            return cls(model, tokens, decoder=read_bytes(decoder) if decoder.exists() else None)
+        except VocabularyError as error:
+            raise VocabularyError(f"{stem}.*: {error}") from error
+        except OSError as error:
+            raise CheckpointError(f"cannot read {error.filename}: {error.strerror}; copy the file again") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Raise VocabularyError: the explorer's page does not know the normalisation of an imported model.
+
+        Raises:
+            VocabularyError: always.
+        """
+        raise VocabularyError("the explorer's page cannot cut texts with an imported sentencepiece model")
