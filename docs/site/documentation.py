@@ -48,6 +48,8 @@ MODULES = {
         "interop.verification",
         "interop.importing",
         "interop.state_dicts",
+        "interop.ctranslate2_import",
+        "interop.argos_import",
     ),
 }
 """The modules whose public names the Python reference describes, by heading."""

@@ -31,15 +31,20 @@ class MarianTokenizer:
         model: the sentencepiece model, with any ids and any normalisation.
         tokens: the tokens by id, beginning with `SPECIALS`.
         decoder: the sentencepiece model that joins pieces to texts; by default, `model`.
+        with_eos: whether each text ends with `<eos>`.
 
     Raises:
         VocabularyError: the bytes are not a sentencepiece model, or the tokens are not a vocabulary.
     """
 
     kind = "marian"
-    pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
+    pad_id, bos_id, unk_id = PAD_ID, BOS_ID, UNK_ID
 
-    def __init__(self, model: bytes, tokens: Sequence[str], *, decoder: bytes | None = None) -> None:
+    def __init__(
+        self, model: bytes, tokens: Sequence[str], *, decoder: bytes | None = None, with_eos: bool = True
+    ) -> None:
+        self.eos_id = EOS_ID if with_eos else PAD_ID
+        """The id that ends each text; without an end, that of `<pad>`, to which no position attends."""
         self.model, self.decoder = model, decoder
         self._tokens = tuple(tokens)
         if self._tokens[: len(SPECIALS)] != SPECIALS:
@@ -129,7 +134,8 @@ class MarianTokenizer:
 
     def save(self, stem: Path) -> None:
         """Write `stem`.json, the vocabulary, and `stem`.model, and `stem`.decoder.model if it has one."""
-        write_json(stem.with_suffix(_VOCABULARY), {"tokens": list(self._tokens)})
+        ends = {} if self.eos_id == EOS_ID else {"with_eos": False}
+        write_json(stem.with_suffix(_VOCABULARY), {"tokens": list(self._tokens), **ends})
         stem.with_suffix(_MODEL).write_bytes(self.model)
         if self.decoder:
             stem.with_suffix(_DECODER).write_bytes(self.decoder)
@@ -143,12 +149,14 @@ class MarianTokenizer:
             VocabularyError: a file does not hold what `save` wrote.
         """
         path, decoder = stem.with_suffix(_VOCABULARY), stem.with_suffix(_DECODER)
-        tokens = read_json(path).get("tokens")
+        content = read_json(path)
+        tokens, with_eos = content.get("tokens"), content.get("with_eos", True) is True
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
         try:
             model = read_bytes(stem.with_suffix(_MODEL))
-            return cls(model, tokens, decoder=read_bytes(decoder) if decoder.exists() else None)
+            joiner = read_bytes(decoder) if decoder.exists() else None
+            return cls(model, tokens, decoder=joiner, with_eos=with_eos)
         except VocabularyError as error:
             raise VocabularyError(f"{stem}.*: {error}") from error
         except OSError as error:

@@ -20,7 +20,7 @@ def import_command(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="A folder of Hugging Face's transformers, or the state dict of a tutorial's model.",
+            help="A folder of Hugging Face's transformers or CTranslate2, an .argosmodel file, or a state dict.",
         ),
     ],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder to write.")],
@@ -50,6 +50,22 @@ def import_command(
     source_bos: Annotated[
         bool, typer.Option("--source-bos", help="Begin each source with <bos>, if the model was trained so.")
     ] = False,
+    source_eos: Annotated[
+        bool | None,
+        typer.Option(
+            "--source-eos/--no-source-eos",
+            help="Whether sources end with </s>, if a CTranslate2 folder does not tell.",
+            show_default=False,
+        ),
+    ] = None,
+    sentencepiece: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--sentencepiece",
+            metavar="FILE",
+            help="Sentencepiece model for a CTranslate2 folder; twice if source and target have their own.",
+        ),
+    ] = None,
     languages: Annotated[
         str, typer.Option("--languages", metavar="SOURCE,TARGET", help="Languages, as BCP 47 tags such as en,de.")
     ] = "",
@@ -68,26 +84,40 @@ def import_command(
 
     It knows Marian (such as OPUS-MT) and Pegasus of Hugging Face's transformers, and the state dicts of three
     tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on sequence-to-sequence models, and the
-    Annotated Transformer. Only a state dict needs the options for heads and tokens.
+    Annotated Transformer. It reads models of CTranslate2 in folders and in packages of Argos Translate and
+    LibreTranslate. Only a state dict needs the options for heads and special tokens.
     """
+    from glassformer.interop.argos_import import import_argos, is_argos
+    from glassformer.interop.ctranslate2_import import ForeignTexts, import_ctranslate2_run, is_ctranslate2
     from glassformer.interop.hugging_face_import import import_hugging_face, is_hugging_face
     from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
     from glassformer.recipes.toml import section_changes
 
     settings = section_changes("model", overrides or (), "model.norm=pre")
     tags = _pair("--languages", languages, ",") if languages else None
+    told = {
+        "--heads": heads,
+        "--source-vocabulary": source_vocabulary,
+        "--target-vocabulary": target_vocabulary,
+        "--special-ids": special_ids,
+        "--source-bos": source_bos or None,
+        "--rename": rename,
+    }
+    of_ctranslate2 = {"--sentencepiece": sentencepiece, "--source-eos": source_eos}
+    if is_argos(source):
+        _leave_out(told | of_ctranslate2 | {"--set": overrides})
+        _report(import_argos(source, run, languages=tags), run)
+        return
+    if is_ctranslate2(source):
+        _leave_out(told | {"--set": overrides})
+        texts = ForeignTexts(sentencepiece=sentencepiece or (), kind=tokens, source_eos=source_eos)
+        _report(import_ctranslate2_run(source, run, texts, languages=tags), run)
+        return
     if is_hugging_face(source):
-        for option, value in {
-            "--heads": heads,
-            "--source-vocabulary": source_vocabulary,
-            "--target-vocabulary": target_vocabulary,
-            "--special-ids": special_ids,
-            "--rename": rename,
-        }.items():
-            if value is not None:
-                raise ConfigError(f"{option}: expected no value, as the folder tells it, got {quoted(str(value))}")
+        _leave_out(told | of_ctranslate2)
         _report(import_hugging_face(source, run, languages=tags, settings=settings), run)
         return
+    _leave_out(of_ctranslate2)
     heads = _given("--heads", heads)
     foreign = ForeignTokens(
         source=read_vocabulary(_given("--source-vocabulary", source_vocabulary)),
@@ -106,6 +136,12 @@ def import_command(
         settings=settings,
     )
     _report(imported, run)
+
+
+def _leave_out(options: dict[str, Any]) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{option}: expected no value, as the model tells it, got {quoted(str(value))}")
 
 
 def _report(imported: "Imported", run: Path) -> None:
