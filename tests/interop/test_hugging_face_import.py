@@ -46,6 +46,9 @@ def foreign(folder) -> None:
         {"norm": "post"},
         {"norm": "post", "positions": "halves", "output_bias": True},
         {"norm": "post", "joint": False, "tie_output": False},
+        {"norm": "post", "tie_output": False, "tie_embeddings": False, "activation": "gelu"},
+        {"norm": "pre", "kind": "words", "activation": "silu"},
+        {"norm": "post", "kind": "characters", "d_model": 15, "heads": 3},
     ],
     ids=str,
 )

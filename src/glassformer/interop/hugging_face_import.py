@@ -24,8 +24,8 @@ from glassformer.model.transformer import Transformer
 from glassformer.system.files import parse_json, read_bytes
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.subwords import SentencePieceTokenizer, load_processor
-from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.vocabulary import BOS_ID, PAD_ID, SPECIALS
+from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
 
 __all__ = ["hugging_face_tokenizers", "import_hugging_face", "is_hugging_face"]
 
@@ -284,9 +284,21 @@ def _own_tokenizers(source: Path, own: Mapping[str, Any]) -> tuple[Tokenizer, To
             stored = source / vocabulary if _separate(source) else source / "vocab.json"
             tokens = [*_json(stored)]
             found.append(_readable(path, partial(MarianTokenizer, tokens=tokens)))
+        elif kind in ("words", "characters"):
+            found.append(_own_lookup(source / "tokenizer.json", kind))
         else:
-            raise ConfigError(f"{source / _CONFIG}: {EXPORTER}: expected subwords, got the kind {quoted(kind)}")
+            raise CheckpointError(f"{source / _CONFIG}: {EXPORTER}: expected kinds of tokenizers, got {quoted(kind)}")
     return (found[0], found[0]) if own.get("joint") is True else (found[0], found[1])
+
+
+def _own_lookup(path: Path, kind: str) -> Tokenizer:
+    """Return the tokenizer of words or characters that was written as tokenizer.json."""
+    match _json(path):
+        case {"model": {"vocab": dict(ids)}, "post_processor": {"special_tokens": dict(added)}}:
+            ends = {"with_bos": SPECIALS[BOS_ID] in added, "with_eos": SPECIALS[EOS_ID] in added}
+            tokens = Vocabulary(tuple(map(str, ids)))
+            return WordTokenizer(tokens, **ends) if kind == "words" else CharacterTokenizer(tokens, **ends)
+    raise CheckpointError(f"{path}: expected a vocabulary and the ends of texts; copy the file again")
 
 
 def hugging_face_tokenizers(source: Path) -> tuple[Tokenizer, Tokenizer]:
