@@ -13,6 +13,7 @@ from glassformer.errors import ConfigError
 from glassformer.jobs import train
 from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.recipes.toml import load
+from glassformer.text.vocabulary import BOS_ID
 from glassformer.training.loop import StepReport
 
 pytestmark = pytest.mark.slow  # each test trains
@@ -178,3 +179,24 @@ def test_the_runs_own_folder_and_a_run_without_weights_are_refused(make, trained
     shutil.copytree(trained / "base", tmp_path / "bare", ignore=shutil.ignore_patterns("*.safetensors"))
     with pytest.raises(ConfigError, match=r"training.start_from: .*model.safetensors"):
         train(make("run", f"training.start_from={tmp_path / 'bare'}"))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [["training.optimiser=adamw", "training.weight_decay=0.1", "training.ema=0.9"], ["training.optimiser=muon"]],
+    ids=["adamw-ema", "muon"],
+)
+def test_a_bias_that_rules_out_bos_stays_and_does_not_enter_the_loss(trained, tmp_path, overrides):
+    given = [f"run.directory={tmp_path / 'base'}", "model.output_bias=true", "training.steps=2"]
+    train(load(trained / "base.toml", given, data=trained))
+    weights = weights_of(tmp_path / "base")
+    weights["output.bias"][BOS_ID] = -1e9  # as in an imported run
+    save_file(weights, tmp_path / "base" / "model.safetensors")
+    losses = []
+    start = [f"run.directory={tmp_path / 'run'}", f"training.start_from={tmp_path / 'base'}", *overrides]
+    train(
+        load(trained / "adapt.toml", start, data=trained),
+        on_report=lambda report: losses.append(report.loss) if isinstance(report, StepReport) else None,
+    )
+    assert max(losses) < 20
+    assert weights_of(tmp_path / "run")["output.bias"][BOS_ID] == -1e9
