@@ -244,7 +244,7 @@ WRONG = {
     '[model]\npositions = "learned"\nmax_length = 64': "model.max_length: expected at least data.max_length = 256 for ",
     "[embeddings]\nfreeze = true": "embeddings.freeze: expected false without vectors, got true; set embeddings.source",
     "[model]\npad_id = 5": "model.pad_id: expected the tokenizer's 0, got 5; leave it out",
-    '[tokenizer]\nkind = "word"': "tokenizer.kind: expected one of words, characters, bpe, unigram, marian, auto, got 'word' (",
+    '[tokenizer]\nkind = "word"': "tokenizer.kind: expected one of words, characters, bpe, unigram, marian, auto, got",
     "[tokenizer]\nvocab_size = 4": "tokenizer.vocab_size: expected more than the 4 special tokens, got 4",
     "format_version = 'one'": "format_version: expected an integer, got 'one'",
 }
