@@ -46,10 +46,11 @@ MODULES = {
         "interop.ctranslate2_export",
         "interop.onnx.export",
         "interop.verification",
-        "interop.importing",
-        "interop.state_dicts",
-        "interop.ctranslate2_import",
-        "interop.argos_import",
+        "interop.imports.importing",
+        "interop.imports.state_dicts",
+        "interop.imports.hugging_face",
+        "interop.imports.ctranslate2",
+        "interop.imports.argos",
     ),
 }
 """The modules whose public names the Python reference describes, by heading."""

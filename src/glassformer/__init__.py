@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from glassformer.explorer.widget import explore
     from glassformer.inspection.check import check
-    from glassformer.interop.state_dicts import import_module
+    from glassformer.interop.imports.state_dicts import import_module
     from glassformer.jobs import train
     from glassformer.model.attention import attention
     from glassformer.model.config import ModelConfig
@@ -68,7 +68,7 @@ _MODULES = {
     "glassformer.model.positions": ("sinusoids",),
     "glassformer.model.taps": ("intervene", "points", "record"),
     "glassformer.model.transformer": ("Transformer",),
-    "glassformer.interop.state_dicts": ("import_module",),
+    "glassformer.interop.imports.state_dicts": ("import_module",),
     "glassformer.jobs": ("train",),
     "glassformer.translator": ("Translator",),
 }

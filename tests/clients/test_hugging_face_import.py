@@ -13,7 +13,7 @@ from glassformer.corpus.readers import read_lines
 from glassformer.decoding.beam import beam_search
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.interop.hugging_face_import import hugging_face_tokenizers, import_hugging_face
+from glassformer.interop.imports.hugging_face import hugging_face_tokenizers, import_hugging_face
 from glassformer.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.client

@@ -16,8 +16,8 @@ from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError
 from glassformer.interop.argos_export import export_argos
-from glassformer.interop.argos_import import import_argos
 from glassformer.interop.export import ExportOptions
+from glassformer.interop.imports.argos import import_argos
 from glassformer.text.tokenizer import SentencePieceTokenizer
 from interop.ctranslate2_folders import OPENNMT, write_folder
 from interop.hostile import damaged, little_memory, outcome

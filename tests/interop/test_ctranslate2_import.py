@@ -16,8 +16,8 @@ from glassformer.bundle import WEIGHTS, Bundle, read_weights
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError
 from glassformer.interop.ctranslate2_export import export_ctranslate2
-from glassformer.interop.ctranslate2_import import ForeignTexts, import_ctranslate2_run
-from glassformer.interop.ctranslate2_weights import imported_rows
+from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run
+from glassformer.interop.imports.ctranslate2_weights import imported_rows
 from interop.ctranslate2_folders import (
     OPENNMT,
     largest_difference,

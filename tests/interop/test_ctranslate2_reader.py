@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError
-from glassformer.interop.ctranslate2_import import import_ctranslate2_run
-from glassformer.interop.ctranslate2_reader import read_ctranslate2
+from glassformer.interop.imports.ctranslate2 import import_ctranslate2_run
+from glassformer.interop.imports.ctranslate2_reader import read_ctranslate2
 from interop.ctranslate2_folders import OPENNMT, write_folder
 from interop.hostile import damaged, little_memory, outcome
 

@@ -14,7 +14,7 @@ from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, VocabularyError
 from glassformer.interop.export import EXPORTER, ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.interop.hugging_face_import import import_hugging_face, is_hugging_face
+from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
 from interop.test_hugging_face_export import a_run
 
 LARGEST = 30e6

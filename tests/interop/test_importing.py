@@ -12,7 +12,7 @@ import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError
-from glassformer.interop.importing import (
+from glassformer.interop.imports.importing import (
     ForeignTokens,
     SpecialIds,
     import_run,
@@ -21,7 +21,7 @@ from glassformer.interop.importing import (
     reordered,
     special_ids,
 )
-from glassformer.interop.state_dicts import norm_difference
+from glassformer.interop.imports.state_dicts import norm_difference
 from interop.tutorials import Annotated, TorchTutorial, Trevett
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")

@@ -6,7 +6,7 @@ from torch import nn
 
 import glassformer as gf
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop.state_dicts import import_state_dict
+from glassformer.interop.imports.state_dicts import import_state_dict
 from interop.tutorials import PAD, Annotated, TorchTutorial, Trevett
 
 # torch says so of nearly every nn.Transformer.

@@ -29,8 +29,8 @@ from glassformer.interop.export import (
     weights_of,
 )
 from glassformer.interop.fast_tokenizer import fast_tokenizer
+from glassformer.interop.imports.state_dicts import HUGGING_FACE, Family
 from glassformer.interop.model_card import model_card
-from glassformer.interop.state_dicts import HUGGING_FACE, Family
 from glassformer.interop.verification import Verification, verify_outside
 from glassformer.model.config import ModelConfig
 from glassformer.text.tokenizer import TOKENIZER_KINDS, Tokenizer

@@ -8,7 +8,7 @@ import typer
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
-    from glassformer.interop.importing import Imported
+    from glassformer.interop.imports.importing import Imported
 
 __all__ = ["import_command"]
 
@@ -87,10 +87,10 @@ def import_command(
     Annotated Transformer. It reads models of CTranslate2 in folders and in packages of Argos Translate and
     LibreTranslate. Only a state dict needs the options for heads and special tokens.
     """
-    from glassformer.interop.argos_import import import_argos, is_argos
-    from glassformer.interop.ctranslate2_import import ForeignTexts, import_ctranslate2_run, is_ctranslate2
-    from glassformer.interop.hugging_face_import import import_hugging_face, is_hugging_face
-    from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
+    from glassformer.interop.imports.argos import import_argos, is_argos
+    from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run, is_ctranslate2
+    from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
+    from glassformer.interop.imports.importing import ForeignTokens, import_run, read_vocabulary
     from glassformer.recipes.toml import section_changes
 
     settings = section_changes("model", overrides or (), "model.norm=pre")
@@ -165,7 +165,7 @@ def _given(option: str, value: T | None) -> T:
 
 
 def _special_ids(text: str | None) -> Any:
-    from glassformer.interop.importing import SpecialIds
+    from glassformer.interop.imports.importing import SpecialIds
 
     if text is None:
         return None

@@ -18,8 +18,8 @@ from glassformer.bundle import put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
 from glassformer.interop.export import EXPORTER
 from glassformer.interop.hugging_face_export import in_stream_order, stream_in_halves
-from glassformer.interop.importing import OUR_IDS, Imported, check_target, read_state_dict, reordered, write_run
-from glassformer.interop.state_dicts import HUGGING_FACE, import_state_dict
+from glassformer.interop.imports.importing import OUR_IDS, Imported, check_target, read_state_dict, reordered, write_run
+from glassformer.interop.imports.state_dicts import HUGGING_FACE, import_state_dict
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import parse_json, read_bytes
 from glassformer.text.marian import MarianTokenizer

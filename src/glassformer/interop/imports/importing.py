@@ -13,7 +13,7 @@ from torch import Tensor
 
 from glassformer.bundle import Bundle, put_weights, read_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
-from glassformer.interop.state_dicts import import_state_dict, norm_difference, recognised
+from glassformer.interop.imports.state_dicts import import_state_dict, norm_difference, recognised
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.toml import from_dict, model_config

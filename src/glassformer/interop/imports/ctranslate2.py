@@ -14,9 +14,14 @@ import torch
 
 from glassformer.bundle import CONFIG, TOKENIZER, Bundle, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
-from glassformer.interop.ctranslate2_reader import CTranslate2Folder, read_ctranslate2
-from glassformer.interop.ctranslate2_weights import ImportedRow, imported_rows, imported_weights, starts_from_zeros
-from glassformer.interop.importing import Imported, check_target, write_run
+from glassformer.interop.imports.ctranslate2_reader import CTranslate2Folder, read_ctranslate2
+from glassformer.interop.imports.ctranslate2_weights import (
+    ImportedRow,
+    imported_rows,
+    imported_weights,
+    starts_from_zeros,
+)
+from glassformer.interop.imports.importing import Imported, check_target, write_run
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import read_bytes

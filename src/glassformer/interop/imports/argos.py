@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
-from glassformer.interop.ctranslate2_import import ForeignTexts, import_ctranslate2_run
-from glassformer.interop.importing import Imported, check_target
+from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run
+from glassformer.interop.imports.importing import Imported, check_target
 from glassformer.system.files import check_regular, parse_json, read_bytes
 
 __all__ = ["import_argos", "is_argos"]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
 from glassformer.interop.ctranslate2_model import EPSILON, POSITIONS, position_table
-from glassformer.interop.ctranslate2_reader import CTranslate2Folder, CTranslate2Variable
-from glassformer.interop.importing import NEVER_WRITTEN
+from glassformer.interop.imports.ctranslate2_reader import CTranslate2Folder, CTranslate2Variable
+from glassformer.interop.imports.importing import NEVER_WRITTEN
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
