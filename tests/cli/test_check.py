@@ -93,6 +93,7 @@ def test_given_pairs_do_not_blame_a_right_run(glassformer, trained, files):
     assert {"id", "loss", "difference", "low", "high", "verdict"} <= report["mistakes"][0].keys()
 
 
+@pytest.mark.slow
 def test_wrong_uses_of_pairs_are_errors_of_one_line(glassformer, trained, files):
     for arguments, part in [
         (["--limit", "9"], "only with --pairs"),

@@ -29,6 +29,7 @@ def test_a_distilled_dictionary_stays_a_dictionary(glassformer, trained, tmp_pat
     assert {"source", "target"} == set(pairs[0])
 
 
+@pytest.mark.slow
 def test_settings_of_a_student_need_a_student(glassformer, trained, tmp_path):
     result = glassformer("distil", trained, "--output", tmp_path / "d", "--set", "model.d_model=8")
     assert result.status == 1

@@ -148,6 +148,7 @@ WRONG: dict[str, tuple[dict[str, bytes | None], type[Exception], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WRONG)
 def test_a_package_without_a_part_is_named(files, tmp_path, what):
     changes, error, message = WRONG[what]

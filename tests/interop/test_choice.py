@@ -63,6 +63,7 @@ def test_pytorch_translates_if_the_conversion_gives_different_answers(make_run, 
     assert "engine torch, because CTranslate2 cannot be used" in caplog.text
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_translated_by_pytorch(run):
     assert Translator.load(run.folder, run.folder, engine="auto").engine.name == "torch"
 

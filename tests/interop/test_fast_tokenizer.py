@@ -10,6 +10,7 @@ from glassformer.interop.fast_tokenizer import fast_tokenizer
 from glassformer.text.subwords import SentencePieceTokenizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_vocabulary_has_our_ids(kind):
     tokenizer = trained(kind)

@@ -124,6 +124,7 @@ def test_a_log_without_a_value_is_reported(copy, tmp_path, name):
     assert sections(Page(write_report(copy, tmp_path / "page.html"))) == ["training", "configuration"]
 
 
+@pytest.mark.slow
 def test_a_run_that_has_just_begun_is_reported(copy, tmp_path):
     for name in ("metrics.jsonl", "model.safetensors"):
         (copy / name).unlink()
