@@ -12,9 +12,12 @@ from safetensors.torch import load_file, save_file
 from glassformer.bundle import Bundle
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, VocabularyError
+from glassformer.inspection.check import check
+from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.export import EXPORTER, ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
 from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
+from glassformer.translator import Translator
 from interop.test_hugging_face_export import a_run
 
 LARGEST = 30e6
@@ -87,6 +90,18 @@ def test_a_foreign_folder_computes_the_same_after_its_tokens_are_reordered(tmp_p
         got = theirs(torch.tensor([[*moved[0], 2]]), torch.tensor([[1, *moved[1]]]))[0].log_softmax(-1)
     torch.testing.assert_close(got[:, moved[1]], expected[:, target], rtol=0, atol=1e-5)
     assert got[:, 1].max() < -1e8
+
+
+def test_an_imported_run_is_checked_converted_and_translated(tmp_path):
+    exported(tmp_path, norm="post")
+    foreign(tmp_path)
+    run = import_hugging_face(tmp_path / "theirs", tmp_path / "again").bundle
+    failed = {one.name for one in check(run.model()).checks if one.status == "failed"}
+    assert not failed
+    assert export_ctranslate2(run, tmp_path / "converted", "float32").equal > 0
+    texts = ["the black cat", "a dog sees"]
+    ours, theirs = (Translator.load(run.folder, engine=engine).translate(texts) for engine in ("torch", "ctranslate2"))
+    assert [one.text for one in ours] == [one.text for one in theirs]
 
 
 def test_weights_may_lie_in_parts_in_half_precision_or_in_a_pickle(tmp_path):

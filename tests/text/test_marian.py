@@ -98,7 +98,12 @@ def test_half_a_surrogate_pair_is_refused(tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "message"), [(["<pad>", "a"], "begins with"), ([*SPECIALS, "a", "b", "a"], "got 'a' more than once")]
+    ("tokens", "message"),
+    [
+        (["<pad>", "a"], "begins with"),
+        ([*SPECIALS, "a", "b", "a"], "got 'a' more than once"),
+        ([*SPECIALS, "<bos>"], "got '<bos>' more"),
+    ],
 )
 def test_an_impossible_vocabulary_is_refused(model, tokens, message):
     with pytest.raises(VocabularyError, match=message):

@@ -34,8 +34,8 @@ TOLERANCE = 1e-9
 """Tolerance of log probabilities and weights, in float64."""
 USED = 0.1
 """Nats per token that a trained model's own output must lose when it is scored with a different source."""
-NEVER = -100.0
-"""The log probability (natural logarithm) up to which a token counts as impossible."""
+UNLIKELY = -100.0
+"""The log probability (natural logarithm) up to which a model that is not trained cannot write `<eos>`."""
 
 
 def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
@@ -256,7 +256,7 @@ def _source_matters(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 def _eos_is_possible(model: Transformer, batch: Sequence[Sentence]) -> Check:
     best = max(log_probs[:, model.config.eos_id].max().item() for log_probs in probes.run(model, batch))
-    return _checked("<eos>", best > NEVER, math.exp(best), "largest probability")
+    return _checked("<eos>", best > UNLIKELY, math.exp(best), "largest probability")
 
 
 def _eos_ends(model: Transformer, batch: Sequence[Sentence]) -> Check:

@@ -34,6 +34,8 @@ __all__ = [
 Sentence = tuple[list[int], list[int]]
 LENGTHS = ((6, 4), (4, 7), (9, 5), (2, 3))
 EXTRA = 3
+NEVER = -1e6
+"""A log probability up to which a token counts as impossible. An imported model has −1e9, which rounding changes."""
 
 
 def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
@@ -149,8 +151,9 @@ def source(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def _largest(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    """Return the largest absolute difference: infinite if a value is NaN, 0 where both values are −∞."""
+    """Return the largest absolute difference: infinite if a value is NaN, 0 where both values are at most `NEVER`."""
     differences = [
-        torch.where(a == b, 0.0, (a - b).abs()).max().nan_to_num(nan=torch.inf) for a, b in zip(one, other, strict=True)
+        torch.where((a == b) | ((a <= NEVER) & (b <= NEVER)), 0.0, (a - b).abs()).max().nan_to_num(nan=torch.inf)
+        for a, b in zip(one, other, strict=True)
     ]
     return max((difference.item() for difference in differences), default=0.0)

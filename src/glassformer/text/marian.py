@@ -49,11 +49,12 @@ class MarianTokenizer:
         self._tokens = tuple(tokens)
         if self._tokens[: len(SPECIALS)] != SPECIALS:
             raise VocabularyError(f"a vocabulary begins with {SPECIALS}, got {quoted(self._tokens[: len(SPECIALS)])}")
-        # Special tokens are left out, so that no text can contain them.
-        self._ids = {token: id for id, token in enumerate(self._tokens) if id > UNK_ID}
-        if len(self._ids) + len(SPECIALS) < len(self._tokens):
-            twice = next(token for id, token in enumerate(self._tokens) if id > UNK_ID and self._ids[token] != id)
+        ids = {token: id for id, token in enumerate(self._tokens)}
+        if len(ids) < len(self._tokens):
+            twice = next(token for id, token in enumerate(self._tokens) if ids[token] != id)
             raise VocabularyError(f"a vocabulary holds each token once, got {quoted(twice)} more than once")
+        # Special tokens are left out, so that no text can contain them.
+        self._ids = {token: id for token, id in ids.items() if id > UNK_ID}
         self._processor = load_processor(model)
         self._joiner = load_processor(decoder) if decoder else self._processor
 

@@ -148,7 +148,7 @@ def _report(imported: "Imported", run: Path) -> None:
     config = imported.bundle.model_config
     typer.echo(
         f"imported {imported.title}: {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "
-        f"{config.norm}-norm, {config.positions} positions and {config.activation}:  glassformer explore {run}"
+        f"{config.norm}-norm, {config.positions} positions and {config.activation}:  glassformer check {run}"
     )
     if imported.difference:
         typer.echo(

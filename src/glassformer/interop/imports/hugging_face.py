@@ -393,7 +393,9 @@ def _tokenizers(source: Path, sides: tuple[_Side, _Side]) -> tuple[Tokenizer, To
 
 
 def _tokenizer(path: Path, side: _Side) -> Tokenizer:
-    tokens = [*SPECIALS, *(side.tokens[id] for id in side.order[len(SPECIALS) :])]
+    rest = [side.tokens[id] for id in side.order[len(SPECIALS) :]]
+    # A token of theirs may have the name of one of our special tokens, and is not that token.
+    tokens = [*SPECIALS, *(f"[{token}]" if token in SPECIALS else token for token in rest)]
     found: Tokenizer = _readable(path, partial(MarianTokenizer, tokens=tokens))
     return found
 
