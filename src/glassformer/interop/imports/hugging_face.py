@@ -436,8 +436,9 @@ def _decoding(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    text = _bytes(path)
     try:
-        content = parse_json(_bytes(path))
+        content = parse_json(text)
     except ValueError as error:
         raise CheckpointError(f"cannot read {path}: {shortened(str(error))}; copy the file again") from error
     if not isinstance(content, dict):
