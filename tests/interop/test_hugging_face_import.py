@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from glassformer.bundle import Bundle
 from glassformer.cli import main
@@ -16,7 +17,7 @@ from glassformer.inspection.check import check
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.export import EXPORTER, ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
+from glassformer.interop.imports.hugging_face import hugging_face_tokenizers, import_hugging_face, is_hugging_face
 from glassformer.translator import Translator
 from interop.test_hugging_face_export import a_run
 
@@ -236,3 +237,29 @@ def test_damaged_folders_end_in_one_sentence(tmp_path):
         assert sorted(path.name for path in tmp_path.iterdir() if path != run) == ["damaged", "run", "theirs"]
     assert 300 < len(messages) < 600
     assert all("\n" not in message and len(message) < 1000 for message in messages)
+
+
+def test_a_folder_with_pegasus_own_tokenizer_has_its_ids(tmp_path):
+    """The ids are those of transformers' PegasusTokenizer: 105 special tokens, then the pieces from the third on."""
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat sees a black dog", "a dog sleeps"]),
+        model_prefix=str(tmp_path / "spiece"),
+        vocab_size=40,
+        hard_vocab_limit=False,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        minloglevel=2,
+    )
+    processor = SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    rows = processor.get_piece_size() + 103
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "pegasus", "vocab_size": rows}))
+    source, target = hugging_face_tokenizers(tmp_path)
+    assert source is target
+    assert len(source) == rows + 1  # and <bos>
+    names = source.tokens(range(len(source)))
+    assert names[4:9] == ["<mask_1>", "<mask_2>", "<unk_2>", "<unk_3>", "<unk_4>"]
+    assert names[106:110] == ["<unk_102>", *(processor.id_to_piece(id) for id in (3, 4, 5))]
+    assert source.tokens(source.encode("the black cat")) == processor.encode("the black cat", out_type=str)
+    assert source.decode(source.encode("the black cat")) == "the black cat"
