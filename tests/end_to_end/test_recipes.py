@@ -16,7 +16,7 @@ from glassformer.jobs import train
 from glassformer.recipes.configuration import Configuration, DataConfig
 from glassformer.recipes.toml import load, recipes
 
-FILES = sorted(set(recipes()) - {"copy", "demo", "translation"})
+FILES = sorted(set(recipes()) - {"adapt", "copy", "demo", "translation"})
 TINY = ["d_model=16", "heads=2", "d_ff=24", "encoder_layers=1", "decoder_layers=1"]
 SHORT = ["steps=2", "minutes=0", "batch_tokens=200", "metric_lines=3", "validate_every=1"]
 QUICK = [f"model.{value}" for value in TINY] + [f"training.{value}" for value in SHORT]
