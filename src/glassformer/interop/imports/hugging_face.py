@@ -20,6 +20,7 @@ from glassformer.interop.export import EXPORTER
 from glassformer.interop.hugging_face_export import in_stream_order, stream_in_halves
 from glassformer.interop.imports.importing import OUR_IDS, Imported, check_target, read_state_dict, reordered, write_run
 from glassformer.interop.imports.state_dicts import HUGGING_FACE, import_state_dict
+from glassformer.model.positions import sinusoids
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import parse_json, read_bytes
 from glassformer.text.marian import MarianTokenizer
@@ -42,6 +43,10 @@ _PEGASUS_OFFSET = 103
 
 _SPM = {"source.spm": "vocab.json", "target.spm": "target_vocab.json"}
 """The sentencepiece model of each side, and its vocabulary where each side has its own."""
+
+_TABLES = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
+_SINUSOIDS = 1e-5
+"""Largest difference from the sinusoids of a table that is taken for them; computing it in float32 makes 1e-6."""
 
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _DEFAULTS: Mapping[str, Any] = {
@@ -218,9 +223,17 @@ def _normal_names(state: dict[str, Tensor], config: Mapping[str, Any]) -> dict[s
         tied = state["model.decoder.embed_tokens.weight"]
         if config.get("tie_word_embeddings", True):
             state["lm_head.weight"] = tied
-    for side in ("encoder", "decoder"):
-        state.pop(f"model.{side}.embed_positions.weight", None)  # always the sinusoids in halves
+    tables = [state.get(name) for name in _TABLES]
+    if all(table is None or _is_sinusoidal(table) for table in tables):
+        for name in _TABLES:
+            state.pop(name, None)
     return state
+
+
+def _is_sinusoidal(table: Tensor) -> bool:
+    """Return whether a table is the sinusoids in halves; one that was saved in half precision is not."""
+    exact = sinusoids(len(table), table.shape[-1], "halves", dtype=table.dtype)
+    return table.dim() == exact.dim() and bool((table - exact).abs().max() <= _SINUSOIDS)
 
 
 def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Mapping[str, Any]) -> Transformer:
@@ -237,7 +250,7 @@ def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Map
         **OUR_IDS,  # true once the rows are reordered
         **{
             "norm": "pre" if config["model_type"] == "pegasus" else "post",
-            "positions": "halves",
+            "positions": "learned" if _TABLES[0] in state else "halves",
             "activation": _ACTIVATIONS[config["activation_function"]],
             **{name: float(config[name]) for name in ("dropout", "attention_dropout", "activation_dropout")},
             **settings,
