@@ -41,7 +41,7 @@ _DECODING: Mapping[str, Any] = {"beam_size": 4, "length_penalty": 0.2}
 
 
 def is_argos(path: Path) -> bool:
-    """Return whether a path is an Argos package: a file *.argosmodel, or the folder of an installed one."""
+    """Return whether a path is an Argos package: a file `*.argosmodel`, or the folder of an installed one."""
     return path.suffix == _SUFFIX or ((path / _METADATA).exists() and (path / _MODEL).is_dir())
 
 
@@ -49,7 +49,7 @@ def import_argos(source: Path, folder: Path, *, languages: tuple[str, str] | Non
     """Write a run with the model of an Argos package.
 
     Args:
-        source: the package, a file *.argosmodel, or the folder of an installed package.
+        source: the package, a file `*.argosmodel`, or the folder of an installed package.
         folder: the folder to write, which must be empty or not exist.
         languages: the languages of source and target; by default, those of the package.
 

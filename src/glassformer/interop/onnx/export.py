@@ -1,8 +1,8 @@
 """Export a run to a folder of ONNX files, which onnxruntime computes, and in a browser transformers.js.
 
-onnx/*.onnx                            the encoder, and the decoder in three forms (`glassformer.interop.onnx.model`)
+`onnx/*.onnx`                          the encoder, and the decoder in three forms (`glassformer.interop.onnx.model`)
 config.json, generation_config.json    sizes and special tokens
-tokenizer.json                         the tokenizer; two files, source_… and target_…, if there are two vocabularies
+tokenizer.json                         the tokenizer; `source_…` and `target_…` if there are two vocabularies
 tokenizer_config.json                  how transformers.js uses the tokenizer
 index.html, runtime/                   with `page`: a page that translates (`glassformer.interop.onnx.page`)
 
