@@ -26,7 +26,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if saturates_int8():
     os.environ.setdefault("CT2_USE_MKL", "1")
 
-WEB = Path(__file__).parents[1] / "web"
+ROOT = Path(__file__).parents[1]
+WEB = ROOT / "web"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 """Flags with which the browser makes no requests of its own."""
 
@@ -110,7 +111,7 @@ def serving() -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="session")
 def npm() -> Callable[..., str]:
     """Return a function that runs a script of `web/`, on these files, and returns its output; CI must have Node."""
-    node = WEB.parent / ".venv" / "node"
+    node = ROOT / ".venv" / "node"
     if not (node / "npm").exists() and os.environ.get("CI"):
         pytest.fail("no Node: `make .venv/node` finds or installs it")
     if not (node / "npm").exists():
@@ -126,6 +127,20 @@ def npm() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def client() -> Callable[[str], Path]:
+    """Return a function that gives the folder of a client's environment; in CI its absence is a failure."""
+
+    def environment(name: str) -> Path:
+        folder = ROOT / ".clients" / name
+        if not (folder / "installed").exists():
+            message = f"no environment {folder}: make clients, or make test-clients"
+            pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+        return folder
+
+    return environment
 
 
 @pytest.fixture(scope="session")

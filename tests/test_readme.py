@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"), key=lambda path: int(path.name.partition("_")[0]))
 SHORT = ["--set", "training.minutes=0", "--set", "training.steps=12"]
+EXPORTED = {
+    "opus-mt-fr-en": "runs/mine-huggingface",
+    "translate-en_fr-1_9.argosmodel": "mine.argosmodel",
+    "converted": "small",
+}
+"""The foreign models that the guide imports, each with an export that earlier pages of the guide have made."""
 SMALL = [*SHORT, "--set", "tokenizer.vocab_size=400", "--set", "model.d_model=32", "--set", "model.d_ff=32"]
 
 
@@ -88,8 +95,9 @@ def test_the_readme_is_short_and_begins_with_the_essentials():
     assert "pip install glassformer" not in text
 
 
+@pytest.mark.client
 @pytest.mark.long
-def test_the_commands_run_as_printed(folder):
+def test_the_commands_run_as_printed(folder: Path, client: Callable[[str], Path]):
     """The README's commands, then the guide's, page by page; only training runs are shortened."""
     texts = [text for path in (README, *GUIDE) for text in blocks(path, "sh")]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
@@ -104,8 +112,13 @@ def test_the_commands_run_as_printed(folder):
         if " export " in line and "--to ctranslate2" not in line:
             line += " --unverified"  # tests/clients verify exports by other programs
         line = line.replace("average runs/mine", "average runs/mine --output averaged")
+        line = line.replace("--page node_modules", f"--page {client('node')}/node_modules")
         if line.startswith("glassformer check"):
             line += " || test $? = 1"  # after twelve steps, a model does not use its source
+        if line.startswith("glassformer import opus-mt-fr-en"):
+            run(folder, "; ".join(f"cp -r {export} {name}" for name, export in EXPORTED.items()))
+        if line.startswith("glassformer import converted"):
+            run(folder, "rm -r runs/theirs")
         if line.startswith("glassformer train mine.toml") and "runs/other" not in line:
             run(folder, "rm -r runs/mine")
         if line.startswith("glassformer train translation"):

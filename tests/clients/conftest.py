@@ -15,20 +15,6 @@ PROGRAMS = Path(__file__).parent / "programs"
 Ask = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
-def client() -> Callable[[str], Path]:
-    """Return a function that gives the folder of a client's environment; in CI its absence is a failure."""
-
-    def environment(name: str) -> Path:
-        folder = ROOT / ".clients" / name
-        if not (folder / "installed").exists():
-            message = f"no environment {folder}: make clients, or make test-clients"
-            pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
-        return folder
-
-    return environment
-
-
 @pytest.fixture
 def ask(client: Callable[[str], Path]) -> Ask:
     """Return a function that runs one of `programs/` in a client's environment, with JSON in and out."""
