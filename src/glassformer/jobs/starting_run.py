@@ -15,6 +15,7 @@ from glassformer.bundle import CONFIG, WEIGHTS, Bundle, check_weights
 from glassformer.errors import CheckpointError, ConfigError, quoted
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.toml import without_none
 from glassformer.system.files import hash_of_file, sync, write_safely
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -74,7 +75,7 @@ class StartingRun:
         Raises:
             ConfigError: a setting of [tokenizer] or [model] contradicts this run.
         """
-        model = _without_none(self.bundle.model_config.to_dict())
+        model = without_none(self.bundle.model_config.to_dict())
         _check_model_settings(configuration.model, self.bundle.model_config)
         free = {name: value for name, value in configuration.model.items() if name in _FREE}
         if model["positions"] == "learned" and configuration.data.max_length > model["max_length"]:
@@ -132,11 +133,11 @@ def check_start(run: Bundle) -> None:
 
 def _tokenizer(given: TokenizerConfig, own: TokenizerConfig) -> TokenizerConfig:
     """Return the starting run's tokenizer section with `sampling`, which concerns the training, as given."""
-    left_out, adapted = TokenizerConfig(kind="auto", vocab_size=0), replace(own, sampling=given.sampling)
-    wanted = asdict(replace(left_out, sampling=given.sampling))
+    adapted = replace(own, sampling=given.sampling)
+    if given == TokenizerConfig(kind="auto", vocab_size=0, sampling=given.sampling):
+        return adapted
     for name, value in asdict(adapted).items():
-        got = getattr(given, name)
-        if asdict(given) != wanted and got != value:
+        if (got := getattr(given, name)) != value:
             raise ConfigError(
                 f"tokenizer.{name}: expected {quoted(value)} as in training.start_from, got {quoted(got)}; leave "
                 '[tokenizer] out, or, for a `sampling` of its own, set kind = "auto" and vocab_size = 0'
@@ -157,7 +158,3 @@ def _check_model_settings(given: Mapping[str, Any], own: ModelConfig) -> None:
                 f"model.{name}: expected {quoted(values.get(name))} as in training.start_from, got {quoted(value)}; "
                 "leave it out, as the model is the starting run's"
             )
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

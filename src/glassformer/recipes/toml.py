@@ -24,6 +24,7 @@ __all__ = [
     "section_changes",
     "set_values",
     "to_toml",
+    "without_none",
 ]
 
 CONFIG_VERSION = 2
@@ -116,7 +117,7 @@ def to_toml(configuration: Configuration, model: ModelConfig) -> str:
     sections = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
     values: dict[str, Any] = {"format_version": CONFIG_VERSION}
     for name, section in sections.items():
-        values[name] = _without_none(model.to_dict() if name == "model" else asdict(section))
+        values[name] = without_none(model.to_dict() if name == "model" else asdict(section))
     return tomli_w.dumps(values)
 
 
@@ -294,6 +295,6 @@ def _sections() -> dict[str, Any]:
     return {field.name: field.type for field in fields(Configuration)}
 
 
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without None, which TOML cannot express."""
     return {name: value for name, value in values.items() if value is not None}

@@ -12,7 +12,7 @@ from typing import Any
 
 import xxhash
 
-from glassformer.errors import CheckpointError, CheckpointVersionError
+from glassformer.errors import CheckpointError, CheckpointVersionError, shortened
 
 __all__ = [
     "JSON_VERSION",
@@ -22,6 +22,7 @@ __all__ = [
     "hash_of_file",
     "hash_of_folder",
     "parse_json",
+    "read_any_json",
     "read_bytes",
     "read_json",
     "remove",
@@ -49,10 +50,7 @@ def read_json(path: Path) -> dict[str, Any]:
         CheckpointError: the file is missing, too large, or not a JSON object with a format version.
         CheckpointVersionError: a newer glassformer wrote the file.
     """
-    try:
-        content = parse_json(read_bytes(path))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"cannot read {path}: {_reason(error)}; copy the file again") from error
+    content = read_any_json(path)
     version = content.get("format_version") if isinstance(content, dict) else None
     if not isinstance(version, int):
         raise CheckpointError(f"{path}: expected a JSON object with a format_version; copy the file again")
@@ -61,6 +59,20 @@ def read_json(path: Path) -> dict[str, Any]:
             f"{path}: expected at most format version {JSON_VERSION}, got {version}; upgrade glassformer"
         )
     return dict(content)
+
+
+def read_any_json(path: Path) -> Any:
+    """Return the value in a small JSON file of a model, which another program may have written.
+
+    Raises:
+        CheckpointError: the file is missing, too large, or not JSON.
+    """
+    try:
+        return parse_json(read_bytes(path))
+    except CheckpointError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot read {path}: {shortened(_reason(error))}; copy the file again") from error
 
 
 def parse_json(text: str | bytes) -> Any:

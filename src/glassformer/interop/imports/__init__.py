@@ -1,1 +1,1 @@
-"""Models come in: state dicts, and the folders and packages of other programs, become runs."""
+"""State dicts, and folders and packages of other programs, imported as runs."""

@@ -21,15 +21,14 @@ from glassformer.interop.imports.ctranslate2_weights import (
     imported_weights,
     starts_from_zeros,
 )
-from glassformer.interop.imports.importing import Imported, check_target, write_run
+from glassformer.interop.imports.importing import Imported, check_target, lookup_tokenizer, write_run
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import read_bytes
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.subwords import load_processor
-from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
-from glassformer.text.vocabulary import Vocabulary
+from glassformer.text.tokenizer import Tokenizer
 
 __all__ = ["ForeignTexts", "import_ctranslate2_run", "is_ctranslate2"]
 
@@ -258,7 +257,4 @@ def _from_vocabulary(
             f"the vocabulary holds pieces of sentencepiece, such as {quoted(piece)}, but the folder has no "
             "sentencepiece model to cut texts into them; give it with --sentencepiece FILE"
         )
-    if kind == "words":
-        return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
-    characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
-    return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
+    return lookup_tokenizer(kind, tokens, with_bos=with_bos, with_eos=with_eos)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
-from glassformer.system.files import check_regular, parse_json, read_bytes
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
+from glassformer.system.files import check_regular, read_any_json, read_bytes
 
 __all__ = ["CTranslate2Folder", "CTranslate2Variable", "read_ctranslate2"]
 
@@ -96,7 +96,7 @@ def read_ctranslate2(folder: Path) -> CTranslate2Folder:
         ConfigError: the model is not a Transformer with an encoder and a decoder.
         VocabularyError: a vocabulary is not a list of tokens.
     """
-    config = _json(folder / "config.json")
+    config = read_any_json(folder / "config.json")
     if not isinstance(config, dict):
         raise CheckpointError(f"{folder / 'config.json'}: expected an object, got {quoted(config)}; copy it again")
     variables = _variables(folder / _MODEL)
@@ -114,7 +114,7 @@ def _tokens(folder: Path, name: str) -> tuple[str, ...]:
     """Return a vocabulary, or () if the folder has none of this name."""
     path = folder / f"{name}_vocabulary.json"
     if path.exists():
-        tokens = _json(path)
+        tokens = read_any_json(path)
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise VocabularyError(f"{path}: expected a list of tokens; copy the file again")
     else:
@@ -136,16 +136,6 @@ def _lines(path: Path) -> list[str]:
         raise VocabularyError(f"{path} cannot be read: {error}; copy the file again") from error
     # A token may end with a carriage return, unless all lines do (as CTranslate2 reads the file).
     return [line[:-1] for line in lines] if all(line.endswith("\r") for line in lines) else lines
-
-
-def _json(path: Path) -> Any:
-    try:
-        return parse_json(read_bytes(path))
-    except CheckpointError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else shortened(str(error))
-        raise CheckpointError(f"cannot read {path}: {reason}; copy the file again") from error
 
 
 def _variables(path: Path) -> dict[str, CTranslate2Variable]:

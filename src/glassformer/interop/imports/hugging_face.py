@@ -15,18 +15,25 @@ from typing import Any, NamedTuple, TypeVar
 from torch import Tensor
 
 from glassformer.bundle import put_weights
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
 from glassformer.interop.export import EXPORTER
 from glassformer.interop.hugging_face_export import in_stream_order, stream_in_halves
-from glassformer.interop.imports.importing import OUR_IDS, Imported, check_target, read_state_dict, reordered, write_run
-from glassformer.interop.imports.state_dicts import HUGGING_FACE, import_state_dict
-from glassformer.model.positions import sinusoids
+from glassformer.interop.imports.importing import (
+    OUR_IDS,
+    Imported,
+    check_target,
+    lookup_tokenizer,
+    read_state_dict,
+    reordered,
+    write_run,
+)
+from glassformer.interop.imports.state_dicts import HUGGING_FACE, import_state_dict, is_sinusoidal
 from glassformer.model.transformer import Transformer
-from glassformer.system.files import parse_json, read_bytes
+from glassformer.system.files import read_any_json, read_bytes
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.subwords import SentencePieceTokenizer, load_processor
-from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
-from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
 __all__ = ["hugging_face_tokenizers", "import_hugging_face", "is_hugging_face"]
 
@@ -46,7 +53,8 @@ _SPM = {"source.spm": "vocab.json", "target.spm": "target_vocab.json"}
 
 _TABLES = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 _SINUSOIDS = 1e-5
-"""Largest difference from the sinusoids of a table that is taken for them; computing it in float32 makes 1e-6."""
+"""Largest difference from the sinusoids of a table that is taken for them: computing one in float32 makes 1e-6; one
+that was saved in half precision is kept as it is."""
 
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _DEFAULTS: Mapping[str, Any] = {
@@ -104,7 +112,7 @@ class _Side(NamedTuple):
 def is_hugging_face(folder: Path) -> bool:
     """Return whether a folder holds a model of Hugging Face's transformers."""
     path = folder / _CONFIG
-    return path.is_file() and "model_type" in _json(path)
+    return path.is_file() and "model_type" in _object(path)
 
 
 def import_hugging_face(
@@ -149,12 +157,12 @@ def import_hugging_face(
 def _checked_config(source: Path) -> dict[str, Any]:
     """Return config.json with defaults; refuse what cannot be held."""
     path = source / _CONFIG
-    given = _json(path)
+    given = _object(path)
     kind = str(given.get("model_type"))
     if kind not in _IDS:
         need = f", which has {_OTHERS[kind]}" if kind in _OTHERS else ""
         raise ConfigError(f"{path}: model_type: expected marian or pegasus, got {quoted(kind)}{need}")
-    generation = _json(source / _GENERATION) if (source / _GENERATION).exists() else {}
+    generation = _optional(source / _GENERATION)
     ids = {name: value for name, value in generation.items() if name in _IDS[kind]}
     present = {name: value for name, value in {**ids, **given}.items() if value is not None}
     config = {**_DEFAULTS, **_IDS[kind], "num_beams": generation.get("num_beams"), **present}
@@ -189,7 +197,7 @@ def _state(source: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{source} holds no weights; expected one of {', '.join(_WEIGHTS)}")
     if found.suffix != ".json":
         return _tensors(found)
-    parts = _json(found).get("weight_map")
+    parts = _object(found).get("weight_map")
     if not isinstance(parts, dict) or not all(isinstance(name, str) for name in parts.values()):
         raise CheckpointError(f"{found}: expected the file of each weight under 'weight_map'; copy the file again")
     state: dict[str, Tensor] = {}
@@ -211,29 +219,18 @@ def _normal_names(state: dict[str, Tensor], config: Mapping[str, Any]) -> dict[s
     if "final_logits_bias" in state:
         state["lm_head.bias"] = state.pop("final_logits_bias").reshape(-1)
     shared = state.pop("model.shared.weight", None)
-    one = config.get("share_encoder_decoder_embeddings", True)
-    if not one:
-        shared = None  # then it is a leftover of the encoder's embedding
-    for side in ("encoder", "decoder"):
-        if shared is not None:
-            state.setdefault(f"model.{side}.embed_tokens.weight", shared)
-    if "model.encoder.embed_tokens.weight" in state and one:
-        state.setdefault("model.decoder.embed_tokens.weight", state["model.encoder.embed_tokens.weight"])
-    if "model.decoder.embed_tokens.weight" in state:
-        tied = state["model.decoder.embed_tokens.weight"]
-        if config.get("tie_word_embeddings", True):
-            state["lm_head.weight"] = tied
+    if config.get("share_encoder_decoder_embeddings", True):
+        first, second = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
+        for name, other in ((first, shared), (second, state.get(first, shared))):
+            if other is not None:
+                state.setdefault(name, other)
+    if "model.decoder.embed_tokens.weight" in state and config.get("tie_word_embeddings", True):
+        state["lm_head.weight"] = state["model.decoder.embed_tokens.weight"]
     tables = [state.get(name) for name in _TABLES]
-    if all(table is None or _is_sinusoidal(table) for table in tables):
+    if all(table is None or is_sinusoidal(table, "halves", _SINUSOIDS) for table in tables):
         for name in _TABLES:
             state.pop(name, None)
     return state
-
-
-def _is_sinusoidal(table: Tensor) -> bool:
-    """Return whether a table is the sinusoids in halves; one that was saved in half precision is not."""
-    exact = sinusoids(len(table), table.shape[-1], "halves", dtype=table.dtype)
-    return table.dim() == exact.dim() and bool((table - exact).abs().max() <= _SINUSOIDS)
 
 
 def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Mapping[str, Any]) -> Transformer:
@@ -295,22 +292,21 @@ def _own_tokenizers(source: Path, own: Mapping[str, Any]) -> tuple[Tokenizer, To
             found.append(_readable(path, partial(SentencePieceTokenizer, kind)))
         elif kind == "marian":
             stored = source / vocabulary if _separate(source) else source / "vocab.json"
-            tokens = [*_json(stored)]
+            tokens = [*_object(stored)]
             found.append(_readable(path, partial(MarianTokenizer, tokens=tokens)))
         elif kind in ("words", "characters"):
-            found.append(_own_lookup(source / "tokenizer.json", kind))
+            tokens, ends = _own_vocabulary(source / "tokenizer.json")
+            found.append(lookup_tokenizer(kind, tokens, **ends))
         else:
             raise CheckpointError(f"{source / _CONFIG}: {EXPORTER}: expected kinds of tokenizers, got {quoted(kind)}")
     return (found[0], found[0]) if own.get("joint") is True else (found[0], found[1])
 
 
-def _own_lookup(path: Path, kind: str) -> Tokenizer:
-    """Return the tokenizer of words or characters that was written as tokenizer.json."""
-    match _json(path):
+def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:
+    """Return the tokens in a tokenizer.json by id, and with which special tokens its texts begin and end."""
+    match _object(path):
         case {"model": {"vocab": dict(ids)}, "post_processor": {"special_tokens": dict(added)}}:
-            ends = {"with_bos": SPECIALS[BOS_ID] in added, "with_eos": SPECIALS[EOS_ID] in added}
-            tokens = Vocabulary(tuple(map(str, ids)))
-            return WordTokenizer(tokens, **ends) if kind == "words" else CharacterTokenizer(tokens, **ends)
+            return [*map(str, ids)], {"with_bos": SPECIALS[BOS_ID] in added, "with_eos": SPECIALS[EOS_ID] in added}
     raise CheckpointError(f"{path}: expected a vocabulary and the ends of texts; copy the file again")
 
 
@@ -366,13 +362,18 @@ def _invented(side: _Side) -> list[int]:
 
 
 def _vocabulary(path: Path, rows: int) -> dict[int, str]:
-    """Return the tokens of a vocabulary by id; rows without a token get a name that no text has."""
-    content = _json(path)
+    """Return the tokens of a vocabulary by id, one for each row."""
+    content = _object(path)
     if wrong := [id for id in content.values() if not (isinstance(id, int) and 0 <= id < rows)]:
         raise VocabularyError(f"{path}: expected ids below {rows}, the rows of the embedding, got {quoted(wrong[0])}")
     tokens = {id: token for token, id in content.items()}
     if len(tokens) < len(content):
         raise VocabularyError(f"{path}: expected a different id for each token; an id occurs more than once")
+    return _named_rows(tokens, rows)
+
+
+def _named_rows(tokens: Mapping[int, str], rows: int) -> dict[int, str]:
+    """Return the token of each row; a row without one gets a name that no text has."""
     return {id: tokens.get(id, f"<row {id}>") for id in range(rows)}
 
 
@@ -388,13 +389,12 @@ def _pegasus_tokens(path: Path, rows: int) -> dict[int, str]:
     processor = _readable(path, load_processor)
     tokens = {0: "<pad>", 1: "</s>", **{id: f"<mask_{id - 1}>" for id in (2, 3)}}
     tokens |= {id: f"<unk_{id - 2}>" for id in range(4, _PEGASUS_OFFSET + 2)}
-    tokens |= {
-        id + _PEGASUS_OFFSET: processor.id_to_piece(id) for id in range(2, min(processor.get_piece_size(), rows - 103))
-    }
+    pieces = min(processor.get_piece_size(), rows - _PEGASUS_OFFSET)
+    tokens |= {id + _PEGASUS_OFFSET: processor.id_to_piece(id) for id in range(2, pieces)}
     if tokens.get(_PEGASUS_OFFSET + processor.unk_id()) is None:
         raise VocabularyError(f"{path}: expected a model whose unknown piece has the id 2, got {processor.unk_id()}")
     tokens[_PEGASUS_OFFSET + processor.unk_id()] = "<unk>"
-    return {id: tokens.get(id, f"<row {id}>") for id in range(rows)}
+    return _named_rows(tokens, rows)
 
 
 def _tokenizers(source: Path, sides: tuple[_Side, _Side]) -> tuple[Tokenizer, Tokenizer]:
@@ -416,20 +416,20 @@ def _tokenizer(path: Path, side: _Side) -> Tokenizer:
 def _readable(path: Path, make: Callable[[bytes], T]) -> T:
     """Return what is made of a sentencepiece model; an error names its file."""
     try:
-        return make(_bytes(path))
+        return make(read_bytes(path))
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}; copy the file again") from error
     except VocabularyError as error:
         raise VocabularyError(f"{path}: {error}") from error
 
 
 def _separate(source: Path) -> bool:
-    return _json(source / _TOKENIZER).get("separate_vocabs", False) is True if (source / _TOKENIZER).exists() else False
+    return _optional(source / _TOKENIZER).get("separate_vocabs") is True
 
 
 def _token_names(source: Path) -> Iterator[tuple[str, str]]:
     """Yield the names of the special tokens that tokenizer_config.json gives, as texts or as objects."""
-    if not (source / _TOKENIZER).exists():
-        return
-    for name, value in _json(source / _TOKENIZER).items():
+    for name, value in _optional(source / _TOKENIZER).items():
         text = value.get("content") if isinstance(value, dict) else value
         if name in ("pad_token", "eos_token", "unk_token") and isinstance(text, str):
             yield name, text
@@ -437,7 +437,7 @@ def _token_names(source: Path) -> Iterator[tuple[str, str]]:
 
 def _languages(source: Path) -> tuple[str, str]:
     """Return the languages that tokenizer_config.json names, as far as they are tags of single languages."""
-    given = _json(source / _TOKENIZER) if (source / _TOKENIZER).exists() else {}
+    given = _optional(source / _TOKENIZER)
     found = [given.get(f"{side}_lang") for side in ("source", "target")]
     tags = [tag if isinstance(tag, str) and tag.isalpha() and len(tag) in (2, 3) else "" for tag in found]
     return tags[0], tags[1]
@@ -448,19 +448,13 @@ def _decoding(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"beam_size": beams} if isinstance(beams, int) and beams >= 1 else {}
 
 
-def _json(path: Path) -> dict[str, Any]:
-    text = _bytes(path)
-    try:
-        content = parse_json(text)
-    except ValueError as error:
-        raise CheckpointError(f"cannot read {path}: {shortened(str(error))}; copy the file again") from error
+def _optional(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, which is empty if there is no such file."""
+    return _object(path) if path.exists() else {}
+
+
+def _object(path: Path) -> dict[str, Any]:
+    content = read_any_json(path)
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: expected a JSON object, got {quoted(content)}; copy the file again")
     return content
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_bytes(path)
-    except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}; copy the file again") from error

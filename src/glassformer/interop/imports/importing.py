@@ -1,7 +1,6 @@
 """Import a state dict as a run: its weights in our order of tokens, its vocabularies as tokenizers."""
 
 import json
-import os
 import pickle
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,12 @@ from torch import Tensor
 
 from glassformer.bundle import Bundle, put_weights, read_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
+from glassformer.interop.export import replaced_folder
 from glassformer.interop.imports.state_dicts import import_state_dict, norm_difference, recognised
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.toml import from_dict, model_config
-from glassformer.system.files import check_regular, remove
+from glassformer.recipes.toml import from_dict, model_config, without_none
+from glassformer.system.files import check_regular
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
@@ -30,6 +30,7 @@ __all__ = [
     "SpecialIds",
     "check_target",
     "import_run",
+    "lookup_tokenizer",
     "read_state_dict",
     "read_vocabulary",
     "reordered",
@@ -137,7 +138,11 @@ def import_run(
         orders.append([*own, *(id for id in range(rows) if id not in own)])
     model = reordered(model, *orders)
     tokenizers = [
-        _tokenizer(tokens, side, order, with_bos=tokens.source_bos and name == "source")
+        lookup_tokenizer(
+            tokens.kind,
+            [*SPECIALS, *(side[id] for id in order[len(SPECIALS) :])],
+            with_bos=tokens.source_bos and name == "source",
+        )
         for (name, side), order in zip(_sides(tokens), orders, strict=True)
     ]
     bundle = write_run(model, (tokenizers[0], tokenizers[1]), folder, origin=source.name, languages=languages)
@@ -192,7 +197,7 @@ def write_run(
             "max_length": min(LONGEST_TEXT, model.config.longest),
         },
         "tokenizer": {"kind": source.kind, **kinds, "joint": joint, "vocab_size": max(len(source), len(target))},
-        "model": {name: value for name, value in model.config.to_dict().items() if value is not None},
+        "model": without_none(model.config.to_dict()),
         "decoding": dict(decoding or {}),
         "run": {"directory": str(folder)},
     }
@@ -204,7 +209,9 @@ def write_run(
         source_tokenizer=source,
         target_tokenizer=target,
     )
-    _write(bundle, model)
+    with replaced_folder(folder, is_ours=lambda _: False) as temporary:
+        temporary.mkdir()
+        replace(bundle, folder=temporary).save(model)
     return bundle
 
 
@@ -274,6 +281,20 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
             )
         found += ids
     return SpecialIds(*found)
+
+
+def lookup_tokenizer(
+    kind: Literal["words", "characters"], tokens: Sequence[str], *, with_bos: bool = False, with_eos: bool = True
+) -> Tokenizer:
+    """Return the tokenizer of words or characters with these tokens by id, the special ones first.
+
+    Raises:
+        VocabularyError: the tokens are not a vocabulary.
+    """
+    if kind == "words":
+        return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
+    characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
+    return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
 
 
 def reordered(
@@ -348,26 +369,3 @@ def _by_id(ids: Mapping[Any, Any], path: Path) -> list[Any]:
     if not all(isinstance(id, int) for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
         raise VocabularyError(f"{path}: expected the ids 0 to {len(ids) - 1}, each once")
     return sorted(ids, key=lambda token: int(ids[token]))
-
-
-def _tokenizer(tokens: ForeignTokens, side: Sequence[str], order: Sequence[int], *, with_bos: bool) -> Tokenizer:
-    own = [side[id] for id in order[len(SPECIALS) :]]
-    if tokens.kind == "words":
-        return WordTokenizer(Vocabulary((*SPECIALS, *own)), with_bos=with_bos)
-    own = [SPACE_MARK if token == " " else token for token in own]
-    return CharacterTokenizer(Vocabulary((*SPECIALS, *own)), with_bos=with_bos)
-
-
-def _write(bundle: Bundle, model: Transformer) -> None:
-    folder = bundle.folder
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        temporary.mkdir(parents=True)
-        replace(bundle, folder=temporary).save(model)
-        if folder.exists():
-            folder.rmdir()
-        temporary.rename(folder)
-    except OSError as error:
-        raise CheckpointError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        remove(temporary)

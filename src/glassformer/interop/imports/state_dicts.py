@@ -26,6 +26,7 @@ __all__ = [
     "StateDict",
     "import_module",
     "import_state_dict",
+    "is_sinusoidal",
     "norm_difference",
     "recognised",
 ]
@@ -524,13 +525,16 @@ def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]
             "positions that would tell"
         )
     for layout in ("interleaved", "halves"):
-        if all(_is_sinusoidal(table, layout) for table in tables.values()):
+        if all(is_sinusoidal(table, layout, SINUSOIDS) for table in tables.values()):
             return {"positions": layout}
     return {"positions": "learned", **longest}
 
 
-def _is_sinusoidal(table: Tensor, layout: Any) -> bool:
-    return bool((sinusoids(len(table), table.shape[1], layout, dtype=table.dtype) - table).abs().max() <= SINUSOIDS)
+def is_sinusoidal(table: Tensor, layout: Any, tolerance: float) -> bool:
+    """Return whether a table of positions differs by at most `tolerance` from the paper's sinusoids in this layout."""
+    if table.dim() != 2:
+        return False
+    return bool((sinusoids(len(table), table.shape[1], layout, dtype=table.dtype) - table).abs().max() <= tolerance)
 
 
 def _equal(weights: StateDict, one: str, other: str) -> bool:
