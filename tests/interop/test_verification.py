@@ -6,6 +6,7 @@ import pytest
 
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError
 from glassformer.interop import verification
+from glassformer.interop.export import ExportOptions
 from glassformer.interop.verification import verify_outside
 from glassformer.translator import Translator
 from interop.small_runs import some
@@ -34,9 +35,8 @@ def program(tmp_path, monkeypatch):
     def verified(run, code=ANSWERS, answers=None, **options):
         (tmp_path / "toy.py").write_text(code)
         (tmp_path / "answers.json").write_text(json.dumps(answers))
-        return verify_outside(
-            "toy", "toy-package", run, tmp_path / "answers.json", probes=[*(answers or some(3))], **options
-        )
+        options = ExportOptions(probes=[*(answers or some(3))], **options)
+        return verify_outside("toy", "toy-package", run, tmp_path / "answers.json", options)
 
     return verified
 

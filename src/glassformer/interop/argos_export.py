@@ -62,11 +62,7 @@ def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verifica
     _check(bundle)
     with replaced_file(file, _is_written_by_us) as temporary:
         _write(bundle, temporary, options)
-        if not options.verified:
-            return None
-        return verify_outside(
-            "argos", _PACKAGES, bundle, temporary, options.quantization, options.probes, options.python
-        )
+        return verify_outside("argos", _PACKAGES, bundle, temporary, options)
 
 
 def argos_remarks(bundle: Bundle) -> Iterator[str]:

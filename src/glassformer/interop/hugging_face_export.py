@@ -71,9 +71,7 @@ def export_hugging_face(bundle: Bundle, folder: Path, options: ExportOptions) ->
     languages_of(bundle)
     with replaced_folder(folder, is_written_by_us) as temporary:
         _write(bundle, temporary, options)
-        if not options.verified:
-            return None
-        return verify_outside("huggingface", _PACKAGES, bundle, temporary, probes=options.probes, python=options.python)
+        return verify_outside("huggingface", _PACKAGES, bundle, temporary, options)
 
 
 def check_hugging_face(bundle: Bundle) -> None:

@@ -26,6 +26,7 @@ from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError, shortened
 from glassformer.interop.ctranslate2_engine import CTranslate2Engine
 from glassformer.interop.ctranslate2_model import positions_of
+from glassformer.interop.export import ExportOptions
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.files import parse_json
 from glassformer.system.machine import saturates_int8
@@ -104,38 +105,38 @@ def verify_outside(
     packages: str,
     bundle: Bundle,
     path: Path,
-    quantization: Quantization = "float32",
-    probes: Sequence[str] | None = None,
-    python: str = "",
-) -> Verification:
+    options: ExportOptions,
+) -> Verification | None:
     """Return how closely another program reproduces a run's answers to the probes, or to random texts, by an export.
+
+    Return None if the options say not to verify the export.
 
     Args:
         program: the name of the probe program in `probes/`.
         packages: what `pip install` needs for this program.
         bundle: the run.
         path: the export: a file or a folder.
-        quantization: number format of the matrices.
-        probes: texts.
-        python: the Python in which the packages are installed; by default, the one that is running.
+        options: the export's options: what to verify it with.
 
     Raises:
         CheckpointError: the answers differ by more than quantization explains, or the program fails.
         ConfigError: no probe has a valid length.
         MissingDependencyError: a package is not installed.
     """
-    texts = _random_texts(bundle) if probes is None else probes
+    if not options.verified:
+        return None
+    texts = _random_texts(bundle) if options.probes is None else options.probes
     pairs = dict(zip(texts, bundle.source_tokenizer.encode_all(texts), strict=True))
     fitting = {text: ids for text, ids in pairs.items() if _fits(bundle, ids)}
     jobs = _jobs(bundle, [*fitting.values()])
     ours = _outputs(bundle, jobs)
     questions = {"sources": [*fitting], "targets": [one.tokens for one in ours]}
-    answers = _asked(program, packages, path, python, questions)
+    answers = _asked(program, packages, path, options.python, questions)
     texts = bundle.target_tokenizer.decode_all([one.tokens for one in ours])
     cut = [len(one.tokens) == job.max_length for one, job in zip(ours, jobs, strict=True)]
     outputs = [_until(*three) for three in zip(answers.outputs, texts, cut, strict=True)]
     found = _compared(jobs, ours, texts, answers._replace(outputs=outputs))
-    _check(found, quantization)
+    _check(found, options.quantization)
     return found
 
 

@@ -56,9 +56,7 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
         _check_page(bundle, options)
     with replaced_folder(folder, is_written_by_us) as temporary:
         _write(bundle, temporary, options)
-        if not options.verified:
-            return None
-        return verify_outside("onnx", PACKAGES, bundle, temporary, options.quantization, options.probes, options.python)
+        return verify_outside("onnx", PACKAGES, bundle, temporary, options)
 
 
 def onnx_remarks(bundle: Bundle) -> Iterator[str]:
