@@ -10,7 +10,7 @@ import torch
 from glassformer.interop.export import ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
 from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run
-from glassformer.recipes.toml import from_dict
+from glassformer.recipes.toml import from_dict, without_none
 from glassformer.text.tokenizer import SentencePieceTokenizer
 from models import new_bundle, random_model
 
@@ -66,8 +66,6 @@ def test_a_converted_pegasus_computes_the_same(client, tmp_path, settings):
     values["model"].update(settings)
     bundle = new_bundle(tmp_path / "run", from_dict(values), TEXTS[:2], TEXTS[2:])
     torch.manual_seed(3)
-    bundle.save(
-        random_model(**{name: value for name, value in bundle.model_config.to_dict().items() if value is not None})
-    )
+    bundle.save(random_model(**without_none(bundle.model_config.to_dict())))
     export_hugging_face(bundle, tmp_path / "folder", ExportOptions(verified=False))
     assert largest_difference(client, tmp_path / "folder") < TOLERANCE

@@ -11,7 +11,7 @@ import torch
 from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.interop.export import ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.recipes.toml import from_dict
+from glassformer.recipes.toml import from_dict, without_none
 from interop.small_runs import some, write_run
 from models import new_bundle, random_model
 
@@ -45,7 +45,7 @@ def random_run(folder, *, joint=True, kind="bpe", **settings):
     }
     bundle = new_bundle(folder, from_dict(values), TEXTS[:2], TEXTS[2:])
     torch.manual_seed(3)
-    given = {name: value for name, value in bundle.model_config.to_dict().items() if value is not None}
+    given = without_none(bundle.model_config.to_dict())
     bundle.save(random_model(**given))
     return bundle
 

@@ -4,13 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from glassformer.bundle import WEIGHTS
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError
 from glassformer.interop.export import ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.recipes.toml import from_dict
+from glassformer.recipes.toml import from_dict, without_none
 from models import EVEN, new_bundle, random_model
 
 UNVERIFIED = ExportOptions(verified=False)
@@ -24,9 +25,9 @@ def a_run(folder, *, joint=True, kind="bpe", languages=("en", "fr"), **settings)
     bundle = new_bundle(
         folder, from_dict({"data": data, "tokenizer": tokenizer, "model": {**EVEN, **settings}}), *TEXTS
     )
-    bundle.save(
-        random_model(**{name: value for name, value in bundle.model_config.to_dict().items() if value is not None})
-    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(20170612)
+        bundle.save(random_model(**without_none(bundle.model_config.to_dict())))
     return bundle
 
 
