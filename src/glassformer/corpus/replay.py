@@ -35,7 +35,7 @@ class ReplayedExamples(Examples):
 
 
 def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Return `wanted` ascending rows of `count`; each row occurs once more than another at most."""
+    """Return `wanted` ascending rows of `count`; how often two rows occur differs by at most one."""
     if not wanted:
         return np.zeros(0, np.int64)
     whole, rest = divmod(wanted, count)

@@ -1,1 +1,1 @@
-"""Doors in and out: CTranslate2 as an engine, models imported from other programs and exported to them."""
+"""Models imported from other programs and exported to them, and CTranslate2 as an engine."""
