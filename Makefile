@@ -73,13 +73,19 @@ check: .venv/developer $(WEB) ## check style, types, import directions and the e
 	$(BIN)/lint-imports
 	$(call in-web,check)
 
-docs: .venv/developer .venv/browser runs/demo/explorer.html ## build the documentation (guide, book, reference) and test it in a browser
+docs: .venv/developer .venv/browser .clients/inside/installed runs/demo/explorer.html ## build the documentation (guide, book, reference) and test it in a browser
 	$(BIN)/python docs/site/build.py
 	$(BIN)/python -m pytest -n 2 -m docs tests/docs
 	@echo "the documentation: $(BIN)/glassformer learn, or src/glassformer/site/index.html in a browser"
 
 runs/demo/explorer.html:
 	$(MAKE) demo
+
+# What the guide's executed pages use beyond our own environment, which has torch.
+.clients/inside/installed: docs/site/inside.txt | .venv/developer
+	rm -rf .clients/inside
+	$(PIP) install --no-deps --target .clients/inside --requirement $<
+	@touch $@
 
 experiments: .venv/developer ## repeat the measurements of the book's experiments (some hours)
 	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done

@@ -2,7 +2,7 @@
 
 python docs/site/build.py                     the whole site, into src/glassformer/site/, for `glassformer learn`
 python docs/site/build.py --only attention    these chapters of the book alone, into build/docs/site-attention/
-python docs/site/build.py --pages             everything but the book, into build/docs/site-pages/
+python docs/site/build.py --pages             the pages that are not executed, into build/docs/site-pages/
 
 A chapter is executed again when it, the library, an experiment's result or the demo model has changed.
 """
@@ -17,7 +17,7 @@ from shutil import copyfile, copytree, ignore_patterns, rmtree
 from time import perf_counter
 
 import nbformat
-from chapters import CHAPTERS, ROOT, Chapter, executed
+from chapters import CHAPTERS, INSIDE, ROOT, Chapter, executed
 from documentation import contents, documentation
 from links import broken_links
 from maps import MAPS, map_page
@@ -37,13 +37,15 @@ def main() -> None:
     """Execute the chapters, write pages in both languages, build them, check the links."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names such as attention or experiments/beam")
-    parser.add_argument("--pages", action="store_true", help="everything but the book")
+    parser.add_argument("--pages", action="store_true", help="only the pages that are not executed")
     parser.add_argument("--again", action="store_true", help="execute all chapters again")
     asked = parser.parse_args()
     if asked.pages:
         return build_site({}, "en", BUILD / "site-pages", maps=(), beside=True)
     if not (DEMO / "model.safetensors").exists():
         sys.exit(f"{DEMO} does not exist, and the book looks into its model: run `make demo` first")
+    if not (INSIDE / "installed").exists():
+        sys.exit(f"{INSIDE} does not exist, and pages of the guide use its packages: run `make docs`")
     if unknown := set(asked.only or ()) - {chapter.name for chapter in CHAPTERS}:
         sys.exit(f"unknown chapter {', '.join(unknown)}; the chapters are {', '.join(one.name for one in CHAPTERS)}")
     chosen = [chapter for chapter in CHAPTERS if not asked.only or chapter.name in asked.only]
@@ -73,6 +75,7 @@ def main() -> None:
 def execute_all(chosen: list[Chapter], again: bool) -> dict[str, nbformat.NotebookNode]:
     """Return the executed notebooks by name; chapters run in parallel, one thread each."""
     os.environ["OMP_NUM_THREADS"] = "1"  # two at once with two threads each would be several times slower
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(INSIDE)]))
     notebooks, start = {}, perf_counter()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         # The longest first, so that none is left to run alone at the end.
@@ -111,7 +114,8 @@ def build_site(
     if language == "en":
         for file in sorted(files):
             write(source / f"source/{file}.md", source_page(file))
-    with_contents(source, list(pages), list(maps), contents() if beside else [], language)
+    guide = [name for name in pages if name.startswith("guide/")]
+    with_contents(source, list(pages), list(maps), contents(guide) if beside else [("Guide", guide)], language)
     translated = {name for name in names if language == "zh" or is_translated(name)} | {"index"}
     switches = dict.fromkeys(translated if pages else (), LANGUAGES)
     settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}

@@ -1,4 +1,4 @@
-"""The chapters in their order, and their execution."""
+"""The notebooks in their order (the book's chapters, then pages of the guide), and their execution."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,16 +12,19 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
+GUIDE = ROOT / "docs" / "guide"
 EXECUTED = ROOT / "build" / "docs" / "executed"
+INSIDE = ROOT / ".clients" / "inside"
+"""Packages of other people that pages of the guide use, in the versions of `inside.txt`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One notebook of the book."""
+    """One notebook of the book or the guide."""
 
     path: Path
     name: str
-    """The name of its page: "attention", "experiments/beam"."""
+    """The name of its page: "attention", "experiments/beam", "guide/captum"."""
 
     @property
     def translation(self) -> Path:
@@ -38,6 +41,8 @@ class Chapter:
 def page_name(path: Path) -> str:
     """Return the name of a chapter's page: without its number."""
     number, _, name = path.stem.partition("_")
+    if path.parent == GUIDE:
+        return f"guide/{name}"
     if path.parent != BOOK:
         return f"{path.parent.name}/{path.stem}"
     return path.stem if not number.isdigit() else "overview" if int(number) == 0 else name
@@ -57,7 +62,8 @@ def _chapters() -> tuple[Chapter, ...]:
         "beam",
     )
     paths = [*sorted(BOOK.glob("[0-9][0-9]_*.py")), *(BOOK / "experiments" / f"{name}.py" for name in order)]
-    return tuple(Chapter(path, page_name(path)) for path in (*paths, BOOK / "errata.py") if path.exists())
+    paths += [BOOK / "errata.py", *sorted(GUIDE.glob("[0-9]*_*.py"))]
+    return tuple(Chapter(path, page_name(path)) for path in paths if path.exists())
 
 
 CHAPTERS = _chapters()
@@ -110,7 +116,7 @@ def _digest(chapter: Chapter) -> str:
 @cache
 def _surroundings() -> bytes:
     digest = hashlib.sha256()
-    for path in sorted((ROOT / "src").rglob("*.py")):
+    for path in (*sorted((ROOT / "src").rglob("*.py")), Path(__file__).with_name("inside.txt")):
         digest.update(path.read_bytes())
     digest.update((ROOT / "runs" / "demo" / "model.safetensors").read_bytes())
     return digest.digest()

@@ -176,9 +176,12 @@ def documentation(source: Path, names: set[str]) -> set[str]:
     return files
 
 
-def contents() -> Parts:
-    """Return the parts of the contents beside the book, first the guide: captions with their pages in order."""
-    names = [*REFERENCE, *documents().values()]
+def contents(executed: list[str]) -> Parts:
+    """Return the parts of the contents beside the book, first the guide: captions with their pages in order.
+
+    `executed` are the guide's notebooks.
+    """
+    names = [*REFERENCE, *documents().values(), *executed]
     project = ["benchmarks", "measuring", "architecture", "contributing", "changelog"]
     return [
         ("Guide", [name for name in names if name.startswith("guide/")]),

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import nbformat
-from chapters import BOOK, CHAPTERS, Chapter, page_name
+from chapters import BOOK, CHAPTERS, GUIDE, Chapter, page_name
 from docutils.nodes import make_id
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -168,7 +168,7 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             file = str(PurePosixPath(path.relative_to(ROOT)))
             files.add(file)
             return f"{english}source/{file}.html{end}"
-        if path.suffix == ".py" and path.is_relative_to(BOOK):
+        if path.suffix == ".py" and (path.is_relative_to(BOOK) or path.parent == GUIDE):
             name = page_name(path)
             return f"{top if name in names else english}{name}.html{end}"
         if path.is_relative_to(BOOK / "maps"):
@@ -231,4 +231,5 @@ def with_contents(source: Path, names: list[str], maps: list[str], beside: Parts
 
 
 def _kind(name: str) -> str:
-    return name if name == "errata" else "experiments" if name.startswith("experiments/") else "main"
+    folder, _, _ = name.rpartition("/")
+    return folder or ("errata" if name == "errata" else "main")

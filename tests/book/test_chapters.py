@@ -11,16 +11,21 @@ from pages import ROOT, definitions, key, localised, slug, translations
 
 TRANSLATED = {"embeddings", "positions", "attention", "heads", "residual", "feed_forward", "errata", "overview"}
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
-NUMBERED = [chapter for chapter in CHAPTERS if re.fullmatch(r"(0[1-9]|1[0-3])_\w+", chapter.path.stem)]
+NUMBERED = [
+    chapter
+    for chapter in CHAPTERS
+    if chapter.path.parent == BOOK and re.fullmatch(r"(0[1-9]|1[0-3])_\w+", chapter.path.stem)
+]
 
 
 def name_of(chapter) -> str:
     return chapter.name
 
 
-def test_the_book_has_all_its_chapters():
+def test_the_book_and_the_guide_have_all_their_notebooks():
     names = [chapter.name for chapter in CHAPTERS]
-    assert len(names) == len(set(names)) == 1 + 14 + 10 + 1
+    assert len(names) == len(set(names)) == 1 + 14 + 10 + 1 + 2
+    assert names[-2:] == ["guide/nnsight", "guide/captum"]
     assert names[:5] == ["overview", "embeddings", "positions", "attention", "heads"]
 
 
