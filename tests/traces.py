@@ -18,7 +18,8 @@ from cuts import tokenizers
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import TransformerStep
-from glassformer.explorer.payload import PageLimits, mistake_data, pack, payload, point_data, rounded
+from glassformer.explorer.packing import pack
+from glassformer.explorer.payload import mistake_data, point_data, recorded_payload, rounded
 from glassformer.inspection import MISTAKES, plant
 from glassformer.inspection.changes import Changes, changed
 from glassformer.model.taps import points
@@ -266,15 +267,28 @@ def sentences() -> dict[str, Any]:
     return made | {"checkpoint": payload_of(rounded(random_model())) | {"checkpoints": [checkpoint], "trace": trace}}
 
 
+RECORDED: dict[str, dict[str, Any]] = {
+    "post": {},
+    "pre, learned, gelu": {**PRE_LEARNED, "activation": "gelu"},
+    "post, final norms, silu, output bias": {"final_norm": True, "output_bias": True, "activation": "silu"},
+    "few words": {"target": "le chat noir dort ."},
+}
+
+
 def recorded() -> dict[str, Any]:
-    """Return a page's payload without weights, the translation of its sentence, and all of PyTorch's points."""
-    sentence = "the black cat sleeps ."
-    with TemporaryDirectory() as folder:
-        translator = random_translator(Path(folder))
-        made = payload(translator, sentence, limits=PageLimits(model=0))
-    source, target = made["trace"]["source_ids"], made["trace"]["target_ids"]
-    text = translator.translate([sentence])[0].text
-    return {"payload": made, "text": text, "trace": traced(translator.model, source, target)}
+    """Return, for some kinds of models, a recorded page's payload, its translation, and all of PyTorch's points."""
+    sentence, many = "the black cat sleeps .", " ".join(f"w{number}" for number in range(300))
+    made = {}
+    for kind, settings in RECORDED.items():
+        with TemporaryDirectory() as folder:
+            translator = random_translator(Path(folder), **{"target": many, "extra_length": 3, **settings})
+        if translator.model.output.bias is not None:
+            translator.model.output.bias.data[1] = -1e9  # as imported models have it
+        page = recorded_payload(translator, sentence)
+        [output] = translator.translate([sentence])
+        trace = traced(translator.model, page["trace"]["source_ids"], page["trace"]["target_ids"])
+        made[kind] = {"payload": page, "text": output.text, "trace": trace}
+    return made
 
 
 def numbers() -> dict[str, Any]:

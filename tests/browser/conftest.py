@@ -27,18 +27,18 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
 def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that opens a translator's page from its file, and returns the tab when the view is ready."""
     from glassformer.explorer.page import page_html
-    from glassformer.explorer.payload import LIMITS, payload
+    from glassformer.explorer.payload import payload
 
     def open_page(
         translator: Any,
         sentence: str = "the black cat sleeps .",
         *,
         fragment: str = "",
-        limits: Any = LIMITS,
+        data: Callable[..., Any] = payload,
         **more: Any,
     ) -> Any:
         path = tmp_path / "page.html"
-        path.write_bytes(page_html(payload(translator, sentence, limits=limits) | more).encode("utf-8", "replace"))
+        path.write_bytes(page_html(data(translator, sentence) | more).encode("utf-8", "replace"))
         page.goto(path.as_uri() + fragment)
         page.evaluate("() => glassformer.ready.then(() => null)")
         return page

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.explorer.payload import PageLimits
+from glassformer.explorer.payload import recorded_payload
 
 SENTENCE = "the big black dog sees a cat ."
 OTHER = "a cat sleeps ."
@@ -157,11 +157,11 @@ def test_words_in_the_arithmetic_stay_text(make_translator, explore):
     assert page.locator(".gf-numbers img, .gf-numbers b").count() == 0
 
 
-def test_a_page_without_weights_says_so_and_explains_the_rest(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, limits=PageLimits(model=0))
+def test_a_recorded_page_says_what_needs_the_model_and_explains_the_rest(make_translator, explore):
+    page = explore(make_translator(), SENTENCE, data=recorded_payload)
     assert page.evaluate("glassformer.app.engine.live") is False
     select(page, f"{SELF}.query", [0, 1, 2])
-    assert "does not contain the weight matrices" in page.locator(".gf-numbers").inner_text()
+    assert "needs the model: glassformer explore RUN" in page.locator(".gf-numbers").inner_text()
     assert page.locator(".gf-terms thead th").all_inner_texts() == ["i", "x"]
     select(page, f"{SELF}.scores", [0, 1, 2])
     assert page.locator(".gf-terms tfoot").count() == 1

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
-from glassformer.explorer.payload import PageLimits
 from glassformer.inspection import MISTAKES
 
 SENTENCE = "the black cat sleeps ."
@@ -396,17 +395,6 @@ def test_a_change_that_cannot_be_computed_is_reported_and_undone(make_translator
     page.get_by_role("button", name="Force").click()
     expect(page, "app.changes.prefix", "le")
     assert not page.get_by_role("alert").is_visible()
-
-
-def test_nothing_can_be_changed_without_weights_or_python(make_translator, explore):
-    page = shown(explore(make_translator(), SENTENCE, limits=PageLimits(model=0)))
-    page.get_by_text("need Python behind the page: glassformer explore RUN").first.wait_for()
-    for section in SECTIONS:
-        details = page.locator(".gf-changes details", has=page.locator("summary", has_text=section))
-        if not details.evaluate("(one) => one.open"):
-            details.locator("summary").click()
-        controls = details.locator("button, input, select")
-        assert all(control.is_disabled() for control in controls.all())
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from browser.engine import PageEngine, assert_same
-from glassformer.explorer.payload import LIMITS, PageLimits, payload, rounded
+from glassformer.explorer.payload import PageLimits, payload, recorded_payload, rounded
 from glassformer.explorer.remote import Remote, number_bytes
 from glassformer.translator import Translator
 from traces import python_trace
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"
-TOO_SMALL = PageLimits(model=10)
-"""Limits too small for any model in the page."""
+LARGE: dict[str, Any] = {"limits": PageLimits(model=10), "host": "api"}
+"""Arguments that make every model too large for the page, which Python then computes."""
 HOST = """() => {
   globalThis.host = {
     async request(message) {
@@ -46,7 +46,7 @@ def ids(translator: Translator) -> list[int]:
 
 def test_python_behind_the_page_computes_the_same_as_the_page(page, make_translator):
     translator = make_translator()
-    engine = remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
+    engine = remote_page(page, translator, payload(translator, SENTENCE, **LARGE))
     assert page.evaluate("engine.live") == "remote"
     got = engine.trace(ids(translator), [1, 5, 6], ablated={CROSS: [1]})
     plain = python_trace(translator.model, ids(translator), [1, 5, 6])
@@ -59,7 +59,7 @@ def test_python_behind_the_page_computes_the_same_as_the_page(page, make_transla
 
 def test_python_behind_the_page_searches(page, make_translator):
     translator = make_translator()
-    engine = remote_page(page, translator, payload(translator, SENTENCE, limits=TOO_SMALL))
+    engine = remote_page(page, translator, payload(translator, SENTENCE, **LARGE))
     [expected] = translator.translate([SENTENCE], n_best=2)
     best, second = engine.search(ids(translator), nBest=2)["hypotheses"]
     assert best["text"] == expected.text
@@ -76,11 +76,11 @@ def test_page_python_and_recording_end_an_endless_output_at_the_same_token(page,
     translator = make_translator(extra_length=7)
     with torch.no_grad():
         translator.model.output.weight[2] *= -1  # <eos> becomes improbable
-    shown, recorded = (payload(translator, SENTENCE, limits=limits) for limits in (LIMITS, TOO_SMALL))
+    shown, recorded = (make(translator, SENTENCE) for make in (payload, recorded_payload))
     asked = ids(translator)
     by_page = PageEngine(page, shown).search(asked)
     by_recording = PageEngine(page, recorded).search(asked)
-    by_python = remote_page(page, translator, recorded).search(asked)
+    by_python = remote_page(page, translator, payload(translator, SENTENCE, **LARGE)).search(asked)
     found = [[one["ids"] for one in search["hypotheses"]] for search in (by_page, by_recording, by_python)]
     assert found[1] == found[2]
     assert [*map(len, found[0])] == [*map(len, found[1])]  # the page's weights are rounded, so tokens may differ
@@ -106,7 +106,7 @@ def test_a_checkpoint_of_a_larger_model_runs_in_python(page, make_translator):
 
     translator, earlier = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=6).save(earlier.model, 64)
-    shown = payload(translator, SENTENCE, limits=TOO_SMALL, checkpoints=6, host="api")
+    shown = payload(translator, SENTENCE, checkpoints=6, **LARGE)
     assert shown["checkpoints"] == [{"step": 64, "data": None}]
     engine = remote_page(page, translator, shown)
     expected = python_trace(rounded(earlier.model), [4, 5, 2], [1, 5])

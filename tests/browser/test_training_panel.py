@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from glassformer.explorer.module import explorer_module
-from glassformer.explorer.payload import pack, payload, rounded
+from glassformer.explorer.packing import pack
+from glassformer.explorer.payload import payload, rounded
 
 SENTENCE = "the black cat sleeps ."
 SEEDS = {8: 27, 64: 34, 512: 28}

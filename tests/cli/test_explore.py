@@ -17,6 +17,12 @@ def test_html_writes_one_page_and_prints_its_size(glassformer, trained, tmp_path
     assert "the cat sees a dog" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_a_recorded_page_of_a_small_model_is_for_sharing_a_sentence(glassformer, trained, tmp_path):
+    result = glassformer("explore", trained, "the cat sees a dog", "--html", tmp_path / "page.html", "--recorded")
+    assert (result.status, result.out.count("\n")) == (0, 1)
+    assert '"recorded":true' in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_playback_without_snapshots_is_reported(glassformer, trained, tmp_path):
     out = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback").out
     assert (
@@ -41,6 +47,8 @@ def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_
         (["--html", "."], ". is a folder: give a file name"),
         (["--html", "missing/page.html"], "the folder missing of page.html does not exist"),
         (["--html", "page.html", "--port", "80"], "--port 80 has no effect with --html"),
+        (["--recorded"], "--recorded has no effect without --html FILE"),
+        (["--html", "page.html", "--recorded", "--playback"], "because a recording has no weights"),
     ],
 )
 def test_invalid_input_is_refused_and_writes_nothing(glassformer, trained, tmp_path, monkeypatch, arguments, message):

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.errors import DataError
-from glassformer.explorer.payload import FRAME, PageLimits, pack, payload, rounded
+from glassformer.errors import ConfigError, DataError
+from glassformer.explorer.packing import pack
+from glassformer.explorer.payload import FRAME, PageLimits, payload, rounded
 from glassformer.recipes.toml import from_dict
 from glassformer.tasks import CLASSIC, TASKS
 from glassformer.training.snapshots import Snapshots
@@ -64,7 +65,7 @@ def test_the_payload_is_plain_data_with_the_expected_parts(make):
     got = payload(make())
     assert json.loads(json.dumps(got)) == got
     assert list(got) == [
-        *("format_version", "name", "config", "points", "mistakes", "parameters", "decoding", "sentence"),
+        *("format_version", "recorded", "name", "config", "points", "mistakes", "parameters", "decoding", "sentence"),
         *(
             "examples",
             "strings",
@@ -144,27 +145,12 @@ def test_the_model_is_unchanged(make):
     assert translator.model.output.weight is translator.model.target.tokens.weight
 
 
-@pytest.mark.slow
-def test_a_large_model_gets_a_recording_that_fits(make):
-    translator = make()
-    whole = payload(translator, "the cat sleeps", checkpoints=3, limits=PageLimits(model=10))
-    assert (whole["weights"], whole["checkpoints"], whole["left_out"]) == (None, [], [])
-    names = [one["name"] for one in whole["trace"]["points"]]
-    assert names == [name for name in gf_points(translator) if name in names]
-    assert len(names) == len(gf_points(translator))
-    [best] = translator.translate(["the cat sleeps"])
-    assert whole["search"]["hypotheses"][0]["text"] == best.text
-    assert whole["search"]["tree"][0]["parent"] is None
-    part = payload(translator, "the cat sleeps", limits=PageLimits(model=10, trace=60_000))["trace"]
-    assert len(part["data"]) <= 60_000
-    assert {name for name in names if name.endswith(".weights")} <= {one["name"] for one in part["points"]}
-    assert 3 < len(part["points"]) < len(names)
-
-
-def gf_points(translator: Translator) -> list[str]:
-    with torch.no_grad(), gf.record(translator.model) as trace:
-        translator.model(torch.tensor([[4, 2]]), torch.tensor([[1]]))
-    return list(trace)
+def test_a_model_that_is_too_large_for_a_page_needs_python_behind_it(make):
+    count = sum(one.numel() for one in make().model.parameters())
+    with pytest.raises(ConfigError, match=rf"at most 10 parameters for a page, got {count:,}.*0 MB; use --recorded"):
+        payload(make(), limits=PageLimits(model=10))
+    got = payload(make(), limits=PageLimits(model=10), host="api")
+    assert (got["weights"], got["recorded"], got["trace"]["dtype"]) == (None, False, "float32")
 
 
 def write_snapshots(translator: Translator, *steps: int) -> None:

@@ -1,5 +1,6 @@
 """The explorer in a notebook: live if possible, and otherwise a static page."""
 
+import re
 import sys
 from html import unescape
 from html.parser import HTMLParser
@@ -100,11 +101,20 @@ def test_a_view_gets_the_payload_with_numbers_as_buffers(make_translator):
 
 
 @pytest.mark.slow
-def test_a_view_of_a_large_model_gets_a_recording(make_translator):
-    header, buffers = gf.explore(make_translator(d_model=256, d_ff=1024)).answer({"kind": "payload"})
+def test_a_view_of_a_large_model_asks_the_kernel_and_saves_a_recording(make_translator):
+    widget = gf.explore(make_translator(d_model=256, d_ff=1024), SENTENCE)
+    header, buffers = widget.answer({"kind": "payload"})
     assert header["payload"]["weights"] is None
     assert header["payload"]["trace"]["data"] == {"buffer": 0}
     assert len(buffers) == 1
+    [page] = Frames(widget._repr_mimebundle_()[0]["text/html"]).pages
+    assert '"recorded":true' in page
+
+
+@pytest.mark.slow
+def test_a_recording_that_is_too_long_is_replaced_by_the_reason(make_translator):
+    static = gf.explore(make_translator(d_ff=12_000, extra_length=0), "the cat " * 120, live=False)
+    assert re.fullmatch(r"<p>.*: expected a page of at most 10 MB, got 3\d\.\d MB for 241 .*</p>", static._repr_html_())
 
 
 def test_a_view_gets_answers_and_errors_with_the_number_of_its_question(make_translator):

@@ -3,7 +3,7 @@
 // The numbers come from the trace on the page and from the model's weights, under the changes that made the
 // trace. The steps that a classic mistake replaces contain their own formulas (forward.js and mistakes.js).
 // Each kind of point has a function that returns its explanation.
-import { numberText } from "./number_text.js";
+import { numberText, percentText } from "./number_text.js";
 import { attentionMask } from "./forward.js";
 import { stepsUnder } from "./mistakes.js";
 import { pointNames, pointText } from "./model.js";
@@ -71,6 +71,9 @@ async function openCell(app, name, index) {
   }
   const { shape, data } = await trace.get(name);
   checkIndex(name, index, shape);
+  const result = data[placeOf(shape, index)];
+  if (trace.words && Number.isNaN(result))
+    throw new Error(app.t("numbers.wordNotRecorded", trace.words.ids[0].length));
   const steps = stepsUnder(changes);
   const [t, c] = index.slice(-2);
   return {
@@ -90,7 +93,7 @@ async function openCell(app, name, index) {
     part: name.slice(0, Math.max(name.lastIndexOf("."), 0)),
     kind: kindOf(name),
     shape,
-    result: data[placeOf(shape, index)],
+    result,
     weights: app.engine.model ? await app.engine.model(changes.checkpoint) : null,
     preNorm: steps.preNorm(app.config),
   };
@@ -203,14 +206,20 @@ function numbersIn({ shape, data }, lead) {
 }
 
 /**
- * Returns a row of a weight; pages of large models and recordings have no weights.
+ * Returns a row of a weight; pages of large models have no weights, and recordings only the norms'.
  * @param {OpenCell} cell
  * @param {string} name
  * @param {number[]} lead
  */
 function weightRow({ app, weights }, name, ...lead) {
-  if (!weights) throw new NotHere(app.t("numbers.noWeights"));
-  return numbersIn(weights.weight(name), lead);
+  const weight = weights?.find(name);
+  if (!weight) throw new NotHere(noWeights(app));
+  return numbersIn(weight, lead);
+}
+
+/** @param {Explained} app */
+function noWeights(app) {
+  return app.t(app.engine.live === false ? "numbers.needsModel" : "numbers.noWeights");
 }
 
 // Writing
@@ -324,9 +333,9 @@ async function product(cell, { from, t = cell.t, matrix, row = cell.c, bias = tr
   const formula = `Σᵢ xᵢ · ${symbol}[${row}, i]${bias ? ` + b[${row}]` : ""}`;
   /** @param {number} i */
   const name = (i) => ({ label: String(i), from: [cellAt(from, t, i)] });
-  if (!cell.weights) {
+  if (!cell.weights?.find(`${matrix}.weight`)) {
     const parts = x.map((left, i) => ({ ...name(i), left }));
-    return { formula, parts, columns: ["i", "x"], notes: [cell.app.t("numbers.noWeights")] };
+    return { formula, parts, columns: ["i", "x"], notes: [noWeights(cell.app)] };
   }
   const w = weightRow(cell, `${matrix}.weight`, row);
   const b = bias ? weightRow(cell, `${matrix}.bias`)[row] : 0;
@@ -605,7 +614,7 @@ async function normalised(cell, from, norm) {
     step(deviation.symbol, "ε = 1e-5", divisor),
     step("x̂", `(${shown(x[c])} − ${factor(mean)}) / ${shown(divisor)}`, scaled),
   ];
-  if (norm && !cell.weights) return { formula, steps, notes: [app.t("numbers.noWeights")] };
+  if (norm && !cell.weights) return { formula, steps, notes: [noWeights(app)] };
   const gamma = norm ? weightRow(cell, `${norm}.weight`)[c] : 1;
   const beta = norm ? weightRow(cell, `${norm}.bias`)[c] : 0;
   const stretched = { label: "x̂ · γ", left: scaled, right: gamma, value: scaled * gamma };
@@ -654,15 +663,21 @@ function stackEnd(cell) {
 
 /** @param {OpenCell} cell */
 async function logProbability(cell) {
-  const { app, t, c } = cell;
+  const { app, t, c, trace } = cell;
   const { of, symbol, python } = cell.steps.wordScores;
   const logits = await numbersOf(cell, "logits", t);
   const values = Array.from(of(tensor([logits.length], Float32Array.from(logits))).data);
-  const peak = largestOf(values);
-  const logSum = peak + Math.log(sumOf(values.map((value) => Math.exp(value - peak))));
-  const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
+  const known = trace.words?.ids[t] ?? [...logits.keys()];
+  const rest = trace.words?.rest[t] ?? 0;
+  const peak = largestOf(known.map((word) => values[word]));
+  const sum = sumOf(known.map((word) => Math.exp(values[word] - peak)));
+  const logSum = peak + Math.log(sum / (1 - rest));
+  const order = known.toSorted((a, b) => logits[b] - logits[a]);
   const words = [...new Set([...order.slice(0, LIKELIEST_WORDS), c])];
   const tokens = app.engine.tokens("target", words);
+  /** @type {Code["inputs"]} */
+  const inputs = { logits: known.map((word) => logits[word]), ...(trace.words && { rest }) };
+  const share = trace.words ? " / (1 - rest)" : "";
   /** @param {number} word */
   const probability = (word) => Math.exp(values[word] - logSum);
   /**
@@ -680,24 +695,36 @@ async function logProbability(cell) {
     formula: `${symbol} − log Σⱼ exp(${symbol}ⱼ)`,
     numbers: `${shown(values[c])} − ${factor(logSum)}`,
     terms: [values[c], -logSum],
-    parts: words.map(own),
+    parts: [...words.map(own), ...(trace.words ? [{ label: app.t("numbers.otherWords"), value: rest }] : [])],
     columns: [app.t("numbers.word"), "logit", "", app.t("numbers.probability")],
     steps: [
       step("logit", "", logits[c], cellAt("logits", t, c)),
       ...(python.length > 0 ? [step(symbol, "", values[c])] : []),
-      step("log Σ exp", app.t("numbers.words", logits.length), logSum),
+      step("log Σ exp", wordsText(app, known.length, logits.length, rest), logSum),
       step("log p", `${shown(values[c])} − ${factor(logSum)}`, values[c] - logSum),
       step(app.t("numbers.probability"), "exp(log p)", probability(c)),
     ],
     code: {
-      inputs: { logits },
+      inputs,
       lines: [
         ...python,
         "peak = xp.max(logits)",
-        `result = logits[${c}] - peak - xp.log(xp.sum(xp.exp(logits - peak)))`,
+        `result = logits[${known.indexOf(c)}] - peak - xp.log(xp.sum(xp.exp(logits - peak))${share})`,
       ],
     },
   };
+}
+
+/**
+ * Returns over which words a softmax runs; a recording has some of them, and the probability of the rest.
+ * @param {Explained} app
+ * @param {number} known
+ * @param {number} all
+ * @param {number} rest
+ */
+function wordsText(app, known, all, rest) {
+  if (known === all) return app.t("numbers.words", all);
+  return app.t("numbers.words.recorded", all, known, percentText(rest));
 }
 
 /** @type {Record<string, (cell: OpenCell) => Made | Promise<Made>>} */

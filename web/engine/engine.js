@@ -4,14 +4,14 @@
 import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
 import { forward } from "./forward.js";
 import { beamSearch } from "./search.js";
-import { bytesOf, floatsOf } from "./tensor.js";
-import { makeModel, pointNames, slices } from "./model.js";
+import { bytesOf, floatsOf, tensor } from "./tensor.js";
+import { makeModel, pointNames, recordedPoints, slices } from "./model.js";
 import { Run } from "./run.js";
 import { makeTokenizer } from "./tokenizers.js";
 
 /** @import { Model } from "./model.js" */
 /** @import { Engine as EngineOfPage } from "./types.js" */
-/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges } from "./types.js" */
+/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, RecordedWords, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges } from "./types.js" */
 
 const ASKED_TOGETHER = 20; // points
 
@@ -22,8 +22,10 @@ const ASKED_TOGETHER = 20; // points
  * @returns {Promise<EngineOfPage>}
  */
 export async function createEngine(payload, host = null) {
+  if (payload.recorded) return new RecordedEngine(payload, null);
   if (payload.weights) return new LocalEngine(payload, host);
-  return host ? new RemoteEngine(payload, host) : new RecordedEngine(payload, null);
+  if (host) return new RemoteEngine(payload, host);
+  throw new Error("this page has no weights, and Python is not behind it: glassformer explore RUN");
 }
 
 /** The part that all engines share: the model's sizes, and its tokenizers. */
@@ -253,19 +255,39 @@ class RecordedEngine extends Engine {
   /** @type {Points | null} */
   #recorded = null;
 
-  /**
-   * Returns the recorded trace; throws for any other, which needs Python.
-   * @param {TraceRequest} request
-   */
-  async trace({ sourceIds, targetIds, changes = {} }) {
-    const { source_ids: source, target_ids: target, points, data } = this.payload.trace;
-    this.#expect(isUnchanged(changes) && isSame(sourceIds, source) && isSame(targetIds, target));
-    this.#recorded ??= slices(points, floatsOf(bytesOf(data)));
-    return traceOf([...this.#recorded.keys()], this.#recorded);
+  /** Returns the model without its matrices: the layer norms. */
+  async model() {
+    const { tensors, data } = /** @type {Packed} */ (this.payload.weights);
+    return makeModel(this.config, tensors, data);
   }
 
   /**
-   * Returns the recorded search; throws for any other, which needs Python.
+   * Returns the recorded trace; throws for any other, which needs the model.
+   * @param {TraceRequest} request
+   */
+  async trace({ sourceIds, targetIds, changes = {} }) {
+    const { source_ids: source, target_ids: target, words } = this.payload.trace;
+    this.#expect(isUnchanged(changes) && isSame(sourceIds, source) && isSame(targetIds, target));
+    this.#recorded ??= this.#points();
+    return {
+      ...traceOf([...this.#recorded.keys()], this.#recorded),
+      words: words?.rest.length ? words : null,
+    };
+  }
+
+  #points() {
+    const { trace, config } = this.payload;
+    const points = recordedPoints(trace);
+    for (const name of ["logits", "log_probs"]) {
+      const columns = /** @type {Tensor} */ (points.get(name));
+      const { ids } = /** @type {RecordedWords} */ (trace.words);
+      points.set(name, spread(columns, ids, config.target_vocab_size));
+    }
+    return points;
+  }
+
+  /**
+   * Returns the recorded search; throws for any other, which needs the model.
    * @param {SearchRequest} options
    * @returns {Promise<SearchResult>}
    */
@@ -285,8 +307,25 @@ class RecordedEngine extends Engine {
    * @returns {asserts recorded}
    */
   #expect(recorded) {
-    if (!recorded) throw new Error("this needs Python behind the page: glassformer explore RUN");
+    if (!recorded)
+      throw new Error(
+        "this page is a recording of one sentence: anything else needs the model (glassformer explore RUN)",
+      );
   }
+}
+
+/**
+ * Returns a matrix of `width` columns with these columns of each row, and NaN in all others.
+ * @param {Tensor} columns
+ * @param {number[][]} ids
+ * @param {number} width
+ */
+function spread({ shape: [rows, count], data }, ids, width) {
+  const all = tensor([rows, width], new Float32Array(rows * width).fill(NaN));
+  for (let row = 0; row < rows; row++) {
+    for (let at = 0; at < count; at++) all.data[row * width + ids[row][at]] = data[row * count + at];
+  }
+  return all;
 }
 
 /**
@@ -336,6 +375,7 @@ function traceOf(names, points, fetchPoint = null) {
   const known = new Set(names);
   return {
     names,
+    words: null,
     has: (name) => known.has(name),
     async get(name) {
       if (!points.has(name) && known.has(name) && fetchPoint) await fetchPoint(name);
@@ -374,10 +414,10 @@ export async function firstDifference(unchanged, changed) {
  */
 export async function parity(engine, payload, own = null) {
   if (engine.live === false) return null;
-  const { source_ids: sourceIds, target_ids: targetIds, points, data } = payload.trace;
+  const { source_ids: sourceIds, target_ids: targetIds } = payload.trace;
   const trace = own ?? (await engine.trace({ sourceIds, targetIds }));
   let largest = 0;
-  for (const [name, expected] of slices(points, floatsOf(bytesOf(data)))) {
+  for (const [name, expected] of recordedPoints(payload.trace)) {
     const { data: got } = await trace.get(name);
     if (got.length !== expected.data.length) return Infinity;
     for (let i = 0; i < got.length; i++) {

@@ -2,7 +2,7 @@
 
 import { bytesOf, floatsOf, floatsOfHalves, tensor } from "./tensor.js";
 
-/** @import { Bytes, ModelConfig, Point, Points, Slice, Stack } from "./types.js" */
+/** @import { Bytes, ModelConfig, Point, Points, RecordedTrace, Slice, Stack } from "./types.js" */
 
 /** A model's configuration (ModelConfig's fields) and its weights, named as PyTorch names them. */
 export class Model {
@@ -20,9 +20,17 @@ export class Model {
    * @param {string} name
    */
   weight(name) {
-    const found = this.tensors.get(name) ?? this.tensors.get(this.sharedName(name));
+    const found = this.find(name);
     if (!found) throw new Error(`the model has no weight "${name}": the page's data belong to another model`);
     return found;
+  }
+
+  /**
+   * Returns the weight of this name, if it exists; a recording has only the layer norms.
+   * @param {string} name
+   */
+  find(name) {
+    return this.tensors.get(name) ?? this.tensors.get(this.sharedName(name));
   }
 
   /**
@@ -38,14 +46,6 @@ export class Model {
     const other = shared[name];
     return this.tensors.has(other) ? other : shared[other];
   }
-
-  /**
-   * Returns whether a weight of this name exists.
-   * @param {string} name
-   */
-  has(name) {
-    return this.tensors.has(name);
-  }
 }
 
 /**
@@ -59,6 +59,15 @@ export function makeModel(config, layout, data) {
   const count = layout.reduce((sum, { shape }) => sum + tensor(shape).data.length, 0);
   const floats = bytes.length === 2 * count ? floatsOfHalves(bytes) : floatsOf(bytes);
   return new Model(config, slices(layout, floats));
+}
+
+/**
+ * Returns the points of a recorded trace; of logits and log_probs, the columns that were recorded.
+ * @param {RecordedTrace} trace
+ */
+export function recordedPoints({ points, dtype, data }) {
+  const bytes = bytesOf(data);
+  return slices(points, dtype === "float16" ? floatsOfHalves(bytes) : floatsOf(bytes));
 }
 
 /**

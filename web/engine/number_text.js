@@ -12,3 +12,11 @@ export function numberText(value, decimals = 3, signed = false) {
   const digits = small ? Math.abs(value).toExponential(1) : Math.abs(value).toFixed(decimals);
   return (value < 0 ? "−" : signed ? "+" : "") + digits;
 }
+
+/**
+ * Returns a probability as a percentage with two decimals, or with one digit if it is smaller.
+ * @param {number} probability
+ */
+export function percentText(probability) {
+  return `${numberText(100 * probability, 2)} %`;
+}

@@ -17,7 +17,7 @@ const LIBRARIES = {
  * @param {Explanation & Required<Pick<Explanation, "code">>} explained
  * @param {"numpy" | "torch"} library
  */
-export function snippet({ name, index, result, code: { inputs, lines } }, library) {
+export function snippet({ name, index, result, difference, code: { inputs, lines } }, library) {
   const { imported, short, array } = LIBRARIES[library];
   /** @param {number[]} numbers */
   const listed = (numbers) => array(wrapped(numbers.map(pythonNumber)));
@@ -31,9 +31,17 @@ export function snippet({ name, index, result, code: { inputs, lines } }, librar
     ...Object.entries(inputs).map(([input, numbers]) => `${input} = ${value(numbers)}`),
     ...lines.map((line) => line.replaceAll("xp.", `${short}.`)),
     "print(float(result))",
-    `assert math.isclose(result, ${pythonNumber(result)}, rel_tol=1e-4, abs_tol=1e-4)`,
+    `assert math.isclose(result, ${pythonNumber(result)}, rel_tol=1e-4, abs_tol=${tolerance(difference)})`,
     "",
   ].join("\n");
+}
+
+/**
+ * Returns the largest difference of the code's result from the page's number; recorded numbers are rounded to halves.
+ * @param {number} difference - On the page.
+ */
+function tolerance(difference) {
+  return Math.max(1e-4, 2 * Math.abs(difference)).toExponential(0);
 }
 
 /**

@@ -1,9 +1,9 @@
 // Texts ↔ ids, exactly as glassformer.text encodes every text: words, characters, and
 // sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and the functions in it.
 
-/** @import { PieceData, Tokenizer, TokenizerData } from "./types.js" */
+/** @import { PieceData, RecordedTexts, Tokenizer, TokenizerData } from "./types.js" */
 /** @typedef {Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] }} Cutter */
-/** @typedef {{ make(data: TokenizerData): Cutter, suggestsTokens: boolean, spaceIsToken: boolean }} TokenizerKind */
+/** @typedef {{ make(data: any): Cutter, suggestsTokens: boolean, spaceIsToken: boolean }} TokenizerKind */
 /** @typedef {{ piece: string, id: number }} Piece */
 /** @typedef {ReturnType<typeof pieceModel>} PieceModel */
 /** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
@@ -12,8 +12,8 @@ const [BOS_ID, UNKNOWN_ID] = [1, 3]; // ids 0 and 2 are <pad> and <eos>
 const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
 
 /**
- * Returns a tokenizer from what Python's `to_dict` returns.
- * @param {TokenizerData} data
+ * Returns a tokenizer from what Python's `to_dict` returns, or from the texts of a recording.
+ * @param {TokenizerData | RecordedTexts} data
  * @returns {Tokenizer}
  */
 export function makeTokenizer(data) {
@@ -58,17 +58,18 @@ const TOKENIZER_KINDS = {
     suggestsTokens: false,
     spaceIsToken: false,
   },
+  recorded: { make: recordedTexts, suggestsTokens: false, spaceIsToken: false },
 };
 
 /**
  * Returns the ids as an Array; throws for an id without a token.
  * @param {number[]} ids
- * @param {string[]} tokens
+ * @param {Record<number, string>} tokens
  */
 function checkedIds(ids, tokens) {
   const wrong = ids.find((id) => tokens[id] === undefined);
   if (wrong === undefined) return [...ids];
-  throw new RangeError(`token id ${wrong} is not in a vocabulary of ${tokens.length} tokens`);
+  throw new RangeError(`token id ${wrong} is not in a vocabulary of ${Object.keys(tokens).length} tokens`);
 }
 
 // --- normalisation, the first step of every tokenizer
@@ -76,6 +77,28 @@ function checkedIds(ids, tokens) {
 // The white space of Python's str.split (\s is a different set), and the mark.
 // eslint-disable-next-line no-control-regex -- \x1c to \x1f are white space in Python
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
+
+/**
+ * Returns {encode, join, split} of the texts of a recording.
+ * @param {RecordedTexts} data
+ * @returns {Cutter}
+ */
+function recordedTexts({ tokens, texts }) {
+  const plain = (/** @type {number[]} */ ids) => ids.filter((id) => id >= UNKNOWN_ID);
+  const ids = new Map(texts.map(([text, some]) => [normaliseText(text), some]));
+  const found = new Map(texts.map(([text, some]) => [String(plain(some)), text]));
+  return {
+    encode(text) {
+      const some = ids.get(text);
+      if (some) return some;
+      throw new Error(
+        "this page is a recording of one sentence: other texts need the model (glassformer explore RUN)",
+      );
+    },
+    join: (some) => found.get(String(some)) ?? some.map((id) => tokens[id]).join(" "),
+    split: (text) => text.split(" "),
+  };
+}
 
 /**
  * Returns the text with each run of white space as one space, and without white space at its ends.

@@ -76,9 +76,19 @@ interface ModelSettings {
 /** The points of a forward pass, by name. */
 export type Points = Map<string, Tensor>;
 
+/** The words of logits and log_probs that a recording contains. */
+export interface RecordedWords {
+  /** The ids of each position's words, likeliest first. */
+  ids: number[][];
+  /** The probability of all other words at each position; empty if every word was recorded. */
+  rest: number[];
+}
+
 /** The forward pass of one sentence; `get` computes or fetches a point, and throws when there is none. */
 export interface Trace {
   names: string[];
+  /** The recorded words, if logits and log_probs are NaN for all other words; otherwise null. */
+  words: RecordedWords | null;
   has(name: string): boolean;
   get(name: string): Promise<Tensor>;
 }
@@ -282,12 +292,18 @@ interface LiveEngine extends AnyEngine {
   model(step?: number | null): Promise<Model>;
 }
 
-/** An engine that asks Python or shows a recording. */
+/** An engine that asks Python. */
 interface DistantEngine extends AnyEngine {
-  live: "remote" | false;
+  live: "remote";
   model?: undefined;
 }
-export type Engine = LiveEngine | DistantEngine;
+
+/** An engine that shows a recording; its model has only the layer norms. */
+interface RecordedEngine extends AnyEngine {
+  live: false;
+  model(): Promise<Model>;
+}
+export type Engine = LiveEngine | DistantEngine | RecordedEngine;
 
 // Tokenizers
 
@@ -303,6 +319,13 @@ export interface TokenizerData {
 export interface PieceData extends TokenizerData {
   scores: number[];
   types: number[];
+}
+
+/** The tokens and texts that occur in a recording, by id, in place of a tokenizer. */
+export interface RecordedTexts {
+  kind: "recorded";
+  tokens: Record<number, string>;
+  texts: [text: string, ids: number[]][];
 }
 
 /** Texts ↔ ids; `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
@@ -324,8 +347,11 @@ export interface Tokenizer {
 export interface RecordedTrace {
   source_ids: number[];
   target_ids: number[];
+  dtype: Packed["dtype"];
   points: Slice[];
   data: Bytes;
+  /** The columns of logits and log_probs; null if they have a column for each word. */
+  words: RecordedWords | null;
 }
 
 export interface RecordedHypothesis {
@@ -366,6 +392,8 @@ export type Strings = Record<"en" | "zh", Record<string, string>>;
 /** The data of a page, written by glassformer/explorer/payload.py. */
 export interface Payload {
   format_version: number;
+  /** Whether the page shows PyTorch's numbers of one sentence, and cannot compute others. */
+  recorded: boolean;
   name: string;
   config: ModelSettings;
   points: Point[];
@@ -376,10 +404,10 @@ export interface Payload {
   sentence: string;
   examples: string[];
   strings: Strings;
-  source: TokenizerData;
+  source: TokenizerData | RecordedTexts;
   /** null: the source's tokenizer is used. */
-  target: TokenizerData | null;
-  /** null: the model is too large for a page. */
+  target: TokenizerData | RecordedTexts | null;
+  /** null: the model is too large for a page; of a recording, only the layer norms. */
   weights: Packed | null;
   /** The step of the run's best weights. */
   step: number | null;

@@ -112,14 +112,6 @@ test("a number of a checkpoint is explained by the checkpoint's weights", async 
   );
 });
 
-test("without the model's weights, all numbers except matrix products are explained", async () => {
-  const app = await explainedOf(await createEngine({ ...plain.paper, weights: null }), SENTENCE);
-  assert.equal(app.engine.live, false);
-  await assertExplained(app, "recorded", 3);
-  const { notes, parts, columns } = await arithmetic(app, `${ENCODER}.query`, [0, 1, 2]);
-  assert.deepEqual([notes, columns, parts[0].right], [["numbers.noWeights"], ["i", "x"], undefined]);
-});
-
 test("a softmax over the queries is explained by the weights of one key", async () => {
   const app = await explainedOf(paper, SENTENCE, { mistakes: ["softmax_over_queries"] });
   const { parts, columns, total } = await arithmetic(app, `${MASKED}.weights`, [1, 3, 2]);

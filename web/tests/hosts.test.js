@@ -1,56 +1,21 @@
-// Pages without weights: they show the recording of one sentence, or ask Python for the points that they show.
+// Pages without weights ask Python for the points that they show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createEngine, parity } from "../engine/engine.js";
+import { createEngine } from "../engine/engine.js";
 import { slices } from "../engine/model.js";
 import { bytesOf, floatsOf } from "../engine/tensor.js";
 import { assertSamePoints } from "./points.js";
 import { traces } from "./traces.js";
 
-/** @import { Bytes, Host, Payload, Question, SearchRequest, Slice, Tensor, TraceRequest } from "../engine/types.js" */
+/** @import { Bytes, Host, Payload, Question, Slice, Tensor } from "../engine/types.js" */
 
-const { text, trace, ...recorded } = await traces("recorded");
+const { trace, ...paper } = (await traces("forward")).paper;
 /** @type {Payload} */
-const payload = recorded.payload;
+const payload = { ...paper, weights: null, trace };
 const { source_ids: sourceIds, target_ids: targetIds } = trace;
-const NEEDS_PYTHON = { message: "this needs Python behind the page: glassformer explore RUN" };
 
-test("without Python, a page shows what was recorded", async () => {
-  const engine = await createEngine(payload);
-  assert.equal(engine.live, false);
-  assert.equal(await parity(engine, payload), null);
-  await assertSamePoints(await engine.trace({ sourceIds, targetIds }), trace);
-  const { hypotheses, tree } = await engine.search({ sourceIds, nBest: 1 });
-  assert.deepEqual(
-    hypotheses.map((hypothesis) => hypothesis.text),
-    [text],
-  );
-  assert.ok(tree[1].logProb < 0);
-});
-
-/** @type {Partial<TraceRequest>[]} */
-const TRACES = [{ sourceIds: [4, 2] }, { targetIds: [1] }, { changes: { scale: false } }];
-/** @type {Partial<SearchRequest>[]} */
-const SEARCHES = [
-  { sourceIds: [4, 2] },
-  { changes: { scale: false } },
-  { beamSize: 2 },
-  { lengthPenalty: 0.5 },
-  { prefixIds: [4] },
-];
-
-test("without Python, a trace or a search that was not recorded is an error", async () => {
-  const engine = await createEngine(payload);
-  for (const asked of TRACES) {
-    await assert.rejects(
-      engine.trace({ sourceIds, targetIds, ...asked }),
-      NEEDS_PYTHON,
-      JSON.stringify(asked),
-    );
-  }
-  for (const asked of SEARCHES) {
-    await assert.rejects(engine.search({ sourceIds, ...asked }), NEEDS_PYTHON, JSON.stringify(asked));
-  }
+test("a page without weights needs Python behind it", async () => {
+  await assert.rejects(createEngine(payload), /^Error: this page has no weights.*glassformer explore RUN/);
 });
 
 test("points are fetched together, once, and only when they are needed", async () => {

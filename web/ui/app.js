@@ -7,7 +7,7 @@ import { stepsUnder } from "../engine/mistakes.js";
 import { headStatistics } from "../engine/statistics.js";
 /**
  * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Stack, TextChanges, Trace } from "../engine/types.js"
- * @import { Events, Family, Looks, MeasuredHead, Result } from "./types.js"
+ * @import { Events, Family, Looks, MeasuredHead, PanelName, Result } from "./types.js"
  * @import { Search, SomeChanges, Token, Translated } from "./types.js"
  */
 
@@ -20,6 +20,9 @@ export const FAMILIES = [
   { id: "cross", stack: "decoder", sublayer: "cross_attention", rows: "target", columns: "source" },
   { id: "decoder", stack: "decoder", sublayer: "self_attention", rows: "target", columns: "target" },
 ];
+
+/** @type {PanelName[]} */
+const PANELS = ["numbers", "changes", "beam", "positions", "training"];
 
 /**
  * Returns the name of a family's attention in a layer, such as "decoder.layers.0.cross_attention".
@@ -96,6 +99,13 @@ export class App {
       pace: 700,
     };
     this.#computable = this.#asked();
+  }
+
+  /** The names of the panels: a recording can neither be changed nor played back. */
+  get panels() {
+    /** @type {PanelName[]} */
+    const recorded = ["numbers", "beam", "positions"];
+    return this.engine.live === false ? recorded : PANELS;
   }
 
   /** The last results; panels are made after the first. */

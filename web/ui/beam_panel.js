@@ -69,7 +69,6 @@ export function createBeamPanel(app) {
       String(beamSize),
       resize,
     );
-    size.disabled = app.engine.live === false;
     /** @type {[string, string][]} */
     const kinds = [
       ["0", app.t("beam.pruned.none")],
@@ -80,7 +79,7 @@ export function createBeamPanel(app) {
     larger.setAttribute("aria-label", larger.title);
     refill(
       bar,
-      element("label", {}, app.t("beam.size"), size),
+      app.engine.live !== false && element("label", {}, app.t("beam.size"), size),
       chooser(app.t("beam.show"), kinds, String(state.pruned), (next) => {
         state.pruned = Number(next);
         draw();
@@ -102,7 +101,7 @@ export function createBeamPanel(app) {
       element("h3", {}, app.t("beam.penalty")),
       remark(app.t("beam.penalty.about")),
       alpha,
-      again,
+      app.engine.live !== false && again,
       list,
     );
     draw();
@@ -112,7 +111,7 @@ export function createBeamPanel(app) {
     if (!body.clientWidth) return; // a hidden panel is drawn when it is opened
     const { search } = app.result.current;
     const ends = ended();
-    again.disabled = app.engine.live === false || state.alpha === app.search.lengthPenalty;
+    again.disabled = state.alpha === app.search.lengthPenalty;
     refill(list, rankingTable(app, ends, look));
     tree.draw(search.tree, ends, dialog.open);
     look(state.looked !== null && tree.has(state.looked) ? state.looked : ends[0].node.id);

@@ -213,7 +213,7 @@ function paintNumbers({ brush, data, left, top, width, height }, colourAt) {
   for (let row = 0; row < data.rows; row++) {
     if (data.hidden(row)) continue;
     for (let column = 0; column < data.columns; column++) {
-      if (data.blocked(row, column)) continue;
+      if (data.blocked(row, column) || data.missing?.(row, column)) continue;
       const value = valueAt(data, row, column);
       const text =
         data.scale === "signed"

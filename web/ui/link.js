@@ -18,7 +18,6 @@ import { messageOf } from "./app.js";
 /** @typedef {{sentence: string, changes: SomeChanges, search: Partial<Search>, ui: Partial<Looks>}} State */
 
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
-const TABS = ["numbers", "changes", "beam", "positions", "training"];
 const LONGEST_RUN = 5000; // maximum number of cells of a mask
 /**
  * The initial selection of each app, before any link.
@@ -202,7 +201,7 @@ const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
   stage: (value) => ["map", "point"].includes(value),
-  panel: (value) => TABS.includes(value),
+  panel: (value, app) => app.panels.includes(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
   heads: (value, { config, ui }) =>
     Object.keys(ui.heads).every((/** @type {string} */ id) => {

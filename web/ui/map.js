@@ -32,7 +32,10 @@ export function createMap(app) {
         app.t("map.order"),
         chooser(
           app.t("map.order"),
-          HEAD_ORDERS.map((order) => [order, app.t(`order.${order}`)]),
+          HEAD_ORDERS.filter((order) => app.engine.live !== false || order !== "ablation").map((order) => [
+            order,
+            app.t(`order.${order}`),
+          ]),
           app.ui.order,
           (order) => app.show({ order }),
         ),
@@ -217,7 +220,7 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
 export function largestSize(data, offset, count) {
   let largest = 1e-9;
   for (let place = offset; place < offset + count; place++)
-    largest = Math.max(largest, Math.abs(data[place]));
+    if (Math.abs(data[place]) > largest) largest = Math.abs(data[place]);
   return largest;
 }
 

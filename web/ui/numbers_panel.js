@@ -124,7 +124,7 @@ async function contentOf(app, state) {
  * @returns {Promise<Child[]>}
  */
 async function invitation(app) {
-  const { hypothesis, outputTokens, trace } = app.result.current;
+  const { hypothesis, outputTokens } = app.result.current;
   const word = Math.max(
     outputTokens.findLastIndex((token) => WORD.test(token)),
     0,
@@ -137,7 +137,7 @@ async function invitation(app) {
     element("p", {}, app.t("numbers.invite")),
     element("p", { className: "gf-note" }, app.t("numbers.begin")),
     await lookExample(app, ask),
-    trace.has("logits") && ask(app.t("numbers.next", outputTokens[word]), "logits", last),
+    ask(app.t("numbers.next", outputTokens[word]), app.engine.live === false ? "log_probs" : "logits", last),
   ];
 }
 
@@ -285,6 +285,7 @@ function placeText(app, name, index) {
 function working(app, made, state) {
   const { formula, numbers, notes, parts, steps } = made;
   const off = Math.abs(made.difference);
+  const rounding = app.engine.live === false ? "numbers.rounding.recorded" : "numbers.rounding";
   const terms = parts.length > 0 && termsTable(app, made, state);
   const beside = steps.length > 0 && stepsTable(app, steps);
   return [
@@ -297,7 +298,7 @@ function working(app, made, state) {
         numbers && element("code", {}, `= ${numbers}`),
       ),
     ...(made.stepsFirst ? [beside, terms] : [terms, beside]),
-    off > 1e-12 && element("p", { className: "gf-note" }, app.t("numbers.rounding", off.toExponential(0))),
+    off > 1e-12 && element("p", { className: "gf-note" }, app.t(rounding, off.toExponential(0))),
   ];
 }
 

@@ -1,6 +1,6 @@
 // One tensor in detail, with its numbers: any named point of the forward pass, one head at a time.
 import { hasHeads, pointText } from "../engine/model.js";
-import { numberText } from "../engine/number_text.js";
+import { numberText, percentText } from "../engine/number_text.js";
 import { button, chooser, element, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
 import { latestOnly } from "./latest.js";
@@ -61,7 +61,7 @@ export function createPointView(app) {
       : tensorPicture(app, name, tensor, head);
     columnsShown = picture.columnsShown ?? null;
     fillBar(picture, tensor);
-    meaning.textContent = app.t(pointText(app.config, name));
+    meaning.textContent = `${app.t(pointText(app.config, name))}${picture.columnsShown ? recordedText(app) : ""}`;
     grid.element.hidden = asTable;
     if (!asTable) grid.draw(picture);
     refill(table, asTable ? asRows(app, picture) : null);
@@ -188,6 +188,9 @@ function tensorPicture(app, name, { shape, data }, head) {
   const start = columnsShown ? 0 : offset;
   const { selected, shown } = app.ui;
   const probabilities = name === "log_probs";
+  const { words } = app.result.current.trace;
+  const missing = (/** @type {number} */ row, /** @type {number} */ column) =>
+    vocabulary && words !== null && Number.isNaN(values[row * columns + column]);
   /** @type {Picture} */
   const picture = {
     values: probabilities ? values.map(Math.exp) : values,
@@ -198,6 +201,7 @@ function tensorPicture(app, name, { shape, data }, head) {
     columnLabels,
     rowLabels: labels.rows,
     blocked: () => false,
+    missing,
     hidden: (row) => shown !== null && labels.rowSide === "target" && row >= shown,
     scale: probabilities ? "probability" : "signed",
     largest: probabilities ? 1 : largestSize(values, start, rows * columns),
@@ -209,7 +213,9 @@ function tensorPicture(app, name, { shape, data }, head) {
         labels.rows[row],
         columnLabels[column],
         app.t("word.value"),
-        numberText(values[start + row * columns + column], 4, true),
+        missing(row, column)
+          ? app.t("point.wordMissing")
+          : numberText(values[start + row * columns + column], 4, true),
       ),
   };
   if (selected?.name === name && (!hasHeads(app.config, name) || selected.index[0] === head)) {
@@ -221,6 +227,18 @@ function tensorPicture(app, name, { shape, data }, head) {
 }
 
 /**
+ * Returns a sentence about the words that a recording leaves out, and where they are likeliest; "" if there are none.
+ * @param {App} app
+ */
+function recordedText(app) {
+  const { trace, targetTokens } = app.result.current;
+  if (!trace.words) return "";
+  const { ids, rest } = trace.words;
+  const most = rest.reduce((best, share, row) => (share > rest[best] ? row : best), 0);
+  return ` ${app.t("point.words", ids[0].length, percentText(rest[most]), targetTokens[most])}`;
+}
+
+/**
  * Returns the ids of the words with the highest probabilities at any position.
  * @param {Float32Array} data
  * @param {number} rows
@@ -228,7 +246,7 @@ function tensorPicture(app, name, { shape, data }, head) {
  */
 function likeliest(data, rows, width) {
   const best = new Float32Array(width).fill(-Infinity);
-  for (let at = 0; at < rows * width; at++) best[at % width] = Math.max(best[at % width], data[at]);
+  for (let at = 0; at < rows * width; at++) if (data[at] > best[at % width]) best[at % width] = data[at];
   return Array.from(best.keys())
     .sort((a, b) => best[b] - best[a])
     .slice(0, LIKELIEST);
@@ -257,11 +275,13 @@ function asRows(app, picture) {
   const cell = (/** @type {number} */ row, /** @type {number} */ column) =>
     picture.blocked(row, column)
       ? "–∞"
-      : numberText(
-          picture.values[picture.offset + row * picture.columns + column],
-          3,
-          picture.scale === "signed",
-        );
+      : picture.missing?.(row, column)
+        ? ""
+        : numberText(
+            picture.values[picture.offset + row * picture.columns + column],
+            3,
+            picture.scale === "signed",
+          );
   const header = picture.columnLabels
     .slice(0, columns)
     .map((label) => element("th", { scope: "col" }, element("bdi", {}, label)));

@@ -1,6 +1,6 @@
 // The step ribbon: the paper's steps in order. The reader can choose a step, in any layer, or play them, word
 // by word, as a translation is computed: the encoder once, the decoder once per word.
-import { numberText } from "../engine/number_text.js";
+import { numberText, percentText } from "../engine/number_text.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { remark } from "./figure.js";
 
@@ -337,7 +337,7 @@ function wantsStillness() {
  * @param {number} word
  */
 function nextWord(app, probabilities, word) {
-  const { outputTokens, hypothesis } = app.result.current;
+  const { outputTokens, hypothesis, trace } = app.result.current;
   const rivals = probabilities ? rivalsOf(probabilities, word, hypothesis.ids[word]) : [];
   const ids = rivals.map(({ id }) => id);
   const names = app.engine.tokens("target", ids);
@@ -349,6 +349,8 @@ function nextWord(app, probabilities, word) {
     element("b", {}, numberText(Math.exp(hypothesis.tokenLogProbs[word]))),
     rivals.length > 0 && remark(app.t("ribbon.rivals")),
     ...rivals.flatMap(({ probability }, at) => [tokenElement(names[at]), remark(numberText(probability))]),
+    trace.words &&
+      remark(app.t("ribbon.recorded", trace.words.ids[word].length, percentText(trace.words.rest[word]))),
   );
 }
 
@@ -361,7 +363,7 @@ function nextWord(app, probabilities, word) {
 function rivalsOf({ shape: [, width], data }, position, chosen) {
   const row = data.subarray(position * width, (position + 1) * width);
   return Array.from(row, (value, id) => ({ id, probability: Math.exp(value) }))
-    .filter(({ id }) => id !== chosen)
+    .filter(({ id, probability }) => id !== chosen && !Number.isNaN(probability))
     .sort((a, b) => b.probability - a.probability)
     .slice(0, RIVAL_WORDS);
 }

@@ -234,6 +234,8 @@ export interface Picture {
   /** The number with the strongest colour: one for all rows, or one per row. */
   largest: number | number[];
   blocked(row: number, column: number): boolean;
+  /** Whether a number was not recorded; the cell is empty. */
+  missing?(row: number, column: number): boolean;
   hidden(row: number): boolean;
   describe(row: number, column: number): string;
   label: string;

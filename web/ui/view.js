@@ -20,14 +20,14 @@ import { createTrainingPanel } from "./training_panel.js";
  * @import { Child, Mounted, PanelName, SomeChanges, Translated, View } from "./types.js"
  */
 
-/** @type {[PanelName, (app: App) => HTMLElement][]} */
-const PANELS = [
-  ["numbers", createNumbersPanel],
-  ["changes", createChangesPanel],
-  ["beam", createBeamPanel],
-  ["positions", createPositionsPanel],
-  ["training", createTrainingPanel],
-];
+/** @type {Record<PanelName, (app: App) => HTMLElement>} */
+const PANELS = {
+  numbers: createNumbersPanel,
+  changes: createChangesPanel,
+  beam: createBeamPanel,
+  positions: createPositionsPanel,
+  training: createTrainingPanel,
+};
 
 /**
  * Returns the newest open view, from this one backwards.
@@ -183,7 +183,6 @@ function header(app) {
   function fill() {
     const { config, payload, engine } = app;
     field.setAttribute("aria-label", app.t("page.sentence"));
-    field.disabled = engine.live === false;
     /** @type {[string, string][]} */
     const examples = [
       ["", app.t("page.examples.pick")],
@@ -192,11 +191,7 @@ function header(app) {
     refill(
       form,
       field,
-      element(
-        "button",
-        { type: "submit", className: "gf-primary", disabled: engine.live === false },
-        app.t("page.translate"),
-      ),
+      element("button", { type: "submit", className: "gf-primary" }, app.t("page.translate")),
       payload.examples.length > 0 &&
         chooser(app.t("page.examples"), examples, "", (text) => {
           if (!text) return;
@@ -228,7 +223,7 @@ function header(app) {
           ),
         ),
       ),
-      form,
+      engine.live === false ? element("p", { className: "gf-form" }, app.t("page.recorded.about")) : form,
       element(
         "div",
         { className: "gf-tools" },
@@ -274,7 +269,7 @@ function badge(app) {
     "span",
     {
       className: good ? "gf-badge" : "gf-badge gf-bad",
-      title: app.t("page.parity.title"),
+      title: app.t(app.engine.live === false ? "page.recorded.title" : "page.parity.title"),
     },
     label,
   );
@@ -416,7 +411,7 @@ function confidentTokens(app, { outputTokens, hypothesis }) {
 /** @param {App} app */
 function panels(app) {
   const aside = element("aside", { className: "gf-panels" });
-  const ids = PANELS.map(([id]) => id);
+  const ids = app.panels;
   const tabs = element("div", { role: "tablist", className: "gf-tabs" });
   const prefix = `gf-${Math.random().toString(36).slice(2)}`;
   function fill() {
@@ -450,7 +445,7 @@ function panels(app) {
     /** @type {HTMLElement | null} */ (tabs.querySelector("[aria-selected=true]"))?.focus();
     event.preventDefault();
   });
-  const holders = PANELS.map(([id, create]) =>
+  const holders = ids.map((id) =>
     element(
       "div",
       {
@@ -459,7 +454,7 @@ function panels(app) {
         "aria-labelledby": `${prefix}-tab-${id}`,
         tabindex: "0",
       },
-      create(app),
+      PANELS[id](app),
     ),
   );
   refill(aside, tabs, holders);

@@ -15,7 +15,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.explorer.module import explorer_module
-from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+from glassformer.explorer.payload import MOST_CHECKPOINTS, payload, recorded_payload
 from glassformer.system.files import write_safely
 from glassformer.translator import Translator
 
@@ -39,7 +39,7 @@ TEMPLATE = """<!DOCTYPE html>
 <div id="glassformer">
 <p dir="auto">{sentence}</p>
 <p dir="auto">{translation}</p>
-<noscript><p>This page computes every number in the browser: please switch JavaScript on.</p></noscript>
+<noscript><p>This page needs JavaScript: please switch it on.</p></noscript>
 </div>
 <script type="application/json" id="glassformer-data">{data}</script>
 <script type="module">{script}</script>
@@ -72,18 +72,24 @@ def page_html(shown: Mapping[str, Any], translation: str = "") -> str:
     )
 
 
-def write_page(translator: Translator, path: Path, sentence: str = "", *, playback: bool = False) -> Page:
+def write_page(
+    translator: Translator, path: Path, sentence: str = "", *, playback: bool = False, recorded: bool = False
+) -> Page:
     """Write one self-contained page about a model, and return a description of it.
 
-    With `playback`, the page also contains snapshots of the training, as many as fit.
+    With `playback`, the page also contains snapshots of the training, as many as fit. With `recorded`, it contains
+    neither weights nor snapshots, but PyTorch's numbers of this sentence.
 
     Raises:
-        ConfigError: `path` cannot be written as a file.
-        DataError: the sentence cannot be translated.
+        ConfigError: `path` cannot be written as a file, or the model is too large for a page that is not recorded.
+        DataError: the sentence cannot be translated, or is too long for a recorded page.
         CheckpointError: the page cannot be written, or a snapshot is damaged.
     """
     check_path(path)
-    shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0)
+    if recorded:
+        shown = recorded_payload(translator, sentence)
+    else:
+        shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0)
     text = page_html(shown, translation(translator, shown)).encode("utf-8", "replace")
     write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
     return Page(path=path, size=len(text), left_out=tuple(_left_out(shown, playback)))
@@ -126,12 +132,7 @@ def _data(shown: Mapping[str, Any]) -> str:
 
 def _left_out(shown: Mapping[str, Any], playback: bool) -> list[str]:
     lines = []
-    if shown["weights"] is None:
-        lines.append(
-            f"the weights: {shown['parameters']:,} parameters are too many for a page, which shows a recording; "
-            "without --html, Python computes the changes"
-        )
-    elif playback and shown["left_out"]:
+    if playback and shown["left_out"]:
         steps = ", ".join(map(str, shown["left_out"]))
         lines.append(f"snapshots of the training that did not fit: step {steps}")
     elif playback and not shown["checkpoints"]:

@@ -1,26 +1,22 @@
 """The data of an explorer page: configuration, vocabulary, weights, the training's curve, and PyTorch's numbers.
 
-The weights of small models are embedded in half precision, and the page computes with them. For larger models, a
-recording of one sentence is embedded instead. All data is plain and ready for JSON. Tensors are joined into one base64
-text, with a list of their names, shapes and offsets.
-
-Axes: S source positions · T target positions.
+The weights of small models are embedded in half precision, and the page computes with them; Python computes larger
+models behind the page. A recorded page has no weights: only the numbers of one sentence. All data is plain and ready
+for JSON. Tensors are joined into one base64 text, with a list of their names, shapes and offsets.
 """
 
-import base64
 import copy
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.bundle import Bundle
@@ -28,9 +24,11 @@ from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.errors import DataError, quoted
+from glassformer.errors import ConfigError, DataError, quoted
 from glassformer.explorer.module import strings
-from glassformer.explorer.remote import number_bytes, search_data, snapshot_halves, unbatched
+from glassformer.explorer.packing import as_base64, pack
+from glassformer.explorer.recording import recorded_data
+from glassformer.explorer.remote import snapshot_halves, unbatched
 from glassformer.inspection import MISTAKES
 from glassformer.jobs import METRICS_FILE, SNAPSHOTS, read_log
 from glassformer.model.config import ModelConfig
@@ -43,7 +41,16 @@ from glassformer.text.vocabulary import UNK_ID
 from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translator
 
-__all__ = ["LIMITS", "PAYLOAD_VERSION", "PageLimits", "mistake_data", "pack", "payload", "point_data", "rounded"]
+__all__ = [
+    "LIMITS",
+    "PAYLOAD_VERSION",
+    "PageLimits",
+    "mistake_data",
+    "payload",
+    "point_data",
+    "recorded_payload",
+    "rounded",
+]
 
 PAYLOAD_VERSION = 1
 FRAME = 170_000
@@ -56,10 +63,6 @@ EXAMPLES = 5
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
 """Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all
 steps except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
-WORTH = ("weights", "log_probs", "scores", "output", "normed", "embedding", "positions", "input", "added", "heads")
-"""Named points to embed first if the page cannot compute, most useful first."""
-
-Dtype = Literal["float16", "float32"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +72,7 @@ class PageLimits:
     model: int = 2_000_000
     """Maximum number of parameters of a model whose weights are embedded, so that the page computes everything."""
     page: int = 10_000_000
-    """Maximum size of a page in bytes; snapshots that do not fit are left out."""
-    trace: int = 4_000_000
-    """Maximum size in bytes of the recording of a model whose weights are not embedded."""
+    """Maximum size of a page in bytes; snapshots that do not fit are left out, and a longer recording is refused."""
     comparison: int = 800_000
     """Maximum size in bytes of PyTorch's numbers with which the page compares its own."""
 
@@ -93,49 +94,98 @@ def payload(
         translator: The model with its tokenizers; it stays unchanged.
         sentence: The first sentence to translate; by default, an example of the run's task or frequent words.
         checkpoints: Maximum number of snapshots of the training in the page, at most 6.
-        host: Address to which the page sends questions; if given, the page fetches snapshots from there.
-        limits: Limits on the sizes of the model, the page and the recording.
+        host: Address to which the page sends questions; if given, the page fetches snapshots from there, and the
+            numbers of a model that is too large for a page.
+        limits: Limits on the sizes of the model, the page and the comparison.
 
     Raises:
+        ConfigError: the model is too large for a page without a host.
         DataError: the sentence cannot be translated.
         CheckpointError: a snapshot is damaged.
     """
     bundle = translator.bundle
-    count = sum(parameter.numel() for parameter in translator.model.parameters())
+    count = _count(translator)
     travels = count <= limits.model
+    if not (travels or host):
+        raise ConfigError(
+            f"{bundle.folder}: expected a model of at most {limits.model:,} parameters for a page, got {count:,}, "
+            f"which would make a page of about {(FRAME + count * 8 / 3) / 1e6:.0f} MB; use --recorded for a page of "
+            "one sentence's numbers, or leave out --html, so that Python computes behind the page"
+        )
     model = rounded(translator.model) if travels else translator.model
-    examples = _examples(bundle)
-    sentence = sentence or (examples[0] if examples else _frequent_words(bundle.source_tokenizer))
-    source = _source_ids(translator, sentence)
-    hypotheses, tree = _searched(bundle, model, source)
-    page = {
-        "format_version": PAYLOAD_VERSION,
-        "name": bundle.folder.resolve().name,
-        "config": bundle.model_config.to_dict(),
-        "points": point_data(bundle.model_config),
-        "mistakes": mistake_data(bundle.model_config),
-        "parameters": count,
-        "decoding": asdict(bundle.configuration.decoding),
-        "sentence": sentence,
-        "examples": examples,
-        "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
+    page, source = _page(translator, sentence)
+    hypotheses, _ = _searched(bundle, model, source)
+    page |= {
         "source": bundle.source_tokenizer.to_dict(),
         "target": _target_tokenizer(bundle),
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
         **_progress(bundle.folder),
-        "trace": _trace(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], travels, limits),
-        "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
+        "trace": _comparison(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits),
         "host": {"url": host} if host else None,
     }
     snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
     chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
     room = _room(limits.page, page, count) if chosen and travels else 0
     carried = chosen if host else _spread(chosen, room, page["step"])
-    data = {step: None if host else _as_base64(snapshot_halves(snapshots[step], model)) for step in carried}
+    data = {step: None if host else as_base64(snapshot_halves(snapshots[step], model)) for step in carried}
     return page | {
         "checkpoints": [{"step": step, "data": halves} for step, halves in data.items()],
         "left_out": [step for step in chosen if step not in carried],
     }
+
+
+def recorded_payload(translator: Translator, sentence: str = "", *, limits: PageLimits = LIMITS) -> dict[str, Any]:
+    """Return all data, ready for JSON, of a page that shows PyTorch's numbers of one sentence, without the weights.
+
+    Raises:
+        DataError: the sentence cannot be translated, or its numbers are too many for a page.
+    """
+    page, source = _page(translator, sentence)
+    hypotheses, tree = _searched(translator.bundle, translator.model, source)
+    page |= recorded_data(translator, page["sentence"], source, hypotheses, tree)
+    size = FRAME + len(json.dumps(page, separators=(",", ":")))
+    if size > limits.page:
+        raise DataError(
+            f"{quoted(page['sentence'])}: expected a page of at most {limits.page / 1e6:.0f} MB, got {size / 1e6:.1f} "
+            f"MB for {len(source)} source and {len(hypotheses[0].tokens)} target tokens; shorten the sentence"
+        )
+    return page
+
+
+def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[int]]:
+    """Return the data that every page has, and the ids of its sentence."""
+    bundle, config = translator.bundle, translator.bundle.model_config
+    examples = _examples(bundle)
+    sentence = sentence or (examples[0] if examples else _frequent_words(bundle.source_tokenizer))
+    page = {
+        "format_version": PAYLOAD_VERSION,
+        "recorded": False,
+        "name": bundle.folder.resolve().name,
+        "config": config.to_dict(),
+        "points": point_data(config),
+        "mistakes": mistake_data(config),
+        "parameters": _count(translator),
+        "decoding": asdict(bundle.configuration.decoding),
+        "sentence": sentence,
+        "examples": examples,
+        "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
+        "source": None,
+        "target": None,
+        "weights": None,
+        "step": None,
+        "curve": {"loss": [], "validation": []},
+        "trace": None,
+        "search": None,
+        "host": None,
+        "checkpoints": [],
+        "left_out": [],
+    }
+    return page, _source_ids(translator, sentence)
+
+
+def _count(translator: Translator) -> int:
+    """Return the number of parameters."""
+    return sum(parameter.numel() for parameter in translator.model.parameters())
 
 
 def _room(largest: int, page: Mapping[str, Any], count: int) -> int:
@@ -151,25 +201,11 @@ def rounded(model: Transformer) -> Transformer:
     return model.half().float().eval()
 
 
-def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
-    """Return tensors as one base64 text of little-endian numbers, with each tensor's offset, counted in numbers."""
-    layout, offset = [], 0
-    for name, tensor in tensors.items():
-        layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
-        offset += tensor.numel()
-    arrays = (tensor.detach().cpu().numpy().astype(dtype) for tensor in tensors.values())
-    return {"dtype": dtype, "tensors": layout, "data": _as_base64(arrays)}
-
-
 def _frequent_words(tokenizer: Tokenizer) -> str:
     """Return the most frequent words of a vocabulary as a sentence, for a run without example sentences."""
     tokens = tokenizer.tokens(range(len(tokenizer)))
     frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
     return tokenizer.decode(list(islice(frequent, EXAMPLES)))
-
-
-def _as_base64(arrays: Iterable[NDArray[Any]]) -> str:
-    return base64.b64encode(b"".join(map(number_bytes, arrays))).decode("ascii")
 
 
 def point_data(config: ModelConfig) -> list[dict[str, Any]]:
@@ -238,31 +274,27 @@ def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tupl
 
 
 @torch.no_grad()
-def _trace(
-    model: Transformer, source: Sequence[int], target: Sequence[int], travels: bool, limits: PageLimits
-) -> dict[str, Any]:
-    """Return PyTorch's numbers for one sentence: those that the page compares, or as many as fit, most useful first."""
+def _comparison(model: Transformer, source: Sequence[int], target: Sequence[int], limits: PageLimits) -> dict[str, Any]:
+    """Return PyTorch's numbers with which the page compares its own, as many as fit, most useful first."""
     with record(model) as trace:
         model(padded(model, [source]), padded(model, [target]))
-    points = {name: unbatched(value) for name, value in trace.items()}
-    if travels:
-        compared = {name: value for name, value in points.items() if _kind(name) in COMPARED}
-        chosen = _most_worth(compared, COMPARED, limits.comparison)
-    else:
-        chosen = _most_worth(points, WORTH, limits.trace)
+    points = {name: unbatched(value) for name, value in trace.items() if _kind(name) in COMPARED}
+    chosen = _fitting(points, limits.comparison)
     packed = pack({name: value for name, value in points.items() if name in chosen}, "float32")
     return {
         "source_ids": list(source),
         "target_ids": list(target),
+        "dtype": packed["dtype"],
         "points": packed["tensors"],
         "data": packed["data"],
+        "words": None,
     }
 
 
-def _most_worth(points: Mapping[str, Tensor], worth: Sequence[str], room: int) -> set[str]:
+def _fitting(points: Mapping[str, Tensor], room: int) -> set[str]:
     """Return the names of the points that fit into `room` bytes of base64, most useful first."""
     chosen = set()
-    for name in sorted(points, key=lambda name: (*worth, _kind(name)).index(_kind(name))):
+    for name in sorted(points, key=lambda name: COMPARED.index(_kind(name))):
         size = points[name].numel() * 4 * 4 // 3
         if size <= room:
             chosen.add(name)

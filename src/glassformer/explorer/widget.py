@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.errors import MissingDependencyError, install_command
+from glassformer.errors import DataError, MissingDependencyError, install_command
 from glassformer.explorer.page import page_html, translation
-from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+from glassformer.explorer.payload import MOST_CHECKPOINTS, payload, recorded_payload
 from glassformer.translator import Translator
 
 if TYPE_CHECKING:
@@ -25,16 +25,19 @@ allow="clipboard-write" style="width: 100%; height: 45rem; border: 1px solid #88
 class StaticExplorer:
     """The explorer as a page in a notebook's output, which needs neither a kernel nor a network.
 
-    For a small model, the page itself computes; for a larger model, it shows a recording.
+    For a small model, the page itself computes; for a larger model, it shows a recording, or, in place of the page, the
+    problem with it.
     """
 
-    def __init__(self, shown: Mapping[str, Any], translation: str) -> None:
-        self._shown, self._translation = shown, translation
+    def __init__(self, shown: Mapping[str, Any], translation: str, problem: str = "") -> None:
+        self._shown, self._translation, self._problem = shown, translation, problem
 
     def __repr__(self) -> str:
         return f"explorer of {self._shown['name']}: {self._shown['sentence']} → {self._translation}"
 
     def _repr_html_(self) -> str:
+        if self._problem:
+            return f"<p>{escape(self._problem)}</p>"
         page = page_html(self._shown, self._translation)
         return IFRAME.format(page=escape(page), title=escape(f"glassformer: {self._shown['sentence']}"))
 
@@ -68,7 +71,7 @@ def explore(
             f"live=True needs anywidget, which is not installed; {install_command('notebook')}"
         )
     shown = payload(translator, text, checkpoints=MOST_CHECKPOINTS, host="cell") | {"host": None}
-    static = StaticExplorer(shown | {"checkpoints": []}, translation(translator, shown))
+    static = _static(translator, shown)
     if live or (live is None and installed and somebody_watches()):
         from glassformer.explorer.notebook import LiveExplorer
 
@@ -80,6 +83,17 @@ def explore(
             stacklevel=2,
         )
     return static
+
+
+def _static(translator: Translator, shown: Mapping[str, Any]) -> StaticExplorer:
+    """Return the page for readers without a kernel; a page of a large model is a recording, if it fits."""
+    words = translation(translator, shown)
+    if shown["weights"] is not None:
+        return StaticExplorer({**shown, "checkpoints": []}, words)
+    try:
+        return StaticExplorer(recorded_payload(translator, shown["sentence"]), words)
+    except DataError as error:
+        return StaticExplorer(shown, words, problem=str(error))
 
 
 def somebody_watches() -> bool:

@@ -59,16 +59,11 @@ export function createChangesPanel(app) {
   const top = element("div", { tabindex: "-1" });
   const group = `gf-changes-${++groups}`;
   const sections = SECTION_NAMES.map((id) => folded(panel, group, id, SECTIONS[id]));
-  const disabled = app.engine.live === false;
   const holder = element(
     "div",
     { className: "gf-changes" },
     top,
-    element(
-      "fieldset",
-      { disabled },
-      sections.map((section) => section.element),
-    ),
+    sections.map((section) => section.element),
   );
 
   async function prepared() {
@@ -167,9 +162,8 @@ function topOf({ app, history }, active) {
   const tool = (id, action, disabled) => press(id, app.t(`changes.${id}`), action, { disabled });
   const reset = () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" });
   return [
-    app.engine.live === false && element("p", { className: "gf-error" }, app.t("changes.needs")),
     app.changed ? chips(app, active) : element("p", {}, app.t("changes.intro")),
-    !app.changed && app.engine.live !== false && firstTries(app),
+    !app.changed && firstTries(app),
     row(
       tool("undo", history.undo, !history.past.length),
       tool("redo", history.redo, !history.future.length),

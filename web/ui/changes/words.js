@@ -3,7 +3,7 @@ import { numberText } from "../../engine/number_text.js";
 import { button, element, refill } from "../dom.js";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
 /**
- * @import { Side } from "../../engine/types.js"
+ * @import { Side, TokenizerData } from "../../engine/types.js"
  * @import { App } from "../app.js"
  * @import { ChangesPanel, Child } from "../types.js"
  */
@@ -131,7 +131,8 @@ function withWord(app, ids, place, word) {
 function suggestions(app, typed) {
   const { source } = app.engine.tokenizers;
   if (!source.suggestsTokens) return [];
-  const words = [...app.payload.examples.flatMap(source.split), ...app.payload.source.tokens.slice(4)];
+  const { tokens } = /** @type {TokenizerData} */ (app.payload.source); // a recording has no panel of changes
+  const words = [...app.payload.examples.flatMap(source.split), ...tokens.slice(4)];
   const fits = (/** @type {string} */ word) => word.toLowerCase().startsWith(typed.trim().toLowerCase());
   return [...new Set(words)].filter(fits).slice(0, SUGGESTIONS);
 }

@@ -29,6 +29,13 @@ def explore_command(
         bool,
         typer.Option("--playback/--no-playback", help="With --html: include snapshots, to play the training back."),
     ] = False,
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded",
+            help="With --html: include the numbers of this sentence and no weights, for a large model or to share it.",
+        ),
+    ] = False,
     port: Annotated[
         int | None,
         typer.Option(
@@ -41,6 +48,12 @@ def explore_command(
 
     Serve the explorer until Ctrl-C, or write it to one page that needs no network.
     """
+    if recorded and file is None:
+        raise ConfigError("--recorded has no effect without --html FILE: give the file to write")
+    if recorded and playback:
+        raise ConfigError(
+            "--playback has no effect with --recorded, because a recording has no weights: leave one of them out"
+        )
     if file is None:
         _serve_page(_load(run, text), text or "", port, browser=browser)
         return
@@ -49,7 +62,7 @@ def explore_command(
     if port is not None:
         raise ConfigError(f"--port {port} has no effect with --html, which serves nothing: leave one of them out")
     check_path(file)
-    print_page(write_page(_load(run, text), file, text or "", playback=playback))
+    print_page(write_page(_load(run, text), file, text or "", playback=playback, recorded=recorded))
 
 
 def print_page(page: "Page") -> None:
