@@ -137,6 +137,20 @@ def terse(translator: gf.Translator) -> gf.Translator:
     return translator
 
 
+@pytest.mark.slow
+def test_twenty_tokens_of_a_large_model_fit_into_ten_megabytes(make_translator, tmp_path):
+    words = [f"w{number}" for number in range(200)]
+    sizes = {"d_model": 512, "heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6}
+    translator = make_translator(" ".join(words), " ".join(words), extra_length=0, **sizes)
+    translator.model.output.weight.data[2] *= -1  # <eos> becomes improbable
+    page = write_page(translator, tmp_path / "page.html", " ".join(words[:20]), recorded=True)
+    assert 8_000_000 < page.size < 10_000_000
+    data = json.loads(Outline((tmp_path / "page.html").read_text(encoding="utf-8")).scripts[0])
+    assert [len(data["trace"][ids]) for ids in ("source_ids", "target_ids")] == [21, 21]
+    with pytest.raises(DataError, match=r"at most 10 MB, got 1\d\.\d MB for 27 source and 27 target tokens"):
+        write_page(translator, tmp_path / "page.html", " ".join(words[:26]), recorded=True)
+
+
 @pytest.mark.parametrize(("d_model", "parameters", "megabytes"), [(160, 1e6, 3.5), (220, 1.9e6, 7.0)])
 def test_pages_of_small_models_are_small(make_translator, tmp_path, d_model, parameters, megabytes):
     translator = terse(make_translator(d_model=d_model, d_ff=2 * d_model))

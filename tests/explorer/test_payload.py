@@ -12,7 +12,7 @@ import torch
 import glassformer as gf
 from glassformer.errors import ConfigError, DataError
 from glassformer.explorer.packing import pack
-from glassformer.explorer.payload import FRAME, PageLimits, payload, rounded
+from glassformer.explorer.payload import FRAME, PageLimits, fits_page, payload, rounded
 from glassformer.recipes.toml import from_dict
 from glassformer.tasks import CLASSIC, TASKS
 from glassformer.training.snapshots import Snapshots
@@ -149,6 +149,7 @@ def test_a_model_that_is_too_large_for_a_page_needs_python_behind_it(make):
     count = sum(one.numel() for one in make().model.parameters())
     with pytest.raises(ConfigError, match=rf"at most 10 parameters for a page, got {count:,}.*0 MB; use --recorded"):
         payload(make(), limits=PageLimits(model=10))
+    assert [fits_page(make(), PageLimits(model=most)) for most in (count - 1, count)] == [False, True]
     got = payload(make(), limits=PageLimits(model=10), host="api")
     assert (got["weights"], got["recorded"], got["trace"]["dtype"]) == (None, False, "float32")
 

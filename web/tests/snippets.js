@@ -17,8 +17,10 @@ for (const one of changes) {
   for (const name of trace.names) {
     const { shape } = await trace.get(name);
     const index = shape.map((length, axis) => (7 * axis + 2) % length);
-    const explained = /** @type {Coded} */ (await arithmetic(app, name, index));
-    made.push([explained.result, snippet(explained, library)]);
+    if (trace.words && name.startsWith("log")) index[1] = trace.words.ids[index[0]][3];
+    const explained = await arithmetic(app, name, index);
+    // The code of a product with a matrix that was not recorded does not exist.
+    if (explained.code) made.push([explained.result, snippet(/** @type {Coded} */ (explained), library)]);
   }
 }
 process.stdout.write(JSON.stringify(made));

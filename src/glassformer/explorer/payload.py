@@ -45,6 +45,7 @@ __all__ = [
     "LIMITS",
     "PAYLOAD_VERSION",
     "PageLimits",
+    "fits_page",
     "mistake_data",
     "payload",
     "point_data",
@@ -104,8 +105,7 @@ def payload(
         CheckpointError: a snapshot is damaged.
     """
     bundle = translator.bundle
-    count = _count(translator)
-    travels = count <= limits.model
+    count, travels = _count(translator), fits_page(translator, limits)
     if not (travels or host):
         raise ConfigError(
             f"{bundle.folder}: expected a model of at most {limits.model:,} parameters for a page, got {count:,}, "
@@ -132,6 +132,11 @@ def payload(
         "checkpoints": [{"step": step, "data": halves} for step, halves in data.items()],
         "left_out": [step for step in chosen if step not in carried],
     }
+
+
+def fits_page(translator: Translator, limits: PageLimits = LIMITS) -> bool:
+    """Return whether a page holds the weights of this model, rather than a recording."""
+    return _count(translator) <= limits.model
 
 
 def recorded_payload(translator: Translator, sentence: str = "", *, limits: PageLimits = LIMITS) -> dict[str, Any]:

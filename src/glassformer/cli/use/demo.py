@@ -30,6 +30,7 @@ def demo_command(
     """
     from glassformer.cli.train.train import train_with_progress
     from glassformer.explorer.page import write_page
+    from glassformer.explorer.payload import fits_page
     from glassformer.jobs import evaluate_splits
     from glassformer.recipes.toml import load
     from glassformer.translator import Translator
@@ -50,8 +51,10 @@ def demo_command(
     typer.echo(f"  echo 'The tired animal slept in the park.' | {command} translate {summary.folder}")
     typer.echo(f"  {command} trace {summary.folder} 'The animal slept in the park.'")
     typer.echo(f"  {command} explore {summary.folder}\n")
-    typer.echo("One page shows every number of the model, and lets you change it; it needs no network:")
-    print_page(write_page(translator, summary.folder / "explorer.html"))
+    fits = fits_page(translator)
+    shown = "the model, and lets you change it" if fits else "a translation"
+    typer.echo(f"One page shows every number of {shown}; it needs no network:")
+    print_page(write_page(translator, summary.folder / "explorer.html", recorded=not fits))
 
 
 def _print_classics(translator: "Translator") -> None:
