@@ -4,15 +4,30 @@ import random
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cache
+from io import BytesIO
 from typing import Any
 
+from sentencepiece import SentencePieceTrainer
+
 from glassformer.tasks import english_french
+from glassformer.text.marian import MarianTokenizer
+from glassformer.text.subword_model import CONTROL, UNKNOWN, read_subword_model
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
-from glassformer.text.vocabulary import Vocabulary
+from glassformer.text.vocabulary import SPECIALS, Vocabulary
 from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
 
 SUBWORDS = ["unigram", "bpe", "unigram with bytes", "bpe with bytes"]
+MARIAN: dict[str, dict[str, Any]] = {
+    "marian unigram": {},
+    "marian bpe": {"model_type": "bpe", "byte_fallback": True},
+    "marian spaces as they are": {"add_dummy_prefix": False, "remove_extra_whitespaces": False},
+    "marian one leading space": {"remove_extra_whitespaces": False, "normalization_rule_name": "nfkc_cf"},
+    "marian identity": {"normalization_rule_name": "identity", "byte_fallback": True},
+    "marian unigram, symbols": {"user_defined_symbols": ["ca", "cat", "ﬁ", "▁le▁", "😀"]},
+    "marian bpe, symbols": {"user_defined_symbols": ["ca", "cat", "ﬁ", "▁le▁", "😀"], "model_type": "bpe"},
+}
+"""Sentencepiece's settings for models as imported runs have them, with a normalisation of their own."""
 KINDS = ["words", "characters", "characters with bos", *SUBWORDS]
 HALVES = ["\ud800", "a\udc00 b", "'\ud83d", "\udfff'", "l'\ude00."]
 """Halves of surrogate pairs, which are no characters: sentencepiece's tokenizers refuse them."""
@@ -39,7 +54,31 @@ LEANING = [
     for variant in (case, f"a{case}", f"{case}a", f"a{case}a", f"a {case} a", f"{case}{case}", f"({case}Arbre{case}).")
 ]
 
-PIECES = [*LEANING, *ODD, "the ", "cat", "😀"]
+NORMALISED = [
+    *[
+        "ﬁ ½ Ａ ß ﷺ",
+        "  two  spaces　wide ",
+        "\u1100\u1161\u11a8 각",
+        "e\u0301 o\u0308\u0301",
+        "Ⅷ ㍿ ①",
+        "a▁ ▁b ▁",
+        "\u3000",
+    ],
+    *["\u200b", " \u200b ", "a\u200b b\x7f\x80", "ｶﾞ ﾊﾟ", "\xad-\u2010\u2011", "¨ a¨", "﷐ \u0e33 \u0dda", "  "],
+    *[
+        ">>fra<< the cat",
+        ">>fra<<the",
+        ">>fra<<",
+        ">>deu<< cat",
+        ">> fra << cat",
+        "a >>fra<<",
+        ">>fra",
+        ">><<cat",
+        "<<>>",
+    ],
+    *["cat cacat le cat", "▁le▁ le le", "ca t", "the ﬁcat", ">><<cat", "<<>>"],
+]
+PIECES = [*LEANING, *ODD, *NORMALISED, "the ", "cat", "😀"]
 
 
 @cache
@@ -59,8 +98,39 @@ def trained(kind: str) -> Tokenizer:
         case ["characters"]:
             return CharacterTokenizer.train([*lines, *ODD], 5000)
         case ["characters", "with", "bos"]:
-            return CharacterTokenizer(Vocabulary(tuple(trained("characters").to_dict()["tokens"])), with_bos=True)
+            vocabulary = Vocabulary(tuple(trained("characters").to_dict()["tokens"]))
+            return CharacterTokenizer(vocabulary, with_bos=True)
+        case ["marian", *_]:
+            return marian(kind, lines)
     return subwords(kind, lines, 600)
+
+
+def marian(kind: str, lines: list[str]) -> MarianTokenizer:
+    """Return a tokenizer of two sentencepiece models and a vocabulary that holds most of their pieces, and others."""
+    settings = {"normalization_rule_name": "nmt_nfkc", **MARIAN[kind]}
+    models = []
+    for some in (lines[::2], [*lines[1::2], *lines[:200]]):
+        model = BytesIO()
+        SentencePieceTrainer.train(
+            sentence_iterator=iter([*some, *ODD, *NORMALISED]),
+            model_writer=model,
+            vocab_size=700,
+            hard_vocab_limit=False,
+            character_coverage=0.995,
+            num_threads=2,
+            minloglevel=2,
+            **settings,
+        )
+        models.append(model.getvalue())
+    pieces = {
+        piece: None
+        for model in models
+        for piece, (_, type) in read_subword_model(model).pieces.items()
+        if type not in (CONTROL, UNKNOWN)
+    }
+    tokens = [*SPECIALS, ">>fra<<", "</s>", "中文", *reversed([*pieces][::2]), *[*pieces][1::2]]
+    kept = [token for place, token in enumerate(tokens) if place < len(SPECIALS) + 3 or place % 19]
+    return MarianTokenizer(models[0], kept, decoder=models[1], with_eos="identity" not in kind)
 
 
 def subwords(kind: str, lines: list[str], size: int) -> SentencePieceTokenizer:
@@ -115,9 +185,9 @@ def some_ids(tokenizer: Tokenizer, count: int) -> list[list[int]]:
 def tokenizers(count: int = 100) -> dict[str, Any]:
     """Return, for each kind of tokenizer, the splits of all hard texts and of `count` other texts of each sort."""
     made = {}
-    for kind in KINDS:
+    for kind in [*KINDS, *MARIAN]:
         tokenizer = trained(kind)
-        texts = [*ODD, *LONG, *LEANING, *sentences("test")[:count], *drawn_texts(count)]
+        texts = [*ODD, *NORMALISED, *LONG, *LEANING, *sentences("test")[:count], *drawn_texts(count)]
         made[kind] = cuts(tokenizer, texts, some_ids(tokenizer, count))
     for kind in SUBWORDS:
         made[f"{kind}, even"] = cuts(even(kind), even_texts(count))
@@ -133,9 +203,10 @@ def every_character() -> dict[str, Any]:
 
 def cuts(tokenizer: Tokenizer, texts: Iterable[str], lists: Iterable[Sequence[int]] = ()) -> dict[str, Any]:
     """Return a tokenizer's data, its splits of texts, its texts of lists of ids, and the texts that it refuses."""
-    refused = HALVES if isinstance(tokenizer, SentencePieceTokenizer) else []
+    refused = HALVES if isinstance(tokenizer, SentencePieceTokenizer | MarianTokenizer) else []
     return {
         "data": tokenizer.to_dict(),
+        "eos_id": tokenizer.eos_id,
         "cuts": [[text, *cut(tokenizer, text)] for text in [*texts, *HALVES] if text not in refused],
         "decoded": [[ids, tokenizer.decode(ids)] for ids in lists],
         "refused": refused,

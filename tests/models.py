@@ -10,7 +10,7 @@ import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import from_dict, model_config
-from glassformer.text.tokenizer import train_tokenizers
+from glassformer.text.tokenizer import Tokenizer, train_tokenizers
 from glassformer.translator import Translator
 
 PRIMES: dict[str, Any] = {
@@ -41,9 +41,15 @@ def random_model(**settings: Any) -> gf.Transformer:
     return model
 
 
-def new_bundle(folder: Path, configuration: Configuration, source: Sequence[str], target: Sequence[str]) -> Bundle:
-    """Return the bundle of a run that is not yet written, with tokenizers trained on these texts."""
-    tokenizers = train_tokenizers(source, target, configuration.tokenizer)
+def new_bundle(
+    folder: Path,
+    configuration: Configuration,
+    source: Sequence[str],
+    target: Sequence[str],
+    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+) -> Bundle:
+    """Return the bundle of a run that is not yet written, with these tokenizers or some trained on these texts."""
+    tokenizers = tokenizers or train_tokenizers(source, target, configuration.tokenizer)
     return Bundle(
         folder=folder,
         configuration=configuration,
@@ -60,13 +66,17 @@ def random_translator(
     name: str = "run",
     seed: int = 31,
     extra_length: int = 50,
+    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
     **settings: Any,
 ) -> Translator:
-    """Return a translator of words with a random model, whose every parameter matters, and a run in the folder."""
+    """Return a translator with a random model, whose every parameter matters, and a run in the folder.
+
+    Without tokenizers, it splits the texts into words.
+    """
     values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "words", "joint": False}}
     decoding = {"beam_size": 3, "length_penalty": 0.6, "extra_length": extra_length}
     configuration = from_dict({**values, "model": {**EVEN, **settings}, "decoding": decoding})
-    bundle = new_bundle(folder / name, configuration, [source], [target])
+    bundle = new_bundle(folder / name, configuration, [source], [target], tokenizers)
     config = bundle.model_config
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,14 +1,16 @@
 // Texts ↔ ids, exactly as glassformer.text encodes every text: words, characters, and
 // sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and the functions in it.
 
-/** @import { PieceData, RecordedTexts, Tokenizer, TokenizerData } from "./types.js" */
+import { makeNormaliser } from "./normaliser.js";
+
+/** @import { JoinerData, MarianData, PieceData, RecordedTexts, Tokenizer, TokenizerData } from "./types.js" */
 /** @typedef {Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] }} Cutter */
-/** @typedef {{ make(data: any): Cutter, suggestsTokens: boolean, spaceIsToken: boolean }} TokenizerKind */
+/** @typedef {{ make(data: any): Cutter, normalise(text: string): string, suggestsTokens: boolean, spaceIsToken: boolean }} TokenizerKind */
 /** @typedef {{ piece: string, id: number }} Piece */
 /** @typedef {ReturnType<typeof pieceModel>} PieceModel */
 /** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
 
-const [BOS_ID, UNKNOWN_ID] = [1, 3]; // ids 0 and 2 are <pad> and <eos>
+const [PAD_ID, BOS_ID, EOS_ID, UNKNOWN_ID] = [0, 1, 2, 3];
 const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
 
 /**
@@ -29,10 +31,11 @@ export function makeTokenizer(data) {
     kind: data.kind,
     suggestsTokens: kind.suggestsTokens,
     spaceIsToken: kind.spaceIsToken,
-    encode: (text) => encode(normaliseText(text)),
+    eosId: data.with_eos === false ? PAD_ID : EOS_ID,
+    encode: (text) => encode(kind.normalise(text)),
     decode: (ids) => join(checkedIds(ids, data.tokens).filter((id) => id >= UNKNOWN_ID)),
     tokens: (ids) => checkedIds(ids, data.tokens).map((id) => data.tokens[id]),
-    split: (text) => split(normaliseText(text)),
+    split: (text) => split(kind.normalise(text)),
   };
 }
 
@@ -40,25 +43,35 @@ export function makeTokenizer(data) {
 const TOKENIZER_KINDS = {
   words: {
     make: (data) => lookupTokenizer(data, splitWords, joinWords, straightened),
+    normalise: normaliseText,
     suggestsTokens: true,
     spaceIsToken: false,
   },
   characters: {
     make: (data) => lookupTokenizer(data, splitCharacters, joinCharacters, (token) => token),
+    normalise: normaliseText,
     suggestsTokens: true,
     spaceIsToken: true,
   },
   bpe: {
     make: (/** @type {PieceData} */ data) => pieceTokenizer(data, mergedPieces),
+    normalise: normaliseText,
     suggestsTokens: false,
     spaceIsToken: false,
   },
   unigram: {
     make: (/** @type {PieceData} */ data) => pieceTokenizer(data, likeliestPieces),
+    normalise: normaliseText,
     suggestsTokens: false,
     spaceIsToken: false,
   },
-  recorded: { make: recordedTexts, suggestsTokens: false, spaceIsToken: false },
+  marian: {
+    make: (/** @type {MarianData} */ data) => marianTokenizer(data),
+    normalise: (text) => text, // the sentencepiece model has a normalisation of its own
+    suggestsTokens: false,
+    spaceIsToken: false,
+  },
+  recorded: { make: recordedTexts, normalise: normaliseText, suggestsTokens: false, spaceIsToken: false },
 };
 
 /**
@@ -77,6 +90,7 @@ function checkedIds(ids, tokens) {
 // The white space of Python's str.split (\s is a different set), and the mark.
 // eslint-disable-next-line no-control-regex -- \x1c to \x1f are white space in Python
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
+const SPACES_AT_ENDS = new RegExp(`^${SPACES.source}|${SPACES.source}$`, "g");
 
 /**
  * Returns {encode, join, split} of the texts of a recording.
@@ -236,8 +250,8 @@ function wordTail(word) {
 
 // --- sentencepiece: pieces with scores
 
-const NORMAL_PIECE = 1; // the numbers of sentencepiece's ModelProto
-const BYTE_PIECE = 6;
+const [NORMAL_PIECE, UNKNOWN_PIECE, CONTROL_PIECE, SYMBOL, BYTE_PIECE] = [1, 2, 3, 4, 6]; // as in ModelProto
+const SYMBOL_SCORE = 0.1; // for each byte after the first
 const UNKNOWN_PENALTY = 10;
 const SCORE_LIMIT = 100000; // beyond it sentencepiece restarts its sum, so that float32 stays exact enough
 
@@ -250,7 +264,7 @@ const SCORE_LIMIT = 100000; // beyond it sentencepiece restarts its sum, so that
 function pieceTokenizer(data, cut) {
   const model = pieceModel(data);
   /** @param {string} text */
-  const pieces = (text) => (text === "" ? [] : spelledPieces(model, cut(model, markedCharacters(text))));
+  const pieces = (text) => (text === "" ? [] : spelledPieces(model, cut(model, [...marked(text)])));
   return {
     encode: (text) => pieces(text).map(({ id }) => id),
     join: (ids) => joinPieces(data, ids),
@@ -259,21 +273,106 @@ function pieceTokenizer(data, cut) {
 }
 
 /**
+ * Returns {encode, join, split} of a sentencepiece model whose pieces have their ids in a vocabulary of their own.
+ * @param {MarianData} data
+ * @returns {Cutter}
+ */
+function marianTokenizer({ tokens, cutter, joiner }) {
+  const specials = tokens.slice(0, UNKNOWN_ID + 1);
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  const symbols = cutter.pieces.filter((_, i) => cutter.types[i] === SYMBOL);
+  const model = pieceModel({
+    tokens: [...specials, ...cutter.pieces],
+    scores: [...specials.map(() => 0), ...cutter.scores],
+    types: [...specials.map(() => CONTROL_PIECE), ...cutter.types],
+  });
+  const normalise = makeNormaliser(cutter, symbols);
+  const isUnigram = cutter.kind === "unigram";
+  /** @param {string} text */
+  const split = (text) => {
+    const code = languageCode(withWholeCharacters(text));
+    const normal = normalise(text.slice(code.length));
+    const cut = isUnigram
+      ? likeliestPieces(model, [...normal])
+      : mergedPieces(model, withSymbols(normal, symbols), new Set(symbols));
+    return [...(code ? [code] : []), ...spelledPieces(model, cut).map(({ piece }) => piece)];
+  };
+  return {
+    // Special tokens are left out, so that no text can contain them.
+    encode: (text) => split(text).map((piece) => Math.max(ids.get(piece) ?? UNKNOWN_ID, UNKNOWN_ID)),
+    join: (someIds) => joinMarian(tokens, joiner, someIds),
+    split,
+  };
+}
+
+/**
+ * Returns the code of a target language with which a text begins, such as ">>fra<<", or "".
+ * @param {string} text
+ */
+function languageCode(text) {
+  return text.startsWith(">>") && text.includes("<<") ? text.slice(0, text.indexOf("<<") + 2) : "";
+}
+
+/**
+ * Returns the characters of a text, with each symbol as one.
+ * @param {string} text
+ * @param {string[]} symbols
+ */
+function withSymbols(text, symbols) {
+  if (symbols.length === 0) return [...text];
+  const longestFirst = symbols.toSorted((a, b) => b.length - a.length);
+  const parts = [];
+  for (let at = 0; at < text.length; at += parts[parts.length - 1].length) {
+    const symbol = longestFirst.find((one) => text.startsWith(one, at));
+    parts.push(symbol ?? String.fromCodePoint(/** @type {number} */ (text.codePointAt(at))));
+  }
+  return parts;
+}
+
+/**
+ * Returns the text of ids; between unknown tokens, pieces are joined apart from each other.
+ * @param {string[]} tokens
+ * @param {JoinerData} joiner
+ * @param {number[]} ids
+ */
+function joinMarian(tokens, joiner, ids) {
+  /** @type {number[][]} */
+  const runs = [[]];
+  for (const id of ids) {
+    if (id === UNKNOWN_ID) runs.push([]);
+    else runs[runs.length - 1].push(id);
+  }
+  const texts = runs.map((run) => joinPieces({ tokens, ...joiner }, run));
+  return texts.join(` ${tokens[UNKNOWN_ID]} `).replaceAll(SPACE_MARK, " ").replace(SPACES_AT_ENDS, "");
+}
+
+/**
  * Returns the tables of a model: ids by piece, float32 scores by id, ids by byte (empty without byte fallback).
- * @param {PieceData} data
+ * @param {Pick<PieceData, "tokens" | "scores" | "types">} data
  */
 function pieceModel({ tokens, scores, types }) {
   /** @param {number} type */
   const ofType = (type) => [...tokens.entries()].filter(([id]) => types[id] === type);
   const normal = ofType(NORMAL_PIECE);
+  const cutting = [...normal, ...ofType(SYMBOL)];
   const worst = normal.reduce((least, [id]) => Math.min(least, Math.fround(scores[id])), Infinity);
   return {
-    ids: new Map(normal.map(([id, piece]) => [piece, id])),
-    scores: Float32Array.from(scores),
+    ids: new Map(cutting.map(([id, piece]) => [piece, id])),
+    scores: Float32Array.from(scores, (score, id) =>
+      types[id] === SYMBOL ? symbolScore(tokens[id]) : score,
+    ),
     unknownScore: Math.fround(worst - UNKNOWN_PENALTY),
-    longest: normal.reduce((most, [, piece]) => Math.max(most, [...piece].length), 0),
+    longest: cutting.reduce((most, [, piece]) => Math.max(most, [...piece].length), 0),
     byteIds: new Map(ofType(BYTE_PIECE).map(([id, piece]) => [byteOfPiece(piece), id])),
   };
+}
+
+/**
+ * Returns the score with which sentencepiece offers a piece that a user defined.
+ * @param {string} symbol
+ */
+function symbolScore(symbol) {
+  return SYMBOL_SCORE * (new TextEncoder().encode(symbol).length - 1);
 }
 
 /**
@@ -285,13 +384,21 @@ function byteOfPiece(piece) {
 }
 
 /**
- * Returns the code points of the text after a leading "▁", with spaces as "▁".
+ * Returns the text after a leading "▁", with spaces as "▁".
  * @param {string} text
  */
-function markedCharacters(text) {
+function marked(text) {
+  return SPACE_MARK + withWholeCharacters(text).replaceAll(" ", SPACE_MARK);
+}
+
+/**
+ * Returns the text; throws if it has half a surrogate pair.
+ * @param {string} text
+ */
+function withWholeCharacters(text) {
   if (/\p{Surrogate}/u.test(text))
     throw new Error("the text holds half a surrogate pair, which is not a character");
-  return [...(SPACE_MARK + text.replaceAll(" ", SPACE_MARK))];
+  return text;
 }
 
 /**
@@ -367,11 +474,15 @@ function countAnew({ best, starts }, from) {
  * Returns the pieces of byte-pair encoding: it merges the neighbours with the highest score, leftmost first.
  * @param {PieceModel} model
  * @param {string[]} characters
+ * @param {Set<string>} whole - Pieces that are not merged.
  */
-function mergedPieces({ ids, scores }, characters) {
+function mergedPieces({ ids, scores }, characters, whole = new Set()) {
   const pieces = [...characters];
   /** @param {number} left */
-  const scoreAt = (left) => scores[ids.get(pieces[left] + pieces[left + 1]) ?? -1] ?? -Infinity;
+  const scoreAt = (left) => {
+    const isWhole = whole.has(pieces[left]) || whole.has(pieces[left + 1]);
+    return isWhole ? -Infinity : (scores[ids.get(pieces[left] + pieces[left + 1]) ?? -1] ?? -Infinity);
+  };
   const pairs = pieces.map((_, left) => scoreAt(left)); // pairs[left]: left and its right neighbour
   for (let left = indexOfBest(pairs); pairs[left] > -Infinity; left = indexOfBest(pairs)) {
     pieces.splice(left, 2, pieces[left] + pieces[left + 1]);
@@ -418,19 +529,26 @@ function bytePieces(byteIds, piece) {
 }
 
 /**
- * Returns the text of pieces: adjacent bytes are read as UTF-8, and leading spaces are dropped.
- * @param {PieceData} data
+ * Returns the text of pieces: adjacent bytes are read as UTF-8, and leading spaces are dropped: one, or if spaces are
+ * trimmed, all. Unknown pieces stay as they are.
+ * @param {JoinerData & { tokens: string[] }} data
  * @param {number[]} ids
  */
-function joinPieces({ tokens, types }, ids) {
+function joinPieces({ tokens, types, prefix = true, trimmed = true }, ids) {
   let text = "";
+  let dropsSpace = prefix || trimmed;
   for (let i = 0; i < ids.length; i++) {
     const bytes = [];
     for (; types[ids[i]] === BYTE_PIECE; i++) bytes.push(byteOfPiece(tokens[ids[i]]));
     text += textOfBytes(bytes);
     if (i === ids.length) break;
-    const piece = tokens[ids[i]].replaceAll(SPACE_MARK, " ");
-    text += text === "" && piece.startsWith(" ") ? piece.slice(1) : piece;
+    dropsSpace &&= text === "";
+    const [token, type] = [tokens[ids[i]], types[ids[i]]];
+    if (type === CONTROL_PIECE) continue;
+    const drops = dropsSpace && type !== UNKNOWN_PIECE && token.startsWith(SPACE_MARK);
+    if (drops && !trimmed) dropsSpace = false;
+    const piece = drops ? token.slice(SPACE_MARK.length) : token;
+    text += type === UNKNOWN_PIECE ? piece : piece.replaceAll(SPACE_MARK, " ");
   }
   return text;
 }

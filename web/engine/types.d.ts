@@ -313,6 +313,8 @@ export interface TokenizerData {
   tokens: string[];
   /** Whether each text begins with `<bos>`; words and characters only. */
   with_bos?: boolean;
+  /** Whether each source ends with `<eos>`; by default, it does. */
+  with_eos?: boolean;
 }
 
 /** A sentencepiece tokenizer: scores and types by id, as in its ModelProto. */
@@ -326,6 +328,36 @@ export interface RecordedTexts {
   kind: "recorded";
   tokens: Record<number, string>;
   texts: [text: string, ids: number[]][];
+  with_eos?: boolean;
+}
+
+/** An imported tokenizer: a sentencepiece model cuts texts, and another or the same joins them. */
+export interface MarianData extends TokenizerData {
+  cutter: CutterData;
+  joiner: JoinerData;
+}
+
+/** The pieces of a model in its order, and its normalisation. */
+export interface CutterData {
+  kind: "unigram" | "bpe";
+  pieces: string[];
+  scores: number[];
+  types: number[];
+  /** The replacements of characters, in sentencepiece's format. */
+  characters: Bytes;
+  /** Whether a text begins with a space. */
+  prefix: boolean;
+  /** Whether runs of spaces become one, and spaces at the ends are removed. */
+  trimmed: boolean;
+  /** Whether spaces become "▁". */
+  escaped: boolean;
+}
+
+/** How pieces are joined; the type of each token is that of the joining model's piece. */
+export interface JoinerData {
+  types: number[];
+  prefix?: boolean;
+  trimmed?: boolean;
 }
 
 /** Texts ↔ ids; `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
@@ -335,6 +367,8 @@ export interface Tokenizer {
   suggestsTokens: boolean;
   /** Whether "▁" is a token of its own, so that no token begins with a space. */
   spaceIsToken: boolean;
+  /** The id that ends a source: that of <eos>, or of <pad>, which is masked, if sources have no end. */
+  eosId: number;
   encode(text: string): number[];
   decode(ids: number[]): string;
   tokens(ids: number[]): string[];

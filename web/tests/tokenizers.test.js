@@ -4,7 +4,9 @@ import { test } from "node:test";
 import { makeTokenizer } from "../engine/tokenizers.js";
 import { traces } from "./traces.js";
 
-for (const [kind, { data, cuts, decoded, refused }] of Object.entries(await traces("tokenizers"))) {
+for (const [kind, { data, eos_id: eosId, cuts, decoded, refused }] of Object.entries(
+  await traces("tokenizers"),
+)) {
   const tokenizer = makeTokenizer(data);
   const size = data.tokens.length;
 
@@ -25,12 +27,17 @@ for (const [kind, { data, cuts, decoded, refused }] of Object.entries(await trac
     }
   });
 
-  test(`a tokenizer names its kind: ${kind}`, () => assert.equal(tokenizer.kind, data.kind));
+  test(`a tokenizer names its kind, and the id that ends a source: ${kind}`, () => {
+    assert.deepEqual([tokenizer.kind, tokenizer.eosId], [data.kind, eosId]);
+  });
 }
 
 test("an unknown kind is an error that lists the known kinds", () => {
   const make = () => makeTokenizer({ kind: "syllables", tokens: [] });
-  assert.throws(make, /a tokenizer of the kind "syllables": it knows words, characters, bpe, unigram/);
+  assert.throws(
+    make,
+    /a tokenizer of the kind "syllables": it knows words, characters, bpe, unigram, marian/,
+  );
 });
 
 test("a kind says whether its tokens may be suggested, and whether a space is a token", () => {

@@ -318,8 +318,7 @@ export class App {
    */
   async translated(text, prefix, changes, readIds = stepsUnder(changes).readIds) {
     const { engine } = this;
-    const { eos_id: eos, bos_id: bos } = this.config;
-    const sourceIds = [...(await engine.encode("source", text)).ids, eos];
+    const sourceIds = await this.#sourceIds(text);
     const prefixIds = prefix ? (await engine.encode("target", prefix)).ids : [];
     const search = await engine.search({
       sourceIds,
@@ -329,7 +328,7 @@ export class App {
       changes,
     });
     const hypothesis = search.hypotheses[0];
-    const targetIds = [bos, ...hypothesis.ids.slice(0, -1)];
+    const targetIds = [this.config.bos_id, ...hypothesis.ids.slice(0, -1)];
     const read = readIds(sourceIds, targetIds, this.config.pad_id);
     const trace = await engine.trace({ ...read, changes });
     return {
@@ -346,6 +345,14 @@ export class App {
       outputTokens: hypothesis.tokens,
       statistics: {},
     };
+  }
+
+  /**
+   * Returns the ids of a text as the model reads them.
+   * @param {string} text
+   */
+  async #sourceIds(text) {
+    return [...(await this.engine.encode("source", text)).ids, this.engine.tokenizers.source.eosId];
   }
 
   /**
@@ -464,7 +471,7 @@ export class App {
     const { engine } = this;
     const source = text ?? this.changes.source ?? this.sentence;
     if (!source.trim()) return { text: "", score: 0, logProb: 0, tokens: [] }; // as in Python
-    const sourceIds = [...(await engine.encode("source", source)).ids, this.config.eos_id];
+    const sourceIds = await this.#sourceIds(source);
     const forced = prefix ?? this.changes.prefix ?? "";
     const { hypotheses } = await engine.search({
       sourceIds,

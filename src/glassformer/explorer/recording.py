@@ -20,6 +20,7 @@ from glassformer.explorer.remote import number_bytes, search_data, unbatched
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import EOS_ID
 from glassformer.translator import Translator
 
 __all__ = ["RECORDED_WORDS", "best_words", "in_halves", "recorded_data"]
@@ -112,7 +113,8 @@ def _outputs(tree: SearchTree) -> list[list[int]]:
 
 
 def _words(tokenizer: Tokenizer, ids: Iterable[int], texts: Iterable[tuple[str, Sequence[int]]]) -> dict[str, Any]:
-    """Return, in place of a tokenizer, the tokens of these ids, and texts with their ids."""
+    """Return, in place of a tokenizer, tokens of ids, texts with their ids, and whether sources have an end."""
     some = sorted(set(ids))
     tokens = dict(zip(map(str, some), tokenizer.tokens(some), strict=True))
-    return {"kind": "recorded", "tokens": tokens, "texts": [[text, list(ids)] for text, ids in texts]}
+    ends = {} if tokenizer.eos_id == EOS_ID else {"with_eos": False}
+    return {"kind": "recorded", "tokens": tokens, "texts": [[text, list(ids)] for text, ids in texts], **ends}

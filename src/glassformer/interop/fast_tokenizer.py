@@ -11,14 +11,12 @@ The file gives the ids of our tokenizer for nearly all texts. Known differences:
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from glassformer.errors import ConfigError, quoted
-from glassformer.system.protobuf import fields, float_of
 from glassformer.text.lookup import LookupTokenizer
 from glassformer.text.normalisation import SPACE_MARK
-from glassformer.text.subwords import BYTE, NORMAL
+from glassformer.text.subword_model import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, read_subword_model
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
@@ -28,10 +26,6 @@ __all__ = ["fast_tokenizer"]
 Steps = dict[str, Any]
 """A part of the file: JSON that names the steps of a computation."""
 
-USER_DEFINED = 4
-"""The type of a piece that `tokenizer.symbols` names, in sentencepiece's ModelProto."""
-UNIGRAM, BPE = 1, 2
-"""The types of models, in sentencepiece's TrainerSpec."""
 UNREACHABLE = -1e4
 """The score of a token that no text contains: lower than any sum of scores in a text."""
 LEVELS = 6
@@ -186,37 +180,9 @@ class _HasModel(Protocol):
     model: bytes
 
 
-@dataclass(slots=True)
-class _Model:
-    """What a file of sentencepiece says: its pieces, with score and type, and how it normalises a text."""
-
-    pieces: dict[str, tuple[float, int]] = field(default_factory=dict)
-    kind: int = UNIGRAM
-    characters: bytes = b""
-    """The normalisation, in the format of sentencepiece; empty if it changes nothing."""
-    prefix: int = 1
-    """Whether a text begins with a space."""
-
-
-def _read_model(model: bytes) -> _Model:
-    """Return the content of sentencepiece's ModelProto, by the numbers of its fields."""
-    read = _Model()
-    for number, value in fields(model):
-        if number == 1:
-            piece = {1: b"", 2: bytes(4), 3: NORMAL, **dict(fields(cast(bytes, value)))}
-            read.pieces[cast(bytes, piece[1]).decode()] = (float_of(piece[2]), cast(int, piece[3]))
-        elif number == 2:
-            read.kind = cast(int, dict(fields(cast(bytes, value))).get(3, UNIGRAM))
-        elif number == 3:
-            normaliser = dict(fields(cast(bytes, value)))
-            read.characters = cast(bytes, normaliser.get(2, b""))
-            read.prefix = cast(int, normaliser.get(3, 1))
-    return read
-
-
 def _subwords(tokenizer: Tokenizer) -> Steps:
     tokens = tokenizer.tokens(range(len(tokenizer)))
-    model = _read_model(cast(_HasModel, tokenizer).model)
+    model = read_subword_model(cast(_HasModel, tokenizer).model)
     if model.kind not in (UNIGRAM, BPE) or not model.prefix:
         raise ConfigError(
             f"tokenizer.kind: expected a unigram or BPE model with a space before each text, got a sentencepiece model "

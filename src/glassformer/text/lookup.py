@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import VocabularyError
 from glassformer.system.files import read_json, write_json
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Vocabulary, check_ids
 
@@ -98,16 +97,10 @@ class LookupTokenizer(ABC):
         return cls(Vocabulary.load(path), **ends)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and perhaps "with_bos".
+        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and "with_bos" and "with_eos".
 
-        Raises:
-            VocabularyError: texts do not end with `<eos>`, which the explorer's page adds.
+        The last two are there only if they differ from False and True.
         """
-        if self.eos_id != EOS_ID:
-            raise VocabularyError(
-                "the explorer's page ends each source with <eos>, and the sources of this imported model have no end; "
-                "glassformer trace shows its numbers"
-            )
         return {"kind": self.kind, **self._data()}
 
     def _data(self) -> dict[str, Any]:

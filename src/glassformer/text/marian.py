@@ -5,13 +5,24 @@ sentencepiece means nothing there. A text goes to sentencepiece as it is: the mo
 which it was trained (often NFKC).
 """
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, VocabularyError, quoted
 from glassformer.system.files import read_bytes, read_json, write_json
 from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.subword_model import (
+    BPE,
+    BYTE,
+    NORMAL,
+    UNIGRAM,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    read_subword_model,
+)
 from glassformer.text.subwords import check_characters, load_processor
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
 
@@ -19,6 +30,8 @@ __all__ = ["MarianTokenizer"]
 
 CODE_BEGINS, CODE_ENDS = ">>", "<<"
 """Around the code of a target language, such as ">>fra<<", with which a source of a multilingual model begins."""
+_KINDS: Mapping[int, str] = {UNIGRAM: "unigram", BPE: "bpe"}
+"""The types of models that the explorer's page knows, with the kinds of tokenizers that cut alike."""
 _VOCABULARY, _MODEL, _DECODER = ".json", ".model", ".decoder.model"
 
 
@@ -164,9 +177,41 @@ class MarianTokenizer:
             raise CheckpointError(f"cannot read {error.filename}: {error.strerror}; copy the file again") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Raise VocabularyError: the explorer's page does not know the normalisation of an imported model.
+        """Return the tokenizer as plain data: "kind", "tokens" by id, and what the two sentencepiece models say.
+
+        "cutter" has the pieces that cut texts and the normalisation before them, its replacements of characters as
+        base64; "joiner" has the type of each token for the model that joins texts, by id.
 
         Raises:
-            VocabularyError: always.
+            VocabularyError: the explorer's page cannot cut texts as this sentencepiece model does.
         """
-        raise VocabularyError("the explorer's page cannot cut texts with an imported sentencepiece model")
+        cutter = read_subword_model(self.model)
+        joiner = read_subword_model(self.decoder) if self.decoder else cutter
+        pieces = {piece: one for piece, one in cutter.pieces.items() if one[1] in (NORMAL, USER_DEFINED, BYTE)}
+        unused = cutter.kind == BPE and any(type == UNUSED for _, type in cutter.pieces.values())
+        if cutter.kind not in _KINDS or cutter.suffix or unused or joiner.denormalised:
+            raise VocabularyError(
+                "the explorer's page cuts texts with unigram and BPE models of sentencepiece that put spaces before "
+                "words, and this imported model has another; glassformer trace shows its numbers"
+            )
+        return {
+            "kind": self.kind,
+            "tokens": list(self._tokens),
+            **({} if self.eos_id == EOS_ID else {"with_eos": False}),
+            "cutter": {
+                "kind": _KINDS[cutter.kind],
+                "pieces": list(pieces),
+                # Nine digits distinguish any two float32 numbers.
+                "scores": [float(f"{score:.9g}") for score, _ in pieces.values()],
+                "types": [type for _, type in pieces.values()],
+                "characters": b64encode(cutter.characters).decode(),
+                "prefix": cutter.prefix,
+                "trimmed": cutter.trimmed,
+                "escaped": cutter.escaped,
+            },
+            "joiner": {
+                "types": [joiner.pieces.get(token, (0.0, UNKNOWN))[1] for token in self._tokens],
+                "prefix": joiner.prefix,
+                "trimmed": joiner.trimmed,
+            },
+        }

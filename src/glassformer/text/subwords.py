@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from glassformer.errors import CheckpointError, DataError, VocabularyError, quoted
 from glassformer.system.files import read_bytes
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.subword_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ SENTENCEPIECE_SUFFIX = ".model"
 LONGEST_SENTENCE = 2**30
 ERRORS_ONLY = 2
 LOOKED_AT_TOGETHER = 32
-# The types of pieces in sentencepiece's ModelProto.
-NORMAL, UNKNOWN, CONTROL, UNUSED, BYTE = 1, 2, 3, 5, 6
 # Each normalisation rule other than "identity" changes one of these characters; the dummy prefix adds the first "▁".
 TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 
