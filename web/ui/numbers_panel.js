@@ -153,7 +153,6 @@ async function lookExample(app, ask) {
   let largest = 0;
   for (let layer = 0; layer < app.config.decoder_layers; layer++) {
     const point = `${attentionName(FAMILIES[1], layer)}.weights`;
-    if (!trace.has(point)) continue;
     const {
       shape: [, rows, columns],
       data,

@@ -45,16 +45,14 @@ export function createPointView(app) {
   async function prepared() {
     const { stage, point } = app.ui;
     if (stage !== "point") return null;
-    if (!app.result.current.trace.has(point.name)) return { point, tensor: null };
     return { point, tensor: await app.value(point.name) };
   }
 
-  /** @param {{point: Looks["point"], tensor: Tensor | null} | null} made */
+  /** @param {{point: Looks["point"], tensor: Tensor} | null} made */
   function show(made) {
     if (!made) return;
     const { point, tensor } = made;
     const { name } = point;
-    if (!tensor) return refill(meaning, app.t("point.missing", name));
     const head = Math.min(point.head, hasHeads(app.config, name) ? tensor.shape[0] - 1 : 0);
     const picture = /\.(scores|weights)$/.test(name)
       ? attentionPicture(app, name, tensor, head)

@@ -46,12 +46,11 @@ export function createPositionsPanel(app) {
 
   /** Returns the picture of a model's learned positions. */
   async function learned() {
-    const { trace } = app.result.current;
-    const vectors = trace.has("source.positions") ? await trace.get("source.positions") : null;
+    const vectors = await app.value("source.positions");
     return () => {
       const picture = createPicture(app, () => {});
-      refill(panel, remark(app.t("positions.learned")), vectors && picture.element);
-      if (vectors) picture.draw(vectors);
+      refill(panel, remark(app.t("positions.learned")), picture.element);
+      picture.draw(vectors);
     };
   }
   const fill = latestOnly(app.signal, prepared, (show) => show());

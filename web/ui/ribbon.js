@@ -405,7 +405,7 @@ class Player {
     const { app } = this;
     const { current } = app.result;
     const attempt = ++this.tries;
-    const known = current.trace.has("log_probs") ? await current.trace.get("log_probs") : null;
+    const known = await current.trace.get("log_probs");
     if (attempt !== this.tries || app.signal.aborted || current !== app.result.current) return false;
     /** @type {(steps: Step[], stack: Stack, word: number | null) => Frame[]} */
     const frames = (steps, stack, word) => steps.map((step) => ({ step, stack, word }));
