@@ -629,6 +629,15 @@ def first_failure(tests: Iterable[str], mistake: Mistake | None = None) -> str |
     return None
 
 
+def noticed_by(mistake: Mistake) -> str:
+    """Return the test that notices this mistake according to the table in MUTATIONS.md."""
+    named = re.search(rf"^\| {re.escape(mistake.name)} \| .* \| `(.*)` \|$", TABLE.read_text(), flags=re.MULTILINE)
+    if not named:
+        raise LookupError(f"{TABLE.name} has no row for {mistake.name!r}; run `python tests/mutations.py --write`")
+    folder = re.split(" |::", mistake.tests)[0].rpartition("/")[0]
+    return f"{folder}/{named[1]}"
+
+
 def planted(mistake: Mistake, text: str) -> str:
     """Return the source with the mistake planted at the only place that matches `old`."""
     tree, old, new = ast.parse(text), pattern(mistake.old), pattern(mistake.new)
@@ -700,7 +709,7 @@ class Fill(ast.NodeTransformer):
 
 def run(arguments: list[str], sources: Path) -> str | None:
     """Return the first test that fails on these sources, or None; a slow test runs only if it is named."""
-    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-profile=mutations"]
     options += [] if "::" in arguments[0] else ["-m", "not slow and not long"]
     environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     finished = subprocess.run(

@@ -4,7 +4,7 @@
 `--hypothesis-profile=explore` looks for new ones.
 """
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 __all__ = ["scaled"]
 
@@ -15,6 +15,8 @@ ALL = 100
 settings.register_profile("quick", max_examples=ALL // 10, derandomize=True, **SHARED)
 settings.register_profile("some", max_examples=ALL // 4, derandomize=True, **SHARED)
 settings.register_profile("all", max_examples=ALL, derandomize=True, **SHARED)
+# A failure ends the test at once: no search for the smallest example that fails.
+settings.register_profile("mutations", settings.get_profile("all"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("explore", max_examples=5 * ALL, **SHARED)
 settings.load_profile("all")
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from mutations import MISTAKES, ROOT, Mistake, first_failure, planted
+from mutations import MISTAKES, ROOT, Mistake, first_failure, noticed_by, planted
 
 SOURCE = """
 def weigh(scores, length):
@@ -30,8 +30,8 @@ def test_every_mistake_can_be_planted():
 
 @pytest.mark.long
 @pytest.mark.parametrize("chosen", MISTAKES, ids=lambda one: one.name)
-def test_a_test_notices_each_mistake(chosen):
-    assert first_failure([chosen.tests], chosen)
+def test_the_named_test_notices_each_mistake(chosen):
+    assert first_failure([noticed_by(chosen)], chosen)
 
 
 @pytest.mark.parametrize(
