@@ -94,3 +94,15 @@ def test_a_layer_equals_torchs_with_the_same_weights(seed):
     theirs.load_state_dict(ours.state_dict())
     x = torch.randn(61, 13)
     torch.testing.assert_close(ours(x), theirs(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", [(1,), (4,), (2, 3), (9,)], ids=str)
+def test_a_few_rows_by_a_wide_matrix_equal_torchs_product(seed, monkeypatch, rows, bias):
+    monkeypatch.setattr(module, "WIDE_OUTPUT", 17)
+    monkeypatch.setattr(module, "_onednn_is_faster", lambda *_: False)
+    x, weight, shift = torch.randn(*rows, 13), torch.randn(17, 13), torch.randn(17) if bias else None
+    with torch.no_grad():
+        got = linear(x, weight, shift)
+    assert got.is_contiguous()
+    torch.testing.assert_close(got, F.linear(x, weight, shift), rtol=1e-6, atol=1e-5)

@@ -18,6 +18,10 @@ __all__ = ["Linear", "linear", "transposed_product"]
 FEWEST_PRODUCTS = 2**20
 """Minimum number of multiplications for which oneDNN is faster; for fewer, as in decoding a single sentence, calling
 oneDNN costs more than it saves."""
+FEW_ROWS = range(2, 9)
+"""Numbers of rows, such as the paths of a beam, for which MKL is faster if the weight is the left matrix."""
+WIDE_OUTPUT = 8192
+"""Minimum output width for that, such as a large vocabulary."""
 
 
 class Linear(nn.Linear):
@@ -40,7 +44,7 @@ def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor 
     and uses the full width. On Intel processors, MKL is faster.
     """
     if not _onednn_is_faster(x, weight):
-        return F.linear(x, weight, bias)
+        return _few_rows(x, weight, bias) if _few_rows_are_slow(x, weight) else F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
         return _product(x, weight, bias)
     result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
@@ -67,6 +71,25 @@ def _onednn_is_faster(x: Tensor, weight: Tensor) -> bool:
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")
     )
+
+
+def _few_rows_are_slow(x: Tensor, weight: Tensor) -> bool:
+    return (
+        len(weight) >= WIDE_OUTPUT
+        and x[..., 0].numel() in FEW_ROWS
+        and x.dtype == weight.dtype == torch.float32
+        and x.device.type == "cpu"
+        and not is_intel()
+        and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
+    )
+
+
+def _few_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return (W xᵀ)ᵀ + b, which reads a wide W twice as fast as x Wᵀ does."""
+    rows = x.flatten(0, -2).t()  # (I, N)
+    columns = weight @ rows if bias is None else torch.addmm(bias[:, None], weight, rows)
+    return columns.t().contiguous().view(*x.shape[:-1], -1)
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
