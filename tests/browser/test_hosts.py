@@ -166,6 +166,19 @@ def test_a_page_from_a_file_requests_nothing(make_translator, page, written):
     assert sum(url.startswith("file:") for url in requests) == 1
 
 
+def test_a_served_page_asks_little_of_python(make_translator, tab, served):
+    """The page has the first search, and Python compares traces: no tensor is sent that is not shown."""
+    asked: list[Any] = []
+    tab.on("request", lambda request: asked.append(request.post_data_json) if request.method == "POST" else None)
+    page = served(make_translator(**LARGE))
+    assert [one["kind"] for one in asked if one["kind"] != "trace" or one["names"] is None] == ["trace"]
+    asked.clear()
+    page.evaluate("(name) => glassformer.set({ ablated: { [name]: [0] } })", CROSS)
+    assert page.evaluate("glassformer.firstDifference") == f"{CROSS}.heads"
+    assert {one["kind"] for one in asked} == {"search", "trace", "difference", "score"}
+    assert not [one["names"] for one in asked if one["kind"] == "trace" and "log_probs" in (one["names"] or [])]
+
+
 def test_a_page_from_a_file_cannot_request_anything_or_run_other_code(make_translator, browser, tmp_path):
     write_page(make_translator(), tmp_path / "page.html", SENTENCE)
     context = browser.new_context(offline=True)

@@ -54,10 +54,34 @@ def test_a_trace_has_the_models_numbers_at_every_point(make_translator, changes)
         np.testing.assert_array_equal(got[name], tensor if tensor.dim() == 2 else tensor[0])
 
 
-def test_weights_and_log_probs_are_sent_by_default(make_translator):
+def test_attention_weights_are_sent_by_default(make_translator):
     got = values(*Remote(make_translator()).answer({"kind": "trace", **IDS}))
-    assert {name.rpartition(".")[2] for name in got} == {"weights", "log_probs"}
+    assert {name.rpartition(".")[2] for name in got} == {"weights"}
     assert got[f"{CROSS}.weights"].shape == (4, 3, 4)
+
+
+def test_python_compares_traces_and_scores_outputs(make_translator):
+    translator = make_translator()
+    remote, plain, mine = Remote(translator), {**IDS, "changes": {}}, {**IDS, "changes": {"ablated": {CROSS: [1]}}}
+    asked = {"kind": "difference", "unchanged": plain}
+    assert remote.answer({**asked, "changed": mine}) == ({"first": f"{CROSS}.heads"}, [])
+    assert remote.answer({**asked, "changed": plain})[0] == {"first": None}
+    log_probs = recorded(translator.model)["log_probs"][0]
+    score = {"kind": "score", **plain, "output_ids": [7, 8, 2]}
+    assert remote.answer(score)[0]["log_prob"] == pytest.approx(log_probs[range(3), [7, 8, 2]].sum().item(), abs=1e-5)
+    for wrong in ([7, 8, 2, 2], [-1], [len(log_probs[0])]):
+        with pytest.raises(GlassformerError, match="score: output_ids: expected up to 3 numbers from 0 to 13"):
+            remote.answer({**score, "output_ids": wrong})
+
+
+def test_traces_that_are_used_are_kept(make_translator, monkeypatch):
+    translator, passes = make_translator(), []
+    translator.model.register_forward_hook(lambda *_: passes.append(1))
+    remote = Remote(translator)
+    for target in range(4, 12):
+        remote.answer({"kind": "trace", **IDS})
+        remote.answer({"kind": "trace", **IDS, "target_ids": [1, target]})
+    assert len(passes) == 9
 
 
 def test_a_single_position_keeps_its_axis(make_translator):
@@ -108,7 +132,8 @@ def test_a_search_begins_with_its_prefix(make_translator):
 def test_a_search_under_changes_rescores_as_a_trace_under_changes(make_translator):
     remote = Remote(make_translator())
     best = remote.answer({**SEARCH, "changes": CHANGES})[0]["hypotheses"][0]
-    asked = {"kind": "trace", "source_ids": SEARCH["source_ids"], "target_ids": [1, *best["ids"][:-1]]}
+    asked = {"kind": "trace", "names": ["log_probs"], "source_ids": SEARCH["source_ids"]}
+    asked["target_ids"] = [1, *best["ids"][:-1]]
     log_probs = values(*remote.answer({**asked, "changes": CHANGES}))["log_probs"]
     assert best["token_log_probs"] == pytest.approx(log_probs[range(len(best["ids"])), best["ids"]], abs=1e-4)
 

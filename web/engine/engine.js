@@ -11,9 +11,7 @@ import { makeTokenizer } from "./tokenizers.js";
 
 /** @import { Model } from "./model.js" */
 /** @import { Engine as EngineOfPage } from "./types.js" */
-/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, RecordedWords, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges } from "./types.js" */
-
-const ASKED_TOGETHER = 20; // points
+/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, RecordedWords, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges, WireTrace } from "./types.js" */
 
 /**
  * Returns the engine for a page's data; through `host`, if given, it can ask Python behind the page.
@@ -87,6 +85,22 @@ class Engine {
       changes: this.checked(changes),
       signal,
     };
+  }
+
+  /**
+   * Returns the search in the page's data if it answers this request, or null.
+   * @param {SearchRequest} options
+   * @returns {SearchResult | null}
+   */
+  foundBefore(options) {
+    const { changes, sourceIds, prefixIds, decoding, nBest } = this.searchOptions(options);
+    const { search, trace } = this.payload;
+    const { beam_size: recordedSize, length_penalty: recordedPenalty } = this.decoding;
+    const isPlain = isUnchanged(changes) && prefixIds.length === 0;
+    const isRecorded = decoding.beam_size === recordedSize && decoding.length_penalty === recordedPenalty;
+    if (!(search && isPlain && isRecorded && isSame(sourceIds, trace.source_ids))) return null;
+    const { hypotheses, tree } = searchResult(search);
+    return { hypotheses: hypotheses.slice(0, nBest), tree };
   }
 
   /**
@@ -226,7 +240,20 @@ class RemoteEngine extends Engine {
       points.forEach((value, name) => fetched.set(name, value));
       return message.names;
     };
-    return traceOf(await fetchPoints(null), fetched, together(fetchPoints));
+    /** @param {WireTrace} changed */
+    const firstDifference = async (changed) => {
+      const { message } = await this.#python.request({ kind: "difference", unchanged: asked, changed });
+      return message.first;
+    };
+    /** @param {number[]} ids */
+    const logProb = async (ids) => {
+      const { message } = await this.#python.request({ kind: "score", ...asked, output_ids: ids });
+      return message.log_prob;
+    };
+    return {
+      ...traceOf(await fetchPoints(null), fetched, together(fetchPoints)),
+      remote: { asked, firstDifference, logProb },
+    };
   }
 
   /**
@@ -236,6 +263,8 @@ class RemoteEngine extends Engine {
    */
   async search(options) {
     const { sourceIds, prefixIds, decoding, nBest, changes } = this.searchOptions(options);
+    const known = this.foundBefore(options);
+    if (known) return known;
     const { message } = await this.#python.request({
       kind: "search",
       source_ids: sourceIds,
@@ -292,14 +321,9 @@ class RecordedEngine extends Engine {
    * @returns {Promise<SearchResult>}
    */
   async search(options) {
-    const { changes, sourceIds, prefixIds, decoding, nBest } = this.searchOptions(options);
-    const { search, trace } = this.payload;
-    const { beam_size: recordedSize, length_penalty: recordedPenalty } = this.decoding;
-    const isPlain = isUnchanged(changes) && prefixIds.length === 0;
-    const isRecorded = decoding.beam_size === recordedSize && decoding.length_penalty === recordedPenalty;
-    this.#expect(search && isPlain && isRecorded && isSame(sourceIds, trace.source_ids));
-    const { hypotheses, tree } = searchResult(search);
-    return { hypotheses: hypotheses.slice(0, nBest), tree };
+    const found = this.foundBefore(options);
+    this.#expect(found);
+    return found;
   }
 
   /**
@@ -376,6 +400,7 @@ function traceOf(names, points, fetchPoint = null) {
   return {
     names,
     words: null,
+    remote: null,
     has: (name) => known.has(name),
     async get(name) {
       if (!points.has(name) && known.has(name) && fetchPoint) await fetchPoint(name);
@@ -392,16 +417,11 @@ function traceOf(names, points, fetchPoint = null) {
  * @param {Trace} changed
  */
 export async function firstDifference(unchanged, changed) {
-  for (let i = 0; i < unchanged.names.length; i += ASKED_TOGETHER) {
-    /** @param {string} name */
-    const differs = async (name) => {
-      if (!changed.has(name)) return true;
-      const [before, after] = await Promise.all([unchanged.get(name), changed.get(name)]);
-      return !isSame(before.shape, after.shape) || !isSame(before.data, after.data);
-    };
-    const names = unchanged.names.slice(i, i + ASKED_TOGETHER);
-    const different = (await Promise.all(names.map(differs))).indexOf(true);
-    if (different >= 0) return names[different];
+  if (unchanged.remote && changed.remote) return unchanged.remote.firstDifference(changed.remote.asked);
+  for (const name of unchanged.names) {
+    if (!changed.has(name)) return name;
+    const [before, after] = [await unchanged.get(name), await changed.get(name)];
+    if (!isSame(before.shape, after.shape) || !isSame(before.data, after.data)) return name;
   }
   return null;
 }
@@ -417,8 +437,10 @@ export async function parity(engine, payload, own = null) {
   const { source_ids: sourceIds, target_ids: targetIds } = payload.trace;
   const trace = own ?? (await engine.trace({ sourceIds, targetIds }));
   let largest = 0;
-  for (const [name, expected] of recordedPoints(payload.trace)) {
-    const { data: got } = await trace.get(name);
+  const recorded = recordedPoints(payload.trace);
+  const points = await Promise.all([...recorded.keys()].map((name) => trace.get(name)));
+  for (const [at, expected] of [...recorded.values()].entries()) {
+    const { data: got } = points[at];
     if (got.length !== expected.data.length) return Infinity;
     for (let i = 0; i < got.length; i++) {
       const difference = Math.abs(got[i] - expected.data[i]);

@@ -251,6 +251,27 @@ export function logSoftmax(x) {
 }
 
 /**
+ * Returns the places of the largest values among `places`, the largest first; NaN is left out.
+ * @param {ArrayLike<number>} values
+ * @param {number} count
+ * @param {(place: number) => boolean} among
+ */
+export function largestAt(values, count, among = () => true) {
+  /** @type {number[]} */
+  const best = [];
+  for (let place = 0; place < values.length; place++) {
+    const isFull = best.length === count;
+    if (Number.isNaN(values[place]) || (isFull && !(values[place] > values[best[count - 1]]))) continue;
+    if (!among(place)) continue;
+    if (isFull) best.pop();
+    let at = best.length;
+    while (at > 0 && values[place] > values[best[at - 1]]) at--;
+    best.splice(at, 0, place);
+  }
+  return best;
+}
+
+/**
  * Returns the error function: 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), to double precision.
  * @param {number} x
  */

@@ -89,8 +89,17 @@ export interface Trace {
   names: string[];
   /** The recorded words, if logits and log_probs are NaN for all other words; otherwise null. */
   words: RecordedWords | null;
+  /** Only if Python has the points: what it computed, and what it answers without sending them. */
+  remote: RemoteTrace | null;
   has(name: string): boolean;
   get(name: string): Promise<Tensor>;
+}
+
+/** A trace that Python keeps. */
+export interface RemoteTrace {
+  asked: WireTrace;
+  firstDifference(changed: WireTrace): Promise<string | null>;
+  logProb(ids: number[]): Promise<number>;
 }
 
 /** A mask of rows × columns cells, 1 = may attend; the first row is the query at `start`. */
@@ -458,10 +467,19 @@ export interface Payload {
 /** Changes as Python reads them. */
 export type WireChanges = ChangesWith<PatchedRows & { source_ids: number[]; target_ids: number[] }>;
 
+/** A forward pass as Python reads it. */
+export interface WireTrace {
+  source_ids: number[];
+  target_ids: number[];
+  changes: WireChanges;
+}
+
 /** The requests to Python behind the page and its answers, by kind. */
 interface Questions {
   payload: Record<never, never>;
-  trace: { source_ids: number[]; target_ids: number[]; changes: WireChanges; names: string[] | null };
+  trace: WireTrace & { names: string[] | null };
+  difference: { unchanged: WireTrace; changed: WireTrace };
+  score: WireTrace & { output_ids: number[] };
   search: {
     source_ids: number[];
     prefix_ids: number[];
@@ -476,6 +494,8 @@ interface Answers {
   /** {buffer: n} in place of numbers means the n-th buffer. */
   payload: { payload: unknown };
   trace: { names: string[]; points: Slice[] };
+  difference: { first: string | null };
+  score: { log_prob: number };
   search: RecordedSearch;
   checkpoint: Record<never, never>;
 }

@@ -1,7 +1,7 @@
 // The operations of a Transformer, on numbers small enough to be computed by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dot, floatsOfHalves, layerNorm, linear, softmax, tensor } from "../engine/tensor.js";
+import { dot, floatsOfHalves, largestAt, layerNorm, linear, softmax, tensor } from "../engine/tensor.js";
 
 /** @param {number[][]} rows */
 const matrix = (rows) => tensor([rows.length, rows[0].length], Float32Array.from(rows.flat()));
@@ -60,4 +60,15 @@ test("the layer norm uses the biased variance", () => {
 test("half-precision numbers are decoded from their bits", () => {
   const bits = Uint16Array.of(0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x7c00);
   assert.deepEqual([...floatsOfHalves(new Uint8Array(bits.buffer))], [1, -2, 2 ** -24, 65504, -0, Infinity]);
+});
+
+test("the largest values are found in order, without NaN and without excluded places", () => {
+  const values = Float32Array.of(3, NaN, 5, -1, 5, 4, -Infinity);
+  assert.deepEqual(largestAt(values, 3), [2, 4, 5]);
+  assert.deepEqual(
+    largestAt(values, 2, (place) => place !== 2),
+    [4, 5],
+  );
+  assert.deepEqual(largestAt(values, 9), [2, 4, 5, 0, 3, 6]);
+  assert.deepEqual(largestAt([], 2), []);
 });

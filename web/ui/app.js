@@ -491,6 +491,7 @@ export class App {
  * @param {number[]} ids
  */
 async function logProbOf(trace, ids) {
+  if (trace.remote) return trace.remote.logProb(ids);
   const {
     shape: [, width],
     data,

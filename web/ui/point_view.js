@@ -6,7 +6,7 @@ import { createGrid, legend } from "./grid.js";
 import { latestOnly } from "./latest.js";
 import { attentionPicture, largestSize } from "./map.js";
 
-const LIKELIEST = 16;
+const WORDS_SHOWN = 16;
 const TABLE_CELLS = 1500;
 
 /**
@@ -28,6 +28,7 @@ export function createPointView(app) {
     chosen: (row, column) => app.select(app.ui.point.name, indexOf(row, column)),
   });
   const table = element("div", { className: "gf-scroll" });
+  const words = wordChooser(app, () => draw());
   /** @type {number[] | null} */
   let columnsShown = null;
   let asTable = false;
@@ -56,12 +57,13 @@ export function createPointView(app) {
     const head = Math.min(point.head, hasHeads(app.config, name) ? tensor.shape[0] - 1 : 0);
     const picture = /\.(scores|weights)$/.test(name)
       ? attentionPicture(app, name, tensor, head)
-      : tensorPicture(app, name, tensor, head);
+      : tensorPicture(app, name, tensor, head, words.shown);
+    words.element.hidden = !picture.columnsShown;
     columnsShown = picture.columnsShown ?? null;
     fillBar(picture, tensor);
     meaning.textContent = `${app.t(pointText(app.config, name))}${picture.columnsShown ? recordedText(app) : ""}`;
-    grid.element.hidden = asTable;
-    if (!asTable) grid.draw(picture);
+    grid.element.hidden = asTable || picture.columns === 0; // no word is like the typed one
+    if (!grid.element.hidden) grid.draw(picture);
     refill(table, asTable ? asRows(app, picture) : null);
   }
   const draw = latestOnly(app.signal, prepared, show);
@@ -125,6 +127,7 @@ export function createPointView(app) {
     { className: "gf-point", "aria-label": app.t("point.title") },
     bar,
     meaning,
+    words.element,
     element("div", { className: "gf-scroll" }, grid.element),
     table,
   );
@@ -166,18 +169,82 @@ function nearestPoint(names, like) {
 }
 
 /**
+ * Returns a row with which the reader moves through a vocabulary, or finds a word: its element, and the function that
+ * returns the ids of the words to show.
+ * @param {App} app
+ * @param {() => void} changed
+ */
+function wordChooser(app, changed) {
+  let first = 0;
+  const field = element("input", { type: "search", size: 12 });
+  const place = element("span", { role: "status" });
+  const move = (/** @type {number} */ by) => () => {
+    first += by;
+    changed();
+  };
+  const [back, on] = [button("‹", move(-WORDS_SHOWN)), button("›", move(WORDS_SHOWN))];
+  field.addEventListener("input", () => {
+    first = 0;
+    changed();
+  });
+  /** @param {Tensor} tensor */
+  function shown(tensor) {
+    const typed = field.value.trim().toLowerCase();
+    const order = bestFirst(tensor);
+    const tokens = typed ? app.engine.tokens("target", order) : [];
+    const found = typed ? order.filter((_, at) => tokens[at].toLowerCase().includes(typed)) : order;
+    first = Math.min(Math.max(first, 0), Math.max(found.length - 1, 0));
+    const end = Math.min(first + WORDS_SHOWN, found.length);
+    for (const [control, label] of /** @type {const} */ ([
+      [field, "point.find"],
+      [back, "point.before"],
+      [on, "point.after"],
+    ]))
+      control.setAttribute("aria-label", app.t(label));
+    field.placeholder = app.t("point.find");
+    place.textContent = app.t("point.range", found.length && first + 1, end, found.length);
+    [back.disabled, on.disabled] = [first === 0, end >= found.length];
+    return found.slice(first, end);
+  }
+  return {
+    element: element("div", { className: "gf-controls", hidden: true }, field, back, place, on),
+    shown,
+  };
+}
+
+/** @type {WeakMap<Float32Array, number[]>} */
+const orders = new WeakMap();
+
+/**
+ * Returns the ids of all words, in the order of their highest number at any position; without words that have none.
+ * @param {Tensor} tensor
+ */
+function bestFirst({ shape, data }) {
+  const width = shape[shape.length - 1];
+  const known = orders.get(data);
+  if (known) return known;
+  const best = new Float32Array(width).fill(-Infinity);
+  for (let at = 0; at < data.length; at++) if (data[at] > best[at % width]) best[at % width] = data[at];
+  const order = [...best.keys()].filter((id) => best[id] > -Infinity).sort((a, b) => best[b] - best[a]);
+  orders.set(data, order);
+  return order;
+}
+
+/**
  * @param {App} app
  * @param {string} name
  * @param {Tensor} tensor
  * @param {number} head
+ * @param {(tensor: Tensor) => number[]} wordsOf - Returns the words to show of a vocabulary.
  * @returns {Picture}
  */
-function tensorPicture(app, name, { shape, data }, head) {
+function tensorPicture(app, name, tensor, head, wordsOf) {
+  const { shape, data } = tensor;
   const [rows, width] = shape.slice(-2);
   const labels = app.labels(name);
   const vocabulary = name === "logits" || name === "log_probs";
   const offset = hasHeads(app.config, name) ? head * rows * width : 0;
-  const columnsShown = vocabulary ? likeliest(data, rows, width) : null;
+  const columnsShown = vocabulary ? wordsOf(tensor) : null;
   const columns = columnsShown?.length ?? width;
   const values = columnsShown ? picked(data, rows, width, columnsShown) : data;
   const columnLabels = columnsShown
@@ -234,20 +301,6 @@ function recordedText(app) {
   const { ids, rest } = trace.words;
   const most = rest.reduce((best, share, row) => (share > rest[best] ? row : best), 0);
   return ` ${app.t("point.words", ids[0].length, percentText(rest[most]), targetTokens[most])}`;
-}
-
-/**
- * Returns the ids of the words with the highest probabilities at any position.
- * @param {Float32Array} data
- * @param {number} rows
- * @param {number} width
- */
-function likeliest(data, rows, width) {
-  const best = new Float32Array(width).fill(-Infinity);
-  for (let at = 0; at < rows * width; at++) if (data[at] > best[at % width]) best[at % width] = data[at];
-  return Array.from(best.keys())
-    .sort((a, b) => best[b] - best[a])
-    .slice(0, LIKELIEST);
 }
 
 /**

@@ -1,6 +1,7 @@
 // The step ribbon: the paper's steps in order. The reader can choose a step, in any layer, or play them, word
 // by word, as a translation is computed: the encoder once, the decoder once per word.
 import { numberText, percentText } from "../engine/number_text.js";
+import { largestAt } from "../engine/tensor.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { remark } from "./figure.js";
 
@@ -362,10 +363,8 @@ function nextWord(app, probabilities, word) {
  */
 function rivalsOf({ shape: [, width], data }, position, chosen) {
   const row = data.subarray(position * width, (position + 1) * width);
-  return Array.from(row, (value, id) => ({ id, probability: Math.exp(value) }))
-    .filter(({ id, probability }) => id !== chosen && !Number.isNaN(probability))
-    .sort((a, b) => b.probability - a.probability)
-    .slice(0, RIVAL_WORDS);
+  const ids = largestAt(row, RIVAL_WORDS, (id) => id !== chosen);
+  return ids.map((id) => ({ id, probability: Math.exp(row[id]) }));
 }
 
 /** Plays a translation frame by frame: the encoder's steps once, then the decoder's for each word. */

@@ -28,7 +28,7 @@ from glassformer.errors import ConfigError, DataError, quoted
 from glassformer.explorer.module import strings
 from glassformer.explorer.packing import as_base64, pack
 from glassformer.explorer.recording import recorded_data
-from glassformer.explorer.remote import snapshot_halves, unbatched
+from glassformer.explorer.remote import search_data, snapshot_halves, unbatched
 from glassformer.inspection import MISTAKES
 from glassformer.jobs import METRICS_FILE, SNAPSHOTS, read_log
 from glassformer.model.config import ModelConfig
@@ -114,13 +114,14 @@ def payload(
         )
     model = rounded(translator.model) if travels else translator.model
     page, source = _page(translator, sentence)
-    hypotheses, _ = _searched(bundle, model, source)
+    hypotheses, tree = _searched(bundle, model, source)
     page |= {
         "source": bundle.source_tokenizer.to_dict(),
         "target": _target_tokenizer(bundle),
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
         **_progress(bundle.folder),
         "trace": _comparison(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits),
+        "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
     }
     snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()

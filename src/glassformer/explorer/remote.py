@@ -23,7 +23,7 @@ from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.transformer_step import padded
 from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted, shortened
 from glassformer.inspection.changes import STRICT, Changes, changed
-from glassformer.inspection.forced import decoding
+from glassformer.inspection.forced import decoding, first_difference
 from glassformer.jobs import SNAPSHOTS
 from glassformer.model.taps import Trace, record
 from glassformer.model.transformer import Transformer
@@ -39,8 +39,10 @@ Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 LARGEST_BEAM = 64
 MOST_IDS = 1 << 31
 """A bound that is larger than every vocabulary."""
-KEPT_TRACES = 3
-"""Number of recent traces to keep, because pages fetch the points of a trace one by one."""
+KEPT_TRACES = 5
+"""Maximum number of traces to keep, those used last: pages fetch the points of a trace when they show them."""
+KEPT_BYTES = 1_000_000_000
+"""Maximum size of the kept traces without the newest; long sentences have large ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +56,39 @@ class _EncodeQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TraceQuestion:
-    """What are the values at these points (by default: weights and log_probs) for these ids?"""
+class _Traced:
+    """A forward pass: the ids of one sentence, under changes."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
-    kind: Literal["trace"]
     source_ids: list[int]
     target_ids: list[int]
     changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TraceQuestion(_Traced):
+    """What are the values at these points (by default: the attention weights) for these ids?"""
+
+    kind: Literal["trace"]
     names: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DifferenceQuestion:
+    """Which point is the first that differs between two forward passes?"""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
+    kind: Literal["difference"]
+    unchanged: _Traced
+    changed: _Traced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScoreQuestion(_Traced):
+    """What is the log probability of this output, whose tokens follow those of the target?"""
+
+    kind: Literal["score"]
+    output_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +114,14 @@ class _CheckpointQuestion:
     step: int
 
 
-_Question = _EncodeQuestion | _TraceQuestion | _SearchQuestion | _CheckpointQuestion
+_Question = (
+    _EncodeQuestion | _TraceQuestion | _DifferenceQuestion | _ScoreQuestion | _SearchQuestion | _CheckpointQuestion
+)
 _QUESTIONS = {
     "encode": _EncodeQuestion,
     "trace": _TraceQuestion,
+    "difference": _DifferenceQuestion,
+    "score": _ScoreQuestion,
     "search": _SearchQuestion,
     "checkpoint": _CheckpointQuestion,
 }
@@ -122,6 +152,10 @@ class Remote:
                     return self._encoded(question), []
                 case _TraceQuestion():
                     return self._traced(question)
+                case _DifferenceQuestion():
+                    return {"first": self._first_difference(question)}, []
+                case _ScoreQuestion():
+                    return {"log_prob": self._score(question)}, []
                 case _SearchQuestion():
                     return self._found(question), []
                 case _CheckpointQuestion():
@@ -135,7 +169,7 @@ class Remote:
 
     def _traced(self, asked: _TraceQuestion) -> Answer:
         trace = self._trace(asked)
-        names = [name for name in trace if name.endswith((".weights", "log_probs"))]
+        names = [name for name in trace if name.endswith(".weights")]
         if asked.names is not None and len(set(asked.names)) < len(asked.names):
             raise ConfigError("trace: names: expected each point once, got one several times")
         points, arrays, offset = [], [], 0
@@ -148,15 +182,35 @@ class Remote:
             offset += value.numel()
         return {"points": points, "names": list(trace)}, arrays
 
-    def _trace(self, asked: _TraceQuestion) -> Trace:
+    def _first_difference(self, asked: _DifferenceQuestion) -> str | None:
+        return first_difference(self._trace(asked.unchanged), self._trace(asked.changed))
+
+    def _score(self, asked: _ScoreQuestion) -> float:
+        log_probs = unbatched(self._trace(asked)["log_probs"])
+        rows, width = log_probs.shape
+        if len(asked.output_ids) > rows or any(not 0 <= id < width for id in asked.output_ids):
+            raise ConfigError(f"score: output_ids: expected up to {rows} numbers from 0 to {width - 1}")
+        return sum(log_probs[row, id].item() for row, id in enumerate(asked.output_ids))
+
+    def _trace(self, asked: _Traced) -> Trace:
         key = json.dumps([asked.source_ids, asked.target_ids, asked.changes], sort_keys=True)
-        if key not in self._traces:
-            model, changes = self._model_and_changes(asked.changes)
-            source, target = (self._batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
-            with changed(model, changes), record(model) as trace:
-                model(source, target)
-            self._traces = dict(list(self._traces.items())[1 - KEPT_TRACES :]) | {key: trace}
-        return self._traces[key]
+        trace = self._traces.pop(key, None) or self._new_trace(asked)
+        self._traces[key] = trace
+        while len(self._traces) > KEPT_TRACES or (
+            len(self._traces) > 1 and sum(map(_size, self._older())) > KEPT_BYTES
+        ):
+            del self._traces[next(iter(self._traces))]
+        return trace
+
+    def _older(self) -> list[Trace]:
+        return list(self._traces.values())[:-1]
+
+    def _new_trace(self, asked: _Traced) -> Trace:
+        model, changes = self._model_and_changes(asked.changes)
+        source, target = (self._batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
+        with changed(model, changes), record(model) as trace:
+            model(source, target)
+        return trace
 
     def _found(self, asked: _SearchQuestion) -> dict[str, Any]:
         if asked.beam_size > LARGEST_BEAM:
@@ -248,6 +302,11 @@ def _check_ids(ids: Sequence[int]) -> None:
     """Raise an error for ids that no vocabulary has; the model then checks its own vocabulary."""
     if any(not 0 <= id < MOST_IDS for id in ids):
         raise VocabularyError(f"ids: expected numbers from 0 to {MOST_IDS - 1}")
+
+
+def _size(trace: Trace) -> int:
+    """Return the size of a trace in bytes."""
+    return sum(value.nbytes for value in trace.values())
 
 
 def unbatched(value: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
 // Words: a different source, a forced beginning of the output.
+import { largestAt } from "../../engine/tensor.js";
 import { numberText } from "../../engine/number_text.js";
 import { button, element, refill } from "../dom.js";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
@@ -154,7 +155,7 @@ async function nearestWords(app, id) {
     product(here, vector(word)) / Math.sqrt(product(vector(word), vector(word)));
   const other = (/** @type {number} */ word) => word > 3 && word !== id;
   const close = Array.from({ length: shape[0] }, (_, word) => (other(word) ? cosine(word) : -Infinity));
-  const ids = [...close.keys()].sort((a, b) => close[b] - close[a]).slice(0, Math.min(RIVALS, shape[0] - 5));
+  const ids = largestAt(close, Math.min(RIVALS, shape[0] - 5));
   return app.engine.tokens("source", ids).map((token) => token.replaceAll("▁", ""));
 }
 
@@ -171,8 +172,7 @@ async function rivalButtons({ app }, rival) {
   } = await app.value("log_probs");
   const logProbs = data.subarray(rival * width, (rival + 1) * width);
   const { pad_id: pad, bos_id: bos, eos_id: eos } = app.config;
-  const others = [...logProbs.keys()].filter((id) => ![pad, bos, eos].includes(id));
-  const best = others.sort((a, b) => logProbs[b] - logProbs[a]).slice(0, RIVALS);
+  const best = largestAt(logProbs, RIVALS, (id) => ![pad, bos, eos].includes(id));
   const force = (/** @type {number} */ id) =>
     tryChange(app, { prefix: app.engine.decode([...ids.slice(0, rival), id]) });
   const title = app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)));
