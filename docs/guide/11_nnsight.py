@@ -90,7 +90,7 @@ differences
 #
 # ## Patch
 #
-# Take the vector of "tired" from the encoder's output, and put it in the place of "wide".
+# Take the vector of "tired" from the encoder's output, and put it in place of "wide".
 
 # %%
 words = [*bundle.source_tokenizer.tokens(wide[0, :-1].tolist()), "<eos>"]

@@ -39,14 +39,14 @@ def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
     if not wanted:
         return np.zeros(0, np.int64)
     whole, rest = divmod(wanted, count)
-    # The last numbers keep this stream of random numbers apart from that of the order of the batches.
+    # The last numbers keep this stream of random numbers apart from the one that orders the batches.
     some = np.random.default_rng([seed, epoch, 0, 1]).choice(count, rest, replace=False)
     return np.sort(np.concatenate([np.repeat(np.arange(count), whole), some]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Joined(Sequence[IdArray]):
-    """The sentences of `new`, then those of `old` at `rows`."""
+    """The sentences of `new`, then the sentences of `old` in these rows."""
 
     new: Sequence[IdArray]
     old: Sequence[IdArray]

@@ -85,7 +85,7 @@ class _DifferenceQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ScoreQuestion(_Traced):
-    """What is the log probability of this output, whose tokens follow those of the target?"""
+    """What is the log probability of this output? Its token i follows the target's token i."""
 
     kind: Literal["score"]
     output_ids: list[int]

@@ -1,1 +1,1 @@
-"""Models imported from other programs and exported to them, and CTranslate2 as an engine."""
+"""Import and export of models in the formats of other tools, and CTranslate2 as an engine."""

@@ -20,7 +20,7 @@ __all__ = ["FORMATS", "ExportFormat", "export_format"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportFormat:
-    """A format that other programs read."""
+    """A format that another program reads."""
 
     export: Callable[[Bundle, Path, ExportOptions], Verification | None]
     """Writes and verifies an export; returns None if it was not verified. The errors of `export_ctranslate2`."""

@@ -2,7 +2,7 @@
 
     start.safetensors    in the new run: the initial weights, so that the starting run may be deleted
 
-The tokenizers and the model's configuration are copied, too, like those of every run.
+The tokenizers and the model's configuration are copied, too, as for every run.
 """
 
 import shutil

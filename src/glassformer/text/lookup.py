@@ -24,7 +24,7 @@ class LookupTokenizer(ABC):
         self.with_bos = with_bos
         """Whether each text begins with `<bos>`, as the sources of many imported models do."""
         self.eos_id = EOS_ID if with_eos else PAD_ID
-        """The id that ends each text; without an end, that of `<pad>`, to which no position attends."""
+        """The id that ends each text; if texts have no end, the id of `<pad>`, to which no position attends."""
 
     @staticmethod
     @abstractmethod

@@ -57,7 +57,7 @@ class MarianTokenizer:
         self, model: bytes, tokens: Sequence[str], *, decoder: bytes | None = None, with_eos: bool = True
     ) -> None:
         self.eos_id = EOS_ID if with_eos else PAD_ID
-        """The id that ends each text; without an end, that of `<pad>`, to which no position attends."""
+        """The id that ends each text; if texts have no end, the id of `<pad>`, to which no position attends."""
         self.model, self.decoder = model, decoder
         self._tokens = tuple(tokens)
         if self._tokens[: len(SPECIALS)] != SPECIALS:

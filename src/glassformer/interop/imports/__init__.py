@@ -1,1 +1,1 @@
-"""State dicts, and folders and packages of other programs, imported as runs."""
+"""State dicts, folders and packages that other tools wrote, imported as runs."""

@@ -86,8 +86,8 @@ def import_ctranslate2_run(
         folder: the folder to write, which must be empty or not exist.
         texts: what the folder does not tell.
         origin: the name of what is imported; by default, the folder's.
-        languages: the languages of source and target; by default, those of an export of ours.
-        decoding: settings of the section [decoding]; by default, those of an export of ours.
+        languages: the languages of source and target; by default, as an export of ours names them.
+        decoding: settings of the section [decoding]; by default, as in an export of ours.
 
     Raises:
         CheckpointError: a file is missing or damaged, or the run cannot be written.

@@ -123,7 +123,7 @@ def import_hugging_face(
     Args:
         source: the folder: config.json, the weights, vocab.json, source.spm, target.spm, perhaps target_vocab.json.
         folder: the folder to write, which must be empty or not exist.
-        languages: the languages of source and target; by default, those of tokenizer_config.json.
+        languages: the languages of source and target; by default, as tokenizer_config.json names them.
         settings: fields of ModelConfig that replace the folder's, such as `dropout`.
 
     Raises:

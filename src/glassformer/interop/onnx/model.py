@@ -24,7 +24,7 @@ __all__ = ["FILES", "graph_files"]
 _Weights = Mapping[str, NDArray[np.float32]]
 
 FILES = ("encoder_model", "decoder_model", "decoder_with_past_model", "decoder_model_merged")
-"""The names of the graphs, by which other programs look for them."""
+"""The names of the graphs, by which runtimes look for them."""
 
 BATCH, SOURCE, TARGET, PAST, TOTAL = (
     "batch_size",  # transformers.js makes an empty cache by this name; a different name would stand for 0
@@ -242,7 +242,7 @@ class _Network:
         return self.graph("Mul", centred, self.graph("Unsqueeze", self.graph("Gather", scales, ids), self.number([-1])))
 
     def logits(self, x: Value) -> Value:
-        """Return the logits (B, T, V); a tied matrix is that of the embedding."""
+        """Return the logits (B, T, V); a tied matrix is the embedding."""
         name = self.first("output.weight", "target.tokens.weight", "source.tokens.weight")
         if self.narrow:
             numbers, scales = self.narrowed(name)
