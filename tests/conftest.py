@@ -31,6 +31,14 @@ WEB = ROOT / "web"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 """Flags with which the browser makes no requests of its own."""
 
+LONGEST = ("test_readme.py", "test_run.py")
+"""Files with tests of minutes: they begin first, so that no worker waits for the other at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files with the longest tests first."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
