@@ -20,16 +20,18 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 # Three tiers: each includes the tests of the tier before it. `make test` checks the types and shapes of each call only
 # in the quick tests; in the other tests, these checks would take half of the processor time.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
-QUICK := --hypothesis-profile=quick --jaxtyping-packages= -m "not slow and not long and not browser and not client and not foreign and not docs"
+CHECKED := --jaxtyping-packages=glassformer,typechecker.checked
+QUICK := not slow and not long and not browser and not client and not foreign and not docs
 
 quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
-	$(PYTEST) $(QUICK)
+	$(PYTEST) --hypothesis-profile=quick -m "$(QUICK)"
 
 test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
-	$(PYTEST) --hypothesis-profile=some -m "not long and not client and not foreign and not docs"
+	$(PYTEST) $(CHECKED) --hypothesis-profile=some -m "$(QUICK)"
+	$(PYTEST) --hypothesis-profile=some -m "(slow or browser) and not long and not client and not foreign and not docs"
 
 test-all: test clients ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
-	$(PYTEST) --jaxtyping-packages= -m "(long or hypothesis or client) and not docs"
+	$(PYTEST) -m "(long or hypothesis or client) and not docs"
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
@@ -54,7 +56,7 @@ clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs fo
 # Larger programs, whose results the guide's page on deploying records; CI does not run them.
 FOREIGN := inseq lens libretranslate optimum
 test-clients: .venv/developer $(FOREIGN:%=.clients/%/installed) ## test exports with larger programs (about 5 GB): Inseq, TransformerLens, LibreTranslate, optimum
-	$(PYTEST) --jaxtyping-packages= -m foreign
+	$(PYTEST) -m foreign
 
 test-web: $(WEB) $(TRACES) ## run only the tests of the explorer's engine in Node
 	$(call in-web,test)
@@ -134,7 +136,7 @@ newest: ## run the quick tests with the newest packages (except torch) on each i
 		&& grep -E '^torch==' constraints.txt > $(NEWEST)/torch.txt \
 		&& $(NEWEST)/$$version/bin/python -m pip install --quiet --constraint $(NEWEST)/torch.txt '.[dev]' \
 		&& OMP_NUM_THREADS=1 $(NEWEST)/$$version/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider \
-			$(QUICK) $(TESTS); } > $$log 2>&1 \
+			--hypothesis-profile=quick -m "$(QUICK)" $(TESTS); } > $$log 2>&1 \
 		|| failed="$$failed $$version"; \
 		echo "Python $$version: $$(tail -1 $$log) ($$log)"; \
 	done; echo "tried:$$tried; failed:$${failed:- none}"; test -z "$$failed"

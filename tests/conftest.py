@@ -40,15 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check types and shapes of calls in quick tests only: slower tests would spend most of their time on them."""
-    import jaxtyping
-
-    slow = any(item.get_closest_marker(name) for name in ("slow", "long", "browser"))
-    jaxtyping.config.update("jaxtyping_disable", slow)
-
-
 @pytest.fixture
 def seed() -> Iterator[None]:
     """Seed torch's generator; restore its state after the test."""

@@ -37,7 +37,7 @@ def measured(**more) -> Measurement:
 
 @cache
 def copy_sample():
-    """Return a sample of few pairs, because the tests' type checks slow each call down."""
+    """Return a sample of few pairs."""
     sample = read_sample(load("copy", COPY))
     few = Examples(source=sample.examples.source[:50], target=sample.examples.target[:50])
     return replace(sample, examples=few)
@@ -52,7 +52,7 @@ def concluded(profiled: Measurement, busy: float = 0.0, trials=(), **settings):
     return concluded_speed(config, sample, profiled, profiled, trials, busy)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_is_measured_with_its_own_and_with_other_settings(tmp_path):
     said: list[str] = []
     configuration = load("copy", [*COPY, f"run.directory={tmp_path / 'run'}"])

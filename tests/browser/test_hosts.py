@@ -13,6 +13,7 @@ from glassformer.explorer.module import explorer_module
 from glassformer.explorer.page import write_page
 from glassformer.explorer.remote import unbatched
 from glassformer.inspection.changes import Changes, changed
+from glassformer.model.taps import Trace
 from glassformer.training.snapshots import Snapshots
 
 SENTENCE = "the black cat sleeps ."
@@ -145,15 +146,20 @@ def numbers(frame: Any, name: str) -> np.ndarray:
 
 
 def expected(translator: gf.Translator, name: str, changes: dict[str, Any]) -> np.ndarray:
-    """Return PyTorch's value of a point for SENTENCE and the changed model's own translation of it."""
+    """Return PyTorch's value of a point, as in `expected_trace`."""
+    return unbatched(expected_trace(translator, changes, name)[name]).numpy()
+
+
+def expected_trace(translator: gf.Translator, changes: dict[str, Any], points: str = "*") -> Trace:
+    """Return PyTorch's values of these points for SENTENCE and the changed model's own translation of it."""
     model, source_ids = translator.model, [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
     with torch.no_grad(), changed(model, Changes.from_dict(changes)):
         [output] = translator.translate([SENTENCE])
         ids = translator.bundle.target_tokenizer
         target_ids = [1, *(ids.vocabulary.id(token) for token in output.tokens[:-1])]
-        with gf.record(model, name) as trace:
+        with gf.record(model, points) as trace:
             model(torch.tensor([source_ids]), torch.tensor([target_ids]))
-    return unbatched(trace[name]).numpy()
+    return trace
 
 
 def test_a_page_from_a_file_requests_nothing(make_translator, page, written):
@@ -238,10 +244,11 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
     request.getfixturevalue("page").on("request", lambda one: requests.append(one.url))
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator, **options)
+    exact = expected_trace(translator, {})
     for name in frame.evaluate("glassformer.points()"):
-        exact = expected(translator, name, {})
+        value = unbatched(exact[name]).numpy()
         # A half is at most 2⁻¹¹ of its size off, and PyTorch sums in a different order here.
-        np.testing.assert_allclose(numbers(frame, name), exact, rtol=2**-11, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(numbers(frame, name), value, rtol=2**-11, atol=1e-4, err_msg=name)
     failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
     assert "needs the model (glassformer explore RUN)" in frame.evaluate(failed)
     assert "Changes and other sentences need the model" in frame.locator("header").inner_text()

@@ -25,7 +25,7 @@ def test_a_training_of_a_configuration_is_measured(glassformer, corpus):
     assert sorted(path.name for path in corpus.iterdir()) == ["small.toml", "train.tsv", "w.svg"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_of_a_run_is_measured_with_its_settings(glassformer, trained):
     data = ["--data", trained.parent, "--set", "training.workers=1"]
     made = json.loads(glassformer("bench", "train", trained, *data, "--seconds", 0.1, "--json").out)

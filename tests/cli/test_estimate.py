@@ -18,7 +18,7 @@ def test_the_estimate_is_a_table_and_leaves_no_run(glassformer, corpus):
     assert sorted(path.name for path in corpus.iterdir()) == ["small.toml", "train.tsv"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_estimate_as_json_has_every_figure(glassformer, corpus):
     made = json.loads(glassformer("estimate", "small.toml", "--seconds", 0.1, "--json").out)
     assert (made["pairs"], made["valid_pairs"], made["steps"]) == (187, 13, 60)

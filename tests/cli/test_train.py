@@ -111,7 +111,7 @@ def test_a_data_folder_is_refused_for_a_built_in_task(glassformer, tmp_path):
 def test_a_configuration_may_begin_with_a_byte_order_mark(glassformer, corpus):
     text = (corpus / "small.toml").read_bytes()
     (corpus / "small.toml").write_bytes(b"\xef\xbb\xbf" + text)
-    assert glassformer("estimate", "small.toml").status == 0
+    assert glassformer("prepare", "small.toml").status == 0
 
 
 def test_usage_errors_are_status_2(glassformer):

@@ -29,7 +29,7 @@ def verify(tmp_path):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_that_resumes_exactly_passes(verify, tmp_path):
     done = verify("training.minutes=3", "training.steps=0")
     assert done.returncode == 0, done.stderr

@@ -144,7 +144,7 @@ def test_a_run_of_format_1_is_reported(tmp_path):
 @pytest.mark.slow
 def test_a_run_on_a_task_without_its_prepared_corpus_is_reported(tmp_path):
     run = tmp_path / "copy"
-    gf.train("copy", overrides=["training.steps=3", f"run.directory={run}"])
+    gf.train("copy", overrides=["training.steps=3", "model.d_model=32", "model.d_ff=48", f"run.directory={run}"])
     shutil.rmtree(run / "prepared", ignore_errors=True)
     page = Page(write_report(run))
     assert sections(page) == ["training", "translations", "attention", "corpus", "configuration"]
