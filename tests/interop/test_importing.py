@@ -198,6 +198,15 @@ def test_a_missing_file_is_named(tmp_path, suffix):
         read_state_dict(tmp_path / f"model{suffix}")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [("nowhere", "does not exist; correct the path"), ("", "a different folder")]
+)
+def test_the_command_names_a_source_that_is_not_a_model_before_it_asks_for_options(tmp_path, capsys, name, message):
+    with pytest.raises(SystemExit):
+        main(["import", str(tmp_path / name), str(tmp_path / "run")])
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("override", ["data.task=copy", "decoding.beam_size=2"])
 def test_settings_of_other_sections_are_refused(file, tmp_path, capsys, override):
     for side, tokens in (("source", TOKENS.source), ("target", TARGET)):

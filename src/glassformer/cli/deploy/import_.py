@@ -90,7 +90,7 @@ def import_command(
     from glassformer.interop.imports.argos import import_argos, is_argos
     from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run, is_ctranslate2
     from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
-    from glassformer.interop.imports.importing import ForeignTokens, import_run, read_vocabulary
+    from glassformer.interop.imports.importing import ForeignTokens, check_weights_file, import_run, read_vocabulary
     from glassformer.recipes.toml import section_changes
 
     settings = section_changes("model", overrides or (), "model.norm=pre")
@@ -117,6 +117,7 @@ def import_command(
         _leave_out(told | of_ctranslate2)
         _report(import_hugging_face(source, run, languages=tags, settings=settings), run)
         return
+    check_weights_file(source)
     _leave_out(of_ctranslate2)
     heads = _given("--heads", heads)
     foreign = ForeignTokens(

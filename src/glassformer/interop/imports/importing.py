@@ -29,6 +29,7 @@ __all__ = [
     "Imported",
     "SpecialIds",
     "check_target",
+    "check_weights_file",
     "import_run",
     "lookup_tokenizer",
     "read_state_dict",
@@ -215,15 +216,29 @@ def write_run(
     return bundle
 
 
+def check_weights_file(path: Path) -> None:
+    """Raise an error for everything but a file.
+
+    Raises:
+        CheckpointError: the path does not exist, or is a folder, a pipe, a device or a socket.
+    """
+    if path.is_dir():
+        raise CheckpointError(
+            f"{path}: expected a file of weights, or a folder with the config.json of transformers or the model.bin of "
+            "CTranslate2, got a different folder; correct the path"
+        )
+    check_regular(path)
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist; correct the path")
+
+
 def read_state_dict(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file by name: a state dict, or the one in a checkpoint beside other values.
 
     Raises:
         CheckpointError: the file is missing or damaged, or holds objects other than tensors and plain values.
     """
-    check_regular(path)
-    if not path.exists():
-        raise CheckpointError(f"{path} does not exist; correct the path")
+    check_weights_file(path)
     content: Mapping[Any, Any] = read_weights(path) if path.suffix == ".safetensors" else _torch_file(path)
     found = [content, *(value for value in content.values() if isinstance(value, Mapping))]
     for values in found:
