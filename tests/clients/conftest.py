@@ -15,7 +15,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 Ask = Callable[..., Any]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ask(client: Callable[[str], Path]) -> Ask:
     """Return a function that runs one of `programs/` in a client's environment, with JSON in and out."""
 

@@ -2,7 +2,11 @@
 
 import json
 import random
+import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,6 +43,7 @@ LAST = {"vocab_size": VOCABULARY, "pad_token_id": 39, "decoder_start_token_id": 
 """As in older folders of OPUS-MT: `<pad>` is last and starts the decoder."""
 MIDDLE = {"vocab_size": VOCABULARY, "pad_token_id": 20, "decoder_start_token_id": 20, "eos_token_id": 31}
 FIRST = {"vocab_size": VOCABULARY, "pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1}
+ANSWERS = "answers.json"
 UNTIED = {"share_encoder_decoder_embeddings": False}
 FOLDERS = {
     "swish": ({**MARIAN, **LAST, "activation_function": "swish"}, {}),
@@ -111,14 +116,29 @@ def in_ids_of(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[int, int
     return {id: names["<eos>" if token == "</s>" else token] for token, id in vocabulary.items()}
 
 
+def make_folders(place: Path, *, ask: Callable[..., Any]) -> None:
+    """Let transformers write all folders and answer about them, in one process."""
+    place.mkdir()
+    questions = [
+        {
+            "folder": str(place / name),
+            "make": {"config": config, "seed": seed, **options},
+            "sources": drawn(config, 200, 1),
+            "targets": drawn(config, 200, 2),
+        }
+        for seed, (name, (config, options)) in enumerate(FOLDERS.items())
+    ]
+    answers = ask("transformers", "hugging_face", questions=questions)
+    (place / ANSWERS).write_text(json.dumps(dict(zip(FOLDERS, answers, strict=True))))
+
+
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_of_transformers_answers_as_there(ask, tmp_path, models, name):
-    config, options = FOLDERS[name]
-    folder = tmp_path / "theirs"
+def test_a_folder_of_transformers_answers_as_there(ask, made_once, tmp_path, models, name):
+    config, _ = FOLDERS[name]
+    made = made_once("folders of transformers", partial(make_folders, ask=ask))
+    folder = Path(shutil.copytree(made / name, tmp_path / "theirs"))
+    theirs = json.loads((made / ANSWERS).read_text())[name]
     theirs_of = drawn(config, 200, 1), drawn(config, 200, 2)
-    made = {"config": config, "seed": [*FOLDERS].index(name), **options}
-    asked = {"folder": str(folder), "sources": theirs_of[0], "targets": theirs_of[1]}
-    theirs = ask("transformers", "hugging_face", make=made, **asked)
     complete(folder, config, models, separate="decoder_vocab_size" in config)
     run = import_hugging_face(folder, tmp_path / "run").bundle
     vocabulary = json.loads((folder / "vocab.json").read_text())
@@ -168,7 +188,7 @@ NASTY = [
 def test_two_published_tokenizers_cut_and_join_as_there(ask, tmp_path, name):
     files = [REAL.parent / "multi30k" / f"train.{language}.gz" for language in ("en", "fr")]
     texts = [*NASTY, *(line for file in files for line in [*read_lines(file)][:1000])]
-    theirs = ask("transformers", "hugging_face", folder=str(REAL / name), texts=texts)
+    [theirs] = ask("transformers", "hugging_face", questions=[{"folder": str(REAL / name), "texts": texts}])
     source, target = hugging_face_tokenizers(REAL / name)
     ids = in_ids_of(target, json.loads((REAL / name / "vocab.json").read_text()))
     for tokenizer, key in ((source, "ids"), (target, "target_ids")):

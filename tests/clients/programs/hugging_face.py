@@ -1,8 +1,9 @@
-"""What Marian and Pegasus compute in transformers: reads {"make", "folder", "sources", "targets", "texts"} as JSON.
+"""What Marian and Pegasus compute in transformers: reads {"questions"} as JSON and prints a list of answers.
 
-"make", if given, is {"config", "half", "shard", "seed"}: a small model that is written to the folder first. It prints
-{"single", "double": log probabilities of each target's tokens in float32 and float64, "greedy" and "beam": ids without
-the start token, in float64, "ids", "target_ids" and "decoded" of texts}.
+A question is {"make", "folder", "sources", "targets", "texts"}. "make", if given, is {"config", "half", "shard",
+"seed"}: a small model that is written to the folder first. An answer is {"single", "double": log probabilities of each
+target's tokens in float32 and float64, "greedy" and "beam": ids without the start token, in float64, "ids",
+"target_ids" and "decoded" of texts}.
 """
 
 import json
@@ -64,25 +65,27 @@ def make(folder, config, half=False, shard="1GB", seed=1):
     (model.half() if half else model).save_pretrained(folder, max_shard_size=shard)
 
 
-asked = json.load(sys.stdin)
-folder = Path(asked["folder"])
-if "make" in asked:
-    make(folder, **asked["make"])
-answer = {}
-if asked.get("sources"):
-    kind = json.loads((folder / "config.json").read_text())["model_type"]
-    model = KINDS[kind][1].from_pretrained(folder, dtype=torch.float32).eval()
-    with torch.no_grad():
-        start = model.config.decoder_start_token_id
-        pairs = list(zip(asked["sources"], asked["targets"], strict=True))
-        answer["single"] = [log_probs(model, *pair, start) for pair in pairs]
-        model.double()
-        answer["double"] = [log_probs(model, *pair, start) for pair in pairs]
-        answer["greedy"] = search(model, asked["sources"], 1)
-        answer["beam"] = search(model, asked["sources"], 4)
-if asked.get("texts"):
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    answer["ids"] = tokenizer(asked["texts"]).input_ids
-    answer["target_ids"] = tokenizer(text_target=asked["texts"]).input_ids
-    answer["decoded"] = tokenizer.batch_decode(answer["target_ids"], skip_special_tokens=True)
-json.dump(answer, sys.stdout)
+def answer(asked):
+    folder, found = Path(asked["folder"]), {}
+    if "make" in asked:
+        make(folder, **asked["make"])
+    if asked.get("sources"):
+        kind = json.loads((folder / "config.json").read_text())["model_type"]
+        model = KINDS[kind][1].from_pretrained(folder, dtype=torch.float32).eval()
+        with torch.no_grad():
+            start = model.config.decoder_start_token_id
+            pairs = list(zip(asked["sources"], asked["targets"], strict=True))
+            found["single"] = [log_probs(model, *pair, start) for pair in pairs]
+            model.double()
+            found["double"] = [log_probs(model, *pair, start) for pair in pairs]
+            found["greedy"] = search(model, asked["sources"], 1)
+            found["beam"] = search(model, asked["sources"], 4)
+    if asked.get("texts"):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        found["ids"] = tokenizer(asked["texts"]).input_ids
+        found["target_ids"] = tokenizer(text_target=asked["texts"]).input_ids
+        found["decoded"] = tokenizer.batch_decode(found["target_ids"], skip_special_tokens=True)
+    return found
+
+
+json.dump([answer(asked) for asked in json.load(sys.stdin)["questions"]], sys.stdout)
