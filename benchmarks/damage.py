@@ -40,6 +40,7 @@ from glassformer.jobs.manifest import Manifest
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.report.history import History
+from glassformer.system.machine import saturates_int8
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.optimiser import make_optimiser
@@ -72,12 +73,15 @@ Damage = Callable[[Path, random.Random], None]
 
 
 def write_folders(place: Path) -> list[Path]:
-    """Write a complete, converted run for each kind of tokenizer, and an export of each run."""
+    """Write a complete, converted run for each kind of tokenizer, and an export of each run.
+
+    The exports are in int8, or in float32 on a processor that computes 8-bit products inexactly.
+    """
     folders = []
     for kind, joint in (("words", True), ("characters", False), ("bpe", False), ("unigram", True)):
         bundle = _write_run(place / kind, kind, joint)
         converted(bundle, "float32")
-        export_ctranslate2(bundle, place / f"{kind}.export", "int8")
+        export_ctranslate2(bundle, place / f"{kind}.export", "float32" if saturates_int8() else "int8")
         folders += [place / kind, place / f"{kind}.export"]
     return folders
 
