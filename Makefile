@@ -31,7 +31,7 @@ test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a bro
 	$(PYTEST) --hypothesis-profile=some -m "(slow or browser) and not long and not client and not foreign and not docs"
 
 test-all: test clients ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
-	$(PYTEST) -m "(long or hypothesis or client) and not docs"
+	$(PYTEST) -n 3 -m "(long or hypothesis or client) and not docs" # many of these wait for a process or for the clock
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
