@@ -337,3 +337,20 @@ def test_an_export_is_a_bundle(run, tmp_path):
     loaded = Bundle.load(tmp_path / "out")
     assert loaded.model_config == run.model_config
     assert loaded.target_tokenizer.tokens(range(9)) == run.target_tokenizer.tokens(range(9))
+
+
+def test_a_damaged_description_of_an_export_is_quoted_shortly(tmp_path):
+    (tmp_path / "export.json").write_text(
+        json.dumps(
+            {
+                "format_version": 1,
+                "quantization": "int8",
+                "positions": 9,
+                "weights": "x",
+                "files": {"model.bin": {"y" * 100_000: 1}},
+            }
+        )
+    )
+    with pytest.raises(CheckpointError, match=r"export\.json is damaged") as error:
+        read_export(tmp_path)
+    assert len(str(error.value)) < 300 + len(str(tmp_path))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.corpus.readers import iterate_lines
-from glassformer.errors import DataError, quoted
+from glassformer.errors import DataError, quoted, shortened
 
 __all__ = ["read_vectors"]
 
@@ -63,7 +63,9 @@ def _vector(numbers: Sequence[str], place: str) -> NDArray[np.float32]:
         with np.errstate(over="ignore"):
             vector = np.array([float(number) for number in numbers], dtype=np.float32)
     except ValueError as error:
-        raise DataError(f"{place}: expected numbers after the token ({error}); correct or remove the line") from error
+        raise DataError(
+            f"{place}: expected numbers after the token ({shortened(str(error))}); correct or remove the line"
+        ) from error
     if not np.isfinite(vector).all():
         raise DataError(f"{place}: expected finite numbers, got nan or infinity; correct or remove the line")
     return vector

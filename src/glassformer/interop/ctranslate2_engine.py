@@ -23,7 +23,7 @@ from glassformer.decoding.engine import (
     longest,
 )
 from glassformer.decoding.hypothesis import Hypothesis, penalty_of, score_of
-from glassformer.errors import CheckpointError, ConfigError
+from glassformer.errors import CheckpointError, ConfigError, shortened
 from glassformer.interop.ctranslate2_model import import_ctranslate2
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.machine import cores
@@ -84,7 +84,9 @@ class CTranslate2Engine:
         try:
             self._translator = module.Translator(str(folder), device="cpu", max_queued_batches=-1, **threads)
         except (RuntimeError, ValueError) as error:
-            raise CheckpointError(f"CTranslate2 cannot read {folder} ({error}): export the run again") from error
+            raise CheckpointError(
+                f"CTranslate2 cannot read {folder} ({shortened(str(error))}): export the run again"
+            ) from error
 
     @property
     def workers(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from glassformer.bundle import CONFIG, TOKENIZER, WEIGHTS, Bundle
 from glassformer.decoding.options import Quantization
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, shortened
 from glassformer.interop.ctranslate2_model import positions_of, specification
 from glassformer.interop.export import check_trained, replaced_folder, weights_of
 from glassformer.interop.verification import Verification, verify_ctranslate2
@@ -75,7 +75,9 @@ def read_export(folder: Path) -> Export:
                     files=_parsed_fingerprints(values.get("files", {})),
                 )
     except (TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{folder / EXPORT} is damaged ({error}); export the run again") from error
+        raise CheckpointError(
+            f"{folder / EXPORT} is damaged ({shortened(str(error))}); export the run again"
+        ) from error
     raise CheckpointError(f"{folder / EXPORT} is damaged; export the run again")
 
 
