@@ -92,6 +92,8 @@ export class App {
       heads: Object.fromEntries(heads),
       order: "index",
       contrast: false,
+      face: "grid",
+      story: 0,
       panel: "numbers",
       selected: null,
       shown: null,

@@ -201,6 +201,7 @@ const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
   stage: (value) => ["map", "point"].includes(value),
+  face: (value) => ["grid", "lines"].includes(value),
   panel: (value, app) => app.panels.includes(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
   heads: (value, { config, ui }) =>
@@ -212,7 +213,7 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((/** @type {unknown} */ at) => isPlace(at)),
 };
 const LINKED = /** @type {(keyof typeof LOOKS)[]} */ (Object.keys(LOOKS));
-const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "panel"]; // all other values are JSON
+const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "face", "panel"]; // all other values are JSON
 
 /**
  * Returns the state that a hash describes; throws for an invalid hash.

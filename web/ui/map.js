@@ -8,6 +8,7 @@ import { brushOf, button, chooser, element, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
 import { keyboardGrid } from "./keyboard.js";
 import { latestOnly } from "./latest.js";
+import { createLines } from "./lines.js";
 import { HEAD_ORDERS } from "../engine/statistics.js";
 
 /**
@@ -44,13 +45,14 @@ export function createMap(app) {
         pressed: app.ui.contrast,
         title: app.t("map.contrast.title"),
       }),
+      faceSwitch(app),
       app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
       legend("probability", 1),
       element("span", { className: "gf-note" }, app.t("map.masked")),
     );
   fill();
   app.on("ui", (keys) => {
-    if (hasAny(keys, "order", "contrast", "language")) fill();
+    if (hasAny(keys, "order", "contrast", "language", "face")) fill();
   });
   return element(
     "section",
@@ -72,15 +74,20 @@ function familyColumn(app, family) {
   const readout = element("p", { className: "gf-readout" });
   /** @type {Picture | null} */
   let picture = null;
+  const chosen = (/** @type {number} */ row, /** @type {number} */ column) => {
+    const { layer, head } = app.ui.heads[family.id];
+    app.select(`${attentionName(family, layer)}.weights`, [head, row, column]);
+  };
   const grid = createGrid({
     hovered(cell) {
       readout.textContent = cell && picture ? picture.describe(...cell) : app.t("map.hint");
       app.light(cell ? tokensAt(app, family, ...cell) : []);
     },
-    chosen: (row, column) => {
-      const { layer, head } = app.ui.heads[family.id];
-      app.select(`${attentionName(family, layer)}.weights`, [head, row, column]);
-    },
+    chosen,
+  });
+  const lines = createLines({
+    hovered: (at) => app.light(at ? [{ side: family[at.axis], position: at.place }] : []),
+    chosen,
   });
   const larger = button("", () => {
     const { layer, head } = app.ui.heads[family.id];
@@ -102,7 +109,11 @@ function familyColumn(app, family) {
     title.textContent = app.t(`family.${family.id}`);
     about.textContent = app.t(`family.${family.id}.about`);
     larger.textContent = app.t("map.larger");
-    grid.draw(picture);
+    const asLines = app.ui.face === "lines";
+    grid.element.hidden = readout.hidden = asLines;
+    lines.element.hidden = !asLines;
+    if (asLines) lines.draw(picture, sayLines(app, picture));
+    else grid.draw(picture);
     readout.textContent = app.t("map.hint");
     const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head);
     facts.textContent =
@@ -114,9 +125,10 @@ function familyColumn(app, family) {
   app.on("result", draw);
   app.on("resize", draw);
   app.on("ui", (keys) => {
-    if (hasAny(keys, "heads", "order", "contrast", "language", "theme", "shown", "selected", "stage")) draw();
+    if (hasAny(keys, "heads", "order", "contrast", "language", "theme", "shown", "selected", "stage", "face"))
+      draw();
   });
-  app.on("hover", (tokens) => grid.light(litBy(family, tokens)));
+  app.on("hover", (tokens) => (app.ui.face === "lines" ? lines : grid).light(litBy(family, tokens)));
   draw();
   return element(
     "article",
@@ -125,10 +137,39 @@ function familyColumn(app, family) {
     about,
     thumbnails.element,
     facts,
-    grid.element,
+    element("div", { className: "gf-face" }, grid.element, lines.element),
     readout,
     larger,
   );
+}
+
+/**
+ * Returns the switch between the two faces of an attention.
+ * @param {App} app
+ */
+export function faceSwitch(app) {
+  const faces = /** @type {const} */ (["grid", "lines"]);
+  return element(
+    "span",
+    { className: "gf-faces", role: "group", "aria-label": app.t("lines.face") },
+    faces.map((face) =>
+      button(app.t(`lines.face.${face}`), () => app.show({ face }), { pressed: app.ui.face === face }),
+    ),
+  );
+}
+
+/**
+ * Returns the words around a picture of lines.
+ * @param {App} app
+ * @param {Picture} picture
+ */
+export function sayLines(app, { label }) {
+  return {
+    label,
+    columns: app.t("lines.columns"),
+    rows: app.t("lines.rows"),
+    word: (/** @type {string} */ word, /** @type {string} */ weights) => app.t("lines.word", word, weights),
+  };
 }
 
 /**

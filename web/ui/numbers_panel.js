@@ -63,7 +63,7 @@ export function createNumbersPanel(app) {
   app.on("ui", (keys) => {
     if (keys.includes("selected")) {
       remember(state, app.ui.selected);
-      draw().then(comeIntoView);
+      draw().then(() => app.ui.selected && comeIntoView()); // a link may select nothing
     } else if (keys.includes("panel") || keys.includes("language")) draw();
   });
   remember(state, app.ui.selected);

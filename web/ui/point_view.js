@@ -4,7 +4,8 @@ import { numberText, percentText } from "../engine/number_text.js";
 import { button, chooser, element, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
 import { latestOnly } from "./latest.js";
-import { attentionPicture, largestSize } from "./map.js";
+import { createLines } from "./lines.js";
+import { attentionPicture, faceSwitch, largestSize, sayLines } from "./map.js";
 
 const WORDS_SHOWN = 16;
 const TABLE_CELLS = 1500;
@@ -25,6 +26,10 @@ export function createPointView(app) {
   const grid = createGrid({
     roomy: true,
     hovered: (cell) => app.light(cell ? tokensOf(app, ...cell) : []),
+    chosen: (row, column) => app.select(app.ui.point.name, indexOf(row, column)),
+  });
+  const lines = createLines({
+    hovered: (at) => app.light(at ? wordsOf(app, at) : []),
     chosen: (row, column) => app.select(app.ui.point.name, indexOf(row, column)),
   });
   const table = element("div", { className: "gf-scroll" });
@@ -62,7 +67,10 @@ export function createPointView(app) {
     columnsShown = picture.columnsShown ?? null;
     fillBar(picture, tensor);
     meaning.textContent = `${app.t(pointText(app.config, name))}${picture.columnsShown ? recordedText(app) : ""}`;
-    grid.element.hidden = asTable || picture.columns === 0; // no word is like the typed one
+    const asLines = app.ui.face === "lines" && name.endsWith(".weights");
+    lines.element.hidden = asTable || !asLines;
+    if (!lines.element.hidden) lines.draw(picture, sayLines(app, picture));
+    grid.element.hidden = asTable || asLines || picture.columns === 0; // no word is like the typed one
     if (!grid.element.hidden) grid.draw(picture);
     refill(table, asTable ? asRows(app, picture) : null);
   }
@@ -102,6 +110,7 @@ export function createPointView(app) {
           (next) => app.show({ point: { name, head: Number(next) } }),
         ),
       element("code", {}, tensor.shape.join(" × ")),
+      name.endsWith(".weights") && faceSwitch(app),
       button(
         app.t("point.table"),
         () => {
@@ -120,7 +129,9 @@ export function createPointView(app) {
     const labels = app.labels(app.ui.point.name);
     const on = (/** @type {Side} */ side) =>
       tokens.filter((token) => token.side === side).map((token) => token.position);
-    grid.light({ rows: on(labels.rowSide), columns: labels.columnSide ? on(labels.columnSide) : [] });
+    const lit = { rows: on(labels.rowSide), columns: labels.columnSide ? on(labels.columnSide) : [] };
+    if (grid.element.hidden) lines.light(lit);
+    else grid.light(lit);
   });
   return element(
     "section",
@@ -128,7 +139,7 @@ export function createPointView(app) {
     bar,
     meaning,
     words.element,
-    element("div", { className: "gf-scroll" }, grid.element),
+    element("div", { className: "gf-scroll" }, grid.element, lines.element),
     table,
   );
 }
@@ -143,6 +154,16 @@ function tokensOf(app, row, column) {
   const { rowSide, columnSide } = app.labels(app.ui.point.name);
   const token = { side: rowSide, position: row };
   return columnSide ? [token, { side: columnSide, position: column }] : [token];
+}
+
+/**
+ * @param {App} app
+ * @param {{axis: "rows" | "columns", place: number}} at
+ * @returns {Token[]}
+ */
+function wordsOf(app, { axis, place: position }) {
+  const { rowSide, columnSide = rowSide } = app.labels(app.ui.point.name);
+  return [{ side: axis === "rows" ? rowSide : columnSide, position }];
 }
 
 /**

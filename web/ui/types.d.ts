@@ -73,6 +73,10 @@ export interface Looks {
   heads: Record<FamilyId, HeadPlace>;
   order: HeadOrder;
   contrast: boolean;
+  /** How an attention is drawn. */
+  face: "grid" | "lines";
+  /** The scene of the story, from 1; 0 = the whole page. */
+  story: number;
   panel: PanelName;
   /** The number whose arithmetic is shown. */
   selected: Cell | null;

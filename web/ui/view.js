@@ -5,12 +5,14 @@ import { arithmetic } from "../engine/arithmetic.js";
 import { createBeamPanel } from "./beam_panel.js";
 import { createChangesPanel } from "./changes/panel.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
+import { createFlow } from "./flow.js";
 import { claimLink, keepLink } from "./link.js";
 import { createMap } from "./map.js";
 import { createNumbersPanel } from "./numbers_panel.js";
 import { createPointView } from "./point_view.js";
 import { createPositionsPanel } from "./positions_panel.js";
 import { createRibbon } from "./ribbon.js";
+import storyStyles from "./story.css";
 import styles from "./styles.css";
 import { createTrainingPanel } from "./training_panel.js";
 
@@ -49,7 +51,7 @@ export function createView(el, payload, host) {
     earlier = globalThis.glassformer;
   claimLink(closing.signal);
   const root = element("div", { className: "glassformer" });
-  refill(el, element("style", {}, styles), root);
+  refill(el, element("style", {}, styles, storyStyles), root);
   /** @type {App | null} */
   let app = null;
   const made = createApp(payload, host, closing.signal);
@@ -125,7 +127,7 @@ function build(root, app) {
     header(app),
     outcome(app),
     createRibbon(app),
-    element("main", { className: "gf-main" }, stage(app), panels(app)),
+    element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
   );
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
