@@ -61,7 +61,8 @@ def _chapters() -> tuple[Chapter, ...]:
         "importance",
         "beam",
     )
-    paths = [*sorted(BOOK.glob("[0-9][0-9]_*.py")), *(BOOK / "experiments" / f"{name}.py" for name in order)]
+    paths = [BOOK / "tour.py", *sorted(BOOK.glob("[0-9][0-9]_*.py"))]
+    paths += [BOOK / "experiments" / f"{name}.py" for name in order]
     paths += [BOOK / "errata.py", *sorted(GUIDE.glob("[0-9]*_*.py"))]
     return tuple(Chapter(path, page_name(path)) for path in paths if path.exists())
 

@@ -9,6 +9,7 @@ extensions = ["myst_nb", "mathml", "chinese", "sphinx_copybutton", "sphinx.ext.a
 
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # tables in Markdown that a cell displays
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_links_external_new_tab = False
 suppress_warnings = ["myst.header"]
