@@ -17,6 +17,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from pictures import chinese_picture
+
 ROOT = BOOK.parent
 DOCS = ROOT / "docs"
 LIBRARY = ROOT / "src" / "glassformer"
@@ -67,6 +69,9 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
                     f"{cell.source[:60]!r}; run `python docs/site/translate.py {chapter.path.stem}` and translate it"
                 )
             cell.source = _with_english_anchors(cell.source, texts[key(cell.source)])
+        for output in cell.get("outputs", ()):
+            if html := output.get("data", {}).get("text/html"):
+                output.data["text/html"] = chinese_picture(chapter.name, html)
     return notebook
 
 

@@ -2,12 +2,16 @@
 
 import json
 import re
+import tomllib
 from codeop import CommandCompiler
 
 import jupytext
 import pytest
 from chapters import BOOK, CHAPTERS
 from pages import ROOT, definitions, key, localised, slug, translations
+
+from glassformer.pictures import curves, player
+from pictures import TABLE, chinese_label, chinese_picture, labels
 
 TRANSLATED = {"embeddings", "positions", "attention", "heads", "residual", "feed_forward", "errata", "overview"}
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
@@ -96,3 +100,42 @@ def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
         assert sorted(re.findall(r"\]\((\S+?)\)", chinese)) == sorted(re.findall(r"\]\((\S+?)\)", text))
         assert chinese.count("```") == text.count("```")
     assert localised(chapter, jupytext.read(chapter.path), "zh") is not None
+
+
+@pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
+def test_each_label_in_a_picture_of_a_translated_chapter_is_translated(chapter):
+    """Add the labels that this test lists to book/zh/pictures.toml."""
+    cells = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+    named = set().union(*map(labels, cells))
+    assert [label for label in sorted(named) if chinese_label(chapter.name, label) is None] == []
+
+
+def test_a_picture_becomes_chinese_but_for_its_numbers_and_the_words_of_a_sentence():
+    drawn = curves(
+        {"floor 0.998": ([0, 1], [2, 1]), "A <b>": ([0, 1], [1, 2])},
+        alt="The street.",
+        x_label="step",
+        y_label="exact match (%)",
+    )
+    html = chinese_picture("training", player([drawn])._repr_html_())
+    assert re.findall(r"<text[^>]*>([^<]*[^0-9.<][^<]*)</text>", html) == [
+        "步",
+        "精确匹配（%）",
+        "下限 0.998",
+        "A &lt;b&gt;",
+    ]
+    assert 'aria-label="播放或暂停"' in html
+    assert "<p>The street.</p>" in html
+    assert "font-family: system-ui, Noto Sans CJK SC, " in html
+    assert chinese_picture("training", "<p>step</p>") == "<p>step</p>"
+
+
+def test_a_label_is_translated_on_its_own_page():
+    assert chinese_label("residual", "post-norm, none") == "后归一化，无预热"
+    assert chinese_label("attention", "wide") == "宽"
+    assert chinese_label("decoding", "wide") is None
+    assert chinese_label("output", "The smoothed loss") is None
+    for page, rows in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
+        assert page == "common" or page in {chapter.name for chapter in CHAPTERS}
+        for english, chinese in rows.items():
+            assert len(re.findall(r"\{\d?\}", chinese)) == english.count("{}"), english
