@@ -21,7 +21,7 @@ from chapters import CHAPTERS, INSIDE, ROOT, Chapter, executed
 from documentation import contents, documentation
 from links import broken_links
 from maps import MAPS, map_page
-from pages import localised, notebook_page, source_page, with_contents
+from pages import SUMMARIES, addresses, localised, notebook_page, source_page, with_contents, with_links
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -99,6 +99,12 @@ def build_site(
     rmtree(source, ignore_errors=True)
     names = {*pages, *(f"maps/{name}" for name in maps)}
     files: set[str] = set()
+    book = list(pages)
+    if language == "zh" and maps:  # the whole site
+        names.add("experiments")
+        book.append("experiments")
+        address = addresses(SUMMARIES.parent, "experiments", names, language, files)
+        write(source / "experiments.md", with_links(SUMMARIES.read_text(encoding="utf-8"), address))
     for name, notebook in pages.items():
         page, linked = notebook_page(name, notebook, names, language)
         files |= linked
@@ -115,8 +121,8 @@ def build_site(
         for file in sorted(files):
             write(source / f"source/{file}.md", source_page(file))
     guide = [name for name in pages if name.startswith("guide/")]
-    with_contents(source, list(pages), list(maps), contents(guide) if beside else [("Guide", guide)], language)
-    translated = {name for name in names if language == "zh" or is_translated(name)} | {"index"}
+    with_contents(source, book, list(maps), contents(guide) if beside else [("Guide", guide)], language)
+    translated = {name for name in names if language == "zh" or is_translated(name)} - {"experiments"} | {"index"}
     switches = dict.fromkeys(translated if pages else (), LANGUAGES)
     settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}
     if language == "zh":

@@ -23,6 +23,8 @@ ROOT = BOOK.parent
 DOCS = ROOT / "docs"
 LIBRARY = ROOT / "src" / "glassformer"
 MEASURES = BOOK / "experiments" / "measure"
+SUMMARIES = BOOK / "zh" / "experiments.md"
+"""Chinese summaries of the experiments, one section each, under the anchor of its experiment's name."""
 CONTENTS = {
     "en": ("Book", "Experiments", "Errata", "Reading maps"),
     "zh": ("书", "实验", "勘误", "阅读地图"),
@@ -175,6 +177,8 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             return f"{english}source/{file}.html{end}"
         if path.suffix == ".py" and (path.is_relative_to(BOOK) or path.parent == GUIDE):
             name = page_name(path)
+            if "experiments" in names and page != "experiments" and name.startswith("experiments/") and not end:
+                return f"{top}experiments.html#{path.stem}"
             return f"{top if name in names else english}{name}.html{end}"
         if path.is_relative_to(BOOK / "maps"):
             name = f"maps/{path.stem}"
@@ -237,4 +241,4 @@ def with_contents(source: Path, names: list[str], maps: list[str], beside: Parts
 
 def _kind(name: str) -> str:
     folder, _, _ = name.rpartition("/")
-    return folder or ("errata" if name == "errata" else "main")
+    return folder or (name if name in {"experiments", "errata"} else "main")

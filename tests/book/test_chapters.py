@@ -4,11 +4,12 @@ import json
 import re
 import tomllib
 from codeop import CommandCompiler
+from statistics import fmean
 
 import jupytext
 import pytest
 from chapters import BOOK, CHAPTERS
-from pages import ROOT, definitions, key, localised, slug, translations
+from pages import ROOT, SUMMARIES, definitions, key, localised, slug, translations
 
 from glassformer.pictures import curves, player
 from pictures import TABLE, chinese_label, chinese_picture, labels
@@ -76,11 +77,11 @@ def test_links_lead_to_existing_code_and_headings(chapter):
 @pytest.mark.parametrize("chapter", EXPERIMENTS, ids=name_of)
 def test_an_experiment_has_a_command_a_committed_result_and_a_chapter(chapter):
     command = BOOK / "experiments" / "measure" / chapter.path.name
-    result = json.loads((BOOK / "experiments" / "results" / f"{chapter.path.stem}.json").read_text(encoding="utf-8"))
+    measured = result(chapter.path.stem)
     assert command.exists()
-    assert command.name in result["command"]
-    assert len(result["seeds"]) >= 3
-    assert {"glassformer", "torch", "python"} <= set(result["versions"])
+    assert command.name in measured["command"]
+    assert len(measured["seeds"]) >= 3
+    assert {"glassformer", "torch", "python"} <= set(measured["versions"])
     assert f"{chapter.path.stem}.json" in chapter.path.read_text(encoding="utf-8")
 
 
@@ -139,3 +140,47 @@ def test_a_label_is_translated_on_its_own_page():
         assert page == "common" or page in {chapter.name for chapter in CHAPTERS}
         for english, chinese in rows.items():
             assert len(re.findall(r"\{\d?\}", chinese)) == english.count("{}"), english
+
+
+def test_the_chinese_summaries_have_a_section_for_each_experiment():
+    text = SUMMARIES.read_text(encoding="utf-8")
+    sections = dict(re.findall(r'<span id="(\w+)"></span>\n\n(## .*?)(?=<span|\Z)', text, flags=re.DOTALL))
+    assert set(sections) == {chapter.path.stem for chapter in EXPERIMENTS}
+    for name, section in sections.items():
+        assert section.rstrip().endswith(f"[英文全文](../experiments/{name}.py)")
+        assert section.index("**问题。**") < section.index("**测量。**") < section.index("**结论。**")
+
+
+def test_the_tables_of_the_chinese_summaries_have_the_measured_numbers():
+    parts, norms, alignment, importance = map(result, ("parts", "norms", "alignment", "importance"))
+    kinds = dict(
+        zip(
+            ("一样不缺", "不除以", "没有位置", "不乘", "一个头", "一个头，不除以"),
+            parts["models"].values(),
+            strict=True,
+        )
+    )
+    heads = dict(zip(("八个头", "一个头"), result("one_head")["models"].values(), strict=True))
+    rows = [
+        (kind, [f"{fmean(seeds):.1f}" for seeds in model["exact"].values()])
+        for kind, model in (*kinds.items(), *heads.items())
+    ]
+    rows += [
+        (kind, ["、".join(f"{share:.1f}".removesuffix(".0") for share in seeds)])
+        for kind, seeds in zip(("有预热", "无预热") * 2, norms["final"]["exact"].values(), strict=True)
+    ]
+    for name, label in (("uniform", "随机猜测"), ("diagonal", "对角线")):
+        rows.append((label, ["、".join(f"{seed[name]['right']:.1f}" for seed in alignment["baselines"])]))
+    for name, label in (("layer 0", "第一层"), ("layer 1", "最后一层"), ("mean", "两层所有头")):
+        rows.append((label, ["、".join(f"{seed['writes'][name]['right']:.1f}" for seed in alignment["heads"])]))
+    guesses = [seed["guesses"] for seed in importance["words"]]
+    rows.append(("权重最大的", ["、".join(f"{seed['cross']['first']:.1f}" for seed in guesses)]))
+    rows.append(("改用梯度", ["、".join(f"{seed['gradient']['first']:.1f}" for seed in guesses)]))
+    rows.append(("权重与影响", ["、".join(f"{seed['cross']['rank']:.2f}" for seed in guesses)]))
+    text = SUMMARIES.read_text(encoding="utf-8")
+    for label, cells in rows:
+        assert re.search(rf"^\| .*{label}.* \| {re.escape(' | '.join(cells))} \|$", text, flags=re.MULTILINE), label
+
+
+def result(experiment: str):
+    return json.loads((BOOK / "experiments" / "results" / f"{experiment}.json").read_text(encoding="utf-8"))

@@ -37,7 +37,16 @@ def visited(page):
 
 
 def test_the_site_is_built():
-    expected = {"overview", "guide/corpus", "reference/commands", "attention", "zh/attention", "errata", "maps/paper"}
+    expected = {
+        "overview",
+        "guide/corpus",
+        "reference/commands",
+        "attention",
+        "zh/attention",
+        "zh/experiments",
+        "errata",
+        "maps/paper",
+    }
     assert {"index.html", *(f"{name}.html" for name in expected)} <= set(PAGES)
 
 
