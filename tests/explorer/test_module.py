@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.explorer.module import explorer_module, strings
 
-LARGEST = 180_000
+LARGEST = 220_000
 WEB = Path(__file__).parents[2] / "web"
 
 

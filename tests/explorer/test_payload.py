@@ -68,6 +68,7 @@ def test_the_payload_is_plain_data_with_the_expected_parts(make):
         *("format_version", "recorded", "name", "config", "points", "mistakes", "parameters", "decoding", "sentence"),
         *(
             "examples",
+            "story",
             "strings",
             "source",
             "target",
@@ -83,6 +84,29 @@ def test_the_payload_is_plain_data_with_the_expected_parts(make):
     ]
     assert (got["name"], {**got["decoding"], "beam_size": 2, "length_penalty": 0.8}) == ("small", got["decoding"])
     assert (got["search"], got["host"], got["checkpoints"], got["left_out"]) == (None, None, [], [])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kind", "has_pair"),
+    [
+        ("en", "fr", "words", True),
+        ("de", "fr", "words", False),
+        ("en", "", "words", False),
+        ("en", "ru", "characters", False),
+    ],
+)
+def test_the_story_has_its_two_sentences_if_the_model_translates_them(tmp_path, source, target, kind, has_pair):
+    pair = [example.source for example in CLASSIC[1:3]]
+    data = {"source": "a.tsv", "source_language": source, "target_language": target}
+    configuration = from_dict({"data": data, "tokenizer": {"kind": kind, "joint": False}, "model": SIZES})
+    bundle = new_bundle(tmp_path / "run", configuration, pair, pair)
+    translator = Translator(bundle, gf.Transformer(bundle.model_config).eval())
+    assert payload(translator, story="first")["story"] == {"opens": "first", "pair": pair if has_pair else []}
+
+
+def test_a_model_that_does_not_know_a_word_of_the_story_has_no_pair(make):
+    languages = {"source_language": "en", "target_language": "fr"}
+    assert payload(make(data={"source": "a.tsv", **languages}))["story"] == {"opens": "never", "pair": []}
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -433,6 +433,12 @@ export interface Checkpoint {
 export type Strings = Record<"en" | "zh", Record<string, string>>;
 
 /** The data of a page, written by glassformer/explorer/payload.py. */
+/** The story: when it opens by itself, and two sentences in which one word decides another; [] = the own sentence. */
+export interface StoryData {
+  opens: "never" | "first" | "always";
+  pair: string[];
+}
+
 export interface Payload {
   format_version: number;
   /** Whether the page shows PyTorch's numbers of one sentence, and cannot compute others. */
@@ -446,6 +452,7 @@ export interface Payload {
   /** The sentence that is translated first. */
   sentence: string;
   examples: string[];
+  story: StoryData;
   strings: Strings;
   source: TokenizerData | RecordedTexts;
   /** null: the source's tokenizer is used. */

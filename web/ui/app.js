@@ -492,7 +492,7 @@ export class App {
  * @param {Trace} trace
  * @param {number[]} ids
  */
-async function logProbOf(trace, ids) {
+export async function logProbOf(trace, ids) {
   if (trace.remote) return trace.remote.logProb(ids);
   const {
     shape: [, width],

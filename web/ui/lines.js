@@ -6,6 +6,11 @@ import { drawing } from "./figure.js";
 
 /** @import { Picture } from "./types.js" */
 
+/**
+ * The part of a picture that lines show.
+ * @typedef {Pick<Picture, "values" | "offset" | "rows" | "columns" | "rowLabels" | "columnLabels" | "hidden" | "blocked">} Woven
+ */
+
 /** @typedef {{row: number, column: number, weight: number}} Line */
 /** @typedef {"rows" | "columns"} Axis */
 
@@ -17,7 +22,7 @@ const COARSE = "(pointer: coarse)";
 
 /**
  * Returns the weights of a picture that are drawn: at least 0.02, the largest first, in rows that are shown.
- * @param {Pick<Picture, "values" | "offset" | "rows" | "columns" | "hidden" | "blocked">} picture
+ * @param {Omit<Woven, "rowLabels" | "columnLabels">} picture
  * @returns {Line[]}
  */
 export function linesOf({ values, offset, rows, columns, hidden, blocked }) {
@@ -54,7 +59,7 @@ export function createLines({ chosen, hovered = () => {} }) {
 
   /**
    * Draws the weights; `said` names the picture, the two sides, and the weights of a word.
-   * @param {Picture} picture
+   * @param {Woven} picture
    * @param {{label: string, columns: string, rows: string, word: (word: string, weights: string) => string}} said
    */
   function draw(picture, said) {
@@ -104,7 +109,7 @@ export function createLines({ chosen, hovered = () => {} }) {
 
   /**
    * @param {Axis} axis
-   * @param {Picture} picture
+   * @param {Woven} picture
    * @param {{word: (word: string, weights: string) => string}} said
    */
   function side(axis, picture, said) {

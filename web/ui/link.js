@@ -49,7 +49,7 @@ export function claimLink(signal) {
  * @param {App} app
  */
 export async function keepLink(app) {
-  starts.set(app, app.ui);
+  starts.set(app, { ...app.ui, story: 0 });
   if (!isLinkable(app)) return;
   const owns = () => livingViews().values().next().value === app.signal;
   let reading = false;
@@ -202,6 +202,7 @@ const LOOKS = {
   theme: (value) => ["light", "dark"].includes(value),
   stage: (value) => ["map", "point"].includes(value),
   face: (value) => ["grid", "lines"].includes(value),
+  story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
   panel: (value, app) => app.panels.includes(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
   heads: (value, { config, ui }) =>

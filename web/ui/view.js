@@ -12,6 +12,7 @@ import { createNumbersPanel } from "./numbers_panel.js";
 import { createPointView } from "./point_view.js";
 import { createPositionsPanel } from "./positions_panel.js";
 import { createRibbon } from "./ribbon.js";
+import { createStory, welcome } from "./story.js";
 import storyStyles from "./story.css";
 import styles from "./styles.css";
 import { createTrainingPanel } from "./training_panel.js";
@@ -60,6 +61,7 @@ export function createView(el, payload, host) {
     app = one;
     build(root, app);
     await keepLink(app);
+    welcome(app);
   });
   ready.catch((error) => {
     refill(root, element("p", { className: "gf-error", role: "alert" }, messageOf(error)));
@@ -119,12 +121,14 @@ function build(root, app) {
   const dress = () => {
     root.dataset.theme = app.ui.theme;
     root.lang = app.ui.language === "zh" ? "zh-CN" : "en";
+    root.toggleAttribute("data-story", app.ui.story > 0); // hides the rest of the page
   };
   dress();
   app.on("ui", dress); // before the panels, whose pictures are drawn in the theme's colours
   refill(
     root,
     header(app),
+    createStory(app),
     outcome(app),
     createRibbon(app),
     element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
@@ -173,6 +177,7 @@ function watchSize(root, app) {
 /** @param {App} app */
 function header(app) {
   const top = element("header", { className: "gf-header" });
+  const story = storyButton(app);
   const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
   field.value = app.sentence;
   const form = element("form", {
@@ -230,6 +235,7 @@ function header(app) {
         "div",
         { className: "gf-tools" },
         badge(app),
+        engine.live !== false && story,
         button(app.t("page.language"), () => app.show({ language: app.ui.language === "en" ? "zh" : "en" })),
         themeButton(app),
       ),
@@ -243,6 +249,22 @@ function header(app) {
     if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence;
   });
   return top;
+}
+
+/**
+ * Returns the button that opens the story and leaves it.
+ * @param {App} app
+ */
+function storyButton(app) {
+  const made = button("", () => app.show({ story: app.ui.story ? 0 : 1 }));
+  made.dataset.storyButton = "";
+  const fill = () => {
+    made.textContent = app.t(app.ui.story ? "story.leave" : "story.open");
+    made.title = app.t("story.label");
+  };
+  fill();
+  app.on("ui", fill);
+  return made;
 }
 
 /** @param {App} app */

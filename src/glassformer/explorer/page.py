@@ -89,7 +89,7 @@ def write_page(
     if recorded:
         shown = recorded_payload(translator, sentence)
     else:
-        shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0)
+        shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0, story="first")
     text = page_html(shown, translation(translator, shown)).encode("utf-8", "replace")
     write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
     return Page(path=path, size=len(text), left_out=tuple(_left_out(shown, playback)))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -45,6 +45,7 @@ __all__ = [
     "LIMITS",
     "PAYLOAD_VERSION",
     "PageLimits",
+    "StoryOpens",
     "fits_page",
     "mistake_data",
     "payload",
@@ -54,12 +55,16 @@ __all__ = [
 ]
 
 PAYLOAD_VERSION = 1
-FRAME = 170_000
+FRAME = 220_000
 """Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
 MOST_POINTS = 200
 """Maximum number of points of a curve."""
 EXAMPLES = 5
+
+StoryOpens = Literal["never", "first", "always"]
+STORY = CLASSIC[1:3]
+"""The two sentences of the page's story: the animal was too tired, or the street too wide."""
 
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
 """Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all
@@ -87,6 +92,7 @@ def payload(
     *,
     checkpoints: int = 0,
     host: str | None = None,
+    story: StoryOpens = "never",
     limits: PageLimits = LIMITS,
 ) -> dict[str, Any]:
     """Return all data, ready for JSON, from which the page shows this model, at first with `sentence`.
@@ -97,6 +103,7 @@ def payload(
         checkpoints: Maximum number of snapshots of the training in the page, at most 6.
         host: Address to which the page sends questions; if given, the page fetches snapshots from there, and the
             numbers of a model that is too large for a page.
+        story: When the page's story opens by itself: never, at a reader's first visit, or always.
         limits: Limits on the sizes of the model, the page and the comparison.
 
     Raises:
@@ -123,6 +130,7 @@ def payload(
         "trace": _comparison(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits),
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
+        "story": {"opens": story, "pair": _story_pair(bundle)},
     }
     snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
     chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
@@ -174,6 +182,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
         "decoding": asdict(bundle.configuration.decoding),
         "sentence": sentence,
         "examples": examples,
+        "story": {"opens": "never", "pair": []},
         "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
         "source": None,
         "target": None,
@@ -247,6 +256,16 @@ def _examples(bundle: Bundle) -> list[str]:
         task = TASKS[configuration.data.task](configuration.run.seed)
         return [example.source for example in task.splits["test"][:EXAMPLES]]
     return []
+
+
+def _story_pair(bundle: Bundle) -> list[str]:
+    """Return the two sentences of the story if the model translates them from English, otherwise none."""
+    data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
+    translates = data.source_language == "en" and data.target_language not in ("", "en")
+    cuts_words = tokenizer.to_dict()["kind"] != "characters"  # models of characters transliterate words
+    pair = [example.source for example in STORY]
+    known = all(UNK_ID not in tokenizer.encode(sentence) for sentence in pair)
+    return pair if translates and cuts_words and known else []
 
 
 def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:

@@ -69,7 +69,7 @@ def serve(translator: Translator, sentence: str = "", port: int | None = None) -
         ConfigError: the port is not available.
         DataError: the sentence cannot be translated.
     """
-    shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS, host=API)
+    shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS, host=API, story="first")
     page, remote = page_html(shown, translation(translator, shown)), Remote(translator)
     try:
         return Server(page, remote, DEFAULT_PORT if port is None else port)

@@ -43,7 +43,7 @@ class StaticExplorer:
 
 
 def explore(
-    translator: Translator | str | Path, text: str = "", *, live: bool | None = None
+    translator: Translator | str | Path, text: str = "", *, live: bool | None = None, story: bool = False
 ) -> "StaticExplorer | LiveExplorer":
     """Return the explorer of a translator, or of a run, for display in a notebook cell.
 
@@ -53,6 +53,7 @@ def explore(
         live: Whether Python answers the cell's questions, which large models and snapshots of the training need. The
             default is True if anywidget is installed and a user runs the notebook; a notebook that a program executes
             (nbconvert, Quarto, Jupyter Book) gets a static page.
+        story: Whether the cell begins with the story: five scenes that show the model one thing at a time.
 
     Raises:
         MissingDependencyError: `live` is True, and anywidget is not installed.
@@ -70,7 +71,8 @@ def explore(
         raise MissingDependencyError(
             f"live=True needs anywidget, which is not installed; {install_command('notebook')}"
         )
-    shown = payload(translator, text, checkpoints=MOST_CHECKPOINTS, host="cell") | {"host": None}
+    shown = payload(translator, text, checkpoints=MOST_CHECKPOINTS, host="cell", story="always" if story else "never")
+    shown["host"] = None
     static = _static(translator, shown)
     if live or (live is None and installed and somebody_watches()):
         from glassformer.explorer.notebook import LiveExplorer

@@ -1,0 +1,620 @@
+// The five scenes of the story. Each computes what it shows, and its button makes the model do something.
+import { NO_CHANGES } from "../engine/changes.js";
+import { ablatedHeads, closestCall, contestOf, headEffects, marginsOf, sum } from "../engine/contest.js";
+import { numberText, percentText } from "../engine/number_text.js";
+import { headStatistics } from "../engine/statistics.js";
+import { largestAt } from "../engine/tensor.js";
+import { attentionName, FAMILIES, logProbOf } from "./app.js";
+import { firstDifference } from "../engine/engine.js";
+import { button, chooser, element, tokenElement } from "./dom.js";
+import { createLines } from "./lines.js";
+
+/**
+ * @import { Contest, HeadEffect } from "../engine/contest.js"
+ * @import { TextChanges } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Child, Looks, Translated } from "./types.js"
+ */
+
+/** @typedef {{id: number, probability: number}} Candidate */
+
+/**
+ * A contest with its sentences and the margins of the unchanged model.
+ * @typedef {{contest: Contest, texts: string[], made: Translated[], margins: number[], isPair: boolean}} Question
+ */
+
+/**
+ * The state of a story, which its scenes share.
+ * @typedef {object} Story
+ * @property {App} app
+ * @property {string} sentence
+ * @property {number[]} written - The words of scene 1.
+ * @property {Candidate[]} candidates - For the last of these words.
+ * @property {number} view - The head of scene 2, in the order of their peaks.
+ * @property {Promise<Question> | null} question
+ * @property {HeadEffect[]} deciding - The heads of scene 3 by their effect; empty until they are computed.
+ * @property {HeadEffect[]} off - The heads that scene 4 has switched off, in this order.
+ * @property {string} mistake
+ * @property {boolean} made - Whether scene 5 makes the mistake.
+ * @property {AbortSignal} signal - Aborted when the reader leaves the scene.
+ * @property {(done: number, all: number) => void} progress
+ * @property {() => Promise<void>} redraw
+ * @property {(text: string, changes?: Partial<TextChanges>) => Promise<Translated>} translated
+ * @property {(text: string, changes: Partial<TextChanges>, looks: Partial<Looks>) => void} leaveFor
+ */
+
+/**
+ * What a scene shows: its sentences, the label of its button, its picture, what happened, and what to try. `drawn` is
+ * called when the picture is on the page.
+ * @typedef {object} Shown
+ * @property {string} say
+ * @property {string} action
+ * @property {Child[]} picture
+ * @property {string} told
+ * @property {string} hint
+ * @property {Child[]} tries
+ * @property {() => void} [drawn]
+ */
+
+/** @typedef {{show: (story: Story) => Promise<Shown>, act: (story: Story) => Promise<void>}} Scene */
+
+const CANDIDATES = 5;
+const RANKED = 6;
+const MOST_OFF = 8;
+/** The mistakes that scene 5 prefers: their effect is easy to see. */
+const PREFERRED = ["decoder_keys", "no_transpose", "no_scale"];
+
+/** @type {Scene[]} */
+export const SCENES = [
+  { show: translation, act: writeWord },
+  { show: attention, act: async (story) => void story.view++ },
+  { show: decision, act: decide },
+  { show: without, act: switchOff },
+  { show: mistake, act: async (story) => void (story.made = !story.made) },
+];
+
+// Scene 1: what a translation is
+
+/** @param {Story} story */
+async function translation(story) {
+  const { app, sentence, written, candidates } = story;
+  const { sourceTokens } = await story.translated(sentence);
+  const tokens = app.engine.tokens("target", written);
+  const field = element("input", {
+    type: "text",
+    dir: "auto",
+    autocomplete: "off",
+    "aria-label": app.t("page.sentence"),
+  });
+  field.value = sentence;
+  const ask = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    app.attempt(async () => {
+      if (!field.value.trim()) throw new Error(app.t("page.blank"));
+      await story.translated(field.value);
+      Object.assign(story, { sentence: field.value, written: [], candidates: [], view: 0 });
+      await story.redraw();
+    });
+  };
+  const [best] = candidates;
+  const told = !best
+    ? ""
+    : isComplete(story)
+      ? app.t("story.1.done", tokens.length)
+      : app.t("story.1.told", tokens.length, tokens[tokens.length - 1], percentText(best.probability));
+  return {
+    say: app.t("story.1.say"),
+    action: app.t(isComplete(story) ? "story.1.again" : "story.1.act"),
+    picture: [
+      line(app.t("output.source"), sourceTokens),
+      line(app.t("output.output"), isComplete(story) ? tokens : [...tokens, "…"], tokens.length - 1),
+      candidates.length > 0 &&
+        bars(
+          app.t("story.1.candidates", tokens.length),
+          candidates.map(({ id, probability }) => [app.engine.tokens("target", [id])[0], probability]),
+        ),
+    ],
+    told,
+    hint: app.t("story.1.try"),
+    tries: [
+      element(
+        "form",
+        { className: "gf-form", onsubmit: ask },
+        field,
+        element("button", { type: "submit" }, app.t("page.translate")),
+      ),
+    ],
+  };
+}
+
+/** @param {Story} story */
+function isComplete({ app, sentence, written }) {
+  const last = written[written.length - 1];
+  return last === app.config.eos_id || written.length >= 20 + 3 * sentence.length;
+}
+
+/** @param {Story} story */
+async function writeWord(story) {
+  const { app, sentence, written } = story;
+  if (isComplete(story)) return void Object.assign(story, { written: [], candidates: [] });
+  const { sourceIds } = await story.translated(sentence);
+  const { bos_id: bos, pad_id: pad } = app.config;
+  const trace = await app.traced(sourceIds, [bos, ...written], app.engineChanges(NO_CHANGES));
+  const {
+    shape: [, width],
+    data,
+  } = await trace.get("log_probs");
+  const row = data.subarray(written.length * width, (written.length + 1) * width);
+  const ids = largestAt(row, CANDIDATES, (id) => id !== bos && id !== pad);
+  story.candidates = ids.map((id) => ({ id, probability: Math.exp(row[id]) }));
+  story.written = [...written, ids[0]];
+}
+
+// Scene 2: who looks at whom
+
+const CROSS = FAMILIES[1];
+
+/** @param {Story} story */
+async function attention(story) {
+  const { app, sentence } = story;
+  const made = await story.translated(sentence);
+  const heads = await crossHeads(app, made);
+  const { layer, head, tensor } = heads[story.view % heads.length];
+  const [, rows, columns] = tensor.shape;
+  const picture = {
+    values: tensor.data,
+    offset: head * rows * columns,
+    rows,
+    columns,
+    rowLabels: made.outputTokens.slice(0, rows),
+    columnLabels: made.sourceTokens,
+    blocked: () => false,
+    hidden: () => false,
+  };
+  const name = `${attentionName(CROSS, layer)}.weights`;
+  const open = (/** @type {Partial<Looks>} */ looks) =>
+    story.leaveFor(sentence, {}, { stage: "point", point: { name, head }, face: "lines", ...looks });
+  const lines = createLines({
+    chosen: (row, column) => open({ selected: { name, index: [head, row, column] }, panel: "numbers" }),
+  });
+  const label = app.t("story.head", layer, head, app.t("family.cross").toLowerCase());
+  const strongest = largestAt(tensor.data.subarray(picture.offset, picture.offset + rows * columns), 1)[0];
+  const [row, column] = [Math.floor(strongest / columns), strongest % columns];
+  return {
+    say: app.t("story.2.say"),
+    action: app.t("story.2.act"),
+    picture: [element("h3", {}, label), lines.element],
+    told: app.t(
+      "story.2.told",
+      picture.rowLabels[row],
+      picture.columnLabels[column],
+      numberText(tensor.data[picture.offset + strongest], 2),
+    ),
+    hint: app.t("story.2.try"),
+    tries: [button(app.t("story.2.open"), () => open({}))],
+    drawn: () =>
+      lines.draw(picture, {
+        label,
+        columns: app.t("story.2.columns"),
+        rows: app.t("story.2.rows"),
+        word: (word, weights) => app.t("lines.word", word, weights),
+      }),
+  };
+}
+
+/**
+ * Returns the heads of cross-attention, the highest mean peak first, each with its layer's weights.
+ * @param {App} app
+ * @param {Translated} made
+ */
+async function crossHeads(app, { trace, sourceTokens }) {
+  const found = [];
+  for (let layer = 0; layer < app.layersOf(CROSS); layer++) {
+    const tensor = await trace.get(`${attentionName(CROSS, layer)}.weights`);
+    const [heads, rows, columns] = tensor.shape;
+    for (let head = 0; head < heads; head++) {
+      const { peak } = headStatistics(tensor.data, head * rows * columns, rows, columns, sourceTokens);
+      found.push({ layer, head, tensor, peak });
+    }
+  }
+  return found.sort((a, b) => b.peak - a.peak);
+}
+
+// Scene 3: who decides
+
+/**
+ * Returns the contest of the two sentences about the animal and the street, if the model reads them; otherwise, the
+ * closest call in the page's own sentence.
+ * @param {Story} story
+ */
+function questionOf(story) {
+  story.question ??= asked(story);
+  story.question.catch(() => (story.question = null));
+  return story.question;
+}
+
+/**
+ * @param {Story} story
+ * @returns {Promise<Question>}
+ */
+async function asked(story) {
+  const { app } = story;
+  const { pair } = app.payload.story;
+  const both = await Promise.all(pair.map((text) => story.translated(text)));
+  const [one, other] = both.map(({ sourceIds, hypothesis }) => ({ sourceIds, ids: hypothesis.ids }));
+  const ofPair = both.length === 2 ? contestOf(one, other) : null;
+  const texts = ofPair ? pair : [app.payload.sentence];
+  const made = ofPair ? both : [await story.translated(texts[0])];
+  const [{ sourceIds, hypothesis, trace }] = made;
+  const contest = ofPair ?? closestCall(sourceIds, hypothesis.ids, await trace.get("log_probs"));
+  return { contest, texts, made, margins: await marginsOf(app.engine, contest), isPair: Boolean(ofPair) };
+}
+
+/** @param {Story} story */
+async function decision(story) {
+  const { app, deciding } = story;
+  const question = await questionOf(story);
+  const { contest, texts, margins, isPair } = question;
+  const words = wordsOf(app, contest);
+  const [best] = deciding;
+  const [first] = texts;
+  return {
+    say: isPair
+      ? app.t("story.3.pair", ...differing(texts), ...words)
+      : `${app.t("story.3.own", ...words)} ${app.t("story.3.generic")}`,
+    action: app.t(best ? "story.3.again" : "story.3.act"),
+    picture: [
+      ...question.made.map((made, at) => card(app, question, made, at, margins[at])),
+      best && ranking(app, deciding),
+    ],
+    told: best
+      ? app.t("story.3.told", nameOf(app, best), numberText(sum(margins)), numberText(sum(best.margins)))
+      : "",
+    hint: app.t(best ? "story.3.try" : "story.3.first"),
+    tries: best
+      ? [
+          button(app.t("story.3.open"), () =>
+            story.leaveFor(
+              first,
+              {},
+              {
+                stage: "point",
+                point: { name: `${best.attention}.weights`, head: best.head },
+                face: "lines",
+              },
+            ),
+          ),
+        ]
+      : [],
+  };
+}
+
+/** @param {Story} story */
+async function decide(story) {
+  story.deciding = (await measured(story, [])) ?? story.deciding;
+}
+
+/**
+ * Returns each head's effect on the margins while the heads `off` are off, the most harmful loss first; null if the
+ * reader has left the scene.
+ * @param {Story} story
+ * @param {HeadEffect[]} off
+ */
+async function measured(story, off) {
+  const { app, signal } = story;
+  const { contest } = await questionOf(story);
+  const heads = FAMILIES.flatMap((family) =>
+    Array.from({ length: app.layersOf(family) * app.config.heads }, (_, at) => ({
+      attention: attentionName(family, Math.floor(at / app.config.heads)),
+      head: at % app.config.heads,
+    })),
+  );
+  const found = [];
+  for await (const one of headEffects(app.engine, contest, heads, off)) {
+    found.push(one);
+    story.progress(found.length, heads.length - off.length);
+    await new Promise((go) => setTimeout(go)); // so that the page shows the progress
+    if (signal.aborted) return null;
+  }
+  return found.sort((a, b) => a.effect - b.effect);
+}
+
+/**
+ * Returns the word of a contest's sentence, and its rival.
+ * @param {App} app
+ * @param {Contest} contest
+ */
+function wordsOf(app, { cases }, at = 0) {
+  return app.engine.tokens("target", [cases[at].word, cases[at].rival]);
+}
+
+/**
+ * Returns the words in which two sentences differ.
+ * @param {string[]} texts
+ */
+function differing([one, other]) {
+  const [words, others] = [one, other].map((text) => text.split(/[\s.]+/));
+  return [
+    words.find((word, at) => word !== others[at]) ?? one,
+    others.find((word, at) => word !== words[at]) ?? other,
+  ];
+}
+
+/**
+ * @param {App} app
+ * @param {HeadEffect} head
+ */
+function nameOf(app, { attention, head }) {
+  const [stack, , layer, sublayer] = attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  return app.t("story.head", layer, head, app.t(`family.${family?.id}`).toLowerCase());
+}
+
+/**
+ * Returns a table of the heads whose ablation lowers the margins most.
+ * @param {App} app
+ * @param {HeadEffect[]} heads
+ */
+function ranking(app, heads) {
+  const cell = (/** @type {HeadEffect} */ one) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, nameOf(app, one)),
+      element("td", {}, element("data", { value: String(one.effect) }, numberText(one.effect, 2, true))),
+    );
+  return element(
+    "table",
+    { className: "gf-table" },
+    element("caption", {}, app.t("story.3.effects")),
+    element("tbody", {}, heads.slice(0, RANKED).map(cell)),
+  );
+}
+
+// Scene 4: switch the deciding head off
+
+/** @param {Story} story */
+async function without(story) {
+  const { app, off } = story;
+  const question = await questionOf(story);
+  const { contest, texts, margins } = question;
+  const changes = { ablated: ablatedHeads(off) };
+  const after = await Promise.all(off.length > 0 ? texts.map((text) => story.translated(text, changes)) : []);
+  const now = marginsNow(off, margins);
+  const lost = now.findIndex((margin) => margin < 0);
+  const [right, wrong] = wordsOf(app, contest, Math.max(lost, 0));
+  const [before, sumNow] = [margins, now].map((one) => numberText(sum(one)));
+  return {
+    say: app.t("story.4.say"),
+    action: app.t(
+      off.length === 0 ? "story.4.act" : isOver(story, margins) ? "story.4.undo" : "story.4.more",
+    ),
+    picture: [
+      off.length > 0 &&
+        element(
+          "p",
+          {},
+          app.t("story.4.off"),
+          " ",
+          off.map((one) => element("span", { className: "gf-chip" }, nameOf(app, one))),
+        ),
+      ...question.made.map((made, at) => card(app, question, made, at, margins[at], after[at], now[at])),
+    ],
+    told:
+      off.length === 0
+        ? ""
+        : lost < 0
+          ? app.t("story.4.stays", off.length, before, sumNow)
+          : app.t("story.4.told", off.length, right, wrong),
+    hint: app.t("story.4.try"),
+    tries: [
+      button(app.t("story.4.open"), () =>
+        story.leaveFor(texts[Math.max(lost, 0)], changes, { stage: "map", panel: "changes" }),
+      ),
+    ],
+  };
+}
+
+/**
+ * Returns the margins without these heads, which were measured when the last of them was chosen.
+ * @param {HeadEffect[]} off
+ * @param {number[]} unchanged
+ */
+function marginsNow(off, unchanged) {
+  return off.length > 0 ? off[off.length - 1].margins : unchanged;
+}
+
+/**
+ * Returns whether scene 4 is at its end: a word has changed, or enough heads are off.
+ * @param {Story} story
+ * @param {number[]} unchanged
+ */
+function isOver({ app, off }, unchanged) {
+  const all = FAMILIES.reduce((count, family) => count + app.layersOf(family) * app.config.heads, 0);
+  return off.length >= Math.min(MOST_OFF, all) || marginsNow(off, unchanged).some((margin) => margin < 0);
+}
+
+/**
+ * Switches off the head that decides most among the heads that are still on; at the end, switches all on again.
+ * @param {Story} story
+ */
+async function switchOff(story) {
+  const { off } = story;
+  const { margins } = await questionOf(story);
+  if (off.length > 0 && isOver(story, margins)) return void (story.off = []);
+  if (off.length === 0 && story.deciding.length === 0) await decide(story);
+  const [next] = off.length === 0 ? story.deciding : ((await measured(story, off)) ?? []);
+  if (next) story.off = [...off, next];
+}
+
+// Scene 5: a classic mistake
+
+/** @param {Story} story */
+async function mistake(story) {
+  const { app, sentence, made } = story;
+  const visible = app.config.mistakes.filter(({ first, one_length: oneLength }) => first && !oneLength);
+  const ids = visible.map(({ id }) => id);
+  story.mistake ||= PREFERRED.find((id) => ids.includes(id)) ?? ids[0];
+  const id = story.mistake;
+  const changes = { mistakes: [id] };
+  const before = await story.translated(sentence);
+  const after = made ? await story.translated(sentence, changes) : null;
+  const choose = chooser(
+    app.t("story.5.mistake"),
+    ids.map((one) => [one, app.t(`mistake.${one}`)]),
+    id,
+    (next) => {
+      Object.assign(story, { mistake: next, made: false });
+      app.attempt(() => story.redraw());
+    },
+  );
+  return {
+    say: app.t("story.5.say"),
+    action: app.t(made ? "story.5.undo" : "story.5.act"),
+    picture: [
+      element("p", {}, choose),
+      element("p", { className: "gf-note" }, app.t(`mistake.${id}.about`)),
+      line(app.t("output.source"), before.sourceTokens),
+      line(app.t(after ? "output.before" : "output.output"), before.outputTokens),
+      after && changedLine(app, before, after),
+    ],
+    told: after ? await effectOf(app, before, after) : "",
+    hint: app.t("story.5.try"),
+    tries: [
+      button(app.t("story.5.open"), () =>
+        story.leaveFor(sentence, changes, { stage: "map", panel: "changes" }),
+      ),
+    ],
+  };
+}
+
+/**
+ * Returns a sentence about the first tensor that differs, and log p of the unchanged translation.
+ * @param {App} app
+ * @param {Translated} before
+ * @param {Translated} after
+ */
+async function effectOf(app, before, after) {
+  const compared = await app.traced(before.sourceIds, before.targetIds, after.changes);
+  const first = (await firstDifference(before.trace, compared)) ?? "";
+  const now = await logProbOf(compared, before.hypothesis.ids);
+  const same = before.text === after.text ? `${app.t("story.5.same")} ` : "";
+  return same + app.t("story.5.told", first, numberText(before.hypothesis.logProb), numberText(now));
+}
+
+// Parts
+
+/**
+ * Returns a line of words with its name; the word at `chosen` is marked.
+ * @param {string} label
+ * @param {string[]} tokens
+ * @param {number} [chosen]
+ */
+function line(label, tokens, chosen = -1) {
+  return element(
+    "p",
+    { className: "gf-line" },
+    element("span", { className: "gf-label" }, label),
+    element(
+      "span",
+      { className: "gf-story-words" },
+      tokens.map((token, at) =>
+        tokenElement(token, { className: at === chosen ? "gf-token gf-lit" : "gf-token" }),
+      ),
+    ),
+  );
+}
+
+/**
+ * Returns the line of a changed translation, whose words between the common beginning and the common end are marked.
+ * @param {App} app
+ * @param {Translated} before
+ * @param {Translated} after
+ */
+function changedLine(app, before, after) {
+  const [from, to] = changedSpan(before.outputTokens, after.outputTokens);
+  const made = line(app.t("output.after"), after.outputTokens);
+  made
+    .querySelectorAll(".gf-token")
+    .forEach((one, at) => one.classList.toggle("gf-lit", at >= from && at < to));
+  return made;
+}
+
+/**
+ * Returns the span of `after` between the beginning and the end that it shares with `before`.
+ * @param {string[]} before
+ * @param {string[]} after
+ */
+export function changedSpan(before, after) {
+  const most = Math.min(before.length, after.length);
+  let [start, end] = [0, 0];
+  while (start < most && before[start] === after[start]) start++;
+  while (end < most - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
+  return [start, after.length - end];
+}
+
+/**
+ * Returns bars of probabilities.
+ * @param {string} label
+ * @param {[word: string, probability: number][]} words
+ */
+function bars(label, words) {
+  return element(
+    "div",
+    { className: "gf-story-bars" },
+    element("p", { className: "gf-note" }, label),
+    element(
+      "ul",
+      { "aria-label": label },
+      words.map(([word, probability]) => {
+        const bar = element("i", { "aria-hidden": "true" });
+        bar.style.width = `${100 * probability}%`;
+        return element(
+          "li",
+          {},
+          tokenElement(word),
+          element("span", {}, bar),
+          element("data", { value: String(probability) }, percentText(probability)),
+        );
+      }),
+    ),
+  );
+}
+
+/**
+ * Returns one sentence of a contest: its translation, before and after a change, and the share of its word among the
+ * two words.
+ * @param {App} app
+ * @param {Question} question
+ * @param {Translated} made
+ * @param {number} at
+ * @param {number} margin
+ * @param {Translated} [after]
+ * @param {number} [now]
+ */
+function card(app, { contest }, made, at, margin, after, now = margin) {
+  const { word, rival } = contest.cases[at];
+  const [name, other] = app.engine.tokens("target", [word, rival]);
+  const share = (/** @type {number} */ value) => 1 / (1 + Math.exp(-value));
+  const place = contest.prefixIds.length;
+  return element(
+    "article",
+    { className: "gf-story-card" },
+    line(app.t("output.source"), made.sourceTokens),
+    line(app.t(after ? "output.before" : "output.output"), made.outputTokens, place),
+    after && changedLine(app, made, after),
+    bars(
+      app.t(
+        "story.3.choice",
+        name,
+        other,
+        numberText(now),
+        after ? app.t("story.3.was", numberText(margin)) : "",
+      ),
+      [
+        [name, share(now)],
+        [other, 1 - share(now)],
+      ],
+    ),
+  );
+}

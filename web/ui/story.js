@@ -1,0 +1,218 @@
+// The story: five scenes that show the model one thing at a time. A scene computes aside, so that the page keeps its
+// sentence and its changes; only a reader who opens a scene's result on the page takes it there.
+import { NO_CHANGES } from "../engine/changes.js";
+import { messageOf } from "./app.js";
+import { button, element, refill } from "./dom.js";
+import { latestOnly } from "./latest.js";
+import { SCENES } from "./scenes.js";
+
+/**
+ * @import { App } from "./app.js"
+ * @import { Translated } from "./types.js"
+ * @import { Scene, Shown, Story } from "./scenes.js"
+ */
+
+const SEEN = "glassformer.story";
+
+/**
+ * Opens the story if Python wants that: always, or at the reader's first visit, unless the address contains a state.
+ * @param {App} app
+ */
+export function welcome(app) {
+  const { opens } = app.payload.story;
+  if (app.engine.live === false || opens === "never" || location.hash) return;
+  if (opens === "always" || isFirstVisit()) app.show({ story: 1 });
+}
+
+/** Returns whether this browser has not shown the story yet, and remembers that it has, where it may. */
+function isFirstVisit() {
+  try {
+    if (localStorage.getItem(SEEN)) return false;
+    localStorage.setItem(SEEN, "seen");
+  } catch {
+    // Sandboxed frames and some settings refuse storage: each visit is the first.
+  }
+  return true;
+}
+
+/**
+ * Returns the story as an element, which is empty while the reader is not in it.
+ * @param {App} app
+ */
+export function createStory(app) {
+  const section = element("section", { className: "gf-story" });
+  const steps = element("ol", { className: "gf-story-steps" });
+  const title = element("h2", { tabindex: "-1" });
+  const say = element("p", { className: "gf-story-say" });
+  const act = button("", () => app.attempt(run), { className: "gf-primary gf-story-act" });
+  const bar = element("progress", { hidden: true });
+  const told = element("p", { className: "gf-story-told", role: "status" });
+  const picture = element("div", { className: "gf-story-picture" });
+  const tries = element("div", { className: "gf-story-try" });
+  const foot = element("div", { className: "gf-row" });
+  let left = new AbortController();
+  let shown = 0;
+  const story = startedStory();
+
+  /** @returns {Story} */
+  function startedStory() {
+    /** @type {Map<string, Promise<Translated>>} */
+    const known = new Map();
+    return {
+      app,
+      sentence: app.payload.sentence,
+      written: [],
+      candidates: [],
+      view: 0,
+      question: null,
+      deciding: [],
+      off: [],
+      mistake: "",
+      made: false,
+      get signal() {
+        return left.signal;
+      },
+      progress(done, all) {
+        Object.assign(bar, { max: all, value: done, hidden: done === all });
+        bar.setAttribute("aria-label", app.t("story.progress", done, all));
+        told.textContent = done === all || done % 8 > 0 ? told.textContent : bar.ariaLabel;
+      },
+      redraw: () => draw(),
+      translated(text, changes = {}) {
+        const key = JSON.stringify([text, changes, app.search]);
+        const made = known.get(key) ?? translatedAside(text, changes);
+        made.catch(() => known.delete(key));
+        if (known.size > 40) known.clear();
+        known.set(key, made);
+        return made;
+      },
+      leaveFor(text, changes, looks) {
+        app.show({ story: 0 });
+        app.attempt(async () => {
+          await app.open(text);
+          if (Object.keys(changes).length > 0) await app.set(changes);
+          app.show(looks);
+        });
+      },
+    };
+  }
+
+  /**
+   * @param {string} text
+   * @param {object} changes
+   */
+  async function translatedAside(text, changes) {
+    const { reference } = app.result;
+    const isPlain = Object.keys(changes).length === 0;
+    if (isPlain && text === app.sentence) return reference;
+    return app.translated(text, "", app.engineChanges({ ...NO_CHANGES, ...changes }, []));
+  }
+
+  /** @returns {Scene} */
+  const scene = () => SCENES[app.ui.story - 1];
+
+  async function run() {
+    const { signal } = left;
+    act.disabled = true;
+    try {
+      await scene().act(story);
+      if (!signal.aborted) await draw();
+    } finally {
+      act.disabled = false;
+      bar.hidden = true;
+      if (!signal.aborted && section.contains(document.activeElement) === false)
+        act.focus({ preventScroll: true });
+    }
+  }
+
+  async function prepared() {
+    return app.ui.story ? scene().show(story) : null;
+  }
+
+  /** @param {Shown | null} made */
+  function show(made) {
+    if (!made) return;
+    say.textContent = made.say;
+    act.textContent = made.action;
+    told.textContent = made.told;
+    refill(picture, made.picture);
+    refill(tries, element("strong", {}, app.t("story.try")), " ", made.hint, " ", made.tries);
+    made.drawn?.();
+  }
+  const drawLatest = latestOnly(app.signal, prepared, show);
+  /** Draws the scene; an error is shown, because the scene has nothing else to show. */
+  async function draw() {
+    try {
+      await drawLatest();
+    } catch (error) {
+      app.emit("problem", messageOf(error));
+    }
+  }
+
+  const go = (/** @type {number} */ to) => () => app.show({ story: to });
+
+  /** Draws the frame of the scene: its title, and the ways to the other scenes. */
+  function frame() {
+    const here = app.ui.story;
+    section.setAttribute("aria-label", app.t("story.label"));
+    title.textContent = `${here}. ${app.t(`story.${here}.title`)}`;
+    refill(
+      steps,
+      SCENES.map((_, at) => {
+        const one = button(
+          [element("span", { className: "gf-number" }, at + 1), " ", app.t(`story.${at + 1}.title`)],
+          go(at + 1),
+        );
+        one.setAttribute("aria-current", at + 1 === here ? "step" : "false");
+        return element("li", {}, one);
+      }),
+    );
+    const isLast = here === SCENES.length;
+    refill(
+      foot,
+      here > 1 && button(`← ${app.t("story.back")}`, go(here - 1)),
+      button(isLast ? app.t("story.end") : `${app.t("story.next")} →`, go(isLast ? 0 : here + 1)),
+    );
+  }
+
+  /** Follows the reader into a scene, to the next one, or out of the story. */
+  function follow() {
+    const from = shown;
+    shown = app.ui.story;
+    if (from === shown) return;
+    left.abort();
+    left = new AbortController();
+    const had = section.contains(document.activeElement);
+    if (!shown) {
+      refill(section);
+      app.emit("resize", null); // the page's pictures had no width
+      if (had)
+        /** @type {HTMLElement | null} */ (
+          section.parentElement?.querySelector("[data-story-button]")
+        )?.focus();
+      return;
+    }
+    refill(section, steps, title, say, element("p", {}, act, " ", bar), told, picture, tries, foot);
+    refill(picture);
+    told.textContent = "";
+    frame();
+    draw();
+    if (from || document.activeElement !== document.body) title.focus({ preventScroll: true });
+    if (from) section.scrollIntoView({ block: "nearest" });
+  }
+
+  app.on("ui", (keys) => {
+    if (keys.includes("story")) follow();
+    if (!app.ui.story) return;
+    if (keys.includes("language")) {
+      frame();
+      draw();
+    }
+  });
+  app.on("resize", () => shown && draw());
+  const escape = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape" && shown && !event.defaultPrevented) app.show({ story: 0 });
+  };
+  window.addEventListener("keydown", escape, { signal: app.signal });
+  return section;
+}
