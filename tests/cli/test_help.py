@@ -31,7 +31,7 @@ DESIGN = {
     "recipes": (),
     "compare": (),
     "distil": (),
-    "learn": (),
+    "learn": ("--check",),
 }
 """Commands and options that must not disappear."""
 

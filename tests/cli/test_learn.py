@@ -78,3 +78,24 @@ def test_a_port_in_use_is_named(glassformer, site):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"port {port} cannot be used" in glassformer("learn", "--port", port).err
+
+
+@pytest.mark.slow
+def test_a_readers_file_is_checked(glassformer, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("")
+    empty = glassformer("learn", "--check", mine)
+    assert empty.status == 0
+    assert empty.out.startswith("step 1 is next: write `attention(query, key, value, mask)`\n")
+    mine.write_text("def attention(query, key, value, mask):\n    weights = (query @ key.mT).softmax(-1) * mask\n"
+                    "    return weights @ value, weights\n")  # fmt: skip
+    wrong = glassformer("learn", "--check", mine)
+    assert wrong.status == 1
+    assert "✗  1 mine.py, line 1: the first tensor that differs is `weights`: expected " in wrong.out
+    assert "step 1 is next: mend `attention(query, key, value, mask)`" in wrong.out
+
+
+def test_options_that_exclude_each_other_are_named(glassformer, tmp_path):
+    assert "CHAPTER: has no effect with --check" in glassformer("learn", "attention", "--check", tmp_path).err
+    assert "--json: has an effect only with --check" in glassformer("learn", "--json").err
+    assert "expected a Python file, got a folder" in glassformer("learn", "--check", tmp_path).err

@@ -14,7 +14,7 @@ from glassformer.model.points import Point, named_points
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 
-__all__ = ["Divergence", "divergence"]
+__all__ = ["Divergence", "divergence", "first_differing", "relative_error"]
 
 RELATIVE_TOLERANCE = 1e-9
 """Tolerance of a number in float64, relative to the largest number of its point."""
@@ -46,7 +46,7 @@ def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence
     for source, target in pairs:
         observed = _observed(model, source, target)
         right = Reference(model.config, weights)(source, target)
-        first = _first(observed, right)
+        first = first_differing(observed, right)
         if first is not None:
             size = np.abs(observed[first] - right[first]).max() if _fits(observed, right, first) else np.inf
             numbers = {title: _as(model.config, weights, title, source, target) for title in SUSPECTS}
@@ -78,22 +78,26 @@ def _named(
     best = min(alike, key=lambda title: alike[title])
     if alike[best] <= ALIKE:
         return (best,), True
-    here = [title for title, points in suspects.items() if _error(observed[first.name], points[first.name]) <= ALIKE]
-    same_place = [title for title, points in suspects.items() if _first(points, right) == first.name]
+    here = [
+        title for title, points in suspects.items() if relative_error(observed[first.name], points[first.name]) <= ALIKE
+    ]
+    same_place = [title for title, points in suspects.items() if first_differing(points, right) == first.name]
     return tuple(here or [*same_place, first.suspect]), False
 
 
-def _first(observed: Mapping[str, Array], right: Mapping[str, Array]) -> str | None:
-    """Return the first recorded point that differs from the reference, or None."""
+def first_differing(
+    observed: Mapping[str, Array], right: Mapping[str, Array], tolerance: float = RELATIVE_TOLERANCE
+) -> str | None:
+    """Return the first recorded point that differs from the reference, in the reference's order, or None."""
     names = [name for name in right if name in observed]
-    return next((name for name in names if not _error(observed[name], right[name]) <= RELATIVE_TOLERANCE), None)
+    return next((name for name in names if not relative_error(observed[name], right[name]) <= tolerance), None)
 
 
 def _errors(observed: Mapping[str, Array], points: Mapping[str, Array]) -> Iterator[float]:
-    return (_error(observed[name], points[name]) for name in points if name in observed)
+    return (relative_error(observed[name], points[name]) for name in points if name in observed)
 
 
-def _error(one: Array, other: Array) -> float:
+def relative_error(one: Array, other: Array) -> float:
     """Return the largest difference, relative to the largest number; infinite for different shapes or NaN."""
     if one.shape != other.shape:
         return np.inf

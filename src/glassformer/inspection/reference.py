@@ -57,18 +57,26 @@ class Reference:
         """Return the memory: N × [self-attention, feed-forward]."""
         x, mask = self.embed("source", source), self.padding(source)
         for layer in (f"encoder.layers.{i}" for i in range(self.config.encoder_layers)):
-            x = self.residual(f"{layer}.self_attention", x, lambda name, x: self.self_attention(name, x, mask))
-            x = self.residual(f"{layer}.feed_forward", x, self.feed_forward)
+            x = self.encoder_layer(layer, x, mask)
         return self.see("encoder.output", self.end("encoder", x))
+
+    def encoder_layer(self, layer: str, x: Array, mask: Mask) -> Array:
+        """Return the output of [self-attention, feed-forward]."""
+        x = self.residual(f"{layer}.self_attention", x, lambda name, x: self.self_attention(name, x, mask))
+        return self.residual(f"{layer}.feed_forward", x, self.feed_forward)
 
     def decode(self, y: Array, mask: Mask, memories: dict[str, tuple[Array, Array]], memory_mask: Mask) -> Array:
         """Return the decoder's output: N × [self-attention, cross-attention, feed-forward]."""
         for layer in (f"decoder.layers.{i}" for i in range(self.config.decoder_layers)):
-            y = self.residual(f"{layer}.self_attention", y, lambda name, y: self.self_attention(name, y, mask))
-            cross = f"{layer}.cross_attention"
-            y = self.residual(cross, y, lambda name, y: self.cross_attention(name, y, memories[name], memory_mask))
-            y = self.residual(f"{layer}.feed_forward", y, self.feed_forward)
+            y = self.decoder_layer(layer, y, mask, memories[f"{layer}.cross_attention"], memory_mask)
         return self.see("decoder.output", self.end("decoder", y))
+
+    def decoder_layer(self, layer: str, y: Array, mask: Mask, memory: tuple[Array, Array], memory_mask: Mask) -> Array:
+        """Return the output of [self-attention, cross-attention, feed-forward]."""
+        y = self.residual(f"{layer}.self_attention", y, lambda name, y: self.self_attention(name, y, mask))
+        cross = f"{layer}.cross_attention"
+        y = self.residual(cross, y, lambda name, y: self.cross_attention(name, y, memory, memory_mask))
+        return self.residual(f"{layer}.feed_forward", y, self.feed_forward)
 
     def residual(self, name: str, x: Array, sublayer: Callable[[str, Array], Array]) -> Array:
         """Return LayerNorm(x + Sublayer(x)), or, in pre-norm, x + Sublayer(LayerNorm(x))."""

@@ -1,5 +1,6 @@
-"""`glassformer learn`: the book in the browser, without a network."""
+"""`glassformer learn`: the book in the browser, without a network; or the check of a reader's own Transformer."""
 
+import json
 import re
 import sys
 from importlib.util import find_spec
@@ -8,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.arguments import Json
 from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, MissingDependencyError, install_command, nearest, quoted
 from glassformer.system.machine import LOOPBACK
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
+
+    from glassformer.capstone.checking import FileCheck
 
 __all__ = ["learn_command"]
 
@@ -38,11 +42,26 @@ def learn_command(
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the book in a browser.")] = True,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="FILE",
+            help='Check your own Transformer of the page "Write it yourself" instead, step by step.',
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Open the book in the browser.
 
     The book explains the Transformer from a token to a translation. It is served until Ctrl-C and needs no network.
+    With --check, say which step FILE has reached (an empty file is a beginning), and exit with status 1 if it is wrong.
     """
+    if check is not None:
+        _check(check, chapter, as_json)
+        return
+    if as_json:
+        raise ConfigError("--json: has an effect only with --check; leave it out, or add --check FILE")
     if not (SITE / "index.html").exists():
         _build()
     names = _chapters(SITE)
@@ -54,6 +73,46 @@ def learn_command(
         say_if_elsewhere(server, BOOK_PORT if port is None else None)
         address = f"http://{LOOPBACK}:{server.server_port}/{page}"
         serve_until_interrupted(server, "the book", address, browser=browser)
+
+
+def _check(file: Path, chapter: str | None, as_json: bool) -> None:
+    """Check a reader's file, and print how far it has come.
+
+    Raises:
+        ConfigError: a chapter is given, too.
+    """
+    from glassformer.capstone.checking import check_file
+
+    if chapter is not None:
+        raise ConfigError(f"CHAPTER: has no effect with --check, got {quoted(chapter)}; leave one of them out")
+    found = check_file(file)
+    typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else "\n".join(_report(found)))
+    raise typer.Exit(0 if found.passed else 1)
+
+
+def _report(found: "FileCheck") -> list[str]:
+    """Return the lines that tell how far a reader's file has come."""
+    from glassformer.capstone.exercises import EXERCISES
+
+    width = max(len(exercise.title) for exercise in EXERCISES)
+    lines = [
+        f"✓ {number:2} {exercise.title:{width}}  {shown}"
+        for number, (exercise, shown) in enumerate(zip(EXERCISES, found.passed_steps, strict=False), 1)
+    ]
+    step, line = len(found.passed_steps) + 1, f", line {found.line}" if found.line else ""
+    if not found.passed:
+        lines.append(f"✗ {step:2} {found.file}{line}: {found.message}")
+        lines += [f"     {'or' if number else 'likely'}: {one}" for number, one in enumerate(found.likely)]
+        lines += ["     These mistakes give the same numbers here."] * (len(found.likely) > 1)
+    lines += [f"note: {note}" for note in found.notes]
+    if found.next is None:
+        lines.append(f"{found.file} is a Transformer.")
+    else:
+        verb = "write" if found.passed else "mend"
+        lines.append(f"step {step} is next: {verb} `{found.next.signature}`")
+        lines.append(f"  {found.next.task}")
+        lines.append(f"  See `glassformer learn {found.next.chapter}`.")
+    return lines
 
 
 def _build() -> None:

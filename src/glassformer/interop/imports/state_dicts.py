@@ -84,6 +84,20 @@ def _separate_attention(ours: str, theirs: str, letters: Sequence[str]) -> dict[
     return {f"{ours}.input_projection.{{p}}": inputs, f"{ours}.output_projection.{{p}}": output}
 
 
+def _capstone_attention(name: str) -> dict[str, str | list[str]]:
+    """Return the names of an attention and its norm in the book's page."""
+    return {
+        **_separate_attention(name, f"{name}.{{}}", ("query", "key", "value", "output")),
+        f"{name}_residual.norm.{{n}}": f"{name}_norm.{{n}}",
+    }
+
+
+_CAPSTONE_FEED_FORWARD = {
+    "feed_forward.expand.{p}": "feed_forward.expand.{p}",
+    "feed_forward.contract.{p}": "feed_forward.contract.{p}",
+    "feed_forward_residual.norm.{n}": "feed_forward_norm.{n}",
+}
+
 FAMILIES: Mapping[str, Family] = {
     "nn.Transformer": Family(
         title="torch.nn.Transformer, as in PyTorch's tutorial on translation",
@@ -181,6 +195,27 @@ FAMILIES: Mapping[str, Family] = {
         positions=("src_embed.1.pe", "tgt_embed.1.pe"),
         norm_parts=("a_2", "b_2"),
         unbiased_norm=True,
+    ),
+    "capstone": Family(
+        title='the page "Write it yourself" of glassformer\'s book',
+        settings={"norm": "post", "activation": "relu"},
+        outside={
+            "source.tokens.weight": "source_embedding.weight",
+            "target.tokens.weight": "target_embedding.weight",
+            "encoder.norm.{n}": "encoder_norm.{n}",
+            "decoder.norm.{n}": "decoder_norm.{n}",
+            "output.{p}": "output.{p}",
+        },
+        layer="{stack}.{i}",
+        parts={
+            "encoder": {**_capstone_attention("self_attention"), **_CAPSTONE_FEED_FORWARD},
+            "decoder": {
+                **_capstone_attention("self_attention"),
+                **_capstone_attention("cross_attention"),
+                **_CAPSTONE_FEED_FORWARD,
+            },
+        },
+        positions=("source_positions", "target_positions"),
     ),
 }
 """State dicts that are recognised by their names."""
@@ -330,9 +365,9 @@ def import_module(
 ) -> Transformer:
     """Return somebody's own module as a Transformer with copies of its weights, in evaluation mode.
 
-    The module must have the names of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, or
-    the Annotated Transformer. What an `nn.Transformer` in the module tells (heads, order of the norms, activation) need
-    not be given.
+    The module must have the names of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, the
+    Annotated Transformer, or this project's page "Write it yourself". What an `nn.Transformer` in the module tells
+    (heads, order of the norms, activation) need not be given.
 
     Args:
         module: the module; it stays unchanged.
