@@ -1,9 +1,12 @@
 """The chapters as files, which a reader can use without building the book."""
 
+import inspect
 import json
 import re
 import tomllib
 from codeop import CommandCompiler
+from itertools import chain
+from pathlib import Path
 from statistics import fmean
 
 import jupytext
@@ -140,6 +143,24 @@ def test_a_label_is_translated_on_its_own_page():
         assert page == "common" or page in {chapter.name for chapter in CHAPTERS}
         for english, chinese in rows.items():
             assert len(re.findall(r"\{\d?\}", chinese)) == english.count("{}"), english
+
+
+@pytest.mark.slow
+def test_each_row_of_the_table_is_a_label_of_its_page():
+    """Delete the rows that this test lists, or correct them."""
+    cells = {
+        chapter.name: [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+        for chapter in CHAPTERS
+    }
+    buttons = Path(inspect.getfile(player)).read_text(encoding="utf-8")
+    unknown = []
+    for page, rows in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
+        code = cells.get(page) or [buttons, *chain.from_iterable(cells.values())]
+        named, text = set().union(*map(labels, code)), "\n".join(code)
+        for english in rows.keys() - named:  # a label may also be the value of a variable
+            pieces = [piece.strip(" ,:“”().=√×") for piece in english.split("{}")]
+            unknown += [f"[{page}] {english}"] * any(piece not in text for piece in pieces)
+    assert unknown == []
 
 
 def test_the_chinese_summaries_have_a_section_for_each_experiment():
