@@ -20,3 +20,13 @@ export function numberText(value, decimals = 3, signed = false) {
 export function percentText(probability) {
   return `${numberText(100 * probability, 2)} %`;
 }
+
+/**
+ * Returns a probability in four characters: .123, 1.00, 0 for an exact zero, and ~0 for a small one.
+ * @param {number} value
+ */
+export function probabilityText(value) {
+  if (value === 0) return "0";
+  if (value >= 0.9995) return "1.00";
+  return value < 0.0005 ? "~0" : value.toFixed(3).slice(1);
+}

@@ -4,6 +4,7 @@ import { numberText } from "../engine/number_text.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { drawing, remark, slider } from "./figure.js";
 import { scoreOf, scoreText } from "../engine/search.js";
+import { elementSvg, saveMenu } from "./take_away.js";
 
 /**
  * @import { Decoding, TreeNode } from "../engine/types.js"
@@ -85,6 +86,7 @@ export function createBeamPanel(app) {
         draw();
       }),
       larger,
+      saveMenu(app, "beam", () => elementSvg(app, tree.element, kind)),
     );
     const kind = app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize);
     about.textContent = `${kind} ${app.t("beam.legend")}`;

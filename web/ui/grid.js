@@ -1,5 +1,5 @@
 // A matrix of any size as a picture: one canvas with token rulers, and a grid for the keyboard over it.
-import { numberText } from "../engine/number_text.js";
+import { numberText, probabilityText } from "../engine/number_text.js";
 import { colourPlace, coloursAt, colourTable, inkOn, pixelled } from "./colours.js";
 import { brushOf, element } from "./dom.js";
 import { keyboardGrid } from "./keyboard.js";
@@ -218,21 +218,11 @@ function paintNumbers({ brush, data, left, top, width, height }, colourAt) {
       const text =
         data.scale === "signed"
           ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
-          : shortProbability(value);
+          : probabilityText(value);
       const [x, y] = [left + (column + 0.5) * width, top + (row + 0.5) * height];
       ink(brush, text, x, y, inkOn(colourAt(row, column)), 11);
     }
   }
-}
-
-/**
- * Returns a probability in four characters: .123, 1, 0 for an exact zero, and a small one as <.001.
- * @param {number} value
- */
-function shortProbability(value) {
-  if (value === 0) return "0";
-  if (value >= 0.9995) return "1.00";
-  return value < 0.0005 ? "~0" : value.toFixed(3).slice(1);
 }
 
 /** @param {Sheet} sheet */

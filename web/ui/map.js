@@ -10,6 +10,7 @@ import { keyboardGrid } from "./keyboard.js";
 import { latestOnly } from "./latest.js";
 import { createLines } from "./lines.js";
 import { HEAD_ORDERS } from "../engine/statistics.js";
+import { elementSvg, gridSvg, saveMenu } from "./take_away.js";
 
 /**
  * @import { Side, Tensor } from "../engine/types.js"
@@ -94,6 +95,13 @@ function familyColumn(app, family) {
     app.show({ stage: "point", point: { name: `${attentionName(family, layer)}.weights`, head } });
   });
 
+  const under = element("div", { className: "gf-under" }, larger);
+  const save = () => {
+    if (!picture) throw new Error("no picture is drawn yet");
+    const svg = lines.element.hidden ? null : lines.element;
+    return svg ? elementSvg(app, svg, picture.label) : gridSvg(app, picture);
+  };
+
   async function prepared() {
     const { layer, head } = app.ui.heads[family.id];
     const name = `${attentionName(family, layer)}.weights`;
@@ -109,6 +117,7 @@ function familyColumn(app, family) {
     title.textContent = app.t(`family.${family.id}`);
     about.textContent = app.t(`family.${family.id}.about`);
     larger.textContent = app.t("map.larger");
+    refill(under, larger, saveMenu(app, `${attentionName(family, layer)}.${head}`, save));
     const asLines = app.ui.face === "lines";
     grid.element.hidden = readout.hidden = asLines;
     lines.element.hidden = !asLines;
@@ -139,7 +148,7 @@ function familyColumn(app, family) {
     facts,
     element("div", { className: "gf-face" }, grid.element, lines.element),
     readout,
-    larger,
+    under,
   );
 }
 

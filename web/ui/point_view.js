@@ -5,6 +5,7 @@ import { button, chooser, element, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
 import { latestOnly } from "./latest.js";
 import { createLines } from "./lines.js";
+import { elementSvg, gridSvg, saveMenu } from "./take_away.js";
 import { attentionPicture, faceSwitch, largestSize, sayLines } from "./map.js";
 
 const WORDS_SHOWN = 16;
@@ -120,6 +121,10 @@ export function createPointView(app) {
         { pressed: asTable },
       ),
       legend(picture.scale, typeof picture.largest === "number" ? picture.largest : 1),
+      !asTable &&
+        saveMenu(app, hasHeads(app.config, name) ? `${name}.${head}` : name, () =>
+          lines.element.hidden ? gridSvg(app, picture) : elementSvg(app, lines.element, picture.label),
+        ),
     );
   }
 

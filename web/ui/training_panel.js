@@ -3,6 +3,7 @@ import { numberText } from "../engine/number_text.js";
 import { tryChange } from "./changes/controls.js";
 import { button, element, refill } from "./dom.js";
 import { drawing } from "./figure.js";
+import { elementSvg, saveMenu } from "./take_away.js";
 
 const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
 const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
@@ -187,7 +188,13 @@ function visitedTable({ app, steps, visited }) {
 function curveParts(panel) {
   const { loss, validation } = panel.app.payload.curve;
   if (loss.length + validation.length < 2) return [];
-  return [element("h3", {}, panel.app.t("training.curve")), curvePicture(panel, loss, validation)];
+  const title = panel.app.t("training.curve");
+  const picture = element("div", {}, curvePicture(panel, loss, validation));
+  return [
+    element("h3", {}, title),
+    picture,
+    saveMenu(panel.app, "training", () => elementSvg(panel.app, picture, title)),
+  ];
 }
 
 /** @param {App} app */

@@ -7,6 +7,7 @@ from typing import Any
 import anywidget
 
 from glassformer.errors import GlassformerError
+from glassformer.explorer.figure import AttentionFamily, Figure
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.remote import Remote, number_bytes
 from glassformer.explorer.widget import StaticExplorer
@@ -34,6 +35,10 @@ class LiveExplorer(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return repr(self._static)
+
+    def figure(self, family: AttentionFamily, layer: int = -1, head: int = 0) -> Figure:
+        """Return one head's weights for the first sentence as an SVG picture, as `StaticExplorer.figure` does."""
+        return self._static.figure(family, layer, head)
 
     def answer(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the answer to a view's question, with its buffers; the answer repeats the question's "id"."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import DataError, MissingDependencyError, install_command
+from glassformer.explorer.figure import AttentionFamily, Figure, head_figure
 from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload, recorded_payload
 from glassformer.translator import Translator
@@ -29,8 +30,25 @@ class StaticExplorer:
     problem with it.
     """
 
-    def __init__(self, shown: Mapping[str, Any], translation: str, problem: str = "") -> None:
+    def __init__(self, translator: Translator, shown: Mapping[str, Any], translation: str, problem: str = "") -> None:
+        self._translator = translator
         self._shown, self._translation, self._problem = shown, translation, problem
+
+    def figure(self, family: AttentionFamily, layer: int = -1, head: int = 0) -> Figure:
+        """Return one head's weights for the first sentence as an SVG picture, which `save` writes to a file.
+
+        Args:
+            family: "encoder" for the encoder's self-attention, "decoder" for the decoder's, "cross" for
+                cross-attention.
+            layer: The layer, from 0; by default the last.
+            head: The head, from 0.
+
+        Raises:
+            ConfigError: the family, the layer or the head does not exist.
+
+        >>> gf.explore("runs/demo", "A cat sleeps.").figure("cross", 1, 3).save("cross.svg")    # doctest: +SKIP
+        """
+        return head_figure(self._translator, self._shown, self._translation, family, layer, head)
 
     def __repr__(self) -> str:
         return f"explorer of {self._shown['name']}: {self._shown['sentence']} → {self._translation}"
@@ -91,11 +109,11 @@ def _static(translator: Translator, shown: Mapping[str, Any]) -> StaticExplorer:
     """Return the page for readers without a kernel; a page of a large model is a recording, if it fits."""
     words = translation(translator, shown)
     if shown["weights"] is not None:
-        return StaticExplorer({**shown, "checkpoints": []}, words)
+        return StaticExplorer(translator, {**shown, "checkpoints": []}, words)
     try:
-        return StaticExplorer(recorded_payload(translator, shown["sentence"]), words)
+        return StaticExplorer(translator, recorded_payload(translator, shown["sentence"]), words)
     except DataError as error:
-        return StaticExplorer(shown, words, problem=str(error))
+        return StaticExplorer(translator, shown, words, problem=str(error))
 
 
 def somebody_watches() -> bool:

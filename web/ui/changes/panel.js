@@ -15,6 +15,7 @@ import { partsSection } from "./parts.js";
 import { patchSection } from "./patches.js";
 import { handSection } from "./hand.js";
 import { wordsSection } from "./words.js";
+import { copyButton } from "../take_away.js";
 /**
  * @import { Cell } from "../../engine/types.js"
  * @import { App } from "../app.js"
@@ -168,7 +169,7 @@ function topOf({ app, history }, active) {
       tool("undo", history.undo, !history.past.length),
       tool("redo", history.redo, !history.future.length),
       tool("reset", reset, !app.changed),
-      linkOf(app) && linkButton(app),
+      linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
     ),
   ];
 }
@@ -194,24 +195,4 @@ function firstTries(app) {
       button(app.t(`changes.${id}`), () => tryChange(app, changes), { className }),
     ),
   );
-}
-
-/**
- * Returns a button that copies the link, or shows the link where copying is not allowed.
- * @param {App} app
- */
-function linkButton(app) {
-  const title = app.t("changes.link");
-  const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": title });
-  const copy = press("link", title, async () => {
-    shown.value = linkOf(app) ?? "";
-    try {
-      await navigator.clipboard.writeText(shown.value);
-      copy.textContent = app.t("changes.link.copied");
-    } catch {
-      shown.hidden = false;
-      shown.select();
-    }
-  });
-  return [copy, shown];
 }

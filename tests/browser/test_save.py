@@ -1,0 +1,110 @@
+"""Pictures, links and frames that a reader takes away from the page."""
+
+import re
+import struct
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import glassformer as gf
+from glassformer.explorer.figure import weights_figure
+
+SENTENCE = "the black cat sleeps ."
+CROSS = "decoder.layers.1.cross_attention"
+STATE = "(({ result, ui }) => ({ text: result.current.text, heads: ui.heads }))(glassformer.app)"
+
+
+@pytest.fixture
+def opened(make_translator, explore):
+    """Return a translator, and its page."""
+    translator = make_translator()
+    return translator, explore(translator, SENTENCE)
+
+
+def saved(page: Any, place: str, kind: str, folder: Path) -> Path:
+    """Save a picture by its menu, and return the file."""
+    menu = page.locator(f"{place} .gf-save:visible").first
+    if menu.get_attribute("open") is None:
+        menu.locator("summary").click()
+    with page.expect_download() as download:
+        menu.get_by_role("button", name=kind, exact=True).click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+def texts(svg: Path) -> list[str]:
+    """Return the texts of an SVG file, which must be well-formed."""
+    return [one.text or "" for one in ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_grid_is_saved_with_the_bytes_of_pythons_figure(opened, tmp_path):
+    translator, page = opened
+    page.evaluate("glassformer.app.show({heads: {...glassformer.app.ui.heads, cross: {layer: 1, head: 2}}})")
+    path = saved(page, ".gf-cross", "SVG", tmp_path)
+    assert path.name == f"{CROSS}.2.svg"
+    value = page.evaluate(f"glassformer.value('{CROSS}.weights').then(({{shape, data}}) => [shape, [...data]])")
+    weights = np.array(value[1], np.float32).reshape(value[0])[2]
+    [output] = translator.translate([SENTENCE])
+    rows = ["<bos>", *output.tokens[:-1]]
+    columns = [*translator.bundle.source_tokenizer.split(SENTENCE), "<eos>"]
+    label = f"{CROSS}.weights, head 2: {len(rows)} rows, {len(columns)} columns"
+    caption = (label, f"{SENTENCE} → {output.text}", f"glassformer · {translator.bundle.folder.name}")
+    about = page.evaluate("location.hash")
+    assert path.read_text(encoding="utf-8") == weights_figure(weights, rows, columns, caption, about=about).svg
+    notebook = gf.explore(translator, SENTENCE, live=False).figure("cross", 1, 2)  # its weights are not rounded
+    assert texts(path)[-3:] == re.findall(r">([^<]+)</text>", notebook.svg)[-3:]
+
+
+def test_a_png_has_twice_the_pixels_of_the_svg(opened, tmp_path):
+    _, page = opened
+    svg, png = (saved(page, ".gf-encoder", kind, tmp_path) for kind in ("SVG", "PNG"))
+    size = ElementTree.parse(svg).getroot()
+    width, height = struct.unpack(">II", png.read_bytes()[16:24])
+    assert (width, height) == (2 * int(size.get("width", 0)), 2 * int(size.get("height", 0)))
+
+
+def test_the_caption_names_the_changes(opened, tmp_path):
+    _, page = opened
+    page.evaluate(f"glassformer.set({{ablated: {{'{CROSS}': [0]}}, mistakes: ['no_scale']}})")
+    svg = saved(page, ".gf-decoder", "SVG", tmp_path)
+    [line] = [text for text in texts(svg) if text.startswith("with changes: ")]
+    assert "head 0" in line
+    assert page.evaluate("glassformer.app.t('mistake.no_scale')") in line
+    assert "mistakes" in (ElementTree.parse(svg).getroot().findtext("{http://www.w3.org/2000/svg}desc") or "")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_lines_and_the_beam_tree_are_saved_as_they_are_drawn(opened, tmp_path, theme):
+    translator, page = opened
+    page.evaluate(f"glassformer.app.show({{theme: '{theme}', face: 'lines', panel: 'beam'}})")
+    page.locator(".gf-node").first.wait_for()
+    lines = saved(page, ".gf-cross", "SVG", tmp_path)
+    words = [*translator.bundle.source_tokenizer.split(SENTENCE), "<eos>"]
+    assert set(words) <= set(texts(lines))
+    assert len(list(ElementTree.parse(lines).iter("{http://www.w3.org/2000/svg}path"))) > 5
+    tree = texts(saved(page, ".gf-beam", "SVG", tmp_path))
+    nodes = page.locator(".gf-node").count()
+    assert sum("Σ" in text for text in tree) >= nodes - 1  # the root has no sum
+    assert saved(page, ".gf-beam", "PNG", tmp_path).stat().st_size > 1000
+
+
+def test_a_copied_frame_shows_the_same_state(opened, page, tmp_path):
+    _, shown = opened
+    shown.evaluate("glassformer.set({mistakes: ['no_scale']})")
+    shown.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')); }")
+    menu = shown.locator(".gf-cross .gf-save")
+    menu.locator("summary").click()
+    menu.get_by_role("button", name="Copy <iframe>").click()
+    frame = menu.get_by_role("textbox", name="Copy <iframe>").input_value()
+    before = shown.evaluate(STATE)
+    (tmp_path / "slide.html").write_text(f"<!doctype html><title>slide</title>{frame}", encoding="utf-8")
+    page.goto((tmp_path / "slide.html").as_uri())
+    inner = page.frames[1]
+    inner.wait_for_function("globalThis.glassformer?.ready")
+    inner.evaluate("() => glassformer.ready.then(() => null)")
+    assert inner.evaluate(STATE) == before
+    assert inner.evaluate("glassformer.app.changes.mistakes") == ["no_scale"]

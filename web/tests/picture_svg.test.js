@@ -1,0 +1,58 @@
+// Pictures as files: the same bytes as Python's, in the colours of the page.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { INKS, matrixSvg, STOPS } from "../ui/picture_svg.js";
+import { traces } from "./traces.js";
+
+const FIGURES = await traces("figures");
+const css = readFileSync(new URL("../ui/styles.css", import.meta.url), "utf8");
+
+/** @param {string} name */
+const lightColour = (name) => new RegExp(`--${name}: ([^;]+);`).exec(css)?.[1];
+
+for (const [kind, { values, blocked, words, rows, columns, caption, svg }] of Object.entries(FIGURES)) {
+  test(`a picture of weights has the bytes of Python's: ${kind}`, () => {
+    const picture = {
+      values: Float32Array.from(values),
+      offset: 0,
+      rows,
+      columns,
+      rowLabels: words.slice(0, rows),
+      columnLabels: words,
+      scale: /** @type {const} */ ("probability"),
+      largest: 1,
+      blocked: (/** @type {number} */ row, /** @type {number} */ column) => blocked[row][column],
+      hidden: () => false,
+    };
+    assert.equal(matrixSvg(picture, caption, "#text=a&b"), svg);
+  });
+}
+
+test("a picture has the colours of the light theme", () => {
+  for (const [name, colour] of Object.entries(INKS)) assert.equal(lightColour(name), colour);
+  for (const [scale, stops] of Object.entries(STOPS)) {
+    const written = lightColour(scale)?.replace("var(--paper)", lightColour("paper") ?? "");
+    assert.equal(written, stops.join(", "));
+  }
+});
+
+test("signed numbers, missing cells and hidden rows are drawn as in the grid", () => {
+  const picture = {
+    values: Float32Array.from([-2, 2, NaN, 0, 1, 1]),
+    offset: 0,
+    rows: 3,
+    columns: 2,
+    rowLabels: ["a", "b", "c"],
+    columnLabels: ["x", "y"],
+    scale: /** @type {const} */ ("signed"),
+    largest: 2,
+    blocked: () => false,
+    missing: (/** @type {number} */ row, /** @type {number} */ column) => row === 1 && column === 0,
+    hidden: (/** @type {number} */ row) => row === 2,
+  };
+  const svg = matrixSvg(picture, ["caption"], "");
+  const cells = [...svg.matchAll(/width="34" height="34" fill="(#\w+)"/g)].map(([, fill]) => fill);
+  assert.deepEqual(cells, [STOPS.signed[0], STOPS.signed[4], STOPS.signed[2]]);
+  assert.ok(svg.includes(">−2.00<") && svg.includes(">+2.00<"));
+});

@@ -1,0 +1,165 @@
+// A matrix as an SVG picture that stands alone, for a paper, a slide or a colleague. It has the colours of the light
+// theme. explorer/figure.py writes the same bytes for weights.
+import { numberText, probabilityText } from "../engine/number_text.js";
+/** @import { Picture, Scale } from "./types.js" */
+
+/**
+ * The colours of each scale: those of the light theme in styles.css.
+ * @type {Record<Scale, string[]>}
+ */
+export const STOPS = {
+  probability: ["#ffffff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"],
+  signed: ["#4a2a85", "#9a8cc4", "#ffffff", "#f1a457", "#9c4206"],
+};
+/** Colours of the light theme for text, remarks, the frame, masked cells and their hatching. */
+export const INKS = {
+  ink: "#1d2733",
+  soft: "#55606e",
+  line: "#d5dbe3",
+  blocked: "#eceff3",
+  hatching: "#98a3b3",
+};
+const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
+const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider
+const [CELL, NUMBERED, MOST_NUMBERED, WIDEST] = [34, 30, 24, 1200];
+const CAPTION = 18; // pixels a line
+
+/**
+ * Returns a picture as a whole SVG file. The first line of the caption is bold; `about` is its description, such as
+ * the link to the page's state.
+ * @param {Omit<Picture, "label" | "describe" | "chosen">} picture
+ * @param {string[]} caption
+ * @param {string} about
+ */
+export function matrixSvg(picture, caption, about) {
+  const { rows, columns, rowLabels, columnLabels } = picture;
+  const numbered = columns <= NUMBERED && rows <= MOST_NUMBERED * 2;
+  const side = numbered ? CELL : Math.max(4, Math.min(18, Math.floor(WIDEST / columns)));
+  const left = Math.ceil(Math.max(0, ...rowLabels.map(widthOf))) + 12;
+  const top = Math.ceil(Math.max(0, ...columnLabels.map(widthOf))) + 12;
+  const [across, down] = [side * columns, side * rows];
+  const width = Math.max(left + across, ...caption.map((line) => Math.ceil(widthOf(line)))) + 12;
+  const height = top + down + caption.length * CAPTION + 20;
+  const cells = [];
+  for (let row = 0; row < rows; row++) {
+    if (picture.hidden(row)) continue;
+    for (let column = 0; column < columns; column++)
+      cells.push(...cell(picture, row, column, left + side * column, top + side * row, side, numbered));
+  }
+  const words = [
+    ...rowLabels.map((label, row) =>
+      text(left - 6, top + side * (row + 0.5) + 4, label, 'text-anchor="end"', INKS.ink),
+    ),
+    ...columnLabels.map((label, column) => {
+      const [x, y] = [left + side * (column + 0.5) + 4, top - 6];
+      return text(x, y, label, `transform="rotate(-90 ${x} ${y})"`, INKS.ink);
+    }),
+  ];
+  const lines = caption.map((line, at) =>
+    text(
+      6,
+      top + down + CAPTION * (at + 1) + 4,
+      line,
+      at === 0 ? 'font-weight="bold"' : "",
+      at === 0 ? INKS.ink : INKS.soft,
+    ),
+  );
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
+    `<title>${escaped(caption[0] ?? "")}</title>`,
+    `<desc>${escaped(about)}</desc>`,
+    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+    ...cells,
+    `<rect x="${left}" y="${top}" width="${across}" height="${down}" fill="none" stroke="${INKS.line}"/>`,
+    ...words,
+    ...lines,
+    "</svg>\n",
+  ].join("\n");
+}
+
+/**
+ * Returns the elements of one cell.
+ * @param {Omit<Picture, "label" | "describe" | "chosen">} picture
+ * @param {number} row
+ * @param {number} column
+ * @param {number} x
+ * @param {number} y
+ * @param {number} side
+ * @param {boolean} numbered
+ */
+function cell(picture, row, column, x, y, side, numbered) {
+  const square = (/** @type {string} */ fill) =>
+    `<rect x="${x}" y="${y}" width="${side}" height="${side}" fill="${fill}"/>`;
+  const number = (/** @type {string} */ words, /** @type {string} */ fill) =>
+    numbered
+      ? [text(x + side / 2, y + side / 2 + 4, words, 'text-anchor="middle" font-size="10"', fill)]
+      : [];
+  if (picture.blocked(row, column)) {
+    const across = `<path d="M${x} ${y + side}L${x + side} ${y}" stroke="${INKS.hatching}"/>`;
+    return [square(INKS.blocked), across, ...number("–∞", INKS.soft)];
+  }
+  if (picture.missing?.(row, column)) return [];
+  const value = picture.values[picture.offset + row * picture.columns + column];
+  const largest = typeof picture.largest === "number" ? picture.largest : picture.largest[row];
+  const parts = colourOf(picture.scale, value, largest);
+  const words =
+    picture.scale === "signed"
+      ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
+      : probabilityText(value);
+  return [square(hex(parts)), ...number(words, inkOver(parts))];
+}
+
+/**
+ * Returns red, green and blue of a value's colour.
+ * @param {Scale} scale
+ * @param {number} value
+ * @param {number} largest
+ */
+function colourOf(scale, value, largest) {
+  const share = scale === "signed" ? (value / (largest || 1) + 1) / 2 : value / (largest || 1);
+  const stops = STOPS[scale].map((stop) => [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)));
+  const place = Math.max(0, Math.min(1, share)) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
+  return stops[low].map((from, part) => Math.round(from + (stops[low + 1][part] - from) * (place - low)));
+}
+
+/** @param {number[]} parts */
+function hex(parts) {
+  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * Returns black or white, whichever is easier to read on a colour, judged by its brightness.
+ * @param {number[]} parts
+ */
+function inkOver([red, green, blue]) {
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#000000" : "#ffffff";
+}
+
+/**
+ * @param {number} x
+ * @param {number} y
+ * @param {string} words
+ * @param {string} looks
+ * @param {string} fill
+ */
+function text(x, y, words, looks, fill) {
+  return `<text x="${x}" y="${y}"${looks && ` ${looks}`} fill="${fill}">${escaped(words)}</text>`;
+}
+
+/**
+ * Returns the width of a text, about.
+ * @param {string} words
+ */
+export function widthOf(words) {
+  const width = (/** @type {string} */ one) =>
+    (one.codePointAt(0) ?? 0) >= WIDE_FROM ? WIDE_LETTER : LETTER;
+  return [...words].reduce((sum, one) => sum + width(one), 0);
+}
+
+/** @param {string} words */
+function escaped(words) {
+  // eslint-disable-next-line no-control-regex -- XML has no control characters
+  const plain = words.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f]/g, "\ufffd");
+  return plain.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
