@@ -77,6 +77,14 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
     return notebook
 
 
+@cache
+def summaries() -> dict[str, str]:
+    """Return the Chinese summary of each experiment that has one, by the name of the experiment's page."""
+    text = SUMMARIES.read_text(encoding="utf-8")
+    _, *parts = re.split(r'^<span id="(\w+)"></span>\n', text, flags=re.MULTILINE)
+    return {f"experiments/{name}": part.strip() for name, part in zip(parts[::2], parts[1::2], strict=True)}
+
+
 def _with_english_anchors(english: str, text: str) -> str:
     """Return a translation whose headings can be linked to by the anchors of the English headings."""
     anchors = iter(re.findall(r"^#+ (.*)$", english, flags=re.MULTILINE))
@@ -177,7 +185,7 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             return f"{english}source/{file}.html{end}"
         if path.suffix == ".py" and (path.is_relative_to(BOOK) or path.parent == GUIDE):
             name = page_name(path)
-            if "experiments" in names and page != "experiments" and name.startswith("experiments/") and not end:
+            if "experiments" in names and page != "experiments" and name in summaries() and not end:
                 return f"{top}experiments.html#{path.stem}"
             return f"{top if name in names else english}{name}.html{end}"
         if path.is_relative_to(BOOK / "maps"):

@@ -12,7 +12,7 @@ from statistics import fmean
 import jupytext
 import pytest
 from chapters import BOOK, CHAPTERS
-from pages import ROOT, SUMMARIES, definitions, key, localised, slug, translations
+from pages import ROOT, SUMMARIES, addresses, definitions, key, localised, slug, summaries, translations
 
 from glassformer.pictures import curves, player
 from pictures import TABLE, chinese_label, chinese_picture, labels
@@ -163,13 +163,27 @@ def test_each_row_of_the_table_is_a_label_of_its_page():
     assert unknown == []
 
 
-def test_the_chinese_summaries_have_a_section_for_each_experiment():
-    text = SUMMARIES.read_text(encoding="utf-8")
-    sections = dict(re.findall(r'<span id="(\w+)"></span>\n\n(## .*?)(?=<span|\Z)', text, flags=re.DOTALL))
-    assert set(sections) == {chapter.path.stem for chapter in EXPERIMENTS}
+def test_the_chinese_summaries_are_of_experiments_and_lead_to_their_pages():
+    sections = summaries()
+    assert len(sections) >= 10
+    assert set(sections) <= {chapter.name for chapter in EXPERIMENTS}
+    headings = re.findall(r"^## (.*)$", "\n".join(sections.values()), flags=re.MULTILINE)
+    assert not {f"experiments/{slug(heading)}" for heading in headings} & set(sections)  # an anchor must be unique
     for name, section in sections.items():
-        assert section.rstrip().endswith(f"[英文全文](../experiments/{name}.py)")
+        assert section.endswith(f"[英文全文](../{name}.py)")
         assert section.index("**问题。**") < section.index("**测量。**") < section.index("**结论。**")
+
+
+def test_a_link_to_an_experiment_leads_to_its_chinese_summary_on_a_chinese_page():
+    address = addresses(BOOK, "decoding", {"decoding", "experiments"}, "zh", set())
+    assert address("experiments/beam.py") == "experiments.html#beam"
+    assert address("experiments/beam.py#longer-sentences") == "../experiments/beam.html#longer-sentences"
+    assert addresses(BOOK / "zh", "experiments", {"experiments"}, "zh", set())("../experiments/beam.py").startswith(
+        "../"
+    )
+    assert (
+        addresses(BOOK, "decoding", {"experiments/beam"}, "en", set())("experiments/beam.py") == "experiments/beam.html"
+    )
 
 
 def test_the_tables_of_the_chinese_summaries_have_the_measured_numbers():
