@@ -83,7 +83,7 @@ def served(tab: Any, serving: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that serves a translator and opens its page."""
 
     def open_page(translator: gf.Translator, sentence: str = SENTENCE) -> Any:
-        tab.goto(serving(translator, sentence).url)
+        tab.goto(serving(translator, sentence).url + "#story=0")
         tab.evaluate(READY)
         return tab
 
@@ -132,7 +132,7 @@ def written(page: Any, tmp_path: Path) -> Callable[..., Any]:
 
     def show(translator: gf.Translator, sentence: str = SENTENCE, **options: Any) -> Any:
         write_page(translator, tmp_path / "page.html", sentence, **options)
-        page.goto((tmp_path / "page.html").as_uri())
+        page.goto((tmp_path / "page.html").as_uri() + "#story=0")
         page.evaluate(READY)
         return page
 

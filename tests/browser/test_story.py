@@ -88,7 +88,7 @@ def plus(off: dict[str, list[int]], name: str, head: int) -> dict[str, list[int]
 def test_the_story_opens_at_the_first_visit_and_ends_where_the_reader_wants(make_translator, explore):
     page = settled(explore(make_translator(), SENTENCE, story=STORY))
     assert page.get_by_role("heading", level=2).inner_text() == "1. What is a translation?"
-    assert page.locator(".gf-main").is_hidden()
+    assert page.locator(".gf-main").count() == 0
     page.get_by_role("button", name="Next scene").click()
     settled(page)
     assert page.url.endswith("#story=2")
@@ -118,6 +118,7 @@ def test_links_decide_where_the_story_opens(make_translator, explore, opens, fra
     page = explore(make_translator(), SENTENCE, story={"opens": opens, "pair": PAIR}, fragment=fragment)
     assert page.evaluate("glassformer.app.ui.story") == scene
     assert page.locator(".gf-error:visible").count() == 0
+    assert page.locator(".gf-main").count() == (scene == 0)
 
 
 def test_a_recorded_page_has_no_story(make_translator, explore):

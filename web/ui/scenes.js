@@ -101,7 +101,12 @@ async function translation(story) {
     ? ""
     : isComplete(story)
       ? app.t("story.1.done", tokens.length)
-      : app.t("story.1.told", tokens.length, tokens[tokens.length - 1], percentText(best.probability));
+      : app.t(
+          "story.1.told",
+          tokens.length,
+          isolated(tokens[tokens.length - 1]),
+          percentText(best.probability),
+        );
   return {
     say: app.t("story.1.say"),
     action: app.t(isComplete(story) ? "story.1.again" : "story.1.act"),
@@ -186,8 +191,8 @@ async function attention(story) {
     picture: [element("h3", {}, label), lines.element],
     told: app.t(
       "story.2.told",
-      picture.rowLabels[row],
-      picture.columnLabels[column],
+      isolated(picture.rowLabels[row]),
+      isolated(picture.columnLabels[column]),
       numberText(tensor.data[picture.offset + strongest], 2),
     ),
     hint: app.t("story.2.try"),
@@ -255,12 +260,12 @@ async function decision(story) {
   const { app, deciding } = story;
   const question = await questionOf(story);
   const { contest, texts, margins, isPair } = question;
-  const words = wordsOf(app, contest);
+  const words = wordsOf(app, contest).map(isolated);
   const [best] = deciding;
   const [first] = texts;
   return {
     say: isPair
-      ? app.t("story.3.pair", ...differing(texts), ...words)
+      ? app.t("story.3.pair", ...differing(texts).map(isolated), ...words)
       : `${app.t("story.3.own", ...words)} ${app.t("story.3.generic")}`,
     action: app.t(best ? "story.3.again" : "story.3.act"),
     picture: [
@@ -382,7 +387,7 @@ async function without(story) {
   const after = await Promise.all(off.length > 0 ? texts.map((text) => story.translated(text, changes)) : []);
   const now = marginsNow(off, margins);
   const lost = now.findIndex((margin) => margin < 0);
-  const [right, wrong] = wordsOf(app, contest, Math.max(lost, 0));
+  const [right, wrong] = wordsOf(app, contest, Math.max(lost, 0)).map(isolated);
   const [before, sumNow] = [margins, now].map((one) => numberText(sum(one)));
   return {
     say: app.t("story.4.say"),
@@ -505,6 +510,14 @@ async function effectOf(app, before, after) {
 // Parts
 
 /**
+ * Returns a word for a sentence, isolated, so that its direction does not disturb the sentence.
+ * @param {string} word
+ */
+function isolated(word) {
+  return `\u2068${word}\u2069`;
+}
+
+/**
  * Returns a line of words with its name; the word at `chosen` is marked.
  * @param {string} label
  * @param {string[]} tokens
@@ -606,8 +619,8 @@ function card(app, { contest }, made, at, margin, after, now = margin) {
     bars(
       app.t(
         "story.3.choice",
-        name,
-        other,
+        isolated(name),
+        isolated(other),
         numberText(now),
         after ? app.t("story.3.was", numberText(margin)) : "",
       ),

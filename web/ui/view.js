@@ -59,9 +59,10 @@ export function createView(el, payload, host) {
   const ready = made.then(async (one) => {
     if (closing.signal.aborted) return;
     app = one;
-    build(root, app);
+    const complete = build(root, app);
     await keepLink(app);
     welcome(app);
+    complete();
   });
   ready.catch((error) => {
     refill(root, element("p", { className: "gf-error", role: "alert" }, messageOf(error)));
@@ -114,6 +115,8 @@ export function createView(el, payload, host) {
 }
 
 /**
+ * Builds the header and the story. Returns a function that builds the rest, now or when the reader leaves the story: the
+ * story's first picture does not wait for pictures that it hides.
  * @param {HTMLElement} root
  * @param {App} app
  */
@@ -125,14 +128,7 @@ function build(root, app) {
   };
   dress();
   app.on("ui", dress); // before the panels, whose pictures are drawn in the theme's colours
-  refill(
-    root,
-    header(app),
-    createStory(app),
-    outcome(app),
-    createRibbon(app),
-    element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
-  );
+  refill(root, header(app), createStory(app));
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
   root.prepend(problems);
@@ -140,7 +136,19 @@ function build(root, app) {
     problems.textContent = text;
     problems.hidden = !text;
   });
-  app.emit("resize", null);
+  let isComplete = false;
+  function complete() {
+    if (isComplete || app.ui.story || app.signal.aborted) return;
+    isComplete = true;
+    root.append(
+      outcome(app),
+      createRibbon(app),
+      element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
+    );
+    app.emit("resize", null);
+  }
+  app.on("ui", (keys) => keys.includes("story") && complete());
+  return complete;
 }
 
 /**
