@@ -769,8 +769,72 @@ except gf.VocabularyError as error:
 
 # %% [markdown]
 # To see two of these mistakes at work in a trained model, plant them with `glassformer.inspection`:
-# `plant(model, "residual_normed")` and `plant(model, "unbiased_norm")`. And `gf.check(model)` names such a mistake in a
-# model that you suspect.
+# `plant(model, "residual_normed")` and `plant(model, "unbiased_norm")`. `gf.check(model)` names such a mistake in a
+# `gf.Transformer` that has it.
+#
+# Somebody else's model is a different class, which `gf.check` does not take. `gf.import_module` first returns a
+# `gf.Transformer` with copies of its weights, if the module has the names of a tutorial. Here is such a stranger:
+# `nn.Transformer` with `batch_first`, and positions as several tutorials have them.
+
+
+# %%
+class Stranger(nn.Module):
+    def __init__(self, vocabulary, width, heads, exponent):
+        super().__init__()
+        self.src_tok_emb = nn.ModuleDict({"embedding": nn.Embedding(vocabulary, width)})
+        self.tgt_tok_emb = nn.ModuleDict({"embedding": nn.Embedding(vocabulary, width)})
+        i = torch.arange(0, width, 2)
+        angles = torch.arange(50)[:, None] / 10000 ** (exponent * i / width)
+        table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        self.positional_encoding = nn.Module()
+        self.positional_encoding.register_buffer("pos_embedding", table)
+        self.transformer = nn.Transformer(width, heads, 2, 2, 4 * width, dropout=0.0, batch_first=True)
+        self.generator = nn.Linear(width, vocabulary)
+
+
+def their_logits(model, source, target_input, causal=True):
+    s, t = source.shape[1], target_input.shape[1]
+    places = model.positional_encoding.pos_embedding
+    x = model.src_tok_emb["embedding"](source) * math.sqrt(places.shape[1]) + places[:s]
+    y = model.tgt_tok_emb["embedding"](target_input) * math.sqrt(places.shape[1]) + places[:t]
+    future = torch.ones(t, t, dtype=torch.bool).triu(1) if causal else None  # for PyTorch, True means hidden
+    return model.generator(model.transformer(x, y, tgt_mask=future))
+
+
+def imported(stranger):
+    return gf.import_module(stranger, pad_id=0, bos_id=1, eos_id=2)
+
+
+torch.manual_seed(7)
+theirs = Stranger(vocabulary=11, width=32, heads=4, exponent=1).eval()
+ours = imported(theirs)
+print(ours.config.positions, "positions,", ours.config.norm + "-norm,", ours.config.heads, "heads")
+print("checks passed:", gf.check(ours).passed)
+
+# %% [markdown]
+# `gf.check` now examines these weights in *our* code. Whether *their* code computes the same is a question of numbers:
+# give both the same ids and compare the logits. With the right mask they agree; if their code forgets the causal mask,
+# they do not. An exponent that is doubled in the table of positions shows at once: the table is no sinusoid of
+# the paper, so it is imported as one that was learned.
+
+# %%
+their_source, their_target = torch.randint(3, 11, (2, 9)), torch.randint(3, 11, (2, 7))
+with torch.no_grad():
+    logits = ours(their_source, their_target)
+    right = distance(their_logits(theirs, their_source, their_target), logits)
+    wrong = distance(their_logits(theirs, their_source, their_target, causal=False), logits)
+
+doubled = imported(Stranger(vocabulary=11, width=32, heads=4, exponent=2))
+print(f"logits differ by {right:.0e}; without the causal mask by {wrong:.0e}")
+print("doubled exponent:", doubled.config.positions, "positions")
+
+assert right < 1e-5 < 0.01 < wrong
+assert (ours.config.positions, doubled.config.positions) == ("interleaved", "learned")
+
+# %% [markdown]
+# If you have no code at all, only weights and pairs of sentences, `glassformer check RUN --pairs SOURCE TARGET` names
+# the mistake with which a model was trained. And a model that you write yourself is checked step by step in
+# [the last chapter](15_write_it_yourself.py).
 
 # %% [markdown]
 # ## Exercises

@@ -5,6 +5,7 @@ import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +26,7 @@ PACKAGE = Path(__file__).parents[2]
 SITE = PACKAGE / "site"
 BUILDER = PACKAGE.parents[1] / "docs" / "site" / "build.py"
 BOOK_PORT = 8764
+_WIDTH = 100
 _NO_CHAPTERS = {"search", "genindex", "py-modindex", "explorer"}
 
 
@@ -112,7 +114,7 @@ def _report(found: "FileCheck") -> list[str]:
         lines.append(f"step {step} is next: {verb} `{found.next.signature}`")
         lines.append(f"  {found.next.task}")
         lines.append(f"  See `glassformer learn {found.next.chapter}`.")
-    return lines
+    return [part for line in lines for part in wrap(line, _WIDTH, subsequent_indent="     ")]
 
 
 def _build() -> None:
