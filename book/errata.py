@@ -28,6 +28,11 @@
 # | a norm with n − 1, and ε outside the root | loaded weights are slightly off | [Norm](#another-layer-norm) |
 # | embeddings from N(0, 1), times √d_model | word order hardly matters | [Positions](#embeddings-that-drown-the-positions) |
 # | 10 rows for the ids 0 to 10 | an index error, or wrong words | [Vocabulary](#off-by-one-in-the-vocabulary) |
+# | six layers made by copying one | all layers start equal | [Copies](#copied-layers) |
+# | "three parameter vectors" | a query cannot mix features | [Three matrices](#three-vectors) |
+# | "divide the word's 512 numbers into 8" | each head sees an eighth of the word | [Slices](#heads-are-not-slices) |
+# | the mask hides rows instead of columns | padding changes the results | [Rows or columns](#mask-rows-or-columns) |
+# | positions as exp(−log …) in float32 | far positions are off by 4e-4 | [Log space](#positions-in-log-space) |
 # | the exponent of the positions is doubled | a shift is not a rotation | [Exponent](#doubled-exponent) |
 # | `*` where `@` is meant | nonsense of the right shape | [Product](#elementwise-instead-of-a-matrix-product) |
 # | a square, a sign or an index is missing | your numbers differ from the text's | [Formulas](#three-formulas) |
@@ -35,6 +40,7 @@
 # | the masked sub-layer is taken for the new one | cross-attention is missing | [New sub-layer](#which-sub-layer-is-new) |
 # | "several heads are faster" | the wrong number of heads is chosen | [What for](#what-heads-are-for) |
 # | a norm reads an attribute that was never set | an error at the first call | [Crash](#a-norm-that-crashes) |
+# | ε = 1e-12 in a norm | NaN in float16; constant rows become noise | [ε](#an-epsilon-too-small) |
 # | the attention matrix is not returned | nothing can be drawn | [Dropped](#a-matrix-computed-and-dropped) |
 # | no √d_model | words hardly matter | [Embedding](#no-scaling-of-the-embedding) |
 # | masked scores become −10 000 | a fully masked row attends to padding | [−10 000](#minus-ten-thousand) |
@@ -47,6 +53,7 @@
 # | "the second word has position 2" | every position is off by one | [Position 1](#second-word-position-one) |
 # | "strictly between −1 and 1" | a test that fails at position 0 | [Range](#closed-range) |
 # | "8 heads bring 64 back to 512" | odd numbers of heads seem impossible | [Width](#heads-do-not-restore-the-width) |
+# | queries "from the previous output" | the decoder forgets what it has written | [Which queries](#queries-from-the-previous-output) |
 # | masked scores are filled with 0 | padding changes the results | [0 or −∞](#zero-is-not-minus-infinity) |
 # | heads in a plain Python list | they are neither trained nor saved | [List](#heads-in-a-plain-list) |
 # | a tensor made on the CPU in the forward pass | an error on a GPU | [Device](#a-tensor-on-the-wrong-device) |
@@ -259,6 +266,162 @@ assert torch.equal(table[5], list(table)[6 - 1])
 # %% [markdown]
 # **Caught by** `model/test_embedding.py`: `test_an_id_outside_the_vocabulary_is_an_error_that_names_the_range`. More in
 # [embeddings](01_embeddings.py#what-goes-wrong).
+
+# %% [markdown]
+# ## Copied layers
+#
+# Many notebooks make one layer and copy it: `[copy.deepcopy(layer) for _ in range(6)]`. PyTorch's
+# `nn.TransformerEncoder` does the same. The copies are six layers with six sets of weights, but these start *equal*. It
+# is often said that "the others are exactly the same". The *structure* is the same; the weights must be drawn for each
+# layer. (`[layer] * 6` is worse: one layer, six times, with one set of weights.)
+
+# %%
+layer = nn.Linear(64, 64)
+stacks = {
+    "deep copies": nn.ModuleList(copy.deepcopy(layer) for _ in range(6)),
+    "one layer, six times": nn.ModuleList([layer] * 6),
+    "drawn for each layer": nn.ModuleList(nn.Linear(64, 64) for _ in range(6)),
+}
+apart = {}
+for name, stack in stacks.items():
+    adam = torch.optim.Adam(stack.parameters(), lr=1e-3)
+    x = torch.randn(32, 64)
+    starts = (stack[5].weight - stack[0].weight).norm().item()
+    for _ in range(20):
+        y = x
+        for one in stack:
+            y = y + one(y).tanh()
+        adam.zero_grad()
+        (y - x.roll(1, dims=-1)).square().mean().backward()
+        adam.step()
+    apart[name] = starts, (stack[5].weight - stack[0].weight).norm().item()
+    weights = sum(weight.numel() for weight in stack.parameters())
+    print(f"{name:<21} {weights:>6} weights, distance of layers 0 and 5: {starts:.2f}, trained {apart[name][1]:.2f}")
+
+assert apart["deep copies"][0] == apart["one layer, six times"][1] == 0 < apart["deep copies"][1]
+first, second = model.encoder.layers
+assert not torch.equal(first.feed_forward.expand.weight, second.feed_forward.expand.weight)  # ours are drawn
+copies = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2, enable_nested_tensor=False)
+assert torch.equal(copies.layers[0].linear1.weight, copies.layers[1].linear1.weight)
+
+# %% [markdown]
+# Copies do not stay equal: each sits at another depth and gets another gradient. But they start close together, so the
+# stack begins with less variety than its number of weights suggests. The fix: draw the weights again after copying
+# (`nn.init.xavier_uniform_` for each matrix), or make each layer by itself.
+#
+# **Caught by** `model/test_transformer.py`: `test_layers_start_with_different_weights`. More in
+# [the encoder](08_encoder.py).
+
+# %% [markdown]
+# ## Three vectors
+#
+# "Each word is multiplied by three parameter vectors to get query, key and value." Query, key and value are vectors;
+# the parameters are three *matrices*, $W_Q$, $W_K$ and $W_V$ (§3.2.2). A vector of parameters scales each feature by
+# itself, so number 0 of the query depends on feature 0 alone. A matrix mixes all features.
+
+# %%
+word = torch.randn(512, requires_grad=True)
+vector, matrix = torch.randn(512), torch.randn(512, 64)
+for name, query in {"a vector": word * vector, "a matrix": word @ matrix}.items():
+    [gradient] = torch.autograd.grad(query[0], word)
+    print(f"{name}: query of {len(query)} numbers; number 0 depends on {(gradient != 0).sum()} of 512 features")
+
+attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0)
+w_q, w_k, w_v = attend.input_projection.weight.split(attend.widths)
+assert w_q.shape == w_k.shape == w_v.shape == (8 * 64, 512)
+tuple(w_q.shape)
+
+# %% [markdown]
+# **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in
+# [attention](03_attention.py#the-mathematics).
+
+# %% [markdown]
+# ## Heads are not slices
+#
+# "The word's 512 numbers are divided into 8 parts of 64, one for each head." What is divided is the *projected* vector:
+# each head has its own 64 columns of $W_Q$, and each of these columns reads all 512 numbers. If the word itself were
+# cut, head 0 would never see feature 511.
+
+# %%
+x = torch.randn(1, 10, 512)
+touched = x.clone()
+touched[..., 511] += 1.0  # the last feature
+
+
+def cut(x):
+    """Return the heads' queries when the word itself is cut into slices, each with a 64 × 64 matrix."""
+    return split_heads(x, 8) @ torch.eye(64)
+
+
+def query(x):
+    """Return the heads' queries of the library."""
+    return attend.query(x)
+
+
+for name, heads_of in {"slices of the word": cut, "projections": query}.items():
+    change = (heads_of(touched) - heads_of(x)).abs().amax((0, 2, 3))
+    print(f"{name}: {(change > 0).sum()} of 8 heads notice feature 511")
+    assert (change > 0).sum() == (1 if heads_of is cut else 8)
+
+# %% [markdown]
+# **Caught by** `model/test_attention.py`: `test_a_head_is_a_slice_of_the_projection` and
+# `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in [heads](04_heads.py#the-mathematics).
+
+# %% [markdown]
+# ## Mask rows or columns
+#
+# In the matrix of scores, a row is a query and a column is a key. Padding must not be *looked at*, so its *columns* are
+# masked. With the mask turned by 90°, its rows are masked: padding looks at nothing (which nobody needs), and all words
+# look at padding. Both masks fit a square matrix. Here the last two of five words are padding, and we change them:
+
+# %%
+real = torch.tensor([True, True, True, False, False])
+columns, turned = real[None, :].expand(5, 5), real[:, None].expand(5, 5)
+words = torch.randn(5, 8)
+other = torch.where(real[:, None], words, torch.randn(5, 8))  # the same words, other padding
+for name, mask in {"columns": columns, "rows": turned}.items():
+    one, two = (gf.attention(each, each, each, mask).output[:3] for each in (words, other))
+    print(f"{name} masked: the three words' outputs change by {(one - two).abs().max():.2f}")
+    assert torch.equal(one, two) == (name == "columns")
+
+assert gf.attention(words, words, words, turned).weights[0, 3:].min() > 0  # padding has a weight
+padding = gf.attention(words, words, words, columns).weights[3]  # a padding query may look at words: harmless
+assert padding[3:].tolist() == [0, 0]
+
+# %% [markdown]
+# The rows of padding need no mask: their outputs are never read. In the library, `padding_mask` has the shape (B, 1, 1,
+# S), which can only stand for columns.
+#
+# **Caught by** `model/test_masks.py`: `test_padding_cannot_be_attended_to`, and `model/test_transformer.py`:
+# `test_padding_does_not_change_real_positions`. More in [masks](05_masks.py).
+
+# %% [markdown]
+# ## Positions in log space
+#
+# Much code computes the frequencies as `exp(arange(0, d, 2) * -(log(10000) / d))`, "in log space". As a formula this
+# equals $10000^{-2i/d}$. In float32 it is less exact: a frequency is rounded, and its error is multiplied by the
+# position. The library computes the table in float64 and rounds once, at the end.
+
+# %%
+exact = gf.sinusoids(5000, 512, dtype=torch.float64)
+frequency = torch.exp(torch.arange(0, 512, 2, dtype=torch.float32) * -(math.log(10000.0) / 512))
+angles = torch.arange(5000, dtype=torch.float32)[:, None] * frequency
+log_space = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+errors = {
+    "float32, log space": (log_space - exact).abs().max().item(),
+    "float64, rounded once": (gf.sinusoids(5000, 512, dtype=torch.float32) - exact).abs().max().item(),
+}
+for name, error in errors.items():
+    print(f"{name}: largest error {error:.1e}")
+
+assert errors["float32, log space"] > 1e-4 > 1e-7 > errors["float64, rounded once"]
+
+# %% [markdown]
+# A model that was trained with either table translates the same, as $4 \cdot 10^{-4}$ is small beside ±1. It matters
+# when you compare two implementations number by number: this difference is larger than all other rounding.
+#
+# **Caught by** `model/test_positions.py`: `test_far_positions_are_exact_in_float32`. More in
+# [positions](02_positions.py#what-goes-wrong).
 
 # %% [markdown]
 # **From guides with pictures and one worked example**
@@ -487,6 +650,40 @@ check.note
 #
 # **Caught by** any test that calls it, such as `model/test_residual.py`: `test_post_norm_normalises_the_sum`; and by
 # `gf.check`, where a check that stops with an error counts as failed, with the reason.
+
+# %% [markdown]
+# ## An epsilon too small
+#
+# Some norms use $\varepsilon = 10^{-12}$. The number is there for rows whose variance is almost 0, such as a row of
+# equal numbers. In float16, 1e-12 *is* 0, and such a row becomes 0/0. In float32 it is too small to protect a row that
+# is constant up to rounding: the rounding errors are blown up to the size of real features. The library's norms use
+# PyTorch's default, 1e-5.
+
+
+# %%
+def norm_by_hand(x, eps):
+    variance = x.var(-1, keepdim=True, unbiased=False)
+    return (x - x.mean(-1, keepdim=True)) / (variance + torch.tensor(eps, dtype=x.dtype)).sqrt()
+
+
+constant = torch.full((4,), 3.0, dtype=torch.float16)
+nearly = torch.tensor([3.0, 3.0, 3.0, 3.0 + 2e-6])  # constant up to rounding
+for eps in (1e-12, 1e-5):
+    print(f"ε = {eps:.0e}: constant row in float16 {norm_by_hand(constant, eps).tolist()}")
+    print(f"           nearly constant in float32 {short(norm_by_hand(nearly, eps))}")
+
+assert torch.tensor(1e-12, dtype=torch.float16) == 0
+assert norm_by_hand(constant, 1e-12).isnan().all()
+assert norm_by_hand(nearly, 1e-12).abs().max() > 0.5 > 1e-3 > norm_by_hand(nearly, 1e-5).abs().max()
+torch.testing.assert_close(norm_by_hand(nearly, 1e-5), F.layer_norm(nearly, (4,)), atol=1e-6, rtol=0)
+assert model.encoder.layers[0].feed_forward_residual.norm.eps == 1e-5
+
+# %% [markdown]
+# (PyTorch's own norm computes in float32 inside, even for float16, so it does not divide by 0.) For usual rows, with a
+# variance near 1, both numbers give the same result.
+#
+# **Caught by** `model/test_transformer.py`: `test_the_whole_model_works_in_other_precisions`. More in
+# [add & norm](06_residual.py#what-goes-wrong).
 
 # %% [markdown]
 # ## A matrix computed and dropped
@@ -791,6 +988,49 @@ for heads, d_v in ((8, 64), (1, 64), (5, 30)):
 # %% [markdown]
 # **Caught by** `model/test_config.py`: `test_given_head_widths_need_no_divisor`. More in
 # [heads](04_heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
+
+# %% [markdown]
+# ## Queries from the previous output
+#
+# "In cross-attention, K and V come from the encoder and Q comes from the previous output of the decoder." It is easy to
+# read this as the *word* that was written last. The queries come from the sub-layer *below*, the masked self-attention
+# of the same layer, and each target position has a query. So a query knows all words written so far. Here we change
+# the first symbol and look at the queries of the last position:
+
+# %%
+other_input = target_input.clone()
+other_input[0, 1] = 9  # the second of four tokens; the last one stays the same
+layer = model.decoder.layers[0]
+
+
+def from_last_word(ids):
+    """Return the last position's queries, made from the embedding of the last word alone."""
+    with torch.no_grad():
+        return layer.cross_attention.query(model.target(ids))[0, :, -1]
+
+
+def from_below(ids):
+    """Return the last position's queries, as the library makes them."""
+    with gf.record(model, "decoder.layers.0.*") as trace, torch.no_grad():
+        model(source, ids)
+    stream = trace["decoder.layers.0.self_attention.normed"]  # the output of the sub-layer below (post-norm)
+    query = trace["decoder.layers.0.cross_attention.query"]
+    assert query.shape[2] == ids.shape[1]  # a query at each target position
+    torch.testing.assert_close(layer.cross_attention.query(stream).detach(), query)
+    return query[0, :, -1]
+
+
+for name, queries in {"from the last word": from_last_word, "from the sub-layer below": from_below}.items():
+    change = (queries(other_input) - queries(target_input)).abs().max().item()
+    print(f"{name}: an earlier word changes the last query by {change:.3f}")
+    assert (change > 0) == (queries is from_below)
+
+# %% [markdown]
+# Then what is "shifted right" in the paper's Figure 1? The decoder's *input*: the target with `<bos>` before it, so
+# that position $i$ has read the words up to $i - 1$ and predicts word $i$.
+#
+# **Caught by** `model/test_attention.py`: `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`. More in
+# [the decoder](09_decoder.py#the-mathematics).
 
 # %% [markdown]
 # **From pieces on the intuition, with code beside it**

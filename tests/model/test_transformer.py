@@ -268,6 +268,15 @@ def test_torchs_generator_decides_the_initial_weights():
     assert not torch.equal(models[0]["output.weight"], models[2]["output.weight"])
 
 
+def test_layers_start_with_different_weights():
+    model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
+    for stack in (model.encoder, model.decoder):
+        matrices = [[weight for weight in layer.parameters() if weight.dim() > 1] for layer in stack.layers]
+        assert len(matrices) > 1
+        for one, other in zip(matrices[0], matrices[1], strict=True):
+            assert not torch.equal(one, other)
+
+
 def test_norms_start_without_scale_and_shift_and_biases_at_zero():
     model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11, norm="pre"))
     for name, parameter in model.named_parameters():
