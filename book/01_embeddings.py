@@ -377,15 +377,26 @@ pictures.bars(
 )
 
 # %% [markdown]
-# Be careful what you read into this. The nearest neighbours of "cat" are mostly animals. But a training run may also
-# put "grandfather" and "wall" among them and leave out "cats". The model has never seen a cat. It learned one task,
-# English to French, and for this task *chat*, *lapin*, *chien*, *grand-père* and *mur* have one thing in common: they
-# are masculine, and the words around them must agree. You can test this idea. The demo's grammar knows 130 nouns and
-# the gender of their translations; compare the average cosine of pairs of nouns.
+# Be careful what you read into this. Are these neighbours animals? The demo's grammar knows 130 nouns, what kind of
+# thing each of them is, and the gender of its French translation. So we can count:
 
 # %%
 from glassformer.tasks.world.nouns import NOUNS
 
+known = {noun.english: noun for noun in NOUNS}
+near = [known[word] for word in nearest("cat", 20) if word in known][:10]
+animals_near = sum(noun.kind in ("pet", "beast") for noun in near)
+masculine_near = sum(noun.gender == "m" for noun in near)
+print("the nouns nearest to cat:", ", ".join(noun.english for noun in near))
+print(f"animals: {animals_near} of {len(near)}; masculine in French: {masculine_near} of {len(near)}")
+print("cats is", "among" if "cats" in nearest("cat", 20) else "not among", "the 20 nearest words")
+
+# %% [markdown]
+# The model has never seen a cat. It learned one task, English to French. For this task, *chat*, *chien*, *grand-père*
+# and *mur* (wall) have one thing in common: they are masculine, and the words around them must agree. You can test
+# this idea: compare the average cosine of pairs of nouns.
+
+# %%
 nouns = [noun for noun in NOUNS if noun.english in tokenizer.vocabulary]
 places = [tokenizer.vocabulary.id(noun.english) for noun in nouns]
 between = cosines[places][:, places]  # each noun with each noun

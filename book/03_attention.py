@@ -688,28 +688,54 @@ bank_lines(drove, ("drove", "road"))
 # **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show that
 # the model *needs* these heads: a head may look at a word without taking anything useful from it. And we searched for
 # these heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a head is
-# needed, take it away. Here we switch off the head that looks hardest at *swam* (its weighted values are set to 0) and
-# then, for comparison, each other head of its layer.
+# needed, take it away (its weighted values are set to 0). The translation alone is a coarse measure: it either changes
+# or it does not. So we measure how sure the model is. *Rive* is the edge of a river, *banque* keeps money. The *margin*
+# is log p(*rive*) − log p(*banque*), given what is written before the noun. We compute it without each of the sixteen
+# heads.
 
 # %%
 from glassformer.inspection import without_heads
 
 tokens, all_weights = encoder_weights(swam)
 layer, clue_head, _ = looks_hardest(tokens, all_weights, "bank", "swam")
-lines = [f"all heads: {translator.translate([swam])[0].text}"]
-others = [head for head in range(model.config.heads) if head != clue_head]
-for head in [clue_head, *others]:
-    off = without_heads({f"encoder.layers.{layer}.self_attention": [head]})
-    with gf.intervene(model, off):
-        lines.append(f"no head {head}: {translator.translate([swam])[0].text}")
+french = translator.bundle.target_tokenizer
+begun = [french.bos_id, *french.encode("J'ai traversé la rivière à la nage pour rejoindre l'autre")]
+source, target = torch.tensor([[*tokenizer.encode(swam), tokenizer.eos_id]]), torch.tensor([begun])
+[rive], [banque] = french.encode("rive"), french.encode("banque")
 
-print("\n".join(lines))
+
+def margin(layer=0, heads=()):
+    """Return log p(rive) − log p(banque) without some heads of a layer of the encoder."""
+    with gf.intervene(model, without_heads({f"encoder.layers.{layer}.self_attention": heads})), torch.no_grad():
+        log_probs = model(source, target)[0, -1].log_softmax(-1)
+    return (log_probs[rive] - log_probs[banque]).item()
+
+
+whole = margin()
+margins = torch.tensor([[margin(layer, [head]) for head in range(8)] for layer in range(2)])
+needed_layer, needed_head = divmod(margins.argmin().item(), 8)
+print(f"all heads: margin {whole:.2f}")
+print(f"without layer {layer}, head {clue_head}, which looks hardest at swam: {margins[layer, clue_head]:.2f}")
+print(f"without layer {needed_layer}, head {needed_head}, which is needed most: {margins.min():.2f}")
+print("the two heads are", "the same" if (needed_layer, needed_head) == (layer, clue_head) else "different")
+print(f"banque becomes more likely than rive without {(margins < 0).sum()} of the sixteen heads")
 
 # %% [markdown]
-# *Rive* is the edge of a river, *banque* keeps money. Compare the last words, starting with the line of the head found
-# above. If the translation changes in that line and in no other, this one head carries the clue. If it changes in no
-# line, the model does not depend on any one of these heads: the clue takes other paths as well. One sentence is an
-# anecdote; the experiment on [the word bank](experiments/bank.py) counts over a whole set of sentences. You can look at
+# Here is the change of the margin for all sixteen heads. Orange means that the model becomes less sure of *rive*.
+
+# %% tags=["hide-input"]
+pictures.heat_map(
+    (margins - whole).round(decimals=1) + 0.0,  # no −0.0
+    ["layer 0", "layer 1"],
+    [f"head {head}" for head in range(8)],
+    numbers=".1f",
+    alt="The change of the margin between rive and banque without each of the sixteen heads of the encoder.",
+)
+
+# %% [markdown]
+# The head with the largest weight need not be the head with the largest effect. As long as the margin stays above 0,
+# the model still writes *rive*: no single head decides the word. The rest of the clue takes other paths: other heads,
+# and the French words already written ("rivière", "à la nage"). One sentence is an anecdote; the experiment on [the word bank](experiments/bank.py) counts over a whole set of sentences. You can look at
 # every head of this sentence in [the
 # explorer](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:5%7D).
 #

@@ -527,7 +527,7 @@ def neighbours_matter(pairs):
 
 
 sentence = "The black cat sat on the couch."
-found = {}
+found, rights = {}, {}
 leaks = [("mask_zero",), ("mask_after_softmax",), ("no_causal_mask",)]
 for mistakes in [(), *leaks, ("target_padding_mask",)]:
     with plant(translator.model, *mistakes):
@@ -537,21 +537,28 @@ for mistakes in [(), *leaks, ("target_padding_mask",)]:
     loss, neighbours = found[mistakes]
     print(f"{title:<42} loss {loss:.2f}  neighbours {neighbours:.2g}")
     print(f"    {right} of 30 translations right: {translated(sentence, mistakes)}")
+    rights[mistakes] = right
 
+print(
+    f"loss with one of the first three mistakes: at least {min(found[one][0] for one in leaks) / found[()][0]:.0f} times"
+)
+print(f"right translations with one of them: at least {min(rights[one] for one in leaks)} of 30, without: {rights[()]}")
+print(f"with the target's padding: loss {found[('target_padding_mask',)][0] / found[()][0]:.2f} times,", end=" ")
+print(f"{rights[('target_padding_mask',)]} of 30 right")
 assert all(found[one][0] > 3 * found[()][0] for one in leaks)
 assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 
 # %% [markdown]
-# In the run behind this page, three things stand out.
+# Read the last three lines against the list.
 #
 # - The **loss** jumps with the first three mistakes, because each position now sees keys that it never saw in training.
 #   The column *neighbours* says how much a sentence's log p depends on the other sentences of its batch. With the right
 #   masks, the difference is only rounding.
-# - The **translations** hardly suffer from these three! In a search, the last position chooses the next word, and
+# - The **translations** suffer far less from these three! In a search, the last position chooses the next word, and
 #   nothing comes after it; and a sentence on its own has no padding. (Earlier positions do look ahead at what has been
-#   written so far, but this hardly changes what this model writes.) **A good translation does not prove that the mask
+#   written so far, which changes the numbers, but seldom the most probable word.) **A good translation does not prove that the mask
 #   is right.**
-# - With the **target's padding** in cross-attention, it is the other way round. The loss barely moves: whole references
+# - With the **target's padding** in cross-attention, it is the other way round. The loss moves far less: whole references
 #   are about as long as their sources, so the wrong mask hides little. In the search, the target begins as `<bos>`
 #   alone, a single token, so cross-attention sees a single key, "The". Is the noun singular or plural? The model has to
 #   guess the article.

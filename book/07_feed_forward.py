@@ -348,12 +348,11 @@ real = ids != tokenizer.pad_id
 activated = trace[point][real]  # (tokens, units)
 words = tokenizer.tokens(ids[real].tolist())
 above = 100 * (activated > 0).float().mean()
-print(tuple(activated.shape), f"{above:.0f} % of all activations are above 0")
+print(tuple(activated.shape), f"{above:.0f} % of all activations are above 0, {100 - above:.0f} % are silent")
 
 # %% [markdown]
-# In the run behind this page, about three units in four are silent at any moment. Next we compute each unit's mean
-# activation for each word that occurs at least three times, and list the words with the largest means. Here are six
-# units, drawn at random:
+# A ReLU unit is *silent* where it returns 0. Next we compute each unit's mean activation for each word that occurs at
+# least three times, and list the words with the largest means. Here are six units, drawn at random:
 
 # %%
 names = sorted({word for word in words if words.count(word) >= 3})
@@ -375,8 +374,7 @@ for unit in torch.randperm(256)[:6].tolist():
     print(f"unit {unit:>3}: {loudest(unit)}")
 
 # %% [markdown]
-# Look for a theme in each list, such as adjectives or verbs. In the run behind this page, a list or two has a theme,
-# and most have none that you could name. That is normal. The model has to represent far more features than it has
+# Look for a theme in each list, such as adjectives or verbs. If you find no theme in most of them, that is normal. The model has to represent far more features than it has
 # units, so most units respond to several features.
 #
 # Some units are clear once you look for something specific. English nouns have no gender; French nouns do, and the
@@ -444,18 +442,23 @@ def turned(activated, silent, loud):
     return activated
 
 
+changed = tried = 0
 for sentence in ("The cow is tired.", "The boy saw the queen."):
-    print(translator.translate([sentence])[0].text)
+    usual = translator.translate([sentence])[0].text
+    print(usual)
     pair = (most_feminine, most_masculine)
     for silent, loud in (pair, pair[::-1]):
         edit = partial(turned, silent=silent, loud=loud)
         with gf.intervene(translator.model, {point: edit}):
             text = translator.translate([sentence])[0].text
         print(f"    unit {loud} loud, {silent} silent: {text}")
+        tried, changed = tried + 1, changed + (text != usual)
+
+print(f"{changed} of {tried} translations change")
 
 # %% [markdown]
-# In the run behind this page, it does not. The gender is stored in many places: in other units, and in the stream
-# itself, which already holds the word. Two units of 256 are not enough to overrule them. *What a unit shows* and *what
+# The gender is stored in many places: in other units, and in the stream itself, which already holds the word. Where
+# the article stays the same, two units of 256 were not enough to overrule them. *What a unit shows* and *what
 # a unit does* are two different questions; the experiment on [patching](experiments/patching.py) asks the second one.
 # You can look at a unit in the explorer, word by word: [the activated units of the second
 # layer](../runs/demo/explorer.html#text=The+cow+is+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.1.feed_forward.activated%22%7D).

@@ -99,15 +99,20 @@ def rive_or_banque(source, target):
     return (log_probs[rive] - log_probs[banque]).item()
 
 
+signs = {}
 for name, source in sources.items():
     for beginning, target in targets.items():
-        margin = rive_or_banque(source, target)
+        signs[name, beginning] = margin = rive_or_banque(source, target)
         print(f"source {name:5}, beginning of {beginning:5}: log p(rive) − log p(banque) = {margin:+.2f}")
 
+crossed = {name: signs[name, other] for name, other in (("swam", "drove"), ("drove", "swam"))}
+follows = [name for name, margin in crossed.items() if (margin > 0) == (name == "swam")]
+print(f"against the other's beginning, the sign follows the source in {len(follows)} of 2 cases")
+
 # %% [markdown]
-# In the model shown here, the sign depends on the source alone, even if the beginning suggests the other bank. So for
-# this choice, the model does not use the third way. If your own model gives a different result, read on: so do some of
-# ours.
+# If the sign follows the source in both cases, the source decides, even where the beginning suggests the other bank:
+# for this choice, the model does not use the third way. If it follows the beginning, the model reads itself. Among the
+# three models measured below, both kinds occur.
 #
 # ### Where "bank" looks
 #
@@ -189,9 +194,18 @@ pictures.bars(
 )
 
 # %% [markdown]
-# In each picture, look for the longest bars, and compare "swam" with "river", "drove" with "road". In the model shown
-# here, "swam" decides and "river" hardly counts. In the second sentence, hiding "drove" or "road" changes little, as if
-# the model chose "banque" unless some word speaks against it.
+# In each picture, look for the longest bars, and compare "swam" with "river", "drove" with "road":
+
+# %%
+for name, clues in (("swam", ("swam", "river")), ("drove", ("drove", "road"))):
+    each = {one.split(": ")[1]: fall for one, fall in falls[name].items()}
+    largest = max(falls[name], key=falls[name].get)
+    print(f"{name}: largest fall {falls[name][largest]:.2f} without {largest.split(': ')[1]!r};", end=" ")
+    print(", ".join(f"without {clue!r} {each[clue]:.2f}" for clue in clues))
+
+# %% [markdown]
+# If one clue counts and the other hardly does, the model has learned to use one of two words that say the same. If no
+# word counts in the second sentence, the model writes "banque" unless some word speaks against it.
 #
 # ### The vectors of "bank"
 #
