@@ -33,6 +33,7 @@
 
 # %%
 import json
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -156,15 +157,16 @@ pictures.heat_map(
 
 
 # %%
+def silenced(values, head):
+    """Return the heads' weighted values with one head's set to 0."""
+    values = values.clone()
+    values[:, head] = 0.0  # (batch, heads, target positions, d_v)
+    return values
+
+
 def off(layer, head):
-    """Return the edit that sets a head's weighted values to 0."""
-
-    def edit(values):
-        values = values.clone()
-        values[:, head] = 0.0  # (batch, heads, target positions, d_v)
-        return values
-
-    return {f"decoder.layers.{layer}.cross_attention.heads": edit}
+    """Return the edit that switches off a head of cross-attention."""
+    return {f"decoder.layers.{layer}.cross_attention.heads": partial(silenced, head=head)}
 
 
 def both(edits):
