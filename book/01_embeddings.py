@@ -669,6 +669,12 @@ print(f"cosine of cat and dog = {cosine:.3f}, the same as for (2 cat) and dog")
 # **1.** How many numbers are in the embedding matrix of the base model ($V$ = 37 000)? What share of the model's 63 082
 # 496 parameters is that?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the number of numbers
+print(verdict("embeddings.1", answer))
+
 # %% tags=["hide-cell"]
 count = 37000 * 512
 assert count == 18_944_000

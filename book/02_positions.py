@@ -702,6 +702,12 @@ by_sentence[1, :3, :2], by_position[1, :3, :2]
 #
 # **1.** With $d_\mathrm{model} = 8$, what are dimensions 2 and 3 of position 5? Use a pocket calculator, then check.
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: [dimension 2, dimension 3]
+print(verdict("positions.1", answer))
+
 # %% tags=["hide-cell"]
 answer = [math.sin(5 / 10), math.cos(5 / 10)]  # pair 1 has the divisor 10
 torch.testing.assert_close(gf.sinusoids(6, 8)[5, 2:4], torch.tensor(answer))

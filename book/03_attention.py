@@ -835,6 +835,12 @@ answer
 # %% [markdown]
 # **2.** A query is the zero vector. What are its weights, and its output?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the three weights, as a list
+print(verdict("attention.2", answer))
+
 # %% tags=["hide-cell"]
 answer = gf.attention(torch.zeros(1, 3, dtype=torch.float64), k, v)
 # All scores are 0, so all weights are equal, and the output is the plain average of the values.

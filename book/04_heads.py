@@ -763,6 +763,12 @@ assert own_q.shape == (512, 64)
 # **1. (two minutes)** The paper's big model has $d_\mathrm{model} = 1024$ and 16 heads. How wide is a head? What is
 # the shape of the scores for 2 sentences of 7 words?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the width of a head
+print(verdict("heads.1", answer))
+
 # %% tags=["hide-cell"]
 big_model = MultiHeadAttention(1024, 16, 1024 // 16, 1024 // 16, 0.0)
 with torch.no_grad(), gf.record(big_model, ["scores"]) as trace:
@@ -773,6 +779,10 @@ assert trace["scores"].shape == (2, 16, 7, 7)
 
 # %% [markdown]
 # **2.** Write `split_heads` without `view` and `transpose`, with slices and `torch.stack`.
+
+# %%
+answer = None  # instead of None: your function of x and heads
+print(verdict("heads.2", answer))
 
 
 # %% tags=["hide-cell"]

@@ -674,6 +674,12 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 # **1.** (Two minutes.) How many of the 25 cells of `both` are allowed? Count first, then compute. And how many are allowed in a
 # look-ahead mask of length $T$ without padding?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the number of allowed cells of both
+print(verdict("masks.1", answer))
+
 # %% tags=["hide-cell"]
 assert both.sum() == 1 + 2 + 3 + 4 + 4
 assert all(causal_mask(T).sum() == T * (T + 1) // 2 for T in range(1, 20))

@@ -593,6 +593,12 @@ print("the translation stays the same with:", ", ".join(same) or "none of them")
 #
 # **1.** (Two minutes.) Normalise $(1, 1, 1, 5)$ by hand, with eps 0, gain 1 and bias 0.
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the four numbers, as a list
+print(verdict("residual.1", answer))
+
 # %% tags=["hide-cell"]
 # The mean is 2, the deviations are −1, −1, −1, 3, the variance is 12 / 4 = 3.
 found = nn.functional.layer_norm(torch.tensor([1.0, 1.0, 1.0, 5.0]), (4,), eps=0)
@@ -614,6 +620,10 @@ nn.functional.layer_norm(torch.tensor([3.0, 8.0]), (2,), eps=0)
 # %% [markdown]
 # **3.** Some models use the *RMS norm*: divide by the root of the mean square, without subtracting the mean. Write it,
 # and show that it equals the layer norm for vectors with mean 0.
+
+# %%
+answer = None  # instead of None: your function of x
+print(verdict("residual.3", answer))
 
 # %% tags=["hide-cell"]
 

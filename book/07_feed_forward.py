@@ -541,6 +541,12 @@ output.clamp(min=0).tolist()
 # **1.** (Two minutes.) The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters does one of its
 # feed-forward networks have?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the number of parameters
+print(verdict("feed_forward.1", answer))
+
 # %% tags=["hide-cell"]
 assert 2 * 1024 * 4096 + 4096 + 1024 == 8_393_728
 with torch.device("meta"):

@@ -842,6 +842,12 @@ assert (ours.config.positions, doubled.config.positions) == ("interleaved", "lea
 # **1.** (Two minutes.) How many numbers does one encoder layer learn? First add them up from the shapes printed under
 # "A layer's weights" (do not forget the biases), then check with the library.
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the number of numbers in one layer
+print(verdict("encoder.1", answer))
+
 # %% tags=["hide-cell"]
 projections = 4 * (512 * 512 + 512)
 network_size = 512 * 2048 + 2048 + 2048 * 512 + 512

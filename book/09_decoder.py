@@ -789,6 +789,12 @@ print(f"against the next token: {right:.2f}; against the token just read: {unshi
 # **1.** (Two minutes.) A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and
 # has been fed 15 target tokens. How many numbers does its cache hold?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the number of numbers
+print(verdict("decoder.1", answer))
+
 # %% tags=["hide-cell"]
 # layers · (keys and values) · heads · width · (source and target positions)
 numbers = 6 * 2 * 8 * 64 * (20 + 15)

@@ -600,6 +600,12 @@ plain, plain.exp(), smooth
 # %% [markdown]
 # **2.** A translation of 20 tokens, `<eos>` included, has `log_prob` = −3. What is its perplexity?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the perplexity
+print(verdict("output.2", answer))
+
 # %% tags=["hide-cell"]
 answer = math.exp(3 / 20)
 assert math.isclose(answer, 1.1618, abs_tol=1e-4)

@@ -806,6 +806,12 @@ seen_by_torch
 #
 # 1. After `warmup` steps the rate falls with $1/\sqrt{t}$. At which step is the base model's rate half of its peak?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the step
+print(verdict("training.1", answer))
+
 # %% tags=["hide-cell"]
 # √4 = 1/√4 = 1/2.
 assert math.isclose(rate(16_000, 512, 4000), rate(4000, 512, 4000) / 2)
@@ -826,6 +832,10 @@ once, parameter.grad
 # %% [markdown]
 # 3. Two batches have 100 and 300 real tokens. Their mean losses are 2.0 and 1.0. What is the loss per token of both
 #    together, and why is it not 1.5? (The library's `training.accumulate` sums gradients over several batches.)
+
+# %%
+answer = None  # instead of None: the loss per token
+print(verdict("training.3", answer))
 
 # %% tags=["hide-cell"]
 together = (100 * 2.0 + 300 * 1.0) / (100 + 300)

@@ -1,10 +1,12 @@
 """The page "Write it yourself": a reader's Transformer, checked step by step against the reference (`check_file`).
 
 `exercises.py` lists the steps. `checking.py` starts a process with limits, in which `worker.py` loads the reader's file
-(`reading.py`), copies its weights into the reference and compares numbers (`comparison.py`, `attempts.py`).
+(`reading.py`), copies its weights into the reference and compares numbers (`comparison.py`, `attempts.py`). `verdict`
+checks the answers of the other chapters' exercises.
 """
 
+from glassformer.capstone.answers import verdict
 from glassformer.capstone.checking import FileCheck, check_file
 from glassformer.capstone.exercises import EXERCISES, Exercise
 
-__all__ = ["EXERCISES", "Exercise", "FileCheck", "check_file"]
+__all__ = ["EXERCISES", "Exercise", "FileCheck", "check_file", "verdict"]
