@@ -49,6 +49,13 @@ def test_the_output_of_a_cell_contains_the_page(make_translator):
     assert page == page_html(payload(translator, SENTENCE), output.text)
 
 
+def test_a_cell_opens_the_story_only_if_asked(make_translator):
+    translator = make_translator()
+    for story, opens in ((False, "never"), (True, "always")):
+        [page] = Frames(gf.explore(translator, SENTENCE, live=False, story=story)._repr_html_()).pages
+        assert f'"story":{{"opens":"{opens}"' in page
+
+
 @pytest.mark.parametrize("hostile", ['</iframe><script>alert("1")</script>', "\"'><img/src=x>&quot;&lt;"])
 def test_hostile_words_stay_inside_the_frame(make_translator, hostile):
     static = gf.explore(make_translator(hostile, hostile, name="<b>'\""), hostile, live=False)

@@ -37,7 +37,7 @@ export function contestOf(one, other) {
 }
 
 /**
- * Returns the closest call of a translation: the word whose strongest rival is nearest in log p. The end of the
+ * Returns the closest call of a translation: the word whose strongest rival comes nearest in log p. The end of the
  * sentence counts only if it is the only word.
  * @param {number[]} sourceIds
  * @param {number[]} ids
@@ -50,7 +50,10 @@ export function closestCall(sourceIds, ids, { shape: [, width], data }) {
     const [rival] = largestAt(row, 1, (id) => id !== word);
     return { word, rival, place, margin: row[word] - row[rival] };
   });
-  const { word, rival, place } = calls.reduce((best, one) => (one.margin < best.margin ? one : best));
+  const won = calls.filter(({ margin }) => margin >= 0); // a beam may also write a word that a rival beats
+  const { word, rival, place } = (won.length > 0 ? won : calls).reduce((best, one) =>
+    one.margin < best.margin ? one : best,
+  );
   return { prefixIds: ids.slice(0, place), cases: [{ sourceIds, word, rival }] };
 }
 

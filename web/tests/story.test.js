@@ -27,6 +27,8 @@ test("the closest call is the word with the nearest rival, not the end of the se
   const data = Float32Array.from([0, -3, -9, -4, 0, -1, -1, -1.1, 0]);
   const found = closestCall([9], [0, 1, 2], { shape: [3, 3], data });
   assert.deepEqual(found, { prefixIds: [0], cases: [{ sourceIds: [9], word: 1, rival: 2 }] });
+  const beaten = closestCall([9], [0, 0, 2], { shape: [3, 3], data });
+  assert.deepEqual(beaten.prefixIds, [], "a word that a rival beats is no closest call");
 });
 
 test("a margin is the difference of two log probabilities after the prefix", async () => {

@@ -386,7 +386,7 @@ async function without(story) {
   const changes = { ablated: ablatedHeads(off) };
   const after = await Promise.all(off.length > 0 ? texts.map((text) => story.translated(text, changes)) : []);
   const now = marginsNow(off, margins);
-  const lost = now.findIndex((margin) => margin < 0);
+  const lost = lostAt(now, margins);
   const [right, wrong] = wordsOf(app, contest, Math.max(lost, 0)).map(isolated);
   const [before, sumNow] = [margins, now].map((one) => numberText(sum(one)));
   return {
@@ -430,13 +430,22 @@ function marginsNow(off, unchanged) {
 }
 
 /**
+ * Returns the first sentence whose word won and does not win now, or -1.
+ * @param {number[]} now
+ * @param {number[]} unchanged
+ */
+function lostAt(now, unchanged) {
+  return now.findIndex((margin, at) => margin < 0 && unchanged[at] >= 0);
+}
+
+/**
  * Returns whether scene 4 is at its end: a word has changed, or enough heads are off.
  * @param {Story} story
  * @param {number[]} unchanged
  */
 function isOver({ app, off }, unchanged) {
   const all = FAMILIES.reduce((count, family) => count + app.layersOf(family) * app.config.heads, 0);
-  return off.length >= Math.min(MOST_OFF, all) || marginsNow(off, unchanged).some((margin) => margin < 0);
+  return off.length >= Math.min(MOST_OFF, all) || lostAt(marginsNow(off, unchanged), unchanged) >= 0;
 }
 
 /**
