@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from shutil import copyfile, copytree, ignore_patterns, rmtree
 from time import perf_counter
@@ -19,6 +20,7 @@ from time import perf_counter
 import nbformat
 from chapters import CHAPTERS, INSIDE, ROOT, Chapter, executed
 from documentation import contents, documentation
+from items import items_page
 from links import broken_links
 from maps import MAPS, map_page
 from pages import SUMMARIES, addresses, localised, notebook_page, source_page, with_contents, with_links
@@ -29,6 +31,8 @@ HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 SITE = ROOT / "src" / "glassformer" / "site"
 DEMO = ROOT / "runs" / "demo"
+TABLES = {**{name: partial(map_page, name) for name in MAPS}, "items": items_page}
+"""What writes each page of the reading maps."""
 LANGUAGES = {"en": "", "zh": "zh"}
 """Each language's folder in the site."""
 
@@ -58,7 +62,7 @@ def main() -> None:
             for chapter in chosen
             if (page := localised(chapter, notebooks[chapter.name], language)) is not None
         }
-        maps = () if asked.only else [name for name in MAPS if language == "en" or MAPS[name].translated]
+        maps = () if asked.only else [name for name in TABLES if language == "en" or is_translated(f"maps/{name}")]
         if pages:
             build_site(pages, language, out / folder, maps=maps, beside=language == "en" and not asked.only)
     if (DEMO / "explorer.html").exists():
@@ -110,7 +114,7 @@ def build_site(
         files |= linked
         write(source / f"{name}.ipynb", nbformat.writes(page))
     for name in maps:
-        page, linked = map_page(name, names, language)
+        page, linked = TABLES[name](names, language)
         files |= linked
         write(source / f"maps/{name}.md", page)
     if beside:
@@ -138,7 +142,8 @@ def build_site(
 def is_translated(name: str) -> bool:
     """Return whether a page exists in Chinese too."""
     if name.startswith("maps/"):
-        return MAPS[name.removeprefix("maps/")].translated
+        one = MAPS.get(name.removeprefix("maps/"))
+        return one is not None and one.translated
     return next(chapter for chapter in CHAPTERS if chapter.name == name).translation.exists()
 
 

@@ -1,0 +1,50 @@
+"""Every item of the five tutorials has a chapter, code and a test, and all three exist."""
+
+import ast
+from functools import cache
+
+import jupytext
+import pytest
+from chapters import BOOK
+from items import Item, all_items, items_page
+from maps import MAPS
+from pages import ROOT, definitions, slug
+
+ITEMS = list(all_items())
+
+
+@cache
+def anchors(page: str) -> set[str]:
+    """Return the anchors of a chapter's headings."""
+    cells = jupytext.read(BOOK / page).cells
+    lines = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
+    return {slug(line.lstrip("# ")) for line in lines if line.startswith("#")}
+
+
+@cache
+def names_of_tests(file: str) -> set[str]:
+    """Return the names of a file's tests."""
+    body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+    return {node.name for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+
+
+def test_every_tutorial_and_its_pictures_have_items():
+    assert {one.tutorial for one in ITEMS} == {*MAPS, "pictures"} - {"paper"}
+    assert len({(one.tutorial, one.kind, one.item) for one in ITEMS}) == len(ITEMS) >= 150
+
+
+@pytest.mark.parametrize("one", ITEMS, ids=lambda one: f"{one.tutorial}: {one.item[:40]}")
+def test_every_item_has_an_existing_chapter_function_and_test(one: Item):
+    page, _, anchor = one.page.partition("#")
+    assert anchor in anchors(page)
+    file, _, name = one.code.partition("#")
+    assert name in definitions(f"src/glassformer/{file}")
+    file, _, name = one.test.partition("::")
+    assert name in names_of_tests(file)
+
+
+def test_the_page_has_a_row_for_each_item_and_its_links_work_on_the_site():
+    page, files = items_page({"maps/items"}, "en")
+    assert page.count("<br>") == 3 * len(ITEMS)
+    assert ".py#" not in page.replace(".py.html#", "")
+    assert files
