@@ -6,7 +6,7 @@ import { STEPS, attentionMask } from "../engine/forward.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { headStatistics } from "../engine/statistics.js";
 /**
- * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Stack, TextChanges, Trace } from "../engine/types.js"
+ * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Side, Stack, TextChanges, Trace } from "../engine/types.js"
  * @import { Events, Family, Looks, MeasuredHead, PanelName, Result } from "./types.js"
  * @import { Search, SomeChanges, Token, Translated } from "./types.js"
  */
@@ -171,7 +171,22 @@ export class App {
    * @param {number[]} index
    */
   select(name, index) {
-    this.show({ selected: { name, index: [...index] }, panel: "numbers" });
+    this.show({
+      selected: { name, index: [...index] },
+      panel: "numbers",
+      heads: this.#headsWith(name, index[0]),
+    });
+  }
+
+  /**
+   * Returns the map's heads, with the head that a cell of attention weights belongs to.
+   * @param {string} name
+   * @param {number} head
+   */
+  #headsWith(name, head) {
+    const layer = Number(name.match(/\.layers\.(\d+)\./)?.[1]);
+    const family = FAMILIES.find((one) => name === `${attentionName(one, layer)}.weights`);
+    return family ? { ...this.ui.heads, [family.id]: { layer, head } } : this.ui.heads;
   }
 
   /** Shows the head with the highest mean peak in each family's last layer. */
@@ -499,6 +514,15 @@ export async function logProbOf(trace, ids) {
     data,
   } = await trace.get("log_probs");
   return ids.reduce((sum, id, position) => sum + data[position * width + id], 0);
+}
+
+/**
+ * Returns the side of the words that the rows of a grid light: a row of the target stands for the word it writes.
+ * @param {Side} side
+ * @returns {Token["side"]}
+ */
+export function rowWords(side) {
+  return side === "target" ? "output" : side;
 }
 
 /**

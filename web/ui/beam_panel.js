@@ -361,7 +361,7 @@ function createTree(app, state, look) {
     const id = idAt(event);
     if (id === undefined) return;
     look(id);
-    app.light([{ side: "target", position: nodes[id].position + 1 }]);
+    app.light([{ side: "output", position: nodes[id].position }]);
   };
   holder.addEventListener("pointerover", visit);
   holder.addEventListener("focusin", visit);

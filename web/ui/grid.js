@@ -128,12 +128,13 @@ export function createGrid({ hovered, chosen, roomy = false }) {
  * @param {boolean} roomy
  */
 function measure(brush, data, room, roomy) {
-  brush.font = `${LABEL}px ${FONT}`;
+  brush.font = `bold ${LABEL}px ${FONT}`; // highlighted labels are bold
   const longest = (/** @type {string[]} */ labels) =>
     Math.ceil(Math.max(8, ...labels.slice(0, 200).map((label) => brush.measureText(label).width)));
-  const left = Math.min(roomy ? 130 : 78, longest(data.rowLabels)) + 8;
-  const top = Math.min(roomy ? 110 : 70, longest(data.columnLabels)) + 8;
-  let width = (room - left - 2) / data.columns;
+  const { rowLabels, columnLabels, columns } = data.frame ?? data;
+  const left = Math.min(roomy ? 130 : 100, longest(rowLabels)) + 8;
+  const top = Math.min(roomy ? 110 : 70, longest(columnLabels)) + 8;
+  let width = (room - left - 2) / columns;
   let height;
   if (roomy) {
     width = Math.max(Math.min(width, 64), Math.min(data.scale === "signed" ? 52 : 38, WIDEST / data.columns));
@@ -271,7 +272,7 @@ function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
     if (!on && (row % rowStep || data.hidden(row))) return;
     const middle = top + (row + 0.5) * height;
     if (on) clear(0, middle - 8, left - 2, 16);
-    ink(brush, fitted(brush, label, left - 8), left - 6, middle, on ? strong : plain, LABEL, "right", on);
+    ink(brush, fitted(brush, label, left - 8, on), left - 6, middle, on ? strong : plain, LABEL, "right", on);
   });
   data.columnLabels.forEach((label, column) => {
     const on = lit.columns.includes(column);
@@ -280,7 +281,7 @@ function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
     brush.translate(left + (column + 0.5) * width, top - 6);
     brush.rotate(-Math.PI / 2);
     if (on) clear(-4, -8, top, 16);
-    ink(brush, fitted(brush, label, top - 8), 0, 0, on ? strong : plain, LABEL, "left", on);
+    ink(brush, fitted(brush, label, top - 8, on), 0, 0, on ? strong : plain, LABEL, "left", on);
     brush.restore();
   });
 }
@@ -290,9 +291,10 @@ function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
  * @param {CanvasRenderingContext2D} brush
  * @param {string} text
  * @param {number} room
+ * @param {boolean} bold
  */
-function fitted(brush, text, room) {
-  brush.font = `${LABEL}px ${FONT}`;
+function fitted(brush, text, room, bold) {
+  brush.font = `${bold ? "bold " : ""}${LABEL}px ${FONT}`;
   if (brush.measureText(text).width <= room) return text;
   const letters = Array.from(text);
   while (letters.length > 1 && brush.measureText(`${letters.join("")}…`).width > room) letters.pop();

@@ -2,7 +2,7 @@
 // Each attention shows its heads as thumbnails (layers from top to bottom, heads from left to right), and one head in
 // detail.
 import { numberText } from "../engine/number_text.js";
-import { attentionName, FAMILIES, hasAny } from "./app.js";
+import { attentionName, FAMILIES, hasAny, rowWords } from "./app.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
 import { brushOf, button, chooser, element, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
@@ -13,7 +13,7 @@ import { HEAD_ORDERS } from "../engine/statistics.js";
 import { elementSvg, gridSvg, saveMenu } from "./take_away.js";
 
 /**
- * @import { Side, Tensor } from "../engine/types.js"
+ * @import { Labels, Tensor } from "../engine/types.js"
  * @import { App } from "./app.js"
  * @import { Colours, Family, MeasuredHead, Picture, Result, Square, Token } from "./types.js"
  */
@@ -75,19 +75,20 @@ function familyColumn(app, family) {
   const readout = element("p", { className: "gf-readout" });
   /** @type {Picture | null} */
   let picture = null;
+  const atRest = () => (picture?.chosen ? picture.describe(...picture.chosen) : app.t("map.hint"));
   const chosen = (/** @type {number} */ row, /** @type {number} */ column) => {
     const { layer, head } = app.ui.heads[family.id];
     app.select(`${attentionName(family, layer)}.weights`, [head, row, column]);
   };
   const grid = createGrid({
     hovered(cell) {
-      readout.textContent = cell && picture ? picture.describe(...cell) : app.t("map.hint");
+      readout.textContent = cell && picture ? picture.describe(...cell) : atRest();
       app.light(cell ? tokensAt(app, family, ...cell) : []);
     },
     chosen,
   });
   const lines = createLines({
-    hovered: (at) => app.light(at ? [{ side: family[at.axis], position: at.place }] : []),
+    hovered: (at) => app.light(at ? [{ side: sideOf(app, family, at.axis), position: at.place }] : []),
     chosen,
   });
   const larger = button("", () => {
@@ -105,7 +106,7 @@ function familyColumn(app, family) {
   async function prepared() {
     const { layer, head } = app.ui.heads[family.id];
     const name = `${attentionName(family, layer)}.weights`;
-    const picture = attentionPicture(app, name, await app.value(name), head);
+    const picture = { ...attentionPicture(app, name, await app.value(name), head), frame: frameOf(app) };
     const measured = await app.statistics(family);
     const [one] = measured.filter((one) => one.layer === layer && one.head === head);
     return { made: picture, one };
@@ -123,7 +124,7 @@ function familyColumn(app, family) {
     lines.element.hidden = !asLines;
     if (asLines) lines.draw(picture, sayLines(app, picture));
     else grid.draw(picture);
-    readout.textContent = app.t("map.hint");
+    readout.textContent = atRest();
     const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head);
     facts.textContent =
       app.t("map.facts", layer, head, numberText(entropy, 2), numberText(peak, 2)) +
@@ -182,6 +183,43 @@ export function sayLines(app, { label }) {
 }
 
 /**
+ * Returns the room that all three attentions take, so that the same words stand at the same height.
+ * @param {App} app
+ */
+function frameOf(app) {
+  const labels = FAMILIES.map((family) => app.labels(`${attentionName(family, 0)}.weights`));
+  const columnLabels = labels.flatMap(({ columns }) => columns ?? []);
+  return {
+    rowLabels: labels.flatMap((one) => rowLabelsOf(app, one)),
+    columnLabels,
+    columns: Math.max(...labels.map(({ columns }) => columns?.length ?? 1)),
+  };
+}
+
+/**
+ * Returns the labels of an attention's rows; a target row says the word that it reads and the word that it writes.
+ * @param {App} app
+ * @param {Labels} labels
+ */
+function rowLabelsOf(app, { rows, rowSide }) {
+  if (rowSide === "source") return rows;
+  const { outputTokens } = app.result.current;
+  return rows.map((word, row) => (row in outputTokens ? `${word} → ${outputTokens[row]}` : word));
+}
+
+/**
+ * Returns the side of the words that an axis of a family's grids lights: a target row stands for the word it writes.
+ * @param {App} app
+ * @param {Family} family
+ * @param {"rows" | "columns"} axis
+ * @returns {Token["side"]}
+ */
+function sideOf(app, family, axis) {
+  const { rowSide, columnSide = rowSide } = app.labels(`${attentionName(family, 0)}.weights`);
+  return axis === "columns" ? columnSide : rowWords(rowSide);
+}
+
+/**
  * Returns the tokens at a row and a column of a family's grids.
  * @param {App} app
  * @param {Family} family
@@ -190,10 +228,9 @@ export function sayLines(app, { label }) {
  * @returns {Token[]}
  */
 function tokensAt(app, family, row, column) {
-  const { rowSide, columnSide = rowSide } = app.labels(`${attentionName(family, 0)}.weights`);
   return [
-    { side: rowSide, position: row },
-    { side: columnSide, position: column },
+    { side: sideOf(app, family, "rows"), position: row },
+    { side: sideOf(app, family, "columns"), position: column },
   ];
 }
 
@@ -203,9 +240,9 @@ function tokensAt(app, family, row, column) {
  * @param {Token[]} tokens
  */
 function litBy(family, tokens) {
-  const on = (/** @type {Side} */ side) =>
+  const on = (/** @type {Token["side"]} */ side) =>
     tokens.filter((token) => token.side === side).map((token) => token.position);
-  return { rows: on(family.rows), columns: on(family.columns) };
+  return { rows: on(rowWords(family.rows)), columns: on(family.columns) };
 }
 
 /**
@@ -217,7 +254,9 @@ function litBy(family, tokens) {
  * @returns {Picture}
  */
 export function attentionPicture(app, name, { shape: [, rows, columns], data }, head) {
-  const { rows: rowLabels, columns: columnLabels, rowSide } = app.labels(name);
+  const labels = app.labels(name);
+  const { columns: columnLabels, rowSide } = labels;
+  const rowLabels = rowLabelsOf(app, labels);
   const attention = name.replace(/\.\w+$/, "");
   const signed = name.endsWith("scores");
   const offset = head * rows * columns;
@@ -302,7 +341,8 @@ function createThumbnails(app, family) {
     moved: () => {},
     chosen: (row, column) => choose(places[row * across + column]),
   });
-  const holder = element("div", { className: "gf-thumbnails" }, canvas, keys.element);
+  const progress = element("span", { className: "gf-note", role: "status" });
+  const holder = element("div", { className: "gf-thumbnails" }, canvas, keys.element, progress);
   /** @param {MeasuredHead | undefined} place */
   function choose(place) {
     if (place)
@@ -323,19 +363,23 @@ function createThumbnails(app, family) {
   });
 
   async function prepared() {
-    const heads = await ordered(app, family, await app.statistics(family));
+    const measured = await app.statistics(family);
+    const heads = await ordered(app, family, measured, (count) => {
+      progress.textContent = app.t("map.measuring", count, measured.length);
+    });
     const names = heads.map(({ layer }) => `${attentionName(family, layer)}.weights`);
     return { heads, tensors: await Promise.all(names.map((name) => app.value(name))) };
   }
 
   /** @param {{heads: MeasuredHead[], tensors: Tensor[]}} prepared */
   function show({ heads, tensors }) {
+    progress.textContent = "";
     places = heads;
     across = app.config.heads;
     const rows = Math.ceil(places.length / across);
     keys.resize(rows, across);
     keys.name(app.t("map.heads", app.t(`family.${family.id}`)));
-    size = Math.floor(Math.min(46, (holder.clientWidth || 300) / across, Math.max(22, 100 / rows)));
+    size = Math.floor(Math.min(46, (holder.clientWidth || 300) / across, Math.max(36, 100 / rows)));
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(size * across * ratio);
     canvas.height = Math.round(size * rows * ratio);
@@ -363,8 +407,10 @@ function createThumbnails(app, family) {
  */
 function describeHead(app, place) {
   if (!place) return "";
-  const { layer, head, entropy, peak, special } = place;
-  return app.t("map.head", layer, head, numberText(entropy, 2), numberText(peak, 2), numberText(special, 2));
+  const { layer, head, entropy, peak, special, effect } = place;
+  const numbers = [entropy, peak, special].map((one) => numberText(one, 2));
+  const said = app.t("map.head", layer, head, ...numbers);
+  return effect === undefined ? said : `${said}, ${app.t("map.effect", numberText(effect, 2, true))}`;
 }
 
 /**
@@ -372,12 +418,13 @@ function describeHead(app, place) {
  * @param {App} app
  * @param {Family} family
  * @param {MeasuredHead[]} heads
+ * @param {(count: number) => void} computed - Gets the number of effects that are known.
  */
-async function ordered(app, family, heads) {
+async function ordered(app, family, heads, computed) {
   const { order } = app.ui;
   if (order === "index") return heads;
   if (order !== "ablation") return heads.toSorted((a, b) => b[order] - a[order]);
-  await addEffects(app, family, heads);
+  await addEffects(app, family, heads, computed);
   return heads.toSorted((a, b) => (a.effect ?? 0) - (b.effect ?? 0));
 }
 
@@ -388,12 +435,14 @@ const effects = new WeakMap();
  * @param {App} app
  * @param {Family} family
  * @param {MeasuredHead[]} heads
+ * @param {(count: number) => void} computed
  */
-async function addEffects(app, family, heads) {
+async function addEffects(app, family, heads, computed) {
   const { result } = app;
   const known = effects.get(result) ?? new Map();
   effects.set(result, known);
-  for (const one of heads) {
+  for (const [count, one] of heads.entries()) {
+    computed(count);
     const key = `${family.id} ${one.layer} ${one.head}`;
     if (!known.has(key)) known.set(key, app.ablationEffect(attentionName(family, one.layer), one.head));
     one.effect = await known.get(key);
@@ -429,25 +478,29 @@ function paintThumbnail(brush, { shape: [, rows, columns], data }, head, { x, y,
 }
 
 /**
- * Returns the marks of a thumbnail: its name, whether the head is shown in detail, and whether it is ablated.
+ * Returns the marks of a thumbnail: its name, the number by which the heads are sorted, whether the head is shown in detail, and whether it is ablated.
  * @param {App} app
  * @param {Family} family
- * @param {MeasuredHead} head
+ * @param {MeasuredHead} one
  */
-function marksOf(app, family, { layer, head }) {
+function marksOf(app, family, one) {
+  const { layer, head } = one;
+  const { order } = app.ui;
+  const value = order === "index" ? null : order === "ablation" ? (one.effect ?? 0) : one[order];
+  const number = value === null ? "" : numberText(value, 2, order === "ablation");
   const here = app.ui.heads[family.id];
   const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head) ?? false;
-  return { text: `${layer}·${head}`, current: here.layer === layer && here.head === head, ablated };
+  return { text: `${layer}·${head}`, number, current: here.layer === layer && here.head === head, ablated };
 }
 
 /**
  * @param {CanvasRenderingContext2D} brush
- * @param {{text: string, current: boolean, ablated: boolean}} marks
+ * @param {{text: string, number: string, current: boolean, ablated: boolean}} marks
  * @param {Square} square
  * @param {number} ratio
  * @param {Colours} colours
  */
-function paintMarks(brush, { text, current, ablated }, { x, y, side }, ratio, colours) {
+function paintMarks(brush, { text, number, current, ablated }, { x, y, side }, ratio, colours) {
   brush.lineWidth = (current ? 3 : 1) * ratio;
   brush.strokeStyle = colours(current ? "--lit" : "--line");
   brush.strokeRect(
@@ -457,15 +510,21 @@ function paintMarks(brush, { text, current, ablated }, { x, y, side }, ratio, co
     side - brush.lineWidth,
   );
   brush.font = `${10 * ratio}px system-ui, sans-serif`;
-  const width = brush.measureText(text).width + 4 * ratio;
-  brush.globalAlpha = 0.9;
-  brush.fillStyle = colours("--paper");
-  brush.fillRect(x + side - width, y, width, 12 * ratio);
-  brush.globalAlpha = 1;
-  brush.fillStyle = colours("--ink");
   brush.textAlign = "left";
   brush.textBaseline = "top";
-  brush.fillText(text, x + side - width + 2 * ratio, y + ratio);
+  for (const [mark, top] of /** @type {[string, number][]} */ ([
+    [text, y],
+    [number, y + side - 12 * ratio],
+  ])) {
+    if (!mark) continue;
+    const width = brush.measureText(mark).width + 4 * ratio;
+    brush.globalAlpha = 0.9;
+    brush.fillStyle = colours("--paper");
+    brush.fillRect(x + side - width, top, width, 12 * ratio);
+    brush.globalAlpha = 1;
+    brush.fillStyle = colours("--ink");
+    brush.fillText(mark, x + side - width + 2 * ratio, top + ratio);
+  }
   if (!ablated) return;
   brush.strokeStyle = colours("--bad");
   brush.lineWidth = 2 * ratio;

@@ -1,7 +1,7 @@
 // The panel "Arithmetic": the computation of the chosen number, with each of its inputs one click away.
 import { numberText } from "../engine/number_text.js";
 import { hasHeads, pointText } from "../engine/model.js";
-import { attentionName, FAMILIES, messageOf } from "./app.js";
+import { attentionName, FAMILIES, messageOf, rowWords } from "./app.js";
 import { arithmetic } from "../engine/arithmetic.js";
 import { button, element, refill, tokenElement } from "./dom.js";
 import { latestOnly } from "./latest.js";
@@ -181,6 +181,7 @@ async function lookExample(app, ask) {
 function walk(app, state, { name, index }) {
   const go = (/** @type {number} */ step) => () => {
     state.at += step;
+    if (state.at < 0) return app.show({ selected: null }); // the questions to begin with
     app.select(state.visited[state.at].name, state.visited[state.at].index);
   };
   const whole = () =>
@@ -188,7 +189,7 @@ function walk(app, state, { name, index }) {
   return element(
     "div",
     { className: "gf-controls" },
-    button(`← ${app.t("numbers.back")}`, go(-1), { disabled: state.at < 1 }),
+    button(`← ${app.t("numbers.back")}`, go(-1), { disabled: state.at < 0 }),
     button(`${app.t("numbers.forward")} →`, go(1), { disabled: state.at >= state.visited.length - 1 }),
     button(app.t("numbers.whole"), whole),
   );
@@ -423,7 +424,7 @@ function numberLink(app, value, cell, decimals = 4) {
 function tokensAtCell(app, { name, index }) {
   const { rowSide, columnSide } = app.labels(name);
   const [row, column] = index.slice(-2);
-  const token = { side: rowSide, position: row };
+  const token = { side: rowWords(rowSide), position: row };
   return columnSide ? [token, { side: columnSide, position: column }] : [token];
 }
 

@@ -1,6 +1,7 @@
 // One tensor in detail, with its numbers: any named point of the forward pass, one head at a time.
 import { hasHeads, pointText } from "../engine/model.js";
 import { numberText, percentText } from "../engine/number_text.js";
+import { rowWords } from "./app.js";
 import { button, chooser, element, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
 import { latestOnly } from "./latest.js";
@@ -12,7 +13,7 @@ const WORDS_SHOWN = 16;
 const TABLE_CELLS = 1500;
 
 /**
- * @import { Side, Tensor } from "../engine/types.js"
+ * @import { Tensor } from "../engine/types.js"
  * @import { App } from "./app.js"
  * @import { Looks, Picture, Token } from "./types.js"
  */
@@ -132,9 +133,12 @@ export function createPointView(app) {
   app.on("hover", (tokens) => {
     if (app.ui.stage !== "point") return;
     const labels = app.labels(app.ui.point.name);
-    const on = (/** @type {Side} */ side) =>
+    const on = (/** @type {Token["side"]} */ side) =>
       tokens.filter((token) => token.side === side).map((token) => token.position);
-    const lit = { rows: on(labels.rowSide), columns: labels.columnSide ? on(labels.columnSide) : [] };
+    const lit = {
+      rows: on(rowWords(labels.rowSide)),
+      columns: labels.columnSide ? on(labels.columnSide) : [],
+    };
     if (grid.element.hidden) lines.light(lit);
     else grid.light(lit);
   });
@@ -157,7 +161,7 @@ export function createPointView(app) {
  */
 function tokensOf(app, row, column) {
   const { rowSide, columnSide } = app.labels(app.ui.point.name);
-  const token = { side: rowSide, position: row };
+  const token = { side: rowWords(rowSide), position: row };
   return columnSide ? [token, { side: columnSide, position: column }] : [token];
 }
 
@@ -168,7 +172,7 @@ function tokensOf(app, row, column) {
  */
 function wordsOf(app, { axis, place: position }) {
   const { rowSide, columnSide = rowSide } = app.labels(app.ui.point.name);
-  return [{ side: axis === "rows" ? rowSide : columnSide, position }];
+  return [{ side: axis === "rows" ? rowWords(rowSide) : columnSide, position }];
 }
 
 /**

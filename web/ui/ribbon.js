@@ -226,7 +226,7 @@ export function createRibbon(app) {
     /** @type {Partial<Looks>} */
     const view = word && !player.every ? { stage: "map" } : lookAt(app, step, place);
     app.show({ ...view, step: step.id, shown: word === null ? 0 : word + 1 });
-    app.light(word === null ? [] : [{ side: "target", position: word }]);
+    app.light(word === null ? [] : [{ side: "output", position: word }]);
     const { outputTokens, hypothesis } = app.result.current;
     const phase =
       word === null ? app.t("ribbon.reading") : app.t("ribbon.writing", word + 1, hypothesis.ids.length);

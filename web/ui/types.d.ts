@@ -58,9 +58,12 @@ export interface MeasuredHead extends HeadPlace {
   effect?: number;
 }
 
-/** A position in the source or in the target. */
+/**
+ * A position in the source, in the target that the decoder reads, or in the output: the row of a target position
+ * writes the output at the same position.
+ */
 export interface Token {
-  side: Side;
+  side: Side | "output";
   position: number;
 }
 
@@ -232,6 +235,8 @@ export interface Picture {
   columns: number;
   rowLabels: string[];
   columnLabels: string[];
+  /** The labels and the columns for which there must be room, so that pictures side by side have equal cells. */
+  frame?: { rowLabels: string[]; columnLabels: string[]; columns: number };
   /** The dimensions of the columns, if only some are shown. */
   columnsShown?: number[] | null;
   scale: Scale;

@@ -18,9 +18,9 @@ import styles from "./styles.css";
 import { createTrainingPanel } from "./training_panel.js";
 
 /**
- * @import { Host, Payload, Side } from "../engine/types.js"
+ * @import { Host, Payload } from "../engine/types.js"
  * @import { App } from "./app.js"
- * @import { Child, Mounted, PanelName, SomeChanges, Translated, View } from "./types.js"
+ * @import { Child, Mounted, PanelName, SomeChanges, Token, Translated, View } from "./types.js"
  */
 
 /** @type {Record<PanelName, (app: App) => HTMLElement>} */
@@ -203,16 +203,16 @@ function header(app) {
       ["", app.t("page.examples.pick")],
       ...payload.examples.map((text) => /** @type {[string, string]} */ ([text, text])),
     ];
+    const pick = chooser(app.t("page.examples"), examples, "", (text) => {
+      field.value = text;
+      pick.value = ""; // the box offers examples; the field beside it shows the sentence
+      app.attempt(() => app.open(text));
+    });
     refill(
       form,
       field,
       element("button", { type: "submit", className: "gf-primary" }, app.t("page.translate")),
-      payload.examples.length > 0 &&
-        chooser(app.t("page.examples"), examples, "", (text) => {
-          if (!text) return;
-          field.value = text;
-          app.attempt(() => app.open(text));
-        }),
+      payload.examples.length > 0 && pick,
     );
     refill(
       top,
@@ -317,7 +317,7 @@ function outcome(app) {
     const { reference, current } = app.result;
     refill(
       lines,
-      line(app, "output.source", tokens(app, current.sourceTokens, "source", 0)),
+      line(app, "output.source", tokens(app, current.sourceTokens, "source")),
       app.changed &&
         current.text !== reference.text &&
         line(app, "output.before", element("bdi", {}, reference.text), logProb(reference.hypothesis.logProb)),
@@ -342,12 +342,25 @@ function outcome(app) {
       const { side: here, position: place } = /** @type {HTMLElement} */ (one).dataset;
       one.classList.toggle(
         "gf-lit",
-        lit.some(({ side, position }) => side === here && position === Number(place)),
+        lit.some(({ side, position }) => isWord(side, position, here, Number(place))),
       );
     }
   });
   fill();
   return lines;
+}
+
+/**
+ * Returns whether a token is this word of the lines; the decoder reads each word one position after it was written.
+ * @param {Token["side"]} side
+ * @param {number} position
+ * @param {string | undefined} here
+ * @param {number} place
+ */
+function isWord(side, position, here, place) {
+  return side === "target"
+    ? here === "output" && place === position - 1
+    : side === here && place === position;
 }
 
 /**
@@ -408,12 +421,10 @@ function firstLink(app, name) {
 /**
  * @param {App} app
  * @param {string[]} texts
- * @param {Side} side
- * @param {number} first
+ * @param {Token["side"]} side
  */
-function tokens(app, texts, side, first) {
-  return texts.map((text, at) => {
-    const position = at + first;
+function tokens(app, texts, side) {
+  return texts.map((text, position) => {
     const light = (/** @type {boolean} */ on) => () => app.light(on ? [{ side, position }] : []);
     return tokenElement(text, {
       "data-side": side,
@@ -430,7 +441,7 @@ function tokens(app, texts, side, first) {
  * @param {Translated} current
  */
 function confidentTokens(app, { outputTokens, hypothesis }) {
-  const made = tokens(app, outputTokens, "target", 1);
+  const made = tokens(app, outputTokens, "output");
   made.forEach((one, at) => {
     const probability = Math.exp(hypothesis.tokenLogProbs[at]);
     one.classList.add("gf-confident");

@@ -4,9 +4,9 @@ import { numberText } from "../../engine/number_text.js";
 import { button, element, refill } from "../dom.js";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
 /**
- * @import { Side, TokenizerData } from "../../engine/types.js"
+ * @import { TokenizerData } from "../../engine/types.js"
  * @import { App } from "../app.js"
- * @import { ChangesPanel, Child } from "../types.js"
+ * @import { ChangesPanel, Child, Token } from "../types.js"
  */
 
 const RIVALS = 7; // number of replacements offered for a word
@@ -23,12 +23,12 @@ export async function wordsSection(panel) {
   const tokens = current.sourceTokens.slice(0, current.sourceIds.length - 1);
   const prefix = field(app.t("changes.prefix"), app.changes.prefix ?? "", "prefix");
   return [
-    wordButtons(panel, "word", "source", tokens, 0),
+    wordButtons(panel, "word", "source", tokens),
     word !== null && word < tokens.length && (await wordEditor(panel, tokens, word)),
     element("h3", {}, app.t("changes.prefix")),
     element("p", { className: "gf-note" }, app.t("changes.prefix.about")),
     form(() => tryChange(app, { prefix: prefix.value }), app.t("changes.force"), prefix),
-    wordButtons(panel, "rival", "target", current.outputTokens, 1),
+    wordButtons(panel, "rival", "output", current.outputTokens),
     rival !== null && rival < current.outputTokens.length && (await rivalButtons(panel, rival)),
   ];
 }
@@ -37,21 +37,20 @@ export async function wordsSection(panel) {
  * Returns a sentence as buttons; `panel[part]` is the index of the pressed button.
  * @param {ChangesPanel} panel
  * @param {"word" | "rival"} part
- * @param {Side} side
+ * @param {Token["side"]} side
  * @param {string[]} tokens
- * @param {number} first
  */
-function wordButtons(panel, part, side, tokens, first) {
+function wordButtons(panel, part, side, tokens) {
   const { app } = panel;
   return tightRow(
-    app.t(`changes.pick.${side}`),
+    app.t(`changes.pick.${side === "output" ? "target" : side}`),
     tokens.map((token, at) => {
       const pick = () => {
         panel[part] = panel[part] === at ? null : at;
         panel.redraw();
       };
       const made = wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
-      made.addEventListener("pointerenter", () => app.light([{ side, position: at + first }]));
+      made.addEventListener("pointerenter", () => app.light([{ side, position: at }]));
       made.addEventListener("pointerleave", () => app.light([]));
       return made;
     }),
