@@ -151,6 +151,7 @@ pictures.flow(
 # | [Decoding](12_decoding.py) | How is a sentence chosen, word by word? |
 # | [By hand](13_by_hand.py) | Can you follow every number of a whole Transformer with a pencil? |
 # | [Real corpora](14_corpora.py) | What changes with a corpus of your own? |
+# | [Why attention at all](16_why_attention.py) | What was there before, and what does attention cost? |
 # | [Write it yourself](15_write_it_yourself.py) | Can you write all of it, starting from an empty file? |
 #
 # After the chapters come the [experiments](experiments/pronoun.py) and the [errata](errata.py): mistakes that many

@@ -32,7 +32,7 @@ def name_of(chapter) -> str:
 
 def test_the_book_and_the_guide_have_all_their_notebooks():
     names = [chapter.name for chapter in CHAPTERS]
-    assert len(names) == len(set(names)) == 2 + 15 + 10 + 1 + 2
+    assert len(names) == len(set(names)) == 2 + 16 + 10 + 1 + 2
     assert names[-2:] == ["guide/nnsight", "guide/captum"]
     assert names[:5] == ["tour", "overview", "embeddings", "positions", "attention"]
 
