@@ -7,7 +7,7 @@ import pytest
 SENTENCE = "the big dog sees a cat ."
 STEPS = [
     *["tokens", "embedding ×√d_model", "position", "Q / K / V", "scores", "mask", "softmax", "weighted sum"],
-    *["heads joined", "add & norm", "feed-forward", "cross-attention", "logits", "next word"],
+    *["heads joined", "add & norm", "cross-attention", "feed-forward", "logits", "next word"],
 ]
 WATCH = """() => {
   globalThis.frames = [];
@@ -85,6 +85,7 @@ def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon):
         ("embedding", "encoder", "0", "source.embedding"),
         ("positions", "decoder", "1", "target.positions"),
         ("scores", "decoder", "1", "decoder.layers.1.self_attention.scores"),
+        ("softmax", "decoder", "1", "decoder.layers.1.self_attention.weights"),
         ("feed_forward", "encoder", "1", "encoder.layers.1.feed_forward.activated"),
         ("cross", "decoder", "1", "decoder.layers.1.cross_attention.weights"),
         ("next", "decoder", "0", "log_probs"),
@@ -151,6 +152,22 @@ def test_the_next_word_is_shown_with_its_probability_and_its_rivals(ribbon):
         assert float(text[2]) == pytest.approx(probability, abs=5e-4)
         assert token not in text[4::2]
         assert len(text[4::2]) == 3
+
+
+def test_words_that_are_not_written_yet_are_hidden(ribbon):
+    visible = """() => [...document.querySelectorAll(".gf-outcome [data-side=output]")]
+      .filter((one) => getComputedStyle(one).visibility === "visible").length"""
+    for shown, step, count in ((0, "tokens", 0), (1, "tokens", 0), (1, "next", 1), (None, None, words(ribbon))):
+        ribbon.evaluate("(looks) => glassformer.app.show(looks)", {"shown": shown, "step": step})
+        assert ribbon.evaluate(visible) == count
+
+
+def test_sixteen_words_are_played_in_forty_seconds_at_the_faster_speed(ribbon):
+    paces = [
+        int(one.get_attribute("value")) for one in ribbon.get_by_label("Time for each step").locator("option").all()
+    ]
+    assert len(paces) == 2
+    assert (11 + 14 * 17) * min(paces) <= 40_000
 
 
 def test_the_whole_translation_is_shown_at_the_end(ribbon):

@@ -98,7 +98,7 @@ export class App {
       selected: null,
       shown: null,
       step: null,
-      pace: 700,
+      pace: 150,
     };
     this.#computable = this.#asked();
   }

@@ -204,7 +204,9 @@ function frameOf(app) {
 function rowLabelsOf(app, { rows, rowSide }) {
   if (rowSide === "source") return rows;
   const { outputTokens } = app.result.current;
-  return rows.map((word, row) => (row in outputTokens ? `${word} → ${outputTokens[row]}` : word));
+  const written = app.ui.shown === null ? outputTokens.length : app.ui.shown - 1; // the last row is being computed
+  const next = (/** @type {number} */ row) => (row < written ? outputTokens[row] : "…");
+  return rows.map((word, row) => (row in outputTokens ? `${word} → ${next(row)}` : word));
 }
 
 /**

@@ -48,11 +48,10 @@ const STEPS = [
   aStep("projections", () => "Q = x W_Q, K = x W_K, V = x W_V", "3.2.2", "A.query"),
   aStep("scores", () => "Q Kᵀ / √d_k", "3.2.1", "A.scores"),
   aStep("mask", () => "score := −∞", "3.2.3"),
-  aStep("softmax", () => "exp(score) / Σ exp(scores)", "3.2.1"),
+  aStep("softmax", () => "exp(score) / Σ exp(scores)", "3.2.1", "A.weights"),
   aStep("heads", () => "weights · V", "3.2.1", "A.heads"),
   aStep("joined", () => "Concat(head₁, … head_h) W_O", "3.2.2", "A.joined"),
   aStep("norm", normFormula, "3.1", "A.normed"),
-  aStep("feed_forward", innerFormula, "3.3", "L.feed_forward.activated"),
   aStep(
     "cross",
     () => "Q = y W_Q, K = memory W_K, V = memory W_V",
@@ -60,15 +59,14 @@ const STEPS = [
     "L.cross_attention.weights",
     true,
   ),
+  aStep("feed_forward", innerFormula, "3.3", "L.feed_forward.activated"),
   aStep("logits", () => "y Wᵀ", "3.4", "logits", true),
   aStep("next", () => "softmax(logits)", "3.4", "log_probs", true),
 ];
 const ENCODER = STEPS.filter((step) => !step.decoder);
 const LAST_OF_ENCODER = ENCODER[ENCODER.length - 1];
-const [CROSS, ...ENDING] = STEPS.filter((step) => step.decoder);
-/** The decoder's cross-attention comes before its feed-forward network. */
-const DECODER = [...ENCODER.slice(0, -1), CROSS, LAST_OF_ENCODER, ...ENDING];
-const PACES = [2000, 1200, 700, 350, 100];
+/** Milliseconds per step: slow, and fast enough for 16 words (249 steps) in 40 seconds. */
+const PACES = { slow: 700, fast: 150 };
 const RIVAL_WORDS = 3;
 
 /** @param {ModelConfig} config */
@@ -143,8 +141,8 @@ export function createRibbon(app) {
     };
     const every = element("input", { type: "checkbox", checked: player.every });
     every.addEventListener("change", () => (player.every = every.checked));
-    const paces = PACES.map(
-      (pace) => /** @type {const} */ ([String(pace), app.t("ribbon.seconds", pace / 1000)]),
+    const paces = Object.entries(PACES).map(
+      ([name, pace]) => /** @type {const} */ ([String(pace), app.t(`ribbon.${name}`)]),
     );
     const stacks = /** @type {const} */ ([
       ["encoder", app.t("ribbon.encoder")],
@@ -408,7 +406,7 @@ class Player {
     if (attempt !== this.tries || app.signal.aborted || current !== app.result.current) return false;
     /** @type {(steps: Step[], stack: Stack, word: number | null) => Frame[]} */
     const frames = (steps, stack, word) => steps.map((step) => ({ step, stack, word }));
-    const decoder = current.hypothesis.ids.flatMap((_, word) => frames(DECODER, "decoder", word));
+    const decoder = current.hypothesis.ids.flatMap((_, word) => frames(STEPS, "decoder", word));
     this.frames = [...frames(ENCODER, "encoder", null), ...decoder];
     this.probabilities = known;
     this.finished = false;

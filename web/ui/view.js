@@ -1,6 +1,6 @@
 // One view: the page's frame, its panels, and the console for scripts and tests.
 import { numberText } from "../engine/number_text.js";
-import { createApp, messageOf } from "./app.js";
+import { createApp, messageOf, hasAny } from "./app.js";
 import { arithmetic } from "../engine/arithmetic.js";
 import { createBeamPanel } from "./beam_panel.js";
 import { createChangesPanel } from "./changes/panel.js";
@@ -321,7 +321,7 @@ function outcome(app) {
       app.changed &&
         current.text !== reference.text &&
         line(app, "output.before", element("bdi", {}, reference.text), logProb(reference.hypothesis.logProb)),
-      line(
+      currentLine(
         app,
         app.changed ? "output.after" : "output.output",
         confidentTokens(app, current),
@@ -333,6 +333,9 @@ function outcome(app) {
   app.on("result", fill);
   app.on("ui", (keys) => {
     if (keys.includes("language")) fill();
+  });
+  app.on("ui", (keys) => {
+    if (hasAny(keys, "shown", "step")) hideUnwritten(lines, app);
   });
   app.on("busy", (busy) => {
     lines.setAttribute("aria-busy", String(busy));
@@ -348,6 +351,21 @@ function outcome(app) {
   });
   fill();
   return lines;
+}
+
+/**
+ * Hides the words that the animation has not written yet, and what is known only after the last of them.
+ * @param {HTMLElement} lines
+ * @param {App} app
+ */
+function hideUnwritten(lines, app) {
+  const { shown, step } = app.ui;
+  const written = shown === null ? Infinity : shown - Number(step !== "next");
+  for (const one of lines.querySelectorAll(".gf-current > .gf-words > *")) {
+    const position =
+      /** @type {HTMLElement} */ (one).dataset.position ?? app.result.current.outputTokens.length;
+    one.toggleAttribute("data-unwritten", Number(position) >= written);
+  }
 }
 
 /**
@@ -401,6 +419,13 @@ function line(app, key, ...content) {
       content,
     ),
   );
+}
+
+/** @type {typeof line} */
+function currentLine(app, key, ...content) {
+  const made = line(app, key, ...content);
+  made.classList.add("gf-current");
+  return made;
 }
 
 /** @param {number} value */
