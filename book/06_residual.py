@@ -464,6 +464,38 @@ assert (residual.eval()(ones, ten) == 11).all()
 # The stream's 1 is always there; only the 10 is dropped or doubled.
 
 # %% [markdown]
+# ### Two more places
+#
+# Many tutorials drop in two further places: the attention *weights*, after the softmax, and the inner numbers of the
+# feed-forward network, after the ReLU. The paper (§5.4) has neither; its authors' program tensor2tensor has both as
+# settings. So does our model: `attention_dropout` and `activation_dropout`. Both are 0 unless you set them. With a
+# dropped weight, a query cannot look at a key for one update, and the remaining weights do not sum to 1:
+
+# %%
+sizes = {"d_model": 8, "heads": 1, "d_ff": 16, "dropout": 0.0}
+config = gf.ModelConfig.preset("tiny", vocab_size=11, **sizes, attention_dropout=0.5, activation_dropout=0.5)
+dropping = gf.Transformer(config)
+watched = ["encoder.layers.0.self_attention.weights", "encoder.layers.0.feed_forward.activated"]
+for training in (True, False):
+    dropping.train(training)
+    torch.manual_seed(1)
+    with torch.no_grad(), gf.record(dropping, watched) as trace:
+        dropping.encode(torch.tensor([[4, 5, 6, 2]]))
+    weights, activated = (trace[name][0] for name in watched)
+    rows = [round(row, 2) for row in weights.sum(-1).flatten().tolist()]
+    zeros = (activated == 0).double().mean()
+    print("training:  " if training else "evaluation:", f"sums of rows {rows}, inner numbers at 0: {zeros:.0%}")
+    # In evaluation nothing is dropped.
+    assert torch.allclose(weights.sum(-1), torch.ones(1, 4)) != training
+
+defaults = gf.ModelConfig.preset("base", vocab_size=11)
+assert (defaults.dropout, defaults.attention_dropout, defaults.activation_dropout) == (0.1, 0, 0)  # the paper's
+
+# %% [markdown]
+# (ReLU sets some inner numbers to 0 without any dropout.) For the same results as a tutorial's code, set
+# `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
+
+# %% [markdown]
 # ## What goes wrong
 #
 # Here are six mistakes. Each is easy to write and hard to see, because nearly all of them keep the shape right.

@@ -31,7 +31,7 @@ import glassformer as gf
 from glassformer import pictures
 from glassformer.model.attention import MultiHeadAttention
 
-torch.manual_seed(1)
+_ = torch.manual_seed(1)
 
 # %% [markdown]
 # ## The intuition
@@ -174,7 +174,7 @@ assert times[-1] > 8 * times[0]  # 8 times the length; the square would be 64, b
 # GRU that reads and a GRU that writes, the same two with additive attention, and the demo's Transformer. All three got
 # the same batches, 400 updates, Adam with the same learning rates (the demo's, which were chosen for the Transformer), and
 # one thread. It is one training run each, so small differences mean nothing. The result is committed as
-# `results/recurrent.json`.
+# `experiments/results/recurrent.json`. Times are processor times.
 
 # %%
 measured = json.loads(Path("experiments/results/recurrent.json").read_text(encoding="utf-8"))
