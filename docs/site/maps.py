@@ -11,7 +11,7 @@ from pages import addresses, definitions, with_links
 
 HEADS = {
     "en": ("Step", "Chapter", "Code", "In the explorer"),
-    "zh": ("步骤", "章节", "代码", "在浏览器中查看"),
+    "zh": ("步骤", "章节", "代码", "在探索页中查看"),
 }
 
 
