@@ -361,7 +361,7 @@ function outcome(app) {
 function hideUnwritten(lines, app) {
   const { shown, step } = app.ui;
   const written = shown === null ? Infinity : shown - Number(step !== "next");
-  for (const one of lines.querySelectorAll(".gf-current > .gf-words > *")) {
+  for (const one of lines.querySelectorAll(".gf-writing > .gf-words > *")) {
     const position =
       /** @type {HTMLElement} */ (one).dataset.position ?? app.result.current.outputTokens.length;
     one.toggleAttribute("data-unwritten", Number(position) >= written);
@@ -424,7 +424,7 @@ function line(app, key, ...content) {
 /** @type {typeof line} */
 function currentLine(app, key, ...content) {
   const made = line(app, key, ...content);
-  made.classList.add("gf-current");
+  made.classList.add("gf-writing");
   return made;
 }
 
