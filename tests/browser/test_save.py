@@ -49,7 +49,8 @@ def test_a_grid_is_saved_with_the_bytes_of_pythons_figure(opened, tmp_path):
     value = page.evaluate(f"glassformer.value('{CROSS}.weights').then(({{shape, data}}) => [shape, [...data]])")
     weights = np.array(value[1], np.float32).reshape(value[0])[2]
     [output] = translator.translate([SENTENCE])
-    rows = ["<bos>", *output.tokens[:-1]]
+    read = ["<bos>", *output.tokens[:-1]]
+    rows = [f"{word} → {written}" for word, written in zip(read, output.tokens, strict=True)]
     columns = [*translator.bundle.source_tokenizer.split(SENTENCE), "<eos>"]
     label = f"{CROSS}.weights, head 2: {len(rows)} rows, {len(columns)} columns"
     caption = (label, f"{SENTENCE} → {output.text}", f"glassformer · {translator.bundle.folder.name}")

@@ -2,14 +2,29 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { INKS, matrixSvg, STOPS } from "../ui/picture_svg.js";
+import { matrixSvg } from "../ui/picture_svg.js";
 import { traces } from "./traces.js";
 
 const FIGURES = await traces("figures");
 const css = readFileSync(new URL("../ui/styles.css", import.meta.url), "utf8");
 
 /** @param {string} name */
-const lightColour = (name) => new RegExp(`--${name}: ([^;]+);`).exec(css)?.[1];
+const lightColour = (name) => new RegExp(`--${name}: ([^;]+);`).exec(css)?.[1] ?? "";
+const names = /** @type {const} */ ([
+  "probability",
+  "signed",
+  "ink",
+  "soft",
+  "paper",
+  "line",
+  "blocked",
+  "hatching",
+]);
+const inks = /** @type {import("../ui/picture_svg.js").Inks} */ (
+  Object.fromEntries(
+    names.map((name) => [name, lightColour(name).replace("var(--paper)", lightColour("paper"))]),
+  )
+);
 
 for (const [kind, { values, blocked, words, rows, columns, caption, svg }] of Object.entries(FIGURES)) {
   test(`a picture of weights has the bytes of Python's: ${kind}`, () => {
@@ -25,17 +40,9 @@ for (const [kind, { values, blocked, words, rows, columns, caption, svg }] of Ob
       blocked: (/** @type {number} */ row, /** @type {number} */ column) => blocked[row][column],
       hidden: () => false,
     };
-    assert.equal(matrixSvg(picture, caption, "#text=a&b"), svg);
+    assert.equal(matrixSvg(picture, caption, "#text=a&b", inks), svg);
   });
 }
-
-test("a picture has the colours of the light theme", () => {
-  for (const [name, colour] of Object.entries(INKS)) assert.equal(lightColour(name), colour);
-  for (const [scale, stops] of Object.entries(STOPS)) {
-    const written = lightColour(scale)?.replace("var(--paper)", lightColour("paper") ?? "");
-    assert.equal(written, stops.join(", "));
-  }
-});
 
 test("signed numbers, missing cells and hidden rows are drawn as in the grid", () => {
   const picture = {
@@ -51,8 +58,9 @@ test("signed numbers, missing cells and hidden rows are drawn as in the grid", (
     missing: (/** @type {number} */ row, /** @type {number} */ column) => row === 1 && column === 0,
     hidden: (/** @type {number} */ row) => row === 2,
   };
-  const svg = matrixSvg(picture, ["caption"], "");
+  const svg = matrixSvg(picture, ["caption"], "", inks);
+  const stops = inks.signed.split(", ");
   const cells = [...svg.matchAll(/width="34" height="34" fill="(#\w+)"/g)].map(([, fill]) => fill);
-  assert.deepEqual(cells, [STOPS.signed[0], STOPS.signed[4], STOPS.signed[2]]);
+  assert.deepEqual(cells, [stops[0], stops[4], stops[2]]);
   assert.ok(svg.includes(">−2.00<") && svg.includes(">+2.00<"));
 });

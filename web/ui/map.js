@@ -100,7 +100,7 @@ function familyColumn(app, family) {
   const save = () => {
     if (!picture) throw new Error("no picture is drawn yet");
     const svg = lines.element.hidden ? null : lines.element;
-    return svg ? elementSvg(app, svg, picture.label) : gridSvg(app, picture);
+    return svg ? elementSvg(app, svg, picture.label) : gridSvg(app, picture, grid.element);
   };
 
   async function prepared() {

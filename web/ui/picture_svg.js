@@ -1,24 +1,14 @@
-// A matrix as an SVG picture that stands alone, for a paper, a slide or a colleague. It has the colours of the light
-// theme. explorer/figure.py writes the same bytes for weights.
+// A matrix as an SVG picture that stands alone, for a paper, a slide or a colleague. explorer/figure.py writes the same
+// bytes for weights.
 import { numberText, probabilityText } from "../engine/number_text.js";
 /** @import { Picture, Scale } from "./types.js" */
 
 /**
- * The colours of each scale: those of the light theme in styles.css.
- * @type {Record<Scale, string[]>}
+ * The colours of a picture, as in the light theme in styles.css: the stops of both scales, text, remarks, the paper, the
+ * frame, masked cells and their hatching.
+ * @typedef {Record<"probability" | "signed" | "ink" | "soft" | "paper" | "line" | "blocked" | "hatching", string>} Inks
  */
-export const STOPS = {
-  probability: ["#ffffff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"],
-  signed: ["#4a2a85", "#9a8cc4", "#ffffff", "#f1a457", "#9c4206"],
-};
-/** Colours of the light theme for text, remarks, the frame, masked cells and their hatching. */
-export const INKS = {
-  ink: "#1d2733",
-  soft: "#55606e",
-  line: "#d5dbe3",
-  blocked: "#eceff3",
-  hatching: "#98a3b3",
-};
+
 const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
 const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider
 const [CELL, NUMBERED, MOST_NUMBERED, WIDEST] = [34, 30, 24, 1200];
@@ -30,8 +20,9 @@ const CAPTION = 18; // pixels a line
  * @param {Omit<Picture, "label" | "describe" | "chosen">} picture
  * @param {string[]} caption
  * @param {string} about
+ * @param {Inks} inks
  */
-export function matrixSvg(picture, caption, about) {
+export function matrixSvg(picture, caption, about, inks) {
   const { rows, columns, rowLabels, columnLabels } = picture;
   const numbered = columns <= NUMBERED && rows <= MOST_NUMBERED * 2;
   const side = numbered ? CELL : Math.max(4, Math.min(18, Math.floor(WIDEST / columns)));
@@ -44,15 +35,17 @@ export function matrixSvg(picture, caption, about) {
   for (let row = 0; row < rows; row++) {
     if (picture.hidden(row)) continue;
     for (let column = 0; column < columns; column++)
-      cells.push(...cell(picture, row, column, left + side * column, top + side * row, side, numbered));
+      cells.push(
+        ...cell(picture, row, column, { x: left + side * column, y: top + side * row, side, numbered, inks }),
+      );
   }
   const words = [
     ...rowLabels.map((label, row) =>
-      text(left - 6, top + side * (row + 0.5) + 4, label, 'text-anchor="end"', INKS.ink),
+      text(left - 6, top + side * (row + 0.5) + 4, label, 'text-anchor="end"', inks.ink),
     ),
     ...columnLabels.map((label, column) => {
       const [x, y] = [left + side * (column + 0.5) + 4, top - 6];
-      return text(x, y, label, `transform="rotate(-90 ${x} ${y})"`, INKS.ink);
+      return text(x, y, label, `transform="rotate(-90 ${x} ${y})"`, inks.ink);
     }),
   ];
   const lines = caption.map((line, at) =>
@@ -61,16 +54,16 @@ export function matrixSvg(picture, caption, about) {
       top + down + CAPTION * (at + 1) + 4,
       line,
       at === 0 ? 'font-weight="bold"' : "",
-      at === 0 ? INKS.ink : INKS.soft,
+      at === 0 ? inks.ink : inks.soft,
     ),
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
     `<title>${escaped(caption[0] ?? "")}</title>`,
     `<desc>${escaped(about)}</desc>`,
-    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+    `<rect width="${width}" height="${height}" fill="${inks.paper}"/>`,
     ...cells,
-    `<rect x="${left}" y="${top}" width="${across}" height="${down}" fill="none" stroke="${INKS.line}"/>`,
+    `<rect x="${left}" y="${top}" width="${across}" height="${down}" fill="none" stroke="${inks.line}"/>`,
     ...words,
     ...lines,
     "</svg>\n",
@@ -82,12 +75,9 @@ export function matrixSvg(picture, caption, about) {
  * @param {Omit<Picture, "label" | "describe" | "chosen">} picture
  * @param {number} row
  * @param {number} column
- * @param {number} x
- * @param {number} y
- * @param {number} side
- * @param {boolean} numbered
+ * @param {{x: number, y: number, side: number, numbered: boolean, inks: Inks}} place
  */
-function cell(picture, row, column, x, y, side, numbered) {
+function cell(picture, row, column, { x, y, side, numbered, inks }) {
   const square = (/** @type {string} */ fill) =>
     `<rect x="${x}" y="${y}" width="${side}" height="${side}" fill="${fill}"/>`;
   const number = (/** @type {string} */ words, /** @type {string} */ fill) =>
@@ -95,13 +85,13 @@ function cell(picture, row, column, x, y, side, numbered) {
       ? [text(x + side / 2, y + side / 2 + 4, words, 'text-anchor="middle" font-size="10"', fill)]
       : [];
   if (picture.blocked(row, column)) {
-    const across = `<path d="M${x} ${y + side}L${x + side} ${y}" stroke="${INKS.hatching}"/>`;
-    return [square(INKS.blocked), across, ...number("–∞", INKS.soft)];
+    const across = `<path d="M${x} ${y + side}L${x + side} ${y}" stroke="${inks.hatching}"/>`;
+    return [square(inks.blocked), across, ...number("–∞", inks.soft)];
   }
   if (picture.missing?.(row, column)) return [];
   const value = picture.values[picture.offset + row * picture.columns + column];
   const largest = typeof picture.largest === "number" ? picture.largest : picture.largest[row];
-  const parts = colourOf(picture.scale, value, largest);
+  const parts = colourOf(picture.scale, value, largest, inks);
   const words =
     picture.scale === "signed"
       ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
@@ -114,10 +104,13 @@ function cell(picture, row, column, x, y, side, numbered) {
  * @param {Scale} scale
  * @param {number} value
  * @param {number} largest
+ * @param {Inks} inks
  */
-function colourOf(scale, value, largest) {
+function colourOf(scale, value, largest, inks) {
   const share = scale === "signed" ? (value / (largest || 1) + 1) / 2 : value / (largest || 1);
-  const stops = STOPS[scale].map((stop) => [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)));
+  const stops = inks[scale]
+    .split(/, */)
+    .map((stop) => [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)));
   const place = Math.max(0, Math.min(1, share)) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
   return stops[low].map((from, part) => Math.round(from + (stops[low + 1][part] - from) * (place - low)));
@@ -133,7 +126,7 @@ function hex(parts) {
  * @param {number[]} parts
  */
 function inkOver([red, green, blue]) {
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#000000" : "#ffffff";
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "black" : "white";
 }
 
 /**

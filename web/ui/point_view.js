@@ -124,7 +124,9 @@ export function createPointView(app) {
       legend(picture.scale, typeof picture.largest === "number" ? picture.largest : 1),
       !asTable &&
         saveMenu(app, hasHeads(app.config, name) ? `${name}.${head}` : name, () =>
-          lines.element.hidden ? gridSvg(app, picture) : elementSvg(app, lines.element, picture.label),
+          lines.element.hidden
+            ? gridSvg(app, picture, grid.element)
+            : elementSvg(app, lines.element, picture.label),
         ),
     );
   }

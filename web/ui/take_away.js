@@ -1,6 +1,7 @@
 // Takes a picture away: as an SVG or PNG file with its caption and the page's state, as a link, or as a frame for
 // another page.
 import { activeChanges } from "./changes/active.js";
+import { coloursAt } from "./colours.js";
 import { brushOf, button, element, refill } from "./dom.js";
 import { linkOf } from "./link.js";
 import { matrixSvg, widthOf } from "./picture_svg.js";
@@ -98,9 +99,34 @@ function frameOf(app) {
  * Returns a grid as an SVG file, with its caption.
  * @param {App} app
  * @param {Picture} picture
+ * @param {Element} place - An element of the view.
  */
-export function gridSvg(app, picture) {
-  return matrixSvg(picture, captionOf(app, picture.label), linkOf(app)?.replace(/^[^#]*/, "") ?? "");
+export function gridSvg(app, picture, place) {
+  const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
+  return matrixSvg(picture, captionOf(app, picture.label), state, lightInks(place));
+}
+
+/**
+ * Returns the colours of the light theme, for pictures on paper.
+ * @param {Element} place - An element of the view, where its styles apply.
+ */
+function lightInks(place) {
+  const probe = element("div", { className: "glassformer", hidden: true });
+  place.append(probe);
+  const names = /** @type {const} */ ([
+    "probability",
+    "signed",
+    "ink",
+    "soft",
+    "paper",
+    "line",
+    "blocked",
+    "hatching",
+  ]);
+  const colours = coloursAt(probe);
+  const inks = Object.fromEntries(names.map((name) => [name, colours(`--${name}`)]));
+  probe.remove();
+  return /** @type {import("./picture_svg.js").Inks} */ (inks);
 }
 
 /**

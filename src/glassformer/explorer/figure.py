@@ -84,7 +84,11 @@ def head_figure(
         "encoder": translator.bundle.source_tokenizer.tokens(ids["source_ids"]),
         "decoder": translator.bundle.target_tokenizer.tokens(ids["target_ids"]),
     }
-    rows, columns = tokens[stack], tokens["decoder" if family == "decoder" else "encoder"]
+    columns = tokens["decoder" if family == "decoder" else "encoder"]
+    # A row of the decoder reads one word and writes the next.
+    written = translator.bundle.target_tokenizer.tokens([*ids["target_ids"][1:], config.eos_id])
+    pairs = zip(tokens["decoder"], written, strict=True)
+    rows = columns if stack == "encoder" else [f"{read} → {word}" for read, word in pairs]
     label = strings()["en"]["grid.label"].format(name, head, *weights.shape)
     caption = (label, f"{shown['sentence']} → {translation}", f"glassformer · {shown['name']}")
     future = np.triu(np.ones(weights.shape, bool), 1) if family == "decoder" else None
@@ -149,7 +153,7 @@ def _cell(value: float | None, x: float, y: float, side: int, numbered: bool) ->
     else:
         colour = _colour(value)
         bright = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
-        fill = [f"#{bytes(colour).hex()}", "#000000" if bright > 140 else "#ffffff"]
+        fill = [f"#{bytes(colour).hex()}", "black" if bright > 140 else "white"]
     if numbered:
         looks = 'text-anchor="middle" font-size="10"'
         parts.append(_text(x + side / 2, y + side / 2 + 4, _number(value), looks, fill[1]))
