@@ -207,6 +207,7 @@ def source_page(file: str) -> str:
     return f"---\norphan: true\nnosearch: true\n---\n\n# {file.removeprefix('src/')}\n\n```{{raw}} html\n{html}\n```\n"
 
 
+@cache
 def definitions(file: str) -> dict[str, tuple[int, int]]:
     """Return the first and last line of each class, function, method and constant of a Python file, by name."""
     lines: dict[str, tuple[int, int]] = {}

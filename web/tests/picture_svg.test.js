@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { matrixSvg } from "../ui/picture_svg.js";
+import { INK_NAMES, matrixSvg } from "../ui/picture_svg.js";
 import { traces } from "./traces.js";
 
 const FIGURES = await traces("figures");
@@ -10,19 +10,9 @@ const css = readFileSync(new URL("../ui/styles.css", import.meta.url), "utf8");
 
 /** @param {string} name */
 const lightColour = (name) => new RegExp(`--${name}: ([^;]+);`).exec(css)?.[1] ?? "";
-const names = /** @type {const} */ ([
-  "probability",
-  "signed",
-  "ink",
-  "soft",
-  "paper",
-  "line",
-  "blocked",
-  "hatching",
-]);
 const inks = /** @type {import("../ui/picture_svg.js").Inks} */ (
   Object.fromEntries(
-    names.map((name) => [name, lightColour(name).replace("var(--paper)", lightColour("paper"))]),
+    INK_NAMES.map((name) => [name, lightColour(name).replace("var(--paper)", lightColour("paper"))]),
   )
 );
 

@@ -3,11 +3,18 @@
 import { numberText, probabilityText } from "../engine/number_text.js";
 /** @import { Picture, Scale } from "./types.js" */
 
-/**
- * The colours of a picture, as in the light theme in styles.css: the stops of both scales, text, remarks, the paper, the
- * frame, masked cells and their hatching.
- * @typedef {Record<"probability" | "signed" | "ink" | "soft" | "paper" | "line" | "blocked" | "hatching", string>} Inks
- */
+/** The colours of a picture by their names in styles.css: both scales' stops, text, remarks, paper, lines, and masks. */
+export const INK_NAMES = /** @type {const} */ ([
+  "probability",
+  "signed",
+  "ink",
+  "soft",
+  "paper",
+  "line",
+  "blocked",
+  "hatching",
+]);
+/** @typedef {Record<typeof INK_NAMES[number], string>} Inks */
 
 const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
 const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider

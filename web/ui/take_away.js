@@ -4,7 +4,7 @@ import { activeChanges } from "./changes/active.js";
 import { coloursAt } from "./colours.js";
 import { brushOf, button, element, refill } from "./dom.js";
 import { linkOf } from "./link.js";
-import { matrixSvg, widthOf } from "./picture_svg.js";
+import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.js";
 
 /**
  * @import { App } from "./app.js"
@@ -113,18 +113,8 @@ export function gridSvg(app, picture, place) {
 function lightInks(place) {
   const probe = element("div", { className: "glassformer", hidden: true });
   place.append(probe);
-  const names = /** @type {const} */ ([
-    "probability",
-    "signed",
-    "ink",
-    "soft",
-    "paper",
-    "line",
-    "blocked",
-    "hatching",
-  ]);
   const colours = coloursAt(probe);
-  const inks = Object.fromEntries(names.map((name) => [name, colours(`--${name}`)]));
+  const inks = Object.fromEntries(INK_NAMES.map((name) => [name, colours(`--${name}`)]));
   probe.remove();
   return /** @type {import("./picture_svg.js").Inks} */ (inks);
 }
