@@ -814,8 +814,8 @@ print("checks passed:", gf.check(ours).passed)
 # %% [markdown]
 # `gf.check` now examines these weights in *our* code. Whether *their* code computes the same is a question of numbers:
 # give both the same ids and compare the logits. With the right mask they agree; if their code forgets the causal mask,
-# they do not. An exponent that is doubled in the table of positions shows at once: the table is no sinusoid of
-# the paper, so it is imported as one that was learned.
+# they do not. A doubled exponent in the table of positions shows at once: the table differs from the paper's sinusoids,
+# so it is imported as a learned table.
 
 # %%
 their_source, their_target = torch.randint(3, 11, (2, 9)), torch.randint(3, 11, (2, 7))

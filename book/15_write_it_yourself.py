@@ -25,8 +25,8 @@
 # the command names the first one, and the classic mistake that gives the same numbers. Your file may import `torch` and
 # the standard library.
 #
-# There is no dropout, so that numbers can be compared, and the norms are where the paper has them (post-norm). Each
-# step has a solution, which is folded. Try first.
+# The model has no dropout, because the check compares numbers, and the norms are where the paper has them (post-norm).
+# The solution of each step is folded. Try first.
 
 # %% tags=["hide-input"]
 import re
@@ -214,7 +214,7 @@ check()
 # %% [markdown]
 # ## Step 9: the loss
 #
-# Mean cross-entropy. Padding is no token to predict, so it does not count.
+# Mean cross-entropy. Padding does not count, because the model need not predict it.
 #
 # Write `loss(logits, target)`. Return the mean of −log p(token) over the target's tokens that are not padding (id 0).
 # ([Chapter](11_training.py))

@@ -35,7 +35,7 @@ def chinese_label(page: str, english: str) -> str | None:
     """Return the Chinese label on this page, or None if the table has none, as for the words of a sentence."""
     for pattern, chinese in _table(page):
         if match := pattern.fullmatch(english):
-            # What stands for {} may be a label too, such as the name of a line's model.
+            # The text in place of {} may be a label itself, such as the name of a model in a legend.
             return chinese.format(*(chinese_label(page, part) or part for part in match.groups()))
     return None
 

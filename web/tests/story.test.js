@@ -28,7 +28,7 @@ test("the closest call is the word with the nearest rival, not the end of the se
   const found = closestCall([9], [0, 1, 2], { shape: [3, 3], data });
   assert.deepEqual(found, { prefixIds: [0], cases: [{ sourceIds: [9], word: 1, rival: 2 }] });
   const beaten = closestCall([9], [0, 0, 2], { shape: [3, 3], data });
-  assert.deepEqual(beaten.prefixIds, [], "a word that a rival beats is no closest call");
+  assert.deepEqual(beaten.prefixIds, [], "a word that a rival beats does not count as a close call");
 });
 
 test("a margin is the difference of two log probabilities after the prefix", async () => {

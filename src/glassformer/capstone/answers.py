@@ -49,7 +49,8 @@ def verdict(exercise: str, answer: Any) -> str:
 
     Args:
         exercise: the chapter and the number, such as "masks.1".
-        answer: a number, a list or tensor of numbers, or a function, as the exercise asks; None is no answer yet.
+        answer: a number, a list or tensor of numbers, or a function, as the exercise asks; None if there is no
+            answer yet.
 
     Raises:
         ConfigError: the exercise is unknown.

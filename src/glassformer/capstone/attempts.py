@@ -224,7 +224,7 @@ def _greedy(mine: Mine) -> str:
 
 
 class _Adder(nn.Module):
-    """A model whose next token depends on every token before it, unlike that of a Transformer with random weights."""
+    """A model whose next token depends on all earlier tokens; with random weights, a Transformer repeats one token."""
 
     def encode(self, source: Tensor) -> Tensor:
         """Return the source, as numbers of one dimension."""
@@ -334,7 +334,7 @@ def _module(mine: Mine, name: str, *arguments: Any) -> nn.Module:
 
 
 def _copied(part: nn.Module, stack: str, within: str, line: int | None, name: str) -> dict[str, Array]:
-    """Return the reference's weights with those of a reader's part.
+    """Return the reference's weights, some of them replaced by the weights of a reader's part.
 
     Raises:
         RejectedError: the part lacks a weight, has an unknown one, or one of another shape.

@@ -90,7 +90,7 @@ def _likely(
     cases: Sequence[ReadersCase],
     suspects: Mapping[str, type[Reference]],
 ) -> Iterator[str]:
-    """Yield every mistake whose numbers are the reader's in all cases, as exactly as those of the nearest mistake.
+    """Yield each mistake that gives the reader's numbers in all cases, as exactly as the nearest mistake does.
 
     Queries, keys and values are left out: a reader may scale them instead of the scores.
     """
@@ -185,12 +185,12 @@ def watched(mine: Mine, module: nn.Module, prefix: str = "") -> Iterator[dict[st
         elif path in ("encoder.0", "decoder.0"):
             side = "source" if path == "encoder.0" else "target"
             hooks.append(part.register_forward_pre_hook(lambda _p, given, name=f"{side}.input": keep(name, given[0])))
-    mine.module.attention = attention  # type: ignore[attr-defined]
+    vars(mine.module)["attention"] = attention
     try:
         with torch.no_grad():
             yield seen
     finally:
-        mine.module.attention = original  # type: ignore[attr-defined]
+        vars(mine.module)["attention"] = original
         for hook in hooks:
             hook.remove()
 
