@@ -81,3 +81,5 @@ def test_a_helper_ends_with_its_context_even_while_busy() -> None:
     thread.join()
     assert not process.is_running()
     assert "a process that sleeps was killed" in str(raised[0])
+    with pytest.raises(DataError, match="a process that sleeps was killed"):
+        worker.ask(0.0)  # as the thread does if it comes late, when the pipes are closed

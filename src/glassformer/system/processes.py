@@ -62,13 +62,13 @@ class Worker(Generic[P, Result]):
         """Return the function's result for these arguments, or raise its exception.
 
         Raises:
-            DataError: the process was killed.
+            DataError: the process was killed, or the context has ended.
         """
         try:
             pickle.dump((arguments, options), _pipe(self._process.stdin), protocol=5)
             _pipe(self._process.stdin).flush()
             answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: a closed pipe
             raise DataError(
                 f"a process that {self._doing} was killed, perhaps for lack of memory: run the same command again"
                 f"{' to resume' if self._resumes else ''}"
