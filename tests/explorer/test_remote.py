@@ -1,5 +1,6 @@
 """Python's answers to a page: numbers of the model, of the changed model, and of snapshots."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.errors import GlassformerError
+from glassformer.errors import DecodingError, GlassformerError
 from glassformer.explorer.payload import payload
 from glassformer.explorer.remote import Remote
 from glassformer.inspection.changes import Changes, changed
@@ -40,6 +41,17 @@ def with_snapshot(make_translator):
     translator, early = make_translator(), make_translator(seed=5).model
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early, 16)
     return translator, early
+
+
+def test_weights_are_those_of_the_model_or_of_a_snapshot(with_snapshot):
+    translator, early = with_snapshot
+    names = ["output.weight", "encoder.layers.0.feed_forward.contract.weight"]
+    for step, model in ((None, translator.model), (16, early.half().float())):  # a snapshot is stored in half precision
+        header, arrays = Remote(translator).answer({"kind": "parameters", "names": names, "checkpoint": step})
+        got = values({"points": header["parameters"]}, arrays)
+        assert list(got) == names
+        for name in names:
+            np.testing.assert_array_equal(got[name], model.get_parameter(name).detach())
 
 
 @pytest.mark.parametrize("changes", [{}, CHANGES])
@@ -123,6 +135,50 @@ def test_the_run_limits_the_length_of_ids_and_searches(make_translator, extra_le
         remote.answer({**IDS, "kind": "trace", "target_ids": [4] * (longest + 1)})
 
 
+def steps_of(translator):
+    """Return a list that grows by one entry at each step of a search."""
+    steps = []
+    translator.model.output.register_forward_hook(lambda *_: steps.append(1))
+    return steps
+
+
+def test_a_search_that_takes_too_long_is_stopped_with_advice(make_translator):
+    translator = make_translator()
+    remote, steps = Remote(translator, search_seconds=0), steps_of(translator)
+    with pytest.raises(DecodingError, match=r"after 0 seconds: a beam of 3 over 4 source tokens .* use a smaller beam"):
+        remote.answer(SEARCH)
+    assert not steps
+    assert remote.answer({"kind": "encode", "side": "source", "text": "cat"})[0]["tokens"] == ["cat"]
+
+
+@pytest.mark.parametrize("changes", [{}, {"mistakes": ["no_scale"]}, {"masks": {CROSS: [[1, 0, False]]}}])
+def test_other_questions_are_answered_between_the_steps_of_a_search(make_translator, changes):
+    translator = make_translator()
+    remote, steps, answers = Remote(translator), steps_of(translator), []
+    expected = Remote(make_translator()).answer({"kind": "score", **IDS, "output_ids": [7, 8, 2]})
+    answered = threading.Event()
+
+    def ask():
+        answers.append((remote.answer({"kind": "score", **IDS, "output_ids": [7, 8, 2]}), len(steps)))
+        answered.set()
+
+    other = threading.Thread(target=ask)
+
+    def wait_for_the_other(*_):
+        if len(steps) == 3:
+            other.start()
+        elif len(steps) > 3 and threading.current_thread() is not other:
+            answered.wait(0.05)  # without turns, the other thread is answered after the last step
+
+    translator.model.output.register_forward_hook(wait_for_the_other)
+    alone = Remote(make_translator()).answer({**SEARCH, "prefix_ids": [9] * 40, "changes": changes})
+    assert remote.answer({**SEARCH, "prefix_ids": [9] * 40, "changes": changes}) == alone
+    other.join()
+    [(answer, at)] = answers
+    assert answer == expected  # the model is unchanged between the steps of a search under changes
+    assert at < len(steps)
+
+
 def test_a_search_begins_with_its_prefix(make_translator):
     found, _ = Remote(make_translator()).answer({**SEARCH, "prefix_ids": [9, 4]})
     assert all(one["ids"][:2] == [9, 4] for one in found["hypotheses"])
@@ -179,9 +235,16 @@ def test_a_trace_can_be_of_a_snapshot(with_snapshot):
         ({"kind": "trace", **IDS, "changes": {"ablate": {}}}, "did you mean 'ablated'"),
         ({"kind": "trace", **IDS, "changes": {"checkpoint": [1]}}, "checkpoint"),
         ({"kind": "trace", **IDS, "changes": {"checkpoint": 3}}, "no snapshot of step 3"),
+        ({"kind": "trace", **IDS, "changes": {"masks": {CROSS: [[1075, 0, True]]}}}, "masks.*0 to 1074, got 1075"),
+        ({**SEARCH, "changes": {"masks": {CROSS: [[0, 1075, True]]}}}, "masks: a position: expected 0 to 1074"),
+        (
+            {**SEARCH, "changes": {"overrides": {CROSS: [[0, 1075, [1.0]]]}}},
+            "overrides: a position: expected 0 to 1074",
+        ),
         ({**SEARCH, "beam_size": 65}, "beam_size: expected 1 to 64, got 65"),
         ({**SEARCH, "beam_size": 0}, r"decoding\.beam_size: expected"),
         ({"kind": "checkpoint", "step": 3}, "no snapshot of step 3; it has none"),
+        ({"kind": "parameters", "names": ["output.wight"]}, "no weights 'output.wight'.*output.weight"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from glassformer.errors import ConfigError
+from glassformer.explorer.remote import Remote
 from glassformer.explorer.server import DEFAULT_PORT, LARGEST_REQUEST, Server, framed, serve
 
 ENCODE = {"kind": "encode", "side": "source", "text": "the cat"}
@@ -163,9 +165,50 @@ def test_without_a_port_any_free_port_is_used(start):
         assert ask(server, "GET", "/")[0].status == 200
 
 
+def test_a_search_ends_when_its_client_leaves(start, make_translator, capsys):
+    translator = make_translator()
+    server, steps, searching, left = start(translator), [], [], threading.Event()
+    at_third_step = threading.Event()
+
+    def hold(*_):
+        steps.append(1)
+        if len(steps) == 3:
+            searching.append(threading.current_thread())
+            at_third_step.set()
+            left.wait(20)
+
+    translator.model.output.register_forward_hook(hold)
+    question = {"kind": "search", "source_ids": [4, 2], "prefix_ids": [9] * 40, "n_best": 1}
+    body = json.dumps({**question, "beam_size": 3, "length_penalty": 0.6}).encode()
+    with closing(socket.create_connection(server.server_address)) as client:
+        head = f"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        client.sendall(head.encode() + body)
+        assert at_third_step.wait(20)
+    left.set()
+    searching[0].join(20)
+    _, answer = ask(server, "POST", "/api", ENCODE)
+    assert header_of(answer)["tokens"] == ["the", "cat"]
+    assert len(steps) == 3
+    assert capsys.readouterr().err == ""
+
+
 def test_a_client_that_disconnects_is_not_reported(server, capsys):
     with closing(socket.create_connection(server.server_address)) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert ask(server, "GET", "/")[0].status == 200
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_a_search_ends_when_its_client_has_left(make_translator, start):
+    """A beam of 64 over 1 000 words takes longer than the second client waits."""
+    translator = make_translator()
+    server = start(translator)
+    server.remote = Remote(translator, search_seconds=3600)
+    search = {"kind": "search", "source_ids": [4] * 1000, "beam_size": 64, "length_penalty": 0.6, "n_best": 1}
+    body = json.dumps(search).encode()
+    with socket.create_connection(("127.0.0.1", server.server_port)) as gone:
+        gone.sendall(b"POST /api HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    response, _ = ask(server, "POST", "/api", ENCODE)
+    assert response.status == 200

@@ -5,8 +5,9 @@ offsets are counted in numbers from the start of the first array.
 """
 
 import json
-import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,8 +21,19 @@ from glassformer.bundle import put_weights, read_weights
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.step import Step
 from glassformer.decoding.transformer_step import padded
-from glassformer.errors import CheckpointError, ConfigError, ShapeError, VocabularyError, nearest, quoted, shortened
+from glassformer.errors import (
+    CheckpointError,
+    ConfigError,
+    DecodingError,
+    ShapeError,
+    VocabularyError,
+    nearest,
+    quoted,
+    shortened,
+)
+from glassformer.explorer.turns import StepInTurns, Turns
 from glassformer.inspection.changes import STRICT, Changes, changed
 from glassformer.inspection.forced import decoding, first_difference
 from glassformer.jobs import SNAPSHOTS
@@ -37,6 +49,8 @@ Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 """The JSON object of an answer, and its arrays of numbers."""
 
 LARGEST_BEAM = 64
+SEARCH_SECONDS = 10.0
+"""Maximum duration of a search, during which other questions are answered between two of its steps."""
 MOST_IDS = 1 << 31
 """A bound that is larger than every vocabulary."""
 KEPT_TRACES = 5
@@ -114,8 +128,24 @@ class _CheckpointQuestion:
     step: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ParametersQuestion:
+    """What are these weights, at a step of the training or at its end?"""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
+    kind: Literal["parameters"]
+    names: list[str]
+    checkpoint: int | None = None
+
+
 _Question = (
-    _EncodeQuestion | _TraceQuestion | _DifferenceQuestion | _ScoreQuestion | _SearchQuestion | _CheckpointQuestion
+    _EncodeQuestion
+    | _TraceQuestion
+    | _DifferenceQuestion
+    | _ScoreQuestion
+    | _SearchQuestion
+    | _CheckpointQuestion
+    | _ParametersQuestion
 )
 _QUESTIONS = {
     "encode": _EncodeQuestion,
@@ -124,29 +154,43 @@ _QUESTIONS = {
     "score": _ScoreQuestion,
     "search": _SearchQuestion,
     "checkpoint": _CheckpointQuestion,
+    "parameters": _ParametersQuestion,
 }
 
 
 class Remote:
-    """Answers questions about one model; any thread may ask, and questions are answered one at a time."""
+    """Answers questions about one model; any thread may ask.
 
-    def __init__(self, translator: Translator) -> None:
+    Threads take turns, because changes are made in the model itself. A search takes one turn per token, and any other
+    question takes one turn.
+    """
+
+    def __init__(self, translator: Translator, search_seconds: float = SEARCH_SECONDS) -> None:
         self._bundle, self._model = translator.bundle, translator.model
         self._decoding = translator.bundle.configuration.decoding
-        self._lock = threading.Lock()
+        self._search_seconds = search_seconds
+        self._turns = Turns()
         self._traces: dict[str, Trace] = {}
         self._snapshot: tuple[int, Transformer] | None = None
 
     @torch.no_grad()
-    def answer(self, message: Mapping[str, Any]) -> Answer:
+    def answer(self, message: Mapping[str, Any], check_client: Callable[[], object] = lambda: None) -> Answer:
         """Return the answer to a question.
+
+        Args:
+            message: The question, as JSON.
+            check_client: Function that is called at each turn; it raises an error if nobody waits for the answer.
 
         Raises:
             ConfigError: the question is malformed, or the model does not support its changes.
+            DecodingError: the search takes too long.
             GlassformerError: the ids do not fit the model, or the snapshot is missing or damaged.
         """
         question = _question(message)
-        with self._lock:
+        if isinstance(question, _SearchQuestion):
+            return self._found(question, check_client), []
+        with self._turns.next():
+            check_client()
             match question:
                 case _EncodeQuestion():
                     return self._encoded(question), []
@@ -156,10 +200,10 @@ class Remote:
                     return {"first": self._first_difference(question)}, []
                 case _ScoreQuestion():
                     return {"log_prob": self._score(question)}, []
-                case _SearchQuestion():
-                    return self._found(question), []
                 case _CheckpointQuestion():
                     return self._weights(question.step)
+                case _ParametersQuestion():
+                    return self._parameters(question)
 
     def _encoded(self, asked: _EncodeQuestion) -> dict[str, Any]:
         bundle = self._bundle
@@ -172,15 +216,22 @@ class Remote:
         names = [name for name in trace if name.endswith(".weights")]
         if asked.names is not None and len(set(asked.names)) < len(asked.names):
             raise ConfigError("trace: names: expected each point once, got one several times")
-        points, arrays, offset = [], [], 0
-        for name in names if asked.names is None else asked.names:
+        for name in asked.names or ():
             if name not in trace:
                 raise ConfigError(f"the model has no point {quoted(name)}{nearest(name, trace)}")
-            value = unbatched(trace[name])
-            points.append({"name": name, "shape": list(value.shape), "offset": offset})
-            arrays.append(value.float().cpu().numpy())
-            offset += value.numel()
+        chosen = names if asked.names is None else asked.names
+        points, arrays = _packed({name: unbatched(trace[name]) for name in chosen})
         return {"points": points, "names": list(trace)}, arrays
+
+    def _parameters(self, asked: _ParametersQuestion) -> Answer:
+        """Return weights by name; a shared matrix has several names."""
+        model, _ = self._model_and_changes({"checkpoint": asked.checkpoint})
+        there = dict(model.named_parameters(remove_duplicate=False))
+        for name in asked.names:
+            if name not in there:
+                raise ConfigError(f"the model has no weights {quoted(name)}{nearest(name, there)}")
+        parameters, arrays = _packed({name: there[name].detach() for name in asked.names})
+        return {"parameters": parameters}, arrays
 
     def _first_difference(self, asked: _DifferenceQuestion) -> str | None:
         return first_difference(self._trace(asked.unchanged), self._trace(asked.changed))
@@ -212,27 +263,53 @@ class Remote:
             model(source, target)
         return trace
 
-    def _found(self, asked: _SearchQuestion) -> dict[str, Any]:
+    def _found(self, asked: _SearchQuestion, check_client: Callable[[], object]) -> dict[str, Any]:
         if asked.beam_size > LARGEST_BEAM:
             raise ConfigError(f"beam_size: expected 1 to {LARGEST_BEAM}, got {asked.beam_size}")
         _check_ids(asked.prefix_ids)
-        model, changes = self._model_and_changes(asked.changes)
-        longest = max_length(model.config, len(asked.source_ids), self._decoding.extra_length)
-        with decoding(model, self._batch(model, asked.source_ids), changes) as step:
-            hypotheses, tree = search_tree(
-                step,
-                n_best=asked.n_best,
-                max_length=longest,
-                prefix=asked.prefix_ids,
-                **{**asdict(self._decoding), "beam_size": asked.beam_size, "length_penalty": asked.length_penalty},
-            )
+        hypotheses, tree = search_tree(
+            StepInTurns(self._search_turns(asked, check_client)),
+            n_best=asked.n_best,
+            max_length=max_length(self._model.config, len(asked.source_ids), self._decoding.extra_length),
+            prefix=asked.prefix_ids,
+            **{**asdict(self._decoding), "beam_size": asked.beam_size, "length_penalty": asked.length_penalty},
+        )
         return search_data(self._bundle.target_tokenizer, hypotheses, tree)
+
+    def _search_turns(
+        self, asked: _SearchQuestion, check_client: Callable[[], object]
+    ) -> Callable[[], AbstractContextManager[Step[Any]]]:
+        """Return a function that yields the search's step for one turn, with the model under the changes."""
+        with self._turns.next():
+            check_client()
+            model, changes = self._model_and_changes(asked.changes)
+            source, resolved = self._batch(model, asked.source_ids), changes.resolved(model)
+        end = time.monotonic() + self._search_seconds
+
+        @contextmanager
+        def turn() -> Iterator[Step[Any]]:
+            with self._turns.next():
+                check_client()
+                if time.monotonic() >= end:
+                    raise DecodingError(
+                        f"the search was stopped after {self._search_seconds:g} seconds: a beam of {asked.beam_size} "
+                        f"over {len(asked.source_ids)} source tokens takes longer; use a smaller beam or a shorter "
+                        "sentence"
+                    )
+                with decoding(model, source, resolved) as step:
+                    yield step
+
+        return turn
+
+    @property
+    def _longest(self) -> int:
+        """Maximum number of ids of a source or a target; the longest output, together with `<bos>`, has as many."""
+        return self._decoding.max_source + self._decoding.extra_length + 1
 
     def _batch(self, model: Transformer, ids: Sequence[int]) -> Tensor:
         """Return the ids of a source or a target as a batch of one sentence; raise an error if there are too many."""
-        longest = self._decoding.max_source + self._decoding.extra_length + 1  # the longest output, after <bos>
-        if not 1 <= len(ids) <= longest:
-            raise ShapeError(f"ids: expected 1 to {longest}, got {len(ids)}")
+        if not 1 <= len(ids) <= self._longest:
+            raise ShapeError(f"ids: expected 1 to {self._longest}, got {len(ids)}")
         _check_ids(ids)
         return padded(model, [ids])
 
@@ -242,7 +319,9 @@ class Remote:
         step = values.get("checkpoint")
         if not (step is None or isinstance(step, int)):
             raise ConfigError(f"changes.checkpoint: expected a step of the training or null, got {quoted(step)}")
-        return self._model if step is None else self._at(step), Changes.from_dict(rest)
+        changes = Changes.from_dict(rest)
+        changes.check_positions(self._longest)
+        return self._model if step is None else self._at(step), changes
 
     def _at(self, step: int) -> Transformer:
         """Return the model as of a step of its training."""
@@ -262,6 +341,16 @@ class Remote:
             there = ", ".join(map(str, paths)) or "none"
             raise ConfigError(f"the run has no snapshot of step {step}; it has {there}")
         return paths[step]
+
+
+def _packed(tensors: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[NDArray[Any]]]:
+    """Return the layout of tensors, whose offsets count numbers, and the numbers of each."""
+    layout, arrays, offset = [], [], 0
+    for name, value in tensors.items():
+        layout.append({"name": name, "shape": list(value.shape), "offset": offset})
+        arrays.append(value.float().cpu().numpy())
+        offset += value.numel()
+    return layout, arrays
 
 
 def _question(message: Mapping[str, Any]) -> _Question:

@@ -5,6 +5,7 @@ The server listens only on the loopback address. A foreign web page could make i
 """
 
 import json
+import socket
 import struct
 import sys
 from collections.abc import Iterator, Mapping
@@ -154,10 +155,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         try:
-            header, arrays = self.server.remote.answer(message)
+            header, arrays = self.server.remote.answer(message, self._check_client)
         except GlassformerError as error:
             header, arrays = {"error": str(error)}, []
         self._send(HTTPStatus.OK, "application/octet-stream", framed(header, arrays))
+
+    def _check_client(self) -> None:
+        """Raise a ConnectionError if the client has closed the connection, so that nobody waits for the answer."""
+        self.connection.settimeout(0)
+        try:
+            if not self.connection.recv(1, socket.MSG_PEEK):
+                raise ConnectionAbortedError("the client has closed the connection")
+        except BlockingIOError:  # the client is silent, as clients that wait are
+            pass
+        finally:
+            self.connection.settimeout(self.timeout)
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)

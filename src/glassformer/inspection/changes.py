@@ -130,6 +130,18 @@ class Changes:
         """Whether source and target must be padded to one length."""
         return any(MISTAKES[mistake].one_length for mistake in self.mistakes)
 
+    def check_positions(self, longest: int) -> None:
+        """Raise a ConfigError for changes at positions that sentences of up to `longest` tokens do not have.
+
+        Positions that one shorter sentence lacks are valid: the changes apply to each sentence, as far as it has them.
+        """
+        for cells in self.masks.values():
+            _check_range("masks: a position", (index for cell in cells for index in cell[:2]), longest)
+        for rows in self.overrides.values():
+            _check_range("overrides: a position", (row[1] for row in rows), longest)
+        for patch in self.patches:
+            _check_range("patches: a position", (index for pair in patch.positions for index in pair), longest)
+
     def resolved(self, model: Transformer) -> "Changes":
         """Return the same changes, with a recording of each patch's other sentence.
 
