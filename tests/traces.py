@@ -17,9 +17,10 @@ import glassformer as gf
 from cuts import tokenizers
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.sampling import draw
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.explorer.figure import weights_figure
-from glassformer.explorer.packing import pack
+from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
 from glassformer.explorer.payload import mistake_data, point_data, recorded_payload, rounded
 from glassformer.inspection import MISTAKES, plant
 from glassformer.inspection.changes import Changes, changed
@@ -262,10 +263,21 @@ def sentences() -> dict[str, Any]:
     for name, (settings, source, target) in asked.items():
         model = rounded(random_model(**settings))
         made[name] = payload_of(model) | {"trace": traced(model, source, target)}
-    earlier = rounded(random_model())
-    checkpoint = {"step": 64, "data": pack(dict(earlier.named_parameters()), "float16")["data"]}
-    trace = traced(earlier, SOURCE, TARGET)
-    return made | {"checkpoint": payload_of(rounded(random_model())) | {"checkpoints": [checkpoint], "trace": trace}}
+    return made | {"checkpoint": payload_of(rounded(random_model())) | shrunk_checkpoint()}
+
+
+def shrunk_checkpoint() -> dict[str, Any]:
+    """Return a checkpoint as a page stores it, its weights as Python reads them, and all points of a sentence."""
+    model, parts = rounded(random_model()), []
+    for weight in model.parameters():
+        shrunk = quantised(weight.detach().numpy())
+        weight.data = torch.from_numpy(dequantised(shrunk))
+        parts.extend(shrunk)
+    return {
+        "checkpoints": [{"step": 64, "data": as_base64(parts), "loss": 0.0}],
+        "read": pack(dict(model.named_parameters()), "float32"),
+        "trace": traced(model, SOURCE, TARGET),
+    }
 
 
 RECORDED: dict[str, dict[str, Any]] = {
@@ -299,6 +311,20 @@ def numbers() -> dict[str, Any]:
     return {"halves": pack({"": halves}, "float32")["data"], "x": x.tolist(), "erf": torch.erf(x).tolist()}
 
 
+def sampling() -> dict[str, Any]:
+    """Return the shares of words among 20 000 evenly spaced draws, with some settings."""
+    log_probs = (3 * torch.randn(40, generator=torch.Generator().manual_seed(0))).log_softmax(0)
+    heights = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    cases = []
+    for temperature, top_k, top_p in product((0.0, 0.3, 1.0, 2.0), (0, 1, 5, 60), (0.3, 0.9, 1.0)):
+        rows = log_probs.double().expand(len(heights), -1)
+        tokens = draw(rows, heights, temperature=temperature, top_k=top_k, top_p=top_p)
+        shares = tokens.bincount(minlength=len(log_probs)) / len(heights)
+        settings = {"temperature": temperature, "topK": top_k, "topP": top_p}
+        cases.append({"settings": settings, "shares": shares.tolist()})
+    return {"logProbs": log_probs.tolist(), "cases": cases}
+
+
 def figures() -> dict[str, Any]:
     """Return weights with words, masks and captions, and Python's picture of each."""
     generator = torch.Generator().manual_seed(7)
@@ -326,7 +352,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(20170612)
     torch.set_num_threads(1)  # with such small tensors, threads only wait for each other
-    for made in (forward, mistakes, search, changes, sentences, recorded, figures, numbers, tokenizers):
+    for made in (forward, mistakes, search, changes, sentences, recorded, figures, numbers, sampling, tokenizers):
         (folder / f"{made.__name__}.json").write_text(json.dumps(made()), encoding="utf-8")
 
 

@@ -40,7 +40,7 @@ def test_the_modules_pass_their_tests(npm, written, path):
     npm("test", f"tests/{path.name}", TRACES=str(written))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_texts_of_each_sort_are_split_as_in_python(npm, tmp_path):
     made = tokenizers(1000) | {"every character": every_character()}
     (tmp_path / "tokenizers.json").write_text(json.dumps(made), encoding="utf-8")

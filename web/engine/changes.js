@@ -125,7 +125,13 @@ const CHECKS = {
   prefix: (value) => isText(value) || unexpected("prefix", value, "a text"),
   ablated: (value, config) => checkAttentions("ablated", value, config, ...headsOf(config)),
   masks: (value, config) =>
-    checkAttentions("masks", value, config, isMaskCell, "cells [query, key, true when it may look]"),
+    checkAttentions(
+      "masks",
+      value,
+      config,
+      isMaskCell(config),
+      `cells [query, key, true when it may look] with positions below ${config.longest}`,
+    ),
   overrides: (value, config) =>
     checkAttentions("overrides", value, config, isOverride(config), "rows [head, query, [weights]]"),
   patches: (value, config) => {
@@ -141,9 +147,13 @@ const CHECKS = {
   checkpoint: (value) => value === null || isCount(value) || unexpected("checkpoint", value, "a step"),
 };
 
-/** @param {unknown} cell */
-function isMaskCell(cell) {
-  return Array.isArray(cell) && cell.length === 3 && isPair(cell.slice(0, 2)) && isFlag(cell[2]);
+/**
+ * @param {ModelConfig} config
+ * @returns {Fits}
+ */
+function isMaskCell({ longest }) {
+  const isThere = (/** @type {number[]} */ pair) => isPair(pair) && Math.max(...pair) < longest;
+  return (cell) => Array.isArray(cell) && cell.length === 3 && isThere(cell.slice(0, 2)) && isFlag(cell[2]);
 }
 
 /**
@@ -179,6 +189,41 @@ export function isUnchanged(changes) {
   const byAttention = [rest.ablated, rest.masks, rest.overrides].flatMap((value) => Object.values(value));
   const isEmpty = [mistakes, patches, ...byAttention].every((list) => list.length === 0);
   return positions && scale && checkpoint === null && isEmpty;
+}
+
+/**
+ * Returns the changes that a sentence of these lengths can have; a replaced source and forced words belong to the old
+ * sentence, and so do positions that the new one lacks.
+ * @template {{point: string, positions: [number, number][]}} AnyPatch
+ * @param {ChangesWith<AnyPatch>} changes
+ * @param {{source: number, target: number}} lengths
+ * @returns {ChangesWith<AnyPatch>}
+ */
+export function keptChanges({ masks, overrides, patches, ...rest }, { source, target }) {
+  const { ablated, positions, scale, mistakes, checkpoint } = rest;
+  const rowsOf = (/** @type {string} */ name) => (/^(source|encoder)/.test(name) ? source : target);
+  const columnsOf = (/** @type {string} */ name) =>
+    name.endsWith("cross_attention") ? source : rowsOf(name);
+  /**
+   * @template Entry
+   * @param {Record<string, Entry[]>} lists
+   * @param {(entry: Entry, name: string) => boolean} fits
+   */
+  const fitting = (lists, fits) =>
+    Object.fromEntries(
+      Object.entries(lists)
+        .map(([name, list]) => /** @type {const} */ ([name, list.filter((entry) => fits(entry, name))]))
+        .filter(([, list]) => list.length > 0),
+    );
+  return {
+    ...{ ablated, positions, scale, mistakes, checkpoint },
+    masks: fitting(masks, ([query, key], name) => query < rowsOf(name) && key < columnsOf(name)),
+    overrides: fitting(
+      overrides,
+      ([, query, weights], name) => query < rowsOf(name) && weights.length <= columnsOf(name),
+    ),
+    patches: patches.filter(({ point, positions: pairs }) => pairs.every(([here]) => here < rowsOf(point))),
+  };
 }
 
 /**

@@ -112,20 +112,22 @@ export function ablatedHeads(heads) {
 }
 
 /**
- * Switches off each of these heads in turn, besides the heads that are `off` already. Yields its margins, and its
+ * Switches off each of these heads in turn, besides the heads that are `off` already; `changes` are the
+ * other changes. Yields its margins, and its
  * effect: by how much the sum of the margins changes.
  * @param {Engine} engine
  * @param {Contest} contest
  * @param {Pick<HeadEffect, "attention" | "head">[]} heads
- * @param {HeadEffect[]} off
+ * @param {Pick<HeadEffect, "attention" | "head">[]} off
+ * @param {Partial<Changes>} changes
  * @returns {AsyncGenerator<HeadEffect>}
  */
-export async function* headEffects(engine, contest, heads, off = []) {
-  const before = sum(await marginsOf(engine, contest, { ablated: ablatedHeads(off) }));
+export async function* headEffects(engine, contest, heads, off = [], changes = {}) {
+  const before = sum(await marginsOf(engine, contest, { ...changes, ablated: ablatedHeads(off) }));
   for (const { attention, head } of heads) {
     if (off.some((one) => one.attention === attention && one.head === head)) continue;
     const ablated = ablatedHeads([...off, { attention, head }]);
-    const margins = await marginsOf(engine, contest, { ablated });
+    const margins = await marginsOf(engine, contest, { ...changes, ablated });
     yield { attention, head, margins, effect: sum(margins) - before };
   }
 }

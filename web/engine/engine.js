@@ -5,11 +5,10 @@ import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
 import { forward } from "./forward.js";
 import { beamSearch } from "./search.js";
 import { bytesOf, floatsOf, tensor } from "./tensor.js";
-import { makeModel, pointNames, recordedPoints, slices } from "./model.js";
+import { Model, makeModel, makeShrunkModel, pointNames, recordedPoints, slices } from "./model.js";
 import { Run } from "./run.js";
 import { makeTokenizer } from "./tokenizers.js";
 
-/** @import { Model } from "./model.js" */
 /** @import { Engine as EngineOfPage } from "./types.js" */
 /** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, RecordedWords, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges, WireTrace } from "./types.js" */
 
@@ -33,7 +32,8 @@ class Engine {
    * @param {Host | null} host
    */
   constructor(payload, host) {
-    const config = { ...payload.config, points: payload.points, mistakes: payload.mistakes };
+    const { config: sizes, points, mistakes, decoding } = payload;
+    const config = { ...sizes, points, mistakes, longest: decoding.max_source + decoding.extra_length + 1 };
     this.payload = payload;
     this.host = host;
     this.config = config;
@@ -130,13 +130,24 @@ class LocalEngine extends Engine {
     return known;
   }
 
+  /**
+   * Returns a model with these weights at least.
+   * @param {string[]} _names
+   * @param {number | null} step
+   */
+  modelWith(_names, step) {
+    return this.model(step);
+  }
+
   /** @param {number | null} step */
   async #loaded(step) {
     const { tensors, data } = /** @type {Packed} */ (this.payload.weights);
     if (step === null) return makeModel(this.config, tensors, data);
     const checkpoint = this.payload.checkpoints.find((one) => one.step === step);
     if (!checkpoint) throw new Error(`there is no checkpoint of step ${step} in this page`);
-    return makeModel(this.config, tensors, checkpoint.data ?? (await checkpointBytes(this.host, step)));
+    return checkpoint.data
+      ? makeShrunkModel(this.config, tensors, checkpoint.data)
+      : makeModel(this.config, tensors, await checkpointBytes(this.host, step));
   }
 
   /**
@@ -214,6 +225,8 @@ class LocalEngine extends Engine {
 class RemoteEngine extends Engine {
   live = /** @type {const} */ ("remote");
   #python;
+  /** @type {Map<number | null, Model>} */
+  #fetched = new Map();
 
   /**
    * @param {Payload} payload
@@ -254,6 +267,24 @@ class RemoteEngine extends Engine {
       ...traceOf(await fetchPoints(null), fetched, together(fetchPoints)),
       remote: { asked, firstDifference, logProb },
     };
+  }
+
+  /**
+   * Returns a model with these weights at least; each is fetched once.
+   * @param {string[]} names
+   * @param {number | null} step
+   */
+  async modelWith(names, step) {
+    const model = this.#fetched.get(step) ?? new Model(this.config, new Map());
+    this.#fetched.set(step, model);
+    const missing = names.filter((name) => !model.tensors.has(name));
+    if (missing.length > 0) {
+      const asked = { kind: /** @type {const} */ ("parameters"), names: missing, checkpoint: step };
+      const { message, buffers } = await this.#python.request(asked);
+      const tensors = slices(message.parameters, floatsOf(joinedBytes(buffers)));
+      tensors.forEach((value, name) => model.tensors.set(name, value));
+    }
+    return model;
   }
 
   /**

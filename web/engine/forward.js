@@ -281,7 +281,7 @@ export function norm(run, name, x) {
  * @param {Stack} stack
  * @param {Tensor} x
  */
-function finalNorm(run, stack, x) {
+export function finalNorm(run, stack, x) {
   const kind = run.steps.finalNorm(run.config);
   if (kind === "learned") return norm(run, `${stack}.norm`, x);
   return kind === "plain" ? plainNorm(run, x) : x;

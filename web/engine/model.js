@@ -62,6 +62,38 @@ export function makeModel(config, layout, data) {
 }
 
 /**
+ * Returns the model with shrunk weights: of a matrix a scale for each row and int8 numbers, else half-precision numbers.
+ * @param {ModelConfig} config
+ * @param {Slice[]} layout
+ * @param {Bytes} data
+ */
+export function makeShrunkModel(config, layout, data) {
+  const bytes = bytesOf(data);
+  let at = 0;
+  const next = (/** @type {number} */ length) => bytes.slice(at, (at += length));
+  /** @type {Points} */
+  const tensors = new Map();
+  for (const { name, shape } of layout) {
+    const [rows, columns] = shape;
+    const count = rows * (columns ?? 1);
+    if (shape.length !== 2) {
+      tensors.set(name, tensor(shape, floatsOfHalves(next(2 * count))));
+      continue;
+    }
+    const scales = floatsOf(next(4 * rows));
+    const numbers = new Int8Array(next(count).buffer);
+    tensors.set(
+      name,
+      tensor(
+        shape,
+        Float32Array.from(numbers, (number, i) => number * scales[Math.floor(i / columns)]),
+      ),
+    );
+  }
+  return new Model(config, tensors);
+}
+
+/**
  * Returns the points of a recorded trace; of logits and log_probs, the columns that were recorded.
  * @param {RecordedTrace} trace
  */

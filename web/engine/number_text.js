@@ -22,11 +22,10 @@ export function percentText(probability) {
 }
 
 /**
- * Returns a probability in four characters: .123, 1.00, 0 for an exact zero, and ~0 for a small one.
+ * Returns a probability in four characters: .123, 1.00, and nothing near zero, where the colour of a cell says enough.
  * @param {number} value
  */
 export function probabilityText(value) {
-  if (value === 0) return "0";
   if (value >= 0.9995) return "1.00";
-  return value < 0.0005 ? "~0" : value.toFixed(3).slice(1);
+  return value < 0.005 ? "" : value.toFixed(3).slice(1);
 }

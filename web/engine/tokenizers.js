@@ -10,7 +10,8 @@ import { makeNormaliser } from "./normaliser.js";
 /** @typedef {ReturnType<typeof pieceModel>} PieceModel */
 /** @typedef {{ best: Float32Array, starts: Int32Array, ids: Int32Array }} Ends the best sum up to each place, and its last piece */
 
-const [PAD_ID, BOS_ID, EOS_ID, UNKNOWN_ID] = [0, 1, 2, 3];
+const [PAD_ID, BOS_ID, EOS_ID] = [0, 1, 2];
+export const UNKNOWN_ID = 3;
 const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
 
 /**

@@ -49,6 +49,8 @@ export interface Point {
 export interface ModelConfig extends ModelSettings {
   points: Point[];
   mistakes: Mistake[];
+  /** The largest number of positions that a sentence can have. */
+  longest: number;
 }
 interface ModelSettings {
   source_vocab_size: number;
@@ -227,6 +229,8 @@ export interface Decoding {
   length_penalty: number;
   /** The number of tokens by which an output may exceed its source. */
   extra_length: number;
+  /** The largest number of tokens of a source, with eos. */
+  max_source: number;
 }
 
 /** One finished output; `ids` end with eos. Log probabilities are natural logarithms. */
@@ -299,12 +303,14 @@ interface AnyEngine {
 interface LiveEngine extends AnyEngine {
   live: true;
   model(step?: number | null): Promise<Model>;
+  modelWith(names: string[], step: number | null): Promise<Model>;
 }
 
 /** An engine that asks Python. */
 interface DistantEngine extends AnyEngine {
   live: "remote";
   model?: undefined;
+  modelWith(names: string[], step: number | null): Promise<Model>;
 }
 
 /** An engine that shows a recording; its model has only the layer norms. */
@@ -427,6 +433,8 @@ export interface RecordedSearch {
 export interface Checkpoint {
   step: number;
   data: Bytes | null;
+  /** By how much shrinking the weights has changed log p of the page's translation; fetched weights are not shrunk. */
+  loss?: number;
 }
 
 /** The texts of the interface, by language and key. */
@@ -454,6 +462,8 @@ export interface Payload {
   examples: string[];
   story: StoryData;
   strings: Strings;
+  /** The style sheet. */
+  styles: string;
   source: TokenizerData | RecordedTexts;
   /** null: the source's tokenizer is used. */
   target: TokenizerData | RecordedTexts | null;
@@ -496,6 +506,7 @@ interface Questions {
     changes: WireChanges;
   };
   checkpoint: { step: number };
+  parameters: { names: string[]; checkpoint: number | null };
 }
 interface Answers {
   /** {buffer: n} in place of numbers means the n-th buffer. */
@@ -505,6 +516,7 @@ interface Answers {
   score: { log_prob: number };
   search: RecordedSearch;
   checkpoint: Record<never, never>;
+  parameters: { parameters: Slice[] };
 }
 export type Question<Kind extends keyof Questions = keyof Questions> = { kind: Kind } & Questions[Kind];
 export type Answer<Kind extends keyof Answers = keyof Answers> = { message: Answers[Kind]; buffers: Bytes[] };

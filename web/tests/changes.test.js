@@ -1,7 +1,7 @@
 // Compares the page's changes with the same changes in PyTorch, at every point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkChanges, isUnchanged } from "../engine/changes.js";
+import { checkChanges, isUnchanged, keptChanges, NO_CHANGES } from "../engine/changes.js";
 import { createEngine, firstDifference } from "../engine/engine.js";
 import { slices } from "../engine/model.js";
 import { bytesOf, floatsOf } from "../engine/tensor.js";
@@ -83,6 +83,7 @@ const WRONG = [
   [{ ablated: { [CROSS]: 1 } }, "is 1: expected a list of heads from 0 to 2"],
   [{ masks: { [CROSS]: [[0, 1]] } }, "is [0,1]: expected cells [query, key, true when it may look]"],
   [{ masks: { [CROSS]: [[0, -1, true]] } }, "expected cells"],
+  [{ masks: { [CROSS]: [[0, 2000, true]] } }, "with positions below"],
   [{ overrides: { [CROSS]: [[0, 1, "half"]] } }, "expected rows [head, query, [weights]]"],
   [{ overrides: { [CROSS]: [[3, 1, [1]]] } }, "expected rows"],
   [{ patches: {} }, "patches is {}: expected a list"],
@@ -131,4 +132,26 @@ test("changes that change nothing are recognised", () => {
     ...unchanged.map(() => true),
     ...changed.map(() => false),
   ]);
+});
+
+test("a new sentence keeps the changes whose positions it has", () => {
+  const self = "encoder.layers.0.self_attention",
+    cross = "decoder.layers.1.cross_attention";
+  const patch = { point: "encoder.output", sentence: "w4" };
+  const kept = keptChanges(
+    {
+      ...NO_CHANGES,
+      ...{ source: "w4 w5", prefix: "w6", ablated: { [cross]: [0] }, scale: false, mistakes: ["no_scale"] },
+      masks: { [self]: [[2, 0, false], [3, 0, false]], [cross]: [[4, 3, false]] }, // prettier-ignore
+      overrides: { [cross]: [[0, 4, [1, 0, 0]], [0, 4, [1, 0, 0, 0]], [0, 5, [1]]] }, // prettier-ignore
+      patches: [{ ...patch, positions: [[2, 9]] }, { ...patch, positions: [[2, 0], [3, 0]] }], // prettier-ignore
+    },
+    { source: 3, target: 5 },
+  );
+  assert.deepEqual(kept, {
+    ...{ ablated: { [cross]: [0] }, positions: true, scale: false, mistakes: ["no_scale"], checkpoint: null },
+    masks: { [self]: [[2, 0, false]] },
+    overrides: { [cross]: [[0, 4, [1, 0, 0]]] },
+    patches: [{ ...patch, positions: [[2, 9]] }],
+  });
 });

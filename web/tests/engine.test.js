@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine, parity } from "../engine/engine.js";
+import { recordedPoints } from "../engine/model.js";
 import { bytesOf, erf, floatsOf, floatsOfHalves } from "../engine/tensor.js";
 import { assertSamePoints } from "./points.js";
 import { traces } from "./traces.js";
@@ -40,6 +41,16 @@ test("a checkpoint has its own weights, and null means the model's", async () =>
   });
   const trace = await engine.trace({ ...SENTENCE, changes: { checkpoint: null } });
   await assertSamePoints(trace, payload.trace);
+});
+
+test("shrunk weights are read exactly as Python reads them", async () => {
+  const { read, ...page } = sentences.checkpoint;
+  const engine = await createEngine(page);
+  assert.ok(engine.live === true);
+  const { tensors } = await engine.model(64);
+  const expected = recordedPoints({ ...read, points: read.tensors });
+  assert.deepEqual([...tensors.keys()], [...expected.keys()]);
+  for (const [name, { shape, data }] of expected) assert.deepEqual(tensors.get(name), { shape, data }, name);
 });
 
 test("an engine measures its difference from PyTorch", async () => {

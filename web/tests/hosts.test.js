@@ -44,3 +44,26 @@ test("points are fetched together, once, and only when they are needed", async (
   assert.deepEqual(asked, [null, ["logits", "target.input"]]);
   await assertSamePoints(got, trace);
 });
+
+test("weights are fetched by name, once for each step", async () => {
+  /** @type {[names: string[], step: number | null][]} */
+  const asked = [];
+  /** @param {Question<"parameters">} question */
+  const request = async ({ names, checkpoint }) => {
+    asked.push([names, checkpoint]);
+    const parameters = names.map((name, offset) => ({ name, shape: [1], offset }));
+    return { message: { parameters }, buffers: [Float32Array.from(names, (_, at) => at + asked.length)] };
+  };
+  const engine = await createEngine(payload, /** @type {Host} */ ({ request }));
+  assert.ok(engine.live === "remote");
+  await engine.modelWith(["output.weight"], null);
+  const model = await engine.modelWith(["output.weight", "output.bias"], null);
+  assert.deepEqual([...model.weight("output.weight").data, ...model.weight("output.bias").data], [1, 2]);
+  const early = await engine.modelWith(["output.weight"], 64);
+  assert.deepEqual([...early.weight("output.weight").data], [3]);
+  assert.deepEqual(asked, [
+    [["output.weight"], null],
+    [["output.bias"], null],
+    [["output.weight"], 64],
+  ]);
+});

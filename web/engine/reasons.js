@@ -1,0 +1,103 @@
+// The reasons for one word of a translation: its rivals, the heads and the source words that it depends on.
+import { attentionNames } from "./model.js";
+import { headEffects } from "./contest.js";
+import { NO_CHANGES } from "./changes.js";
+
+/** @import { Changes, Engine, Sentence, Tensor } from "./types.js" */
+/** @import { HeadEffect } from "./contest.js" */
+
+/** A word by its id and its log p. @typedef {{id: number, logProb: number}} Candidate */
+
+/**
+ * One place of a translation, with the changes under which the model wrote it.
+ * @typedef {{sourceIds: number[], ids: number[], place: number, changes?: Partial<Changes>}} Place
+ */
+
+/**
+ * Returns the word at a place and its strongest rivals, best first. Words that were not recorded do not compete.
+ * @param {Tensor} logProbs - (positions, vocabulary)
+ * @param {Pick<Place, "ids" | "place">} place
+ * @returns {{word: Candidate, rivals: Candidate[]}}
+ */
+export function rivalsOf({ shape: [, width], data }, { ids, place }, count = 10) {
+  const row = data.subarray(place * width, (place + 1) * width);
+  const others = Array.from(row, (logProb, id) => ({ id, logProb })).filter(
+    ({ id, logProb }) => id !== ids[place] && !Number.isNaN(logProb),
+  );
+  const rivals = others.sort((a, b) => b.logProb - a.logProb).slice(0, count);
+  return { word: { id: ids[place], logProb: row[ids[place]] }, rivals };
+}
+
+/**
+ * Ablates each head in turn. Yields its effect: by how much log p(word) − log p(rival) changes while the words before
+ * the place stay as they are. Heads that the changes ablate are not tried.
+ * @param {Engine} engine
+ * @param {Place} place
+ * @param {number} rival
+ * @returns {AsyncGenerator<HeadEffect>}
+ */
+export function headReasons(engine, { sourceIds, ids, place, changes = {} }, rival) {
+  const contest = { prefixIds: ids.slice(0, place), cases: [{ sourceIds, word: ids[place], rival }] };
+  const all = attentionNames(engine.config).flatMap((attention) =>
+    Array.from({ length: engine.config.heads }, (_, head) => ({ attention, head })),
+  );
+  const off = all.filter(({ attention, head }) => changes.ablated?.[attention]?.includes(head));
+  return headEffects(engine, contest, all, off, changes);
+}
+
+/**
+ * Returns the changes, and besides no query of the encoder or of cross-attention may attend to one source position.
+ * @param {string[]} attentions
+ * @param {Sentence} sentence
+ * @param {number} position
+ * @param {Partial<Changes>} changes
+ * @returns {Partial<Changes>}
+ */
+export function withoutSource(attentions, { sourceIds, targetIds }, position, changes = {}) {
+  const masks = { ...changes.masks };
+  for (const name of attentions.filter((one) => /^encoder|cross_attention$/.test(one))) {
+    const queries = name.startsWith("encoder") ? sourceIds : targetIds;
+    const blocked = queries.map(
+      (_, query) => /** @type {[number, number, boolean]} */ ([query, position, false]),
+    );
+    masks[name] = [...(masks[name] ?? []), ...blocked];
+  }
+  return { ...changes, masks };
+}
+
+/**
+ * Masks out each source position in turn. Yields its effect: by how much log p of the word changes.
+ * @param {Engine} engine
+ * @param {Place} place
+ * @returns {AsyncGenerator<{position: number, effect: number}>}
+ */
+export async function* sourceReasons(engine, { sourceIds, ids, place, changes = {} }) {
+  const prefixIds = ids.slice(0, place);
+  const targetIds = [engine.config.bos_id, ...prefixIds];
+  /** @param {Partial<Changes>} under */
+  const logProb = async (under) => {
+    const trace = await engine.trace({ sourceIds, targetIds, changes: { ...NO_CHANGES, ...under } });
+    if (trace.remote) {
+      const before = place > 0 ? await trace.remote.logProb(prefixIds) : 0;
+      return (await trace.remote.logProb(ids.slice(0, place + 1))) - before;
+    }
+    const { shape, data } = await trace.get("log_probs");
+    return data[place * shape[1] + ids[place]];
+  };
+  const plain = await logProb(changes);
+  const attentions = attentionNames(engine.config);
+  for (const position of sourceIds.keys()) {
+    const under = withoutSource(attentions, { sourceIds, targetIds }, position, changes);
+    yield { position, effect: (await logProb(under)) - plain };
+  }
+}
+
+/**
+ * Returns the changes with one more head ablated.
+ * @param {Pick<Changes, "ablated">} changes
+ * @param {Pick<HeadEffect, "attention" | "head">} one
+ * @returns {Pick<Changes, "ablated">}
+ */
+export function alsoAblated({ ablated }, { attention, head }) {
+  return { ablated: { ...ablated, [attention]: [...(ablated[attention] ?? []), head] } };
+}
