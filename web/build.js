@@ -1,21 +1,18 @@
-// Bundles the explorer into the one committed file that Python reads. With --check, only compares that file.
+// Bundles the explorer into the two committed files that Python reads, a module and its style sheet. With --check, only
+// compares these files.
 import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { build, transform } from "esbuild";
 
-const BUNDLE = new URL("../src/glassformer/explorer/explorer.js", import.meta.url);
+const FOLDER = new URL("../src/glassformer/explorer/", import.meta.url);
+const STYLES = ["ui/styles.css", "ui/story.css"];
 
-/** @type {import("esbuild").Plugin} */
-const cssAsText = {
-  name: "css-as-text",
-  setup({ onLoad }) {
-    onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const css = await readFile(path, "utf8");
-      const { code } = await transform(css, { loader: "css", minify: true, charset: "utf8" });
-      return { contents: code.trim(), loader: "text" };
-    });
-  },
-};
+/** Returns the style sheet. */
+async function styles() {
+  const sheets = await Promise.all(STYLES.map((path) => readFile(new URL(path, import.meta.url), "utf8")));
+  const { code } = await transform(sheets.join("\n"), { loader: "css", minify: true, charset: "utf8" });
+  return code;
+}
 
 /** Returns the bundle: an ES module that imports nothing, the same bytes on every machine. */
 async function bundled() {
@@ -27,7 +24,6 @@ async function bundled() {
     write: false,
     target: "es2022",
     charset: "utf8",
-    plugins: [cssAsText],
     // One expression whose exports keep their names: a page calls `mount` after it, in the same <script>.
     format: "iife",
     globalName: "explorer",
@@ -39,12 +35,17 @@ async function bundled() {
   return outputFiles[0].text;
 }
 
-const text = await bundled();
-if (!process.argv.includes("--check")) {
-  await writeFile(BUNDLE, text);
-} else if (text !== (await readFile(BUNDLE, "utf8"))) {
-  console.error(
-    "src/glassformer/explorer/explorer.js is not what web/ gives: run `make web` and commit the file",
-  );
-  process.exitCode = 1;
+for (const [name, text] of [
+  ["explorer.js", await bundled()],
+  ["explorer.css", await styles()],
+]) {
+  const file = new URL(name, FOLDER);
+  if (!process.argv.includes("--check")) {
+    await writeFile(file, text);
+  } else if (text !== (await readFile(file, "utf8"))) {
+    console.error(
+      `src/glassformer/explorer/${name} is not what web/ gives: run \`make web\` and commit the file`,
+    );
+    process.exitCode = 1;
+  }
 }

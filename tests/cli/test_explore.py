@@ -24,11 +24,11 @@ def test_a_recorded_page_of_a_small_model_is_for_sharing_a_sentence(glassformer,
 
 
 def test_playback_without_snapshots_is_reported(glassformer, trained, tmp_path):
-    out = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback").out
-    assert (
-        out.splitlines()[1]
-        == "left out: the training: the run has no snapshots; train with training.snapshots = 6 to keep some"
-    )
+    left_out = "left out: the training: the run has no snapshots; train with training.snapshots = 6 to keep some"
+    result = glassformer("explore", trained, "--html", tmp_path / "page.html", "--snapshots", 3)
+    assert (result.out.splitlines()[1], result.err) == (left_out, "")
+    result = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback")
+    assert (result.out.splitlines()[1], result.err) == (left_out, "--playback has moved: use --snapshots 6\n")
 
 
 def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_path):
@@ -48,7 +48,8 @@ def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_
         (["--html", "missing/page.html"], "the folder missing of page.html does not exist"),
         (["--html", "page.html", "--port", "80"], "--port 80 has no effect with --html"),
         (["--recorded"], "--recorded has no effect without --html FILE"),
-        (["--html", "page.html", "--recorded", "--playback"], "because a recording has no weights"),
+        (["--html", "page.html", "--recorded", "--snapshots", "2"], "because a recording has no weights"),
+        (["--snapshots", "2"], "--snapshots has no effect without --html FILE"),
     ],
 )
 def test_invalid_input_is_refused_and_writes_nothing(glassformer, trained, tmp_path, monkeypatch, arguments, message):

@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from glassformer.explorer.module import explorer_module, strings
+from glassformer.explorer.module import explorer_module, strings, styles
 
 LARGEST = 220_000
+LARGEST_STYLES = 30_000
 WEB = Path(__file__).parents[2] / "web"
 
 
@@ -19,6 +20,7 @@ def test_the_module_imports_nothing():
 
 def test_the_module_is_small():
     assert len(explorer_module().encode()) <= LARGEST
+    assert len(styles().encode()) <= LARGEST_STYLES
 
 
 def test_the_module_may_stand_inside_a_script_element():

@@ -6,10 +6,12 @@ import json
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import glassformer as gf
 from glassformer.errors import ConfigError, DataError
+from glassformer.explorer.packing import dequantised, quantised
 from glassformer.explorer.page import check_path, page_html, write_page
 from glassformer.explorer.payload import payload
 from glassformer.training.snapshots import Snapshots
@@ -158,13 +160,24 @@ def test_pages_of_small_models_are_small(make_translator, tmp_path, d_model, par
     assert write_page(translator, tmp_path / "page.html").size <= megabytes * 1e6
 
 
+def test_shrunk_weights_are_off_by_half_a_step_of_their_row():
+    weights = np.random.default_rng(3).normal(size=(5, 7)).astype("float32")
+    weights[2] = 0
+    scale, numbers = quantised(weights)
+    assert (numbers.dtype, np.abs(numbers).max(1).tolist()) == (np.int8, [127, 127, 0, 127, 127])
+    # Half a step, and the rounding of float32.
+    assert (np.abs(dequantised([scale, numbers]) - weights) <= 0.5001 * scale).all()
+    vector = weights[0]
+    np.testing.assert_array_equal(dequantised(quantised(vector)), vector.astype("float16"))
+
+
 @pytest.mark.slow
-def test_playback_fits_into_ten_megabytes_and_lists_the_rest(make_translator, tmp_path):
+def test_snapshots_fit_into_ten_megabytes_and_the_rest_is_listed(make_translator, tmp_path):
     translator = terse(make_translator(d_model=160, d_ff=320))
     snapshots = Snapshots(translator.bundle.folder / "snapshots", keep=9)
     for power in range(3, 10):
         snapshots.save(translator.model, 2**power)
-    page = write_page(translator, tmp_path / "page.html", playback=True)
+    page = write_page(translator, tmp_path / "page.html", snapshots=6)
     assert 8_000_000 < page.size <= 10_000_000
     assert "step" in page.left_out[0]
     assert write_page(translator, tmp_path / "page.html").size < 4_000_000

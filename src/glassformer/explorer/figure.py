@@ -154,9 +154,10 @@ def _cell(value: float | None, x: float, y: float, side: int, numbered: bool) ->
         colour = _colour(value)
         bright = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
         fill = [f"#{bytes(colour).hex()}", "black" if bright > 140 else "white"]
-    if numbered:
+    number = _number(value)
+    if numbered and number:
         looks = 'text-anchor="middle" font-size="10"'
-        parts.append(_text(x + side / 2, y + side / 2 + 4, _number(value), looks, fill[1]))
+        parts.append(_text(x + side / 2, y + side / 2 + 4, number, looks, fill[1]))
     return [f'<rect x="{x:g}" y="{y:g}" width="{side}" height="{side}" fill="{fill[0]}"/>', *parts]
 
 
@@ -169,16 +170,14 @@ def _colour(value: float) -> list[int]:
 
 
 def _number(value: float | None) -> str:
-    """Return a probability in four characters."""
+    """Return a probability in four characters, and nothing near zero."""
     if value is None:
         return "–∞"
-    if value == 0:
-        return "0"
     if value >= 0.9995:
         return "1.00"
     # As JavaScript's toFixed: the exact value, halves up.
     rounded = Decimal(value).quantize(Decimal("0.001"), ROUND_HALF_UP)
-    return "~0" if value < 0.0005 else str(rounded)[1:]
+    return "" if value < 0.005 else str(rounded)[1:]
 
 
 def _text(x: float, y: float, words: str, looks: str, fill: str) -> str:

@@ -1,6 +1,7 @@
-"""The explorer's web module and its texts, which every page contains.
+"""The explorer's web module, its style sheet and its texts, which every page contains.
 
-`make web` builds the module from the repository's `web/`; the built file is committed, so that users need no Node.
+`make web` builds module and style sheet from the repository's `web/`; the built files are committed, so that users need
+no Node.
 """
 
 import json
@@ -9,7 +10,7 @@ from importlib.resources import files
 
 from glassformer.model.points import descriptions
 
-__all__ = ["explorer_module", "strings"]
+__all__ = ["explorer_module", "strings", "styles"]
 
 LANGUAGES = ("en", "zh")
 
@@ -18,6 +19,12 @@ LANGUAGES = ("en", "zh")
 def explorer_module() -> str:
     """Return the whole explorer as one ES module without imports."""
     return _read("explorer.js")
+
+
+@lru_cache
+def styles() -> str:
+    """Return the style sheet of the explorer."""
+    return _read("explorer.css")
 
 
 @lru_cache

@@ -4,12 +4,13 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.explorer.remote import number_bytes
 
-__all__ = ["Dtype", "as_base64", "pack"]
+__all__ = ["Dtype", "as_base64", "dequantised", "pack", "quantised"]
 
 Dtype = Literal["float16", "float32"]
 
@@ -27,3 +28,23 @@ def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
 def as_base64(arrays: Iterable[NDArray[Any]]) -> str:
     """Return the numbers of all arrays, one after another, as base64 text."""
     return base64.b64encode(b"".join(map(number_bytes, arrays))).decode("ascii")
+
+
+def quantised(weights: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return weights in a quarter of their float32 size: a matrix as a float32 scale for each row and int8 numbers.
+
+    The largest number of a row becomes ±127. Anything but a matrix stays a list of numbers in half precision.
+    """
+    if weights.ndim != 2:
+        return [weights.astype("float16")]
+    scale = np.abs(weights).max(1, keepdims=True).astype("float32") / np.float32(127)
+    return [scale, np.rint(weights / np.where(scale == 0, 1, scale)).astype("int8")]
+
+
+def dequantised(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the weights that a page reads from what `quantised` returned, in float32."""
+    if len(parts) == 1:
+        return parts[0].astype("float32")
+    scale, numbers = parts
+    weights: NDArray[Any] = numbers.astype("float32") * scale
+    return weights

@@ -15,7 +15,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.explorer.module import explorer_module
-from glassformer.explorer.payload import MOST_CHECKPOINTS, payload, recorded_payload
+from glassformer.explorer.payload import payload, recorded_payload
 from glassformer.system.files import write_safely
 from glassformer.translator import Translator
 
@@ -73,11 +73,11 @@ def page_html(shown: Mapping[str, Any], translation: str = "") -> str:
 
 
 def write_page(
-    translator: Translator, path: Path, sentence: str = "", *, playback: bool = False, recorded: bool = False
+    translator: Translator, path: Path, sentence: str = "", *, snapshots: int = 0, recorded: bool = False
 ) -> Page:
     """Write one self-contained page about a model, and return a description of it.
 
-    With `playback`, the page also contains snapshots of the training, as many as fit. With `recorded`, it contains
+    The page contains up to this number of snapshots of the training, in 8 bits a weight. With `recorded`, it contains
     neither weights nor snapshots, but PyTorch's numbers of this sentence.
 
     Raises:
@@ -89,10 +89,10 @@ def write_page(
     if recorded:
         shown = recorded_payload(translator, sentence)
     else:
-        shown = payload(translator, sentence, checkpoints=MOST_CHECKPOINTS if playback else 0, story="first")
+        shown = payload(translator, sentence, checkpoints=snapshots, story="first")
     text = page_html(shown, translation(translator, shown)).encode("utf-8", "replace")
     write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
-    return Page(path=path, size=len(text), left_out=tuple(_left_out(shown, playback)))
+    return Page(path=path, size=len(text), left_out=tuple(_left_out(shown, snapshots)))
 
 
 def translation(translator: Translator, shown: Mapping[str, Any]) -> str:
@@ -130,11 +130,11 @@ def _data(shown: Mapping[str, Any]) -> str:
     return json.dumps(shown, allow_nan=False, separators=(",", ":")).replace("<", r"\u003c")
 
 
-def _left_out(shown: Mapping[str, Any], playback: bool) -> list[str]:
+def _left_out(shown: Mapping[str, Any], snapshots: int) -> list[str]:
     lines = []
-    if playback and shown["left_out"]:
+    if snapshots and shown["left_out"]:
         steps = ", ".join(map(str, shown["left_out"]))
         lines.append(f"snapshots of the training that did not fit: step {steps}")
-    elif playback and not shown["checkpoints"]:
+    elif snapshots and not shown["checkpoints"]:
         lines.append("the training: the run has no snapshots; train with training.snapshots = 6 to keep some")
     return lines

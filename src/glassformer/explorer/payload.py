@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.bundle import Bundle
+from glassformer.bundle import Bundle, put_weights
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
-from glassformer.decoding.transformer_step import TransformerStep, padded
+from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
 from glassformer.errors import ConfigError, DataError, quoted
-from glassformer.explorer.module import strings
-from glassformer.explorer.packing import as_base64, pack
+from glassformer.explorer.module import strings, styles
+from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
 from glassformer.explorer.recording import recorded_data
 from glassformer.explorer.remote import search_data, snapshot_halves, unbatched
 from glassformer.inspection import MISTAKES
@@ -134,11 +134,11 @@ def payload(
     }
     snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
     chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
-    room = _room(limits.page, page, count) if chosen and travels else 0
-    carried = chosen if host else _spread(chosen, room, page["step"])
-    data = {step: None if host else as_base64(snapshot_halves(snapshots[step], model)) for step in carried}
+    if host:
+        return page | {"checkpoints": [{"step": step, "data": None} for step in chosen]}
+    carried = _spread(chosen, _room(limits.page, page, model), page["step"]) if chosen else []
     return page | {
-        "checkpoints": [{"step": step, "data": halves} for step, halves in data.items()],
+        "checkpoints": [_shrunk(step, snapshots[step], model, page["trace"]) for step in carried],
         "left_out": [step for step in chosen if step not in carried],
     }
 
@@ -184,6 +184,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
         "examples": examples,
         "story": {"opens": "never", "pair": []},
         "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
+        "styles": styles(),
         "source": None,
         "target": None,
         "weights": None,
@@ -203,9 +204,32 @@ def _count(translator: Translator) -> int:
     return sum(parameter.numel() for parameter in translator.model.parameters())
 
 
-def _room(largest: int, page: Mapping[str, Any], count: int) -> int:
-    """Return the number of snapshots of `count` weights that fit into the rest of the page."""
-    return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // (2 * count)
+def _room(largest: int, page: Mapping[str, Any], model: Transformer) -> int:
+    """Return the number of shrunk snapshots that fit into the rest of the page."""
+    size = sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().numpy()))
+    return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // size
+
+
+def _shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
+    names = [name for name, _ in model.named_parameters()]
+    largest = float(torch.finfo(torch.half).max)  # the weights of a diverged training are infinite
+    halves = [
+        np.nan_to_num(half.astype("float32"), posinf=largest, neginf=-largest) for half in snapshot_halves(path, model)
+    ]
+    parts = [quantised(half) for half in halves]
+    early, log_probs = copy.deepcopy(model), []
+    for weights in (halves, map(dequantised, parts)):
+        put_weights(early, {name: torch.from_numpy(one) for name, one in zip(names, weights, strict=True)}, str(path))
+        log_probs.append(_log_prob(early, trace["source_ids"], trace["target_ids"]))
+    loss = abs(log_probs[0] - log_probs[1])
+    return {"step": step, "data": as_base64(chain.from_iterable(parts)), "loss": loss}
+
+
+def _log_prob(model: Transformer, source: Sequence[int], target: Sequence[int]) -> float:
+    """Return the log probability of a target, without what follows its last token."""
+    output = [*target[1:], model.config.pad_id]
+    return target_log_probs(model, *(torch.tensor([ids]) for ids in (source, target, output))).sum().item()
 
 
 def rounded(model: Transformer) -> Transformer:

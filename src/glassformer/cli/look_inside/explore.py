@@ -25,10 +25,11 @@ def explore_command(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write one self-contained page to FILE instead of serving."),
     ] = None,
-    playback: Annotated[
-        bool,
-        typer.Option("--playback/--no-playback", help="With --html: include snapshots, to play the training back."),
-    ] = False,
+    snapshots: Annotated[
+        int,
+        typer.Option(min=0, max=6, metavar="N", help="With --html: include N snapshots, to play the training back."),
+    ] = 0,
+    playback: Annotated[bool, typer.Option("--playback/--no-playback", hidden=True)] = False,
     recorded: Annotated[
         bool,
         typer.Option(
@@ -50,9 +51,16 @@ def explore_command(
     """
     if recorded and file is None:
         raise ConfigError("--recorded has no effect without --html FILE: give the file to write")
-    if recorded and playback:
+    if playback:
+        typer.echo("--playback has moved: use --snapshots 6", err=True)
+        snapshots = 6
+    if recorded and snapshots:
         raise ConfigError(
-            "--playback has no effect with --recorded, because a recording has no weights: leave one of them out"
+            "--snapshots has no effect with --recorded, because a recording has no weights: leave one of them out"
+        )
+    if snapshots and file is None:
+        raise ConfigError(
+            "--snapshots has no effect without --html FILE, because a served page shows them anyway: leave it out"
         )
     if file is None:
         _serve_page(_load(run, text), text or "", port, browser=browser)
@@ -62,7 +70,7 @@ def explore_command(
     if port is not None:
         raise ConfigError(f"--port {port} has no effect with --html, which serves nothing: leave one of them out")
     check_path(file)
-    print_page(write_page(_load(run, text), file, text or "", playback=playback, recorded=recorded))
+    print_page(write_page(_load(run, text), file, text or "", snapshots=snapshots, recorded=recorded))
 
 
 def print_page(page: "Page") -> None:

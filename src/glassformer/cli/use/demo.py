@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["demo_command"]
 
+SNAPSHOTS_SHOWN = 3
+"""Number of snapshots of the training in the page; with three, it stays below 7.5 MB."""
+
 
 def demo_command(
     directory: Annotated[Path, typer.Option("--directory", metavar="DIR", help="Write the run to DIR.")] = Path(
@@ -54,7 +57,8 @@ def demo_command(
     fits = fits_page(translator)
     shown = "the model, and lets you change it" if fits else "a translation"
     typer.echo(f"One page shows every number of {shown}; it needs no network:")
-    print_page(write_page(translator, summary.folder / "explorer.html", recorded=not fits))
+    snapshots = SNAPSHOTS_SHOWN if fits else 0
+    print_page(write_page(translator, summary.folder / "explorer.html", snapshots=snapshots, recorded=not fits))
 
 
 def _print_classics(translator: "Translator") -> None:
