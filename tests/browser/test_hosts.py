@@ -10,6 +10,7 @@ import torch
 
 import glassformer as gf
 from glassformer.explorer.module import explorer_module
+from glassformer.explorer.packing import dequantised, quantised
 from glassformer.explorer.page import write_page
 from glassformer.explorer.remote import unbatched
 from glassformer.inspection.changes import Changes, changed
@@ -198,10 +199,23 @@ def test_a_page_from_a_file_cannot_request_anything_or_run_other_code(make_trans
 def test_a_page_from_a_file_plays_the_training_back(make_translator, written):
     translator, early = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early.model, 16)
-    page = written(translator, playback=True)
+    page = written(translator, snapshots=3)
     page.evaluate("glassformer.set({checkpoint: 16})")
     early.model.half().float()
+    trace, [checkpoint] = page.evaluate("[glassformer.app.payload.trace, glassformer.app.payload.checkpoints]")
+
+    def log_prob() -> float:
+        """Return log p of the page's translation, without <eos>."""
+        source, target = torch.tensor([trace["source_ids"]]), torch.tensor([trace["target_ids"]])
+        with torch.no_grad():
+            log_probs = early.model(source, target).log_softmax(-1)[0]
+        return log_probs[:-1].gather(1, target[0, 1:, None]).sum().item()
+
+    exact = log_prob()
+    for weight in early.model.parameters():
+        weight.data = torch.from_numpy(dequantised(quantised(weight.detach().numpy())))
     np.testing.assert_allclose(numbers(page, "logits"), expected(early, "logits", {}), atol=1e-4)
+    assert checkpoint["loss"] == pytest.approx(abs(log_prob() - exact), abs=1e-4)
 
 
 @pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
@@ -236,6 +250,14 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
         frame.evaluate("(changes) => glassformer.set(changes)", changes)
         for name in ("encoder.output", f"{CROSS}.weights", "logits"):
             np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
+    frame.locator("[data-step=next]").click()
+    frame.locator(".gf-step-view tbody tr").nth(9).wait_for()
+    frame.evaluate("glassformer.reset()")
+    frame.evaluate("glassformer.app.show({panel: 'layers'})")
+    last = frame.locator(".gf-layers td:last-child data")
+    last.first.wait_for()  # Python has sent the output matrix
+    found = [float(one.get_attribute("value")) for one in last.all()]
+    np.testing.assert_allclose(found, np.exp(expected(translator, "log_probs", {}).max(-1)), atol=1e-4)
 
 
 @pytest.mark.parametrize(("host", "options"), [("written", {"recorded": True}), ("exported", {})])
@@ -252,7 +274,7 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
     failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
     assert "needs the model (glassformer explore RUN)" in frame.evaluate(failed)
     assert "Changes and other sentences need the model" in frame.locator("header").inner_text()
-    assert frame.get_by_role("tab").all_inner_texts() == ["Arithmetic", "Beam", "Positions"]
+    assert frame.get_by_role("tab").all_inner_texts() == ["Arithmetic", "Why?", "Layers", "Beam", "Positions"]
     assert {url.partition(":")[0] for url in requests} <= {"file", "blob", "data", "about"}
 
 
@@ -264,6 +286,13 @@ def test_snapshots_are_fetched_when_they_are_chosen(make_translator, request, ho
     frame.evaluate("glassformer.set({checkpoint: 16})")
     early.model.half().float()
     np.testing.assert_allclose(numbers(frame, "logits"), expected(early, "logits", {}), atol=1e-4)
+    frame.get_by_role("tab", name="Training").click()
+    frame.get_by_role("row", name="step 16").wait_for()
+    assert "8 bits" not in frame.locator(".gf-training").inner_text()
+
+
+def test_the_badge_of_a_written_page_says_that_weights_are_rounded(make_translator, written):
+    written(make_translator()).get_by_text("both with weights in half precision").wait_for()
 
 
 def test_a_closed_cell_leaves_nothing_behind(make_translator, cell):

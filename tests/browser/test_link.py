@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
+from browser.test_view import problems
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.page import page_html
 from glassformer.explorer.payload import payload
@@ -221,3 +222,61 @@ def test_the_link_is_copied_or_shown(make_translator, explore):
     page.get_by_role("button", name="Copy link").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("copied") == page.url
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait until an expression is true; the page's policy forbids Playwright's own way of waiting."""
+    page.evaluate(
+        f"""async () => {{ const end = Date.now() + 5000; while (!({condition})) {{
+          if (Date.now() > end) throw new Error("nothing came"); await new Promise(requestAnimationFrame); }} }}"""
+    )
+
+
+def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.set_default_timeout(5000)
+    page.evaluate("glassformer.set({positions: false})")
+    field = page.get_by_role("textbox", name="Source sentence")
+    state = "[glassformer.app.sentence, glassformer.app.changes.positions].join()"
+    banner = page.locator(".gf-turned")
+
+    def translate(text: str, after: bool) -> None:
+        field.fill(text)
+        field.press("Enter")
+        until(page, f"{state} === {json.dumps(f'{text},{str(after).lower()}')}")
+
+    translate("a big dog sleeps .", True)
+    until(page, "document.querySelector('.gf-turned').textContent")
+    assert "Dropped: Leave something out (1)" in banner.text_content()
+    banner.get_by_role("button").click()
+    until(page, f"{state} === '{SENTENCE},false'")
+    until(page, "!document.querySelector('.gf-turned').textContent")
+    page.get_by_role("button", name="Pin changes").first.click()
+    translate("a small dog sleeps .", False)
+    until(page, "document.querySelector('.gf-turned').textContent")
+    assert "Kept for the new sentence: Leave something out (1)" in banner.text_content()
+    page.evaluate("history.back()")
+    until(page, f"{state} === '{SENTENCE},false'")
+    page.get_by_role("tab", name="What if?").click()
+    page.get_by_role("button", name="↶ Undo", exact=True).click()
+    until(page, f"{state} === 'a small dog sleeps .,false'")
+
+
+def test_a_second_sentence_is_compared_word_by_word_and_linked(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.set_default_timeout(5000)
+    page.locator("summary", has_text="Compare two translations").click()
+    page.get_by_role("textbox", name="Second sentence").fill("the big cat sleeps .")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelectorAll('.gf-pair mark').length >= 2")
+    marked = page.locator(".gf-pair > div > p:nth-child(2) mark").all_text_contents()
+    assert marked == ["black", "big"]
+    assert problems(page) == []
+    assert "beside=the+big+cat+sleeps+." in address(page)
+    page.locator(".gf-beside [role=status] button").first.click()
+    until(page, "glassformer.app.ui.selected && glassformer.app.ui.stage === 'map'")
+    page.reload()
+    until(page, "globalThis.glassformer && document.querySelectorAll('.gf-pair mark').length >= 2")
+    page.evaluate("() => { glassformer.app.show({beside: ''}); glassformer.set({positions: false}); }")
+    until(page, "document.querySelector('.gf-pair h3')?.textContent === 'before'")
+    assert page.locator(".gf-beside [role=status] button").count() == 3

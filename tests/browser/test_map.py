@@ -50,7 +50,7 @@ def test_a_row_says_the_word_that_it_reads_and_the_word_that_it_writes(shown):
 def test_a_cell_of_a_hidden_head_is_shown_on_the_map_and_stays_read(shown):
     shown.evaluate("glassformer.app.select('decoder.layers.0.cross_attention.weights', [3, 1, 2])")
     assert shown.evaluate("glassformer.app.ui.heads.cross") == {"layer": 0, "head": 3}
-    readout = shown.locator(".gf-cross .gf-readout", has_text="column: black")
+    readout = shown.locator(".gf-cross .gf-readout", has_text="→ black")
     readout.wait_for()
     shown.get_by_role("button", name="← Back").click()
     shown.locator(".gf-numbers .gf-example").first.wait_for()
@@ -66,8 +66,25 @@ def test_the_box_of_examples_offers_examples_again_after_a_choice(make_translato
 
 
 def test_the_effect_by_which_heads_are_sorted_can_be_read(shown):
+    shown.locator(".gf-settings summary").click()
     shown.get_by_label("Sort heads by").select_option("ablation")
     grid = shown.get_by_role("grid", name="Heads of").first
     shown.evaluate("async () => { for (let i = 0; i < 30; i++) await new Promise(requestAnimationFrame); }")
     grid.focus()
     assert "effect on log p" in grid.get_by_role("gridcell").get_attribute("aria-label")
+
+
+def test_a_different_order_stops_the_ablation_of_heads(shown):
+    counted = """async () => {
+      const { app } = glassformer, original = app.ablationEffect;
+      let calls = 0;
+      app.ablationEffect = (...asked) => { calls++; return original.apply(app, asked); };
+      await app.compute();  // a new result, of which no effect is known
+      app.show({ order: "ablation" });
+      for (let i = 0; i < 100000 && calls === 0; i++) await null;
+      app.show({ order: "index" });
+      for (let i = 0; i < 30; i++) await new Promise(requestAnimationFrame);
+      delete app.ablationEffect;
+      return calls;
+    }"""
+    assert 1 <= shown.evaluate(counted) <= 3  # one per family

@@ -102,6 +102,69 @@ def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon):
         assert ui(ribbon)["step"] is None
 
 
+def table(page: Any) -> list[list[str]]:
+    """Return the cells of the step's own table."""
+    return page.evaluate("""() => [...document.querySelectorAll(".gf-step-view tbody tr")]
+      .map((row) => [...row.cells].map((cell) => cell.innerText))""")
+
+
+def test_each_step_has_a_picture_of_its_own(ribbon):
+    ribbon.get_by_label("Encoder or decoder").select_option("decoder")
+    ribbon.locator("[data-step=tokens]").click()
+    ids = ribbon.locator(".gf-step-view sub").all_inner_texts()
+    current = "glassformer.app.result.current"
+    assert [int(id) for id in ids] == ribbon.evaluate(f"[...{current}.sourceIds, ...{current}.targetIds]")
+    ribbon.locator("[data-step=mask]").click()
+    until(ribbon, "document.querySelectorAll('.gf-step-view tbody tr').length > 1")
+    for row, cells in enumerate(table(ribbon)):
+        assert cells[1:] == ["✓"] * (row + 1) + ["−∞"] * (words(ribbon) - row - 1)
+    ribbon.locator("[data-step=softmax]").click()
+    until(ribbon, "document.querySelectorAll('.gf-step-view tbody tr').length === 3")
+    ribbon.get_by_label("Row", exact=True).select_option("1")
+    until(ribbon, "document.querySelector('.gf-step-view caption').innerText.includes('head')")
+    scores, masked, weights = table(ribbon)
+    assert masked[1:4] == [*scores[1:3], "−∞"]
+    assert sum(map(float, weights[1:])) == pytest.approx(1, abs=2e-3)
+    assert float(weights[3]) == 0
+
+
+def test_the_likeliest_words_are_sorted_and_follow_the_sliders(ribbon):
+    ribbon.locator("[data-step=next]").click()
+    until(ribbon, "document.querySelectorAll('.gf-step-view tbody tr').length === 10")
+    rows = table(ribbon)
+    log_probs = [float(row[1].replace("−", "-")) for row in rows]
+    assert log_probs == sorted(log_probs, reverse=True)
+    for row, log_prob in zip(rows, log_probs, strict=True):
+        assert float(row[2]) == pytest.approx(float(row[3]), abs=1e-4)
+        assert float(row[2]) == pytest.approx(2.718281828**log_prob, abs=1e-3)
+    ribbon.get_by_role("button", name="As a table").click()
+    until(ribbon, "document.querySelector('.gf-point tbody td')")
+    assert all(text.startswith("−") for text in ribbon.locator(".gf-point tbody td").all_inner_texts())
+    top_k = ribbon.get_by_label("Top-k")
+    top_k.focus()
+    ribbon.keyboard.press("ArrowRight")
+    ribbon.keyboard.press("ArrowRight")
+    until(ribbon, "document.querySelector('.gf-step-view').innerText.includes('can draw 2 of')")
+    assert [float(row[3]) > 0 for row in table(ribbon)] == [True] * 2 + [False] * 8
+    assert ribbon.evaluate("document.activeElement.getAttribute('aria-label')") == "Top-k"
+
+
+def test_columns_of_words_that_are_not_written_yet_have_no_label(ribbon):
+    ribbon.evaluate("glassformer.app.show({ stage: 'map', shown: 2, step: 'softmax' })")
+    labels = ribbon.locator(".gf-step-view thead th")
+    ribbon.get_by_label("Encoder or decoder").select_option("decoder")
+    ribbon.evaluate("glassformer.app.show({ shown: 2, step: 'softmax' })")
+    until(ribbon, "document.querySelectorAll('.gf-step-view thead th').length === 2")
+    assert labels.first.inner_text() == "<bos>"
+    ribbon.evaluate("glassformer.app.show({ stage: 'point', shown: 2 })")
+    ribbon.get_by_role("button", name="As a table").click()
+    until(
+        ribbon, "document.querySelectorAll('.gf-point thead th').length === WORDS".replace("WORDS", str(words(ribbon)))
+    )
+    heads = ribbon.locator(".gf-point thead th").all_inner_texts()
+    assert [bool(head) for head in heads] == [True] * 2 + [False] * (words(ribbon) - 2)
+
+
 def test_steps_that_the_encoder_lacks_are_shown_in_the_decoder(ribbon):
     ribbon.locator("[data-step=cross]").click()
     assert ribbon.get_by_label("Encoder or decoder").input_value() == "decoder"

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+import torch
 
 from glassformer.explorer.module import explorer_module
-from glassformer.explorer.packing import pack
+from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
 from glassformer.explorer.payload import payload, rounded
 
 SENTENCE = "the black cat sleeps ."
@@ -19,18 +20,20 @@ CURVE = {
 
 def checkpoints(make_translator: Any) -> dict[str, Any]:
     """Return the part of a payload that plays the training back: three more random models, and a curve."""
-    packed = {
-        step: pack(dict(rounded(make_translator(seed=seed).model).named_parameters()), "float16")["data"]
-        for step, seed in SEEDS.items()
-    }
-    kept = [{"step": step, "data": data} for step, data in packed.items()]
+    kept = []
+    for step, seed in SEEDS.items():
+        weights = (weight.detach().numpy() for weight in rounded(make_translator(seed=seed).model).parameters())
+        parts = [part for weight in weights for part in quantised(weight)]
+        kept.append({"step": step, "data": as_base64(parts), "loss": 0.25})
     return {"checkpoints": kept, "left_out": [16, 32], "curve": CURVE, "step": 1000}
 
 
-def translation(make_translator: Any, seed: int) -> str:
-    """Return Python's translation of the sentence with the weights of a checkpoint."""
+def translation(make_translator: Any, seed: int, *, shrunk: bool = True) -> str:
+    """Return Python's translation of the sentence with the weights of a checkpoint in the page, or from the host."""
     translator = make_translator(seed=seed)
     translator.model.load_state_dict(rounded(translator.model).state_dict())
+    for weight in translator.model.parameters() if shrunk else ():
+        weight.data = torch.from_numpy(dequantised(quantised(weight.detach().numpy())))
     [result] = translator.translate([SENTENCE])
     text: str = result.text
     return text
@@ -167,11 +170,12 @@ def test_the_curve_has_named_axes_and_a_cursor(make_translator, explore):
 def test_steps_that_did_not_fit_are_named(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
     page.get_by_text("did not fit into the page: 16, 32.").wait_for()
+    page.get_by_text("translation by up to 0.250").wait_for()
 
 
 def test_a_panel_without_checkpoints_says_how_to_get_them(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, curve=CURVE))
-    page.get_by_text("--html FILE --playback").wait_for()
+    page.get_by_text("--html FILE --snapshots 3").wait_for()
     page.get_by_role("img", name="Curve of the loss").wait_for()
     assert page.locator(".gf-training").get_by_role("slider").count() == 0
 
@@ -180,7 +184,8 @@ def test_weights_outside_the_page_are_fetched_when_chosen(page, tmp_path, make_t
     (tmp_path / "blank.html").write_text("<!doctype html><title>t</title>")
     page.goto((tmp_path / "blank.html").as_uri())
     more = checkpoints(make_translator)
-    kept = {one["step"]: one["data"] for one in more["checkpoints"]}
+    models = {step: rounded(make_translator(seed=seed).model) for step, seed in SEEDS.items()}
+    kept = {step: pack(dict(model.named_parameters()), "float16")["data"] for step, model in models.items()}
     data = (
         payload(make_translator(), SENTENCE) | more | {"checkpoints": [{"step": step, "data": None} for step in kept]}
     )
@@ -200,7 +205,7 @@ def test_weights_outside_the_page_are_fetched_when_chosen(page, tmp_path, make_t
     played(page).get_by_role("slider", name="Checkpoint").press("Home")
     page.get_by_role("row", name="step 8 ").wait_for()
     assert page.evaluate("asked") == [{"kind": "checkpoint", "step": 8}]
-    assert rows(page)[0][1] == translation(make_translator, SEEDS[8])
+    assert rows(page)[0][1] == translation(make_translator, SEEDS[8], shrunk=False)
 
 
 def test_weights_that_cannot_be_fetched_are_an_error_message(make_translator, explore):
@@ -210,3 +215,19 @@ def test_weights_that_cannot_be_fetched_are_an_error_message(make_translator, ex
     page.get_by_role("alert").get_by_text("need Python").wait_for()
     assert page.evaluate("glassformer.app.changed") is False
     assert page.get_by_role("slider", name="Checkpoint").input_value() == "1"
+
+
+def test_two_checkpoints_stand_beside_each_other(make_translator, explore):
+    page = explore(make_translator(seed=SEEDS[512]), SENTENCE, **checkpoints(make_translator))
+    page.locator(".gf-beside summary").click()
+    page.get_by_label("Weights of the second translation").select_option(label="step 8")
+    shown = page.locator(".gf-pair [role=group]")
+    shown.nth(1).wait_for()
+    for side, text in (
+        (0, translation(make_translator, SEEDS[512], shrunk=False)),
+        (1, translation(make_translator, SEEDS[8])),
+    ):
+        tokens = shown.nth(side).locator("p").last.locator(".gf-token").all_inner_texts()
+        assert " ".join(tokens) == f"{text} <eos>".strip()
+    page.get_by_label("Weights of the second translation").select_option(label="same weights")
+    shown.first.wait_for(state="detached")

@@ -1,5 +1,6 @@
 """The whole page, for the eye, the keyboard and the screen reader."""
 
+import json
 from typing import Any
 
 import pytest
@@ -58,6 +59,16 @@ def test_axe_finds_nothing_serious(make_translator, explore, theme):
     page.evaluate("glassformer.set({mistakes: ['no_scale']})")
     page.evaluate("glassformer.app.show({stage: 'point'})")
     page.evaluate("glassformer.app.select('encoder.layers.0.self_attention.scores', [0, 1, 2])")
+    assert problems(page) == []
+
+
+def test_axe_finds_nothing_serious_on_a_phone(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(".gf-settings summary").click()
+    assert problems(page) == []
+    page.locator(".gf-outcome [data-side=output]").first.click()
+    page.locator(".gf-up").wait_for()
     assert problems(page) == []
 
 
@@ -228,3 +239,31 @@ def test_pictures_use_the_colours_of_the_style_sheet(make_translator, explore):
     assert {0xFFF3EFEC in shown("light"), 0xFF442A1C in shown("dark")} == {True}  # --blocked
     page.add_style_tag(content=".glassformer { --blocked: rgb(1, 200, 3) !important; }")
     assert 0xFF03C801 in shown("light")
+
+
+def test_a_text_that_the_model_cannot_read_is_refused_and_nothing_changes(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    for text, message in (
+        ("cat " * 250_000, "the model takes up to 1023 tokens, and this text has 250000. Shorten it."),
+        ("cat \ud83d dog", "half of a character"),
+    ):
+        # As an escape, because the driver's own messages are UTF-8.
+        page.evaluate(f"() => {{ document.querySelector('.gf-form input').value = {json.dumps(text)}; }}")
+        page.get_by_role("button", name="Translate").click()
+        page.locator(".gf-error").first.get_by_text(message).wait_for()
+        assert page.locator(".gf-error").count() == 1
+        assert page.evaluate("glassformer.app.sentence") == SENTENCE
+    refused = "glassformer.set({prefix: 'le \\udc00'}).then(() => '', (error) => error.message)"
+    assert "half of a character" in page.evaluate(refused)
+    assert page.evaluate("glassformer.app.changes.prefix ?? ''") == ""
+
+
+def test_words_that_the_vocabulary_lacks_are_named(make_translator, explore):
+    page = explore(make_translator(), "the zebra sleeps .")
+    note = page.locator(".gf-unknown")
+    assert note.inner_text() == "Not in the vocabulary, so the model reads <unk>: zebra"
+    page.evaluate("glassformer.set({prefix: 'le hippopotame'})")
+    page.get_by_text("hippopotame").wait_for()
+    assert note.locator("bdi").all_inner_texts() == ["zebra", "hippopotame"]
+    page.evaluate("glassformer.app.open('the cat sleeps .')")
+    note.wait_for(state="detached")

@@ -5,8 +5,9 @@ import { createEngine, firstDifference, parity } from "../engine/engine.js";
 import { STEPS, attentionMask } from "../engine/forward.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { headStatistics } from "../engine/statistics.js";
+import { UNKNOWN_ID } from "../engine/tokenizers.js";
 /**
- * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Side, Stack, TextChanges, Trace } from "../engine/types.js"
+ * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Side, Stack, TextChanges, Tokenizer, Trace } from "../engine/types.js"
  * @import { Events, Family, Looks, MeasuredHead, PanelName, Result } from "./types.js"
  * @import { Search, SomeChanges, Token, Translated } from "./types.js"
  */
@@ -22,7 +23,7 @@ export const FAMILIES = [
 ];
 
 /** @type {PanelName[]} */
-const PANELS = ["numbers", "changes", "beam", "positions", "training"];
+const PANELS = ["numbers", "why", "layers", "changes", "beam", "positions", "training"];
 
 /**
  * Returns the name of a family's attention in a layer, such as "decoder.layers.0.cross_attention".
@@ -92,9 +93,12 @@ export class App {
       heads: Object.fromEntries(heads),
       order: "index",
       contrast: false,
+      pinned: false,
+      beside: "",
       face: "grid",
       story: 0,
       panel: "numbers",
+      word: null,
       selected: null,
       shown: null,
       step: null,
@@ -106,7 +110,7 @@ export class App {
   /** The names of the panels: a recording can neither be changed nor played back. */
   get panels() {
     /** @type {PanelName[]} */
-    const recorded = ["numbers", "beam", "positions"];
+    const recorded = ["numbers", "why", "layers", "beam", "positions"];
     return this.engine.live === false ? recorded : PANELS;
   }
 
@@ -245,6 +249,16 @@ export class App {
   }
 
   /**
+   * Shows a sentence under these changes, in one computation.
+   * @param {{sentence: string, changes: TextChanges}} state
+   */
+  async turnTo({ sentence, changes }) {
+    checkChanges(changes, this.config);
+    Object.assign(this, { sentence, changes: { ...NO_CHANGES, ...changes } });
+    await this.compute();
+  }
+
+  /**
    * Changes beam size or length penalty.
    * @param {Partial<Search>} search
    */
@@ -296,14 +310,7 @@ export class App {
       changes: { source = sentence, prefix = "" },
     } = this;
     if (!(sentence.trim() && source.trim())) throw new Error(this.t("page.blank"));
-    const { readIds } = stepsUnder(this.changes); // compared runs have the same shapes
-    const key = JSON.stringify([sentence, this.search, readIds === STEPS.readIds]);
-    const unchanged = this.engineChanges(NO_CHANGES);
-    const reference =
-      this.#reference?.key === key
-        ? this.#reference
-        : { key, ...(await this.translated(sentence, "", unchanged, readIds)) };
-    this.#reference = reference;
+    const reference = await this.unchanged(sentence, this.changes);
     if (!changed) {
       return {
         reference,
@@ -327,6 +334,20 @@ export class App {
   }
 
   /**
+   * Returns a sentence without changes, with the shapes that it has under `changes`; the last one is kept.
+   * @param {string} sentence
+   * @param {TextChanges} changes
+   */
+  async unchanged(sentence, changes) {
+    const { readIds } = stepsUnder(changes); // compared runs have the same shapes
+    const key = JSON.stringify([sentence, this.search, readIds === STEPS.readIds]);
+    if (this.#reference?.key === key) return this.#reference;
+    const plain = this.engineChanges(NO_CHANGES);
+    this.#reference = { key, ...(await this.translated(sentence, "", plain, readIds)) };
+    return this.#reference;
+  }
+
+  /**
    * Returns one sentence translated and traced under changes.
    * @param {string} text
    * @param {string} prefix
@@ -336,7 +357,7 @@ export class App {
   async translated(text, prefix, changes, readIds = stepsUnder(changes).readIds) {
     const { engine } = this;
     const sourceIds = await this.#sourceIds(text);
-    const prefixIds = prefix ? (await engine.encode("target", prefix)).ids : [];
+    const prefixIds = prefix ? await this.#ids("target", prefix) : [];
     const search = await engine.search({
       sourceIds,
       prefixIds,
@@ -360,6 +381,10 @@ export class App {
       sourceTokens: engine.tokens("source", read.sourceIds),
       targetTokens: engine.tokens("target", read.targetIds),
       outputTokens: hypothesis.tokens,
+      unknown: [
+        ...unknownWords(engine.tokenizers.source, text, sourceIds.slice(0, -1)),
+        ...unknownWords(engine.tokenizers.target, prefix, prefixIds),
+      ],
       statistics: {},
     };
   }
@@ -369,7 +394,21 @@ export class App {
    * @param {string} text
    */
   async #sourceIds(text) {
-    return [...(await this.engine.encode("source", text)).ids, this.engine.tokenizers.source.eosId];
+    const { engine, config } = this;
+    const ids = [...(await this.#ids("source", text)), engine.tokenizers.source.eosId];
+    const longest = config.positions === "learned" ? config.max_length : engine.decoding.max_source;
+    if (ids.length > longest) throw new Error(this.t("page.long", longest - 1, ids.length - 1));
+    return ids;
+  }
+
+  /**
+   * Returns the ids of a text, without bos and eos.
+   * @param {Side} side
+   * @param {string} text
+   */
+  async #ids(side, text) {
+    if (/\p{Surrogate}/u.test(text)) throw new Error(this.t("page.surrogate"));
+    return (await this.engine.encode(side, text)).ids;
   }
 
   /**
@@ -540,4 +579,15 @@ export function hasAny(keys, ...some) {
  */
 export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * Returns the parts of a text that the vocabulary lacks.
+ * @param {Tokenizer} tokenizer
+ * @param {string} text
+ * @param {number[]} ids - of the text, perhaps after <bos>
+ */
+function unknownWords(tokenizer, text, ids) {
+  const parts = ids.includes(UNKNOWN_ID) ? tokenizer.split(text) : [];
+  return parts.filter((_, at) => ids[ids.length - parts.length + at] === UNKNOWN_ID);
 }

@@ -87,6 +87,59 @@ export function tokenElement(text, properties = {}) {
 }
 
 /**
+ * Returns a term; its explanation appears under the pointer and with the focus.
+ * @param {string} text
+ * @param {string} about
+ */
+export function hint(text, about) {
+  return element(
+    "button",
+    { type: "button", className: "gf-hint", "aria-description": about, "data-about": about },
+    text,
+  );
+}
+
+/**
+ * Returns a menu that opens under its button; Escape closes it.
+ * @param {string} className
+ */
+export function menu(className) {
+  const summary = element("summary");
+  const choices = element("div", { className: "gf-choices" });
+  const details = element("details", { className: `gf-menu ${className}` }, summary, choices);
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    summary.focus();
+    event.stopPropagation();
+  });
+  return { element: details, summary, choices };
+}
+
+/**
+ * Scrolls to a panel that is out of view, as on a phone, where it is below the picture; a button leads back to `from`.
+ * @param {HTMLElement} holder
+ * @param {string} from - A selector.
+ * @param {string} label
+ */
+export function comeIntoView(holder, from, label) {
+  const { top, bottom } = holder.getBoundingClientRect();
+  if (top <= innerHeight - 150 && bottom >= 0) return;
+  holder.scrollIntoView();
+  const panels = holder.closest(".gf-panels");
+  panels?.querySelector(".gf-up")?.remove();
+  const up = button(
+    `↑ ${label}`,
+    () => {
+      up.remove();
+      panels?.closest(".glassformer")?.querySelector(from)?.scrollIntoView();
+    },
+    { className: "gf-up gf-primary" },
+  );
+  panels?.append(up);
+}
+
+/**
  * Returns the drawing context of a canvas.
  * @param {HTMLCanvasElement} canvas
  */

@@ -1,8 +1,9 @@
 // A matrix of any size as a picture: one canvas with token rulers, and a grid for the keyboard over it.
-import { numberText, probabilityText } from "../engine/number_text.js";
+import { numberText } from "../engine/number_text.js";
 import { colourPlace, coloursAt, colourTable, inkOn, pixelled } from "./colours.js";
 import { brushOf, element } from "./dom.js";
 import { keyboardGrid } from "./keyboard.js";
+import { cellText } from "./picture_svg.js";
 /** @import { Colours, Picture, Scale } from "./types.js" */
 
 const FONT = "system-ui, sans-serif";
@@ -215,13 +216,8 @@ function paintNumbers({ brush, data, left, top, width, height }, colourAt) {
     if (data.hidden(row)) continue;
     for (let column = 0; column < data.columns; column++) {
       if (data.blocked(row, column) || data.missing?.(row, column)) continue;
-      const value = valueAt(data, row, column);
-      const text =
-        data.scale === "signed"
-          ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
-          : probabilityText(value);
       const [x, y] = [left + (column + 0.5) * width, top + (row + 0.5) * height];
-      ink(brush, text, x, y, inkOn(colourAt(row, column)), 11);
+      ink(brush, cellText(data, row, column), x, y, inkOn(colourAt(row, column)), 11);
     }
   }
 }

@@ -52,9 +52,12 @@ export async function keepLink(app) {
   starts.set(app, { ...app.ui, story: 0 });
   if (!isLinkable(app)) return;
   const owns = () => livingViews().values().next().value === app.signal;
-  let reading = false;
+  let reading = false,
+    sentence = "";
   const write = () => {
-    if (owns() && !reading) replaceHash(stateHash(app));
+    if (!owns() || reading) return;
+    writeHash(stateHash(app), app.sentence !== sentence);
+    ({ sentence } = app);
   };
   const read = async () => {
     if (!owns() || location.hash === stateHash(app)) return;
@@ -65,9 +68,11 @@ export async function keepLink(app) {
       app.emit("problem", app.t("link.bad", messageOf(error)));
     } finally {
       reading = false;
+      ({ sentence } = app);
     }
   };
   await read();
+  ({ sentence } = app);
   app.on("result", write);
   app.on("ui", write);
   window.addEventListener("hashchange", read, { signal: app.signal });
@@ -87,11 +92,18 @@ function isLinkable(app) {
   return !inNotebook && /^(https?|file):$/.test(location.protocol);
 }
 
-/** @param {string} hash */
-function replaceHash(hash) {
+/**
+ * Writes the hash. A new sentence is an entry of the history, to which the browser's Back returns; not in a frame, whose
+ * entries would be those of the page around it.
+ * @param {string} hash
+ * @param {boolean} isNew
+ */
+function writeHash(hash, isNew) {
   if (hash === location.hash) return;
+  const address = hash || location.pathname + location.search;
   try {
-    history.replaceState(history.state, "", hash || location.pathname + location.search);
+    if (isNew && window === window.top) history.pushState(null, "", address);
+    else history.replaceState(history.state, "", address);
   } catch {
     // Sandboxed frames refuse this, and browsers limit it: the page works without the hash.
   }
@@ -203,6 +215,7 @@ const LOOKS = {
   stage: (value) => ["map", "point"].includes(value),
   face: (value) => ["grid", "lines"].includes(value),
   story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
+  beside: (value, { engine }) => typeof value === "string" && engine.live !== false,
   panel: (value, app) => app.panels.includes(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
   heads: (value, { config, ui }) =>
@@ -214,7 +227,7 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((/** @type {unknown} */ at) => isPlace(at)),
 };
 const LINKED = /** @type {(keyof typeof LOOKS)[]} */ (Object.keys(LOOKS));
-const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "face", "panel"]; // all other values are JSON
+const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "face", "panel", "beside"]; // all other values are JSON
 
 /**
  * Returns the state that a hash describes; throws for an invalid hash.
@@ -264,9 +277,10 @@ async function restore(app, { sentence, changes, search, ui }) {
   const wanted = { beamSize, lengthPenalty, ...search };
   /** @type {(given: SomeChanges) => TextChanges} */
   const complete = (given) => ({ ...NO_CHANGES, source: sentence, prefix: "", ...given });
-  if (sentence !== app.sentence) await app.open(sentence);
+  const situation = { sentence, changes: complete(changes) };
   if (!isAlike(wanted, app.search)) await app.searchWith(wanted);
-  if (!isAlike(complete(changes), complete(app.changes))) await app.set(complete(changes));
+  if (!isAlike(situation, { sentence: app.sentence, changes: complete(app.changes) }))
+    await app.turnTo(situation);
   /** @type {Partial<Looks>} */
   const looks = { ...starts.get(app), ...ui };
   if (ui.selected && !(await isCell(app, ui.selected))) looks.selected = null;

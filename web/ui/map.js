@@ -4,18 +4,17 @@
 import { numberText } from "../engine/number_text.js";
 import { attentionName, FAMILIES, hasAny, rowWords } from "./app.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
-import { brushOf, button, chooser, element, refill } from "./dom.js";
+import { brushOf, button, element, hint, refill } from "./dom.js";
 import { createGrid, legend } from "./grid.js";
 import { keyboardGrid } from "./keyboard.js";
 import { latestOnly } from "./latest.js";
 import { createLines } from "./lines.js";
-import { HEAD_ORDERS } from "../engine/statistics.js";
 import { elementSvg, gridSvg, saveMenu } from "./take_away.js";
 
 /**
  * @import { Labels, Tensor } from "../engine/types.js"
  * @import { App } from "./app.js"
- * @import { Colours, Family, MeasuredHead, Picture, Result, Square, Token } from "./types.js"
+ * @import { AttentionPicture, Colours, Family, MeasuredHead, Picture, Result, Square, Token } from "./types.js"
  */
 
 /**
@@ -28,24 +27,6 @@ export function createMap(app) {
   const fill = () =>
     refill(
       controls,
-      element(
-        "label",
-        {},
-        app.t("map.order"),
-        chooser(
-          app.t("map.order"),
-          HEAD_ORDERS.filter((order) => app.engine.live !== false || order !== "ablation").map((order) => [
-            order,
-            app.t(`order.${order}`),
-          ]),
-          app.ui.order,
-          (order) => app.show({ order }),
-        ),
-      ),
-      button(app.t("map.contrast"), () => app.show({ contrast: !app.ui.contrast }), {
-        pressed: app.ui.contrast,
-        title: app.t("map.contrast.title"),
-      }),
       faceSwitch(app),
       app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
       legend("probability", 1),
@@ -53,7 +34,7 @@ export function createMap(app) {
     );
   fill();
   app.on("ui", (keys) => {
-    if (hasAny(keys, "order", "contrast", "language", "face")) fill();
+    if (hasAny(keys, "contrast", "language", "face")) fill();
   });
   return element(
     "section",
@@ -73,16 +54,16 @@ function familyColumn(app, family) {
   const facts = element("p", { className: "gf-facts" });
   const thumbnails = createThumbnails(app, family);
   const readout = element("p", { className: "gf-readout" });
-  /** @type {Picture | null} */
+  /** @type {AttentionPicture | null} */
   let picture = null;
-  const atRest = () => (picture?.chosen ? picture.describe(...picture.chosen) : app.t("map.hint"));
+  const atRest = () => (picture?.chosen ? picture.told(...picture.chosen) : app.t("map.hint"));
   const chosen = (/** @type {number} */ row, /** @type {number} */ column) => {
     const { layer, head } = app.ui.heads[family.id];
     app.select(`${attentionName(family, layer)}.weights`, [head, row, column]);
   };
   const grid = createGrid({
     hovered(cell) {
-      readout.textContent = cell && picture ? picture.describe(...cell) : atRest();
+      readout.textContent = cell && picture ? picture.told(...cell) : atRest();
       app.light(cell ? tokensAt(app, family, ...cell) : []);
     },
     chosen,
@@ -112,7 +93,7 @@ function familyColumn(app, family) {
     return { made: picture, one };
   }
 
-  /** @param {{made: Picture, one: MeasuredHead}} prepared */
+  /** @param {{made: AttentionPicture, one: MeasuredHead}} prepared */
   function show({ made, one: { layer, head, entropy, peak } }) {
     picture = made;
     title.textContent = app.t(`family.${family.id}`);
@@ -126,9 +107,15 @@ function familyColumn(app, family) {
     else grid.draw(picture);
     readout.textContent = atRest();
     const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head);
-    facts.textContent =
-      app.t("map.facts", layer, head, numberText(entropy, 2), numberText(peak, 2)) +
-      (ablated ? ` · ${app.t("map.ablated")}` : "");
+    refill(
+      facts,
+      `${placeOf(app, layer, head)} · `,
+      hint(app.t("order.entropy"), app.t("map.entropy.about")),
+      ` ${numberText(entropy, 2)} · `,
+      hint(app.t("order.peak"), app.t("map.peak.about")),
+      ` ${numberText(peak, 2)}`,
+      ablated && ` · ${app.t("map.ablated")}`,
+    );
     thumbnails.draw();
   }
   const draw = latestOnly(app.signal, prepared, show);
@@ -248,32 +235,52 @@ function litBy(family, tokens) {
 }
 
 /**
+ * Returns a head's place in words, such as "head 3, layer 1"; without a head or a layer, what there is.
+ * @param {App} app
+ * @param {number | null} layer
+ * @param {number | null} head
+ */
+export function placeOf(app, layer, head) {
+  const parts = [
+    head !== null && `${app.t("word.head")} ${head}`,
+    layer !== null && `${app.t("word.layer")} ${layer}`,
+  ];
+  return parts.filter(Boolean).join(app.t("word.comma"));
+}
+
+/**
  * Returns the picture of one head's weights (or scores).
  * @param {App} app
  * @param {string} name
  * @param {Tensor} tensor
  * @param {number} head
- * @returns {Picture}
  */
 export function attentionPicture(app, name, { shape: [, rows, columns], data }, head) {
   const labels = app.labels(name);
-  const { columns: columnLabels, rowSide } = labels;
+  const { rowSide, columnSide } = labels;
   const rowLabels = rowLabelsOf(app, labels);
   const attention = name.replace(/\.\w+$/, "");
   const signed = name.endsWith("scores");
   const offset = head * rows * columns;
   const { selected, shown } = app.ui;
+  const unwritten = columnSide === "target" && shown !== null ? shown : Infinity;
+  const columnLabels = (labels.columns ?? []).map((word, column) => (column < unwritten ? word : ""));
   const mask = app.mask(attention);
   const blocked = (/** @type {number} */ row, /** @type {number} */ column) =>
     mask.data[row * mask.columns + column] === 0;
-  /** @type {Picture} */
+  const layer = Number(/\.(\d+)\./.exec(name)?.[1] ?? 0);
+  const valueText = (/** @type {number} */ row, /** @type {number} */ column, decimals = 3) =>
+    blocked(row, column)
+      ? app.t("grid.blocked")
+      : numberText(data[offset + row * columns + column], decimals, signed);
+  /** @type {AttentionPicture} */
   const picture = {
     values: data,
     offset,
     rows,
     columns,
     rowLabels,
-    columnLabels: columnLabels ?? [],
+    columnLabels,
     blocked,
     scale: signed ? "signed" : "probability",
     largest: 1,
@@ -281,18 +288,16 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
     label: app.t("grid.label", name, head, rows, columns),
     chosen:
       selected?.name === name && selected.index[0] === head ? [selected.index[1], selected.index[2]] : null,
-    describe(row, column) {
-      const value = blocked(row, column)
-        ? app.t("grid.blocked")
-        : numberText(data[offset + row * columns + column], 3, signed);
-      return app.t(
+    describe: (row, column) =>
+      app.t(
         "grid.cell",
         rowLabels[row],
-        columnLabels?.[column] ?? column,
+        columnLabels[column] ?? column,
         app.t(signed ? "word.score" : "word.weight"),
-        value,
-      );
-    },
+        valueText(row, column),
+      ),
+    told: (row, column) =>
+      `${placeOf(app, layer, head)}${app.t("word.colon")}${labels.rows[row]} → ${columnLabels[column]} ${valueText(row, column, 2)}`,
   };
   if (signed) picture.largest = largestSize(data, offset, rows * columns);
   else if (app.ui.contrast)
@@ -381,7 +386,8 @@ function createThumbnails(app, family) {
     const rows = Math.ceil(places.length / across);
     keys.resize(rows, across);
     keys.name(app.t("map.heads", app.t(`family.${family.id}`)));
-    size = Math.floor(Math.min(46, (holder.clientWidth || 300) / across, Math.max(36, 100 / rows)));
+    const least = isTouched(holder) ? 44 : 36;
+    size = Math.floor(Math.min(46, (holder.clientWidth || 300) / across, Math.max(least, 100 / rows)));
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(size * across * ratio);
     canvas.height = Math.round(size * rows * ratio);
@@ -401,6 +407,15 @@ function createThumbnails(app, family) {
   }
   const draw = latestOnly(app.signal, prepared, show);
   return { element: holder, draw };
+}
+
+/**
+ * Returns whether the page is narrow or read with the fingers, so that targets must be large.
+ * @param {HTMLElement} holder
+ */
+function isTouched(holder) {
+  const page = holder.closest(".glassformer")?.clientWidth ?? 0;
+  return page <= 720 || matchMedia("(pointer: coarse)").matches;
 }
 
 /**
@@ -444,6 +459,7 @@ async function addEffects(app, family, heads, computed) {
   const known = effects.get(result) ?? new Map();
   effects.set(result, known);
   for (const [count, one] of heads.entries()) {
+    if (app.ui.order !== "ablation" || app.result !== result || app.signal.aborted) return;
     computed(count);
     const key = `${family.id} ${one.layer} ${one.head}`;
     if (!known.has(key)) known.set(key, app.ablationEffect(attentionName(family, one.layer), one.head));

@@ -2,15 +2,16 @@
 import { numberText } from "../engine/number_text.js";
 import { hasHeads, pointText } from "../engine/model.js";
 import { attentionName, FAMILIES, messageOf, rowWords } from "./app.js";
+import { placeOf } from "./map.js";
 import { arithmetic } from "../engine/arithmetic.js";
-import { button, element, refill, tokenElement } from "./dom.js";
+import { button, comeIntoView, element, refill, tokenElement } from "./dom.js";
 import { latestOnly } from "./latest.js";
 import { snippet } from "../engine/snippet.js";
 
 /**
  * @import { Cell, Explanation, Part, Tensor } from "../engine/types.js"
  * @import { App } from "./app.js"
- * @import { Child, Token } from "./types.js"
+ * @import { Child, SomeChanges, Token } from "./types.js"
  */
 
 /**
@@ -54,16 +55,12 @@ export function createNumbersPanel(app) {
     if (wasInside) sameButton(holder, focused?.textContent ?? "")?.focus();
   }
 
-  /** Scrolls to the arithmetic if it is below the picture, as on a phone. */
-  function comeIntoView() {
-    const { top, bottom } = holder.getBoundingClientRect();
-    if (top > innerHeight - 150 || bottom < 0) holder.scrollIntoView();
-  }
+  const approach = () => app.ui.selected && comeIntoView(holder, ".gf-stage", app.t("page.up.picture"));
   app.on("result", draw);
   app.on("ui", (keys) => {
     if (keys.includes("selected")) {
       remember(state, app.ui.selected);
-      draw().then(() => app.ui.selected && comeIntoView()); // a link may select nothing
+      draw().then(approach); // a link may select nothing
     } else if (keys.includes("panel") || keys.includes("language")) draw();
   });
   remember(state, app.ui.selected);
@@ -138,7 +135,41 @@ async function invitation(app) {
     element("p", { className: "gf-note" }, app.t("numbers.begin")),
     await lookExample(app, ask),
     ask(app.t("numbers.next", outputTokens[word]), app.engine.live === false ? "log_probs" : "logits", last),
+    app.engine.live !== false && tasks(app, word),
   ];
+}
+
+/**
+ * Returns cards with things to do, each of which leads there with one click.
+ * @param {App} app
+ * @param {number} word - A word of the translation.
+ */
+function tasks(app, word) {
+  const { layer, head } = app.ui.heads.cross;
+  const cross = attentionName(FAMILIES[1], layer);
+  const change = (/** @type {SomeChanges} */ changes) => () =>
+    app.attempt(async () => {
+      await app.set(changes);
+      app.show({ panel: "changes" });
+    });
+  const second = app.payload.examples.find((text) => text !== app.sentence);
+  /** @type {Record<string, () => unknown>} */
+  const cards = {
+    why: () => app.show({ word, panel: "why" }),
+    decides: () => app.show({ story: 3 }),
+    head: change({ ablated: { [cross]: [head] } }),
+    mistake: change({ mistakes: ["no_scale"] }),
+    ...(second && { pair: () => app.show({ beside: second }) }),
+  };
+  const about = [app.result.current.outputTokens[word], placeOf(app, layer, head), second ?? ""];
+  return element(
+    "div",
+    { className: "gf-cards", role: "group", "aria-label": app.t("tasks.title") },
+    element("h3", {}, app.t("tasks.title")),
+    Object.entries(cards).map(([id, act]) =>
+      button([element("strong", {}, app.t(`tasks.${id}`)), app.t(`tasks.${id}.about`, ...about)], act),
+    ),
+  );
 }
 
 /**
@@ -239,22 +270,27 @@ function heading(app, { name, index, result }) {
   const [t, c] = index.slice(-2);
   const { rows, columns } = app.labels(name);
   const word = columns?.[c] ?? (/^log/.test(name) ? app.engine.tokens("target", [c])[0] : null);
+  const layer = /\.layers\.(\d+)\./.exec(name)?.[1];
+  const head = hasHeads(app.config, name) ? index[0] : null;
+  const place = placeOf(app, layer === undefined ? null : Number(layer), head);
   return [
     element(
       "h3",
       { tabindex: "-1" },
+      element(
+        "span",
+        { className: "gf-told" },
+        place && place + app.t("word.colon"),
+        tokenElement(rows[t]),
+        " → ",
+        word === null ? app.t("numbers.dimension", c) : tokenElement(word),
+        ` ${numberText(result, 2)}`,
+      ),
       element("code", {}, `${pointOf(name)}[${index.join(", ")}]`),
       " = ",
       element("span", { className: "gf-result" }, numberText(result, 4)),
     ),
-    element(
-      "p",
-      {},
-      element("span", { className: "gf-note" }, `${placeText(app, name, index)} · `),
-      tokenElement(rows[t]),
-      " → ",
-      word === null ? app.t("numbers.dimension", c) : tokenElement(word),
-    ),
+    element("p", { className: "gf-note" }, partText(app, name)),
     element("p", { className: "gf-note" }, app.t(pointText(app.config, name))),
   ];
 }
@@ -263,15 +299,12 @@ function heading(app, { name, index, result }) {
  * Returns a point's part of the model, in words.
  * @param {App} app
  * @param {string} name
- * @param {number[]} index
  */
-function placeText(app, name, index) {
-  const [, stack, layer, sublayer] = /^(\w+)\.layers\.(\d+)\.(\w+)\./.exec(name) ?? [];
+function partText(app, name) {
+  const [, stack, sublayer] = /^(\w+)\.layers\.\d+\.(\w+)\./.exec(name) ?? [];
   if (!stack) return name;
   const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
-  const title = app.t(family ? `family.${family.id}` : `numbers.feed.${stack}`);
-  const head = hasHeads(app.config, name) ? ` · ${app.t("word.head")} ${index[0]}` : "";
-  return `${title} · ${app.t("word.layer")} ${layer}${head}`;
+  return app.t(family ? `family.${family.id}` : `numbers.feed.${stack}`);
 }
 
 // The computation
@@ -395,7 +428,7 @@ function totalRow(label, text, sides, bar) {
  * @param {number} value
  * @param {number} largest
  */
-function barCell(value, largest) {
+export function barCell(value, largest) {
   const share = (50 * Math.abs(value)) / largest;
   const style = `width: ${Math.min(share, 50)}%; ${value < 0 ? "right" : "left"}: 50%`;
   const bar = element("i", { className: value < 0 ? "gf-minus" : "", style });

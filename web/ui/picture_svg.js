@@ -88,7 +88,7 @@ function cell(picture, row, column, { x, y, side, numbered, inks }) {
   const square = (/** @type {string} */ fill) =>
     `<rect x="${x}" y="${y}" width="${side}" height="${side}" fill="${fill}"/>`;
   const number = (/** @type {string} */ words, /** @type {string} */ fill) =>
-    numbered
+    numbered && words
       ? [text(x + side / 2, y + side / 2 + 4, words, 'text-anchor="middle" font-size="10"', fill)]
       : [];
   if (picture.blocked(row, column)) {
@@ -99,11 +99,19 @@ function cell(picture, row, column, { x, y, side, numbered, inks }) {
   const value = picture.values[picture.offset + row * picture.columns + column];
   const largest = typeof picture.largest === "number" ? picture.largest : picture.largest[row];
   const parts = colourOf(picture.scale, value, largest, inks);
-  const words =
-    picture.scale === "signed"
-      ? numberText(value, Math.abs(value) < 100 ? 2 : 0, true)
-      : probabilityText(value);
-  return [square(hex(parts)), ...number(words, inkOver(parts))];
+  return [square(hex(parts)), ...number(cellText(picture, row, column), inkOver(parts))];
+}
+
+/**
+ * Returns the number of a cell as it is printed into the cell; none for a weight near zero.
+ * @param {Pick<Picture, "values" | "numbers" | "offset" | "columns" | "scale">} picture
+ * @param {number} row
+ * @param {number} column
+ */
+export function cellText({ values, numbers, offset, columns, scale }, row, column) {
+  const value = (numbers ?? values)[offset + row * columns + column];
+  if (scale !== "signed" && !numbers) return probabilityText(value);
+  return numberText(value, Math.abs(value) < 100 ? 2 : 0, scale === "signed");
 }
 
 /**

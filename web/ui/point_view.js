@@ -291,6 +291,7 @@ function tensorPicture(app, name, tensor, head, wordsOf) {
   /** @type {Picture} */
   const picture = {
     values: probabilities ? values.map(Math.exp) : values,
+    ...(probabilities && { numbers: values }),
     offset: start,
     rows,
     columns,
@@ -361,7 +362,7 @@ function asRows(app, picture) {
       : picture.missing?.(row, column)
         ? ""
         : numberText(
-            picture.values[picture.offset + row * picture.columns + column],
+            (picture.numbers ?? picture.values)[picture.offset + row * picture.columns + column],
             3,
             picture.scale === "signed",
           );

@@ -4,6 +4,7 @@ import { numberText, percentText } from "../engine/number_text.js";
 import { largestAt } from "../engine/tensor.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { remark } from "./figure.js";
+import { createStepView } from "./step_view.js";
 
 /**
  * @import { ModelConfig, Stack, Tensor } from "../engine/types.js"
@@ -96,8 +97,14 @@ export function createRibbon(app) {
   const bar = element("div", { className: "gf-controls" });
   const strip = element("div", { className: "gf-strip", role: "toolbar" });
   const about = element("p", { className: "gf-about" });
-  const line = element("p", { className: "gf-writer", hidden: true });
+  const line = element("p", { className: "gf-writer", hidden: true, role: "group", tabindex: "0" });
   const ribbon = element("nav", { className: "gf-ribbon" }, bar, strip, about, line);
+  const view = createStepView(
+    app,
+    () => ({ stack: place.stack, layer: layerOf(app, place) }),
+    () => player.playing && player.pace < PACES.slow,
+  );
+  ribbon.append(view.element);
   const names = STEPS.map(() => element("span"));
   const steps = STEPS.map((step, at) => {
     const label = [element("span", { className: "gf-number" }, at + 1), names[at]];
@@ -124,6 +131,7 @@ export function createRibbon(app) {
 
   function fill() {
     for (const one of [ribbon, strip]) one.setAttribute("aria-label", app.t("ribbon.label"));
+    line.setAttribute("aria-label", app.t("output.output"));
     names.forEach((one, at) => {
       one.textContent = app.t(`step.${STEPS[at].id}`);
     });
@@ -192,6 +200,7 @@ export function createRibbon(app) {
     });
     refill(layer, layers);
     mark();
+    view.draw();
   }
 
   /** Marks the present step and the past ones, and shows the step's explanation. */
@@ -237,6 +246,7 @@ export function createRibbon(app) {
         : word !== null && element("span", { className: "gf-big" }, "…"),
     );
     line.hidden = false;
+    line.scrollTo(line.scrollWidth, line.scrollHeight); // the word that is being written
     refresh();
   }
 

@@ -273,7 +273,7 @@ async function decision(story) {
       best && ranking(app, deciding),
     ],
     told: best
-      ? app.t("story.3.told", nameOf(app, best), numberText(sum(margins)), numberText(sum(best.margins)))
+      ? app.t("story.3.told", headName(app, best), numberText(sum(margins)), numberText(sum(best.margins)))
       : "",
     hint: app.t(best ? "story.3.try" : "story.3.first"),
     tries: best
@@ -346,10 +346,11 @@ function differing([one, other]) {
 }
 
 /**
+ * Returns the name of a head in the reader's language.
  * @param {App} app
- * @param {HeadEffect} head
+ * @param {Pick<HeadEffect, "attention" | "head">} head
  */
-function nameOf(app, { attention, head }) {
+export function headName(app, { attention, head }) {
   const [stack, , layer, sublayer] = attention.split(".");
   const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
   return app.t("story.head", layer, head, app.t(`family.${family?.id}`).toLowerCase());
@@ -365,7 +366,7 @@ function ranking(app, heads) {
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, nameOf(app, one)),
+      element("th", { scope: "row" }, headName(app, one)),
       element("td", {}, element("data", { value: String(one.effect) }, numberText(one.effect, 2, true))),
     );
   return element(
@@ -401,7 +402,7 @@ async function without(story) {
           {},
           app.t("story.4.off"),
           " ",
-          off.map((one) => element("span", { className: "gf-chip" }, nameOf(app, one))),
+          off.map((one) => element("span", { className: "gf-chip" }, headName(app, one))),
         ),
       ...question.made.map((made, at) => card(app, question, made, at, margins[at], after[at], now[at])),
     ],

@@ -2,7 +2,7 @@
 // another page.
 import { activeChanges } from "./changes/active.js";
 import { coloursAt } from "./colours.js";
-import { brushOf, button, element, refill } from "./dom.js";
+import { brushOf, button, element, menu, refill } from "./dom.js";
 import { linkOf } from "./link.js";
 import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.js";
 
@@ -36,21 +36,14 @@ const STYLES = [
  */
 export function saveMenu(app, name, svg) {
   const file = name.replace(/[^\w.-]+/g, "-");
-  const choices = element("div", { className: "gf-save-choices" });
-  const summary = element("summary", {}, app.t("save.title"));
-  const menu = element("details", { className: "gf-save" }, summary, choices);
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    menu.open = false;
-    summary.focus();
-    event.stopPropagation();
-  });
+  const { element: details, summary, choices } = menu("gf-save");
+  summary.textContent = app.t("save.title");
   const saving = (/** @type {() => Promise<[Blob, string]>} */ made) => () =>
     app.attempt(async () => download(...(await made())));
   const asSvg = saving(async () => [new Blob([svg()], { type: "image/svg+xml" }), `${file}.svg`]);
   const asPng = saving(async () => [await pngOf(svg()), `${file}.png`]);
-  menu.addEventListener("toggle", () => {
-    if (!menu.open) return;
+  details.addEventListener("toggle", () => {
+    if (!details.open) return;
     refill(
       choices,
       button("SVG", asSvg, { title: app.t("save.svg") }),
@@ -59,7 +52,7 @@ export function saveMenu(app, name, svg) {
       linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app)),
     );
   });
-  return menu;
+  return details;
 }
 
 /**

@@ -85,7 +85,7 @@ export function createTrainingPanel(app) {
     play.textContent = app.t(playing === undefined ? "training.play" : "training.pause");
     if (!controls.hasChildNodes()) refill(controls, element("div", { className: "gf-row" }, play, slider));
     const advice = element("p", { className: "gf-note" }, app.t("training.try"));
-    refill(table, visitedTable(panel), advice, leftOut(app));
+    refill(table, visitedTable(panel), advice, shrunk(app), leftOut(app));
   }
   app.on("result", fill);
   app.on("busy", (busy) => {
@@ -105,7 +105,7 @@ export function createTrainingPanel(app) {
  * Returns the steps that can be chosen, oldest first; null, the last, is the run's model.
  * @param {Payload} payload
  */
-function checkpointSteps({ checkpoints = [], step }) {
+export function checkpointSteps({ checkpoints = [], step }) {
   return [...checkpoints.map((one) => one.step).filter((one) => one !== step), null];
 }
 
@@ -113,7 +113,7 @@ function checkpointSteps({ checkpoints = [], step }) {
  * @param {App} app
  * @param {number | null} step
  */
-function stepName(app, step) {
+export function stepName(app, step) {
   return step === null ? app.t("training.final") : app.t("training.step", step);
 }
 
@@ -123,6 +123,13 @@ function stepName(app, step) {
  */
 function howToGet(app) {
   return [element("p", {}, app.t("training.none")), element("code", {}, "[training]\nsnapshots = 6")];
+}
+
+/** @param {App} app */
+function shrunk(app) {
+  const losses = app.payload.checkpoints.flatMap(({ loss }) => loss ?? []);
+  const text = losses.length > 0 && app.t("training.shrunk", numberText(Math.max(...losses)));
+  return text && element("p", { className: "gf-note" }, text);
 }
 
 /** @param {App} app */

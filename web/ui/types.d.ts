@@ -29,7 +29,7 @@ export type Properties = Record<
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
 export type Stage = "map" | "point";
-export type PanelName = "numbers" | "changes" | "beam" | "positions" | "training";
+export type PanelName = "numbers" | "why" | "layers" | "changes" | "beam" | "positions" | "training";
 export type FamilyId = "encoder" | "cross" | "decoder";
 export type HeadOrder = (typeof HEAD_ORDERS)[number];
 
@@ -76,11 +76,17 @@ export interface Looks {
   heads: Record<FamilyId, HeadPlace>;
   order: HeadOrder;
   contrast: boolean;
+  /** Whether a new sentence keeps the changes. */
+  pinned: boolean;
+  /** The second sentence, which is compared with the first; "" for none. */
+  beside: string;
   /** How an attention is drawn. */
   face: "grid" | "lines";
   /** The scene of the story, from 1; 0 = the whole page. */
   story: number;
   panel: PanelName;
+  /** The place of the translation's word that the panel "why" explains; null = none. */
+  word: number | null;
   /** The number whose arithmetic is shown. */
   selected: Cell | null;
   /** The number of target positions that the animation has reached; null = all. */
@@ -108,6 +114,8 @@ export interface Translated extends Sentence {
   sourceTokens: string[];
   targetTokens: string[];
   outputTokens: string[];
+  /** The parts of the text and of the forced beginning that the vocabulary lacks: the model reads <unk>. */
+  unknown: string[];
   /** The statistics of a family's heads, once computed. */
   statistics: Partial<Record<FamilyId, Promise<MeasuredHead[]>>>;
 }
@@ -130,6 +138,14 @@ export interface Events {
   /** An error message, or "". */
   problem: string;
   resize: null;
+  /** The reader has opened a new sentence: what there was before, and the sections of its changes. */
+  turned: { before: Situation; had: ActiveChange["section"][] };
+}
+
+/** A sentence and its changes. */
+export interface Situation {
+  sentence: string;
+  changes: TextChanges;
 }
 
 /** Some of the changes for a sentence. */
@@ -230,6 +246,8 @@ export type Scale = "probability" | "signed";
 /** A matrix to draw: the numbers of `values` from `offset` on. */
 export interface Picture {
   values: Float32Array;
+  /** The numbers to print, if they are not the ones that give the colours. */
+  numbers?: Float32Array;
   offset: number;
   rows: number;
   columns: number;
@@ -249,6 +267,11 @@ export interface Picture {
   describe(row: number, column: number): string;
   label: string;
   chosen: [row: number, column: number] | null;
+}
+
+/** A picture of attention; `told` says a cell in words, such as "head 3, layer 1: qu' → street 0.99". */
+export interface AttentionPicture extends Picture {
+  told(row: number, column: number): string;
 }
 
 /** Returns the value of a colour in styles.css by its name, such as "--paper". */

@@ -1,21 +1,24 @@
 // One view: the page's frame, its panels, and the console for scripts and tests.
 import { numberText } from "../engine/number_text.js";
-import { createApp, messageOf, hasAny } from "./app.js";
+import { attentionName, createApp, FAMILIES, messageOf, hasAny } from "./app.js";
 import { arithmetic } from "../engine/arithmetic.js";
 import { createBeamPanel } from "./beam_panel.js";
+import { createBeside } from "./beside.js";
+import { newSentenceBanner, openNew, pinButton } from "./changes/new_sentence.js";
 import { createChangesPanel } from "./changes/panel.js";
-import { button, chooser, element, refill, tokenElement } from "./dom.js";
+import { button, chooser, element, hint, refill, tokenElement } from "./dom.js";
 import { createFlow } from "./flow.js";
 import { claimLink, keepLink } from "./link.js";
+import { createLayersPanel } from "./layers_panel.js";
 import { createMap } from "./map.js";
 import { createNumbersPanel } from "./numbers_panel.js";
 import { createPointView } from "./point_view.js";
 import { createPositionsPanel } from "./positions_panel.js";
 import { createRibbon } from "./ribbon.js";
+import { createSettings } from "./settings.js";
 import { createStory, welcome } from "./story.js";
-import storyStyles from "./story.css";
-import styles from "./styles.css";
 import { createTrainingPanel } from "./training_panel.js";
+import { createWhyPanel } from "./why_panel.js";
 
 /**
  * @import { Host, Payload } from "../engine/types.js"
@@ -26,6 +29,8 @@ import { createTrainingPanel } from "./training_panel.js";
 /** @type {Record<PanelName, (app: App) => HTMLElement>} */
 const PANELS = {
   numbers: createNumbersPanel,
+  why: createWhyPanel,
+  layers: createLayersPanel,
   changes: createChangesPanel,
   beam: createBeamPanel,
   positions: createPositionsPanel,
@@ -52,7 +57,7 @@ export function createView(el, payload, host) {
     earlier = globalThis.glassformer;
   claimLink(closing.signal);
   const root = element("div", { className: "glassformer" });
-  refill(el, element("style", {}, styles, storyStyles), root);
+  refill(el, element("style", {}, payload.styles), root);
   /** @type {App | null} */
   let app = null;
   const made = createApp(payload, host, closing.signal);
@@ -121,13 +126,19 @@ export function createView(el, payload, host) {
  * @param {App} app
  */
 function build(root, app) {
+  const print = matchMedia("print");
   const dress = () => {
-    root.dataset.theme = app.ui.theme;
+    root.dataset.theme = print.matches ? "light" : app.ui.theme;
     root.lang = app.ui.language === "zh" ? "zh-CN" : "en";
     root.toggleAttribute("data-story", app.ui.story > 0); // hides the rest of the page
   };
   dress();
   app.on("ui", dress); // before the panels, whose pictures are drawn in the theme's colours
+  const redress = () => {
+    dress();
+    app.emit("resize", null);
+  };
+  print.addEventListener("change", redress, { signal: app.signal });
   refill(root, header(app), createStory(app));
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
@@ -144,6 +155,7 @@ function build(root, app) {
       outcome(app),
       createRibbon(app),
       element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
+      app.engine.live === false ? "" : createBeside(app),
     );
     app.emit("resize", null);
   }
@@ -162,8 +174,15 @@ function stage(app) {
     point.hidden = app.ui.stage !== "point";
   };
   choose();
-  app.on("ui", choose);
-  return element("div", { className: "gf-stage" }, map, point);
+  const made = element("div", { className: "gf-stage" }, map, point);
+  app.on("ui", (keys) => {
+    const isAbove = made.getBoundingClientRect().top < 0; // on a phone the model's picture is below it
+    choose();
+    if (!isAbove || !keys.includes("point") || keys.includes("step")) return;
+    const arrive = () => requestAnimationFrame(() => made.scrollIntoView()); // when it has its height
+    app.value(app.ui.point.name).then(arrive, () => {});
+  });
+  return made;
 }
 
 /**
@@ -186,13 +205,14 @@ function watchSize(root, app) {
 function header(app) {
   const top = element("header", { className: "gf-header" });
   const story = storyButton(app);
+  const settings = createSettings(app);
   const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
   field.value = app.sentence;
   const form = element("form", {
     className: "gf-form",
     onsubmit: (event) => {
       event.preventDefault();
-      app.attempt(() => app.open(field.value));
+      app.attempt(() => openNew(app, field.value));
     },
   });
   function fill() {
@@ -206,7 +226,7 @@ function header(app) {
     const pick = chooser(app.t("page.examples"), examples, "", (text) => {
       field.value = text;
       pick.value = ""; // the box offers examples; the field beside it shows the sentence
-      app.attempt(() => app.open(text));
+      app.attempt(() => openNew(app, text));
     });
     refill(
       form,
@@ -214,39 +234,19 @@ function header(app) {
       element("button", { type: "submit", className: "gf-primary" }, app.t("page.translate")),
       payload.examples.length > 0 && pick,
     );
+    const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = config;
+    const count = payload.parameters.toLocaleString("en");
+    const about = app.t("page.about", payload.name, count, encoder, decoder, heads, width);
     refill(
       top,
       element(
         "div",
         { className: "gf-brand" },
         element("h1", {}, "glassformer"),
-        element(
-          "p",
-          { className: "gf-note" },
-          element(
-            "bdi",
-            {},
-            app.t(
-              "page.about",
-              payload.name,
-              payload.parameters.toLocaleString("en"),
-              config.encoder_layers,
-              config.decoder_layers,
-              config.heads,
-              config.d_model,
-            ),
-          ),
-        ),
+        element("p", { className: "gf-note", title: about }, element("bdi", {}, about)),
       ),
       engine.live === false ? element("p", { className: "gf-form" }, app.t("page.recorded.about")) : form,
-      element(
-        "div",
-        { className: "gf-tools" },
-        badge(app),
-        engine.live !== false && story,
-        button(app.t("page.language"), () => app.show({ language: app.ui.language === "en" ? "zh" : "en" })),
-        themeButton(app),
-      ),
+      element("div", { className: "gf-tools" }, badge(app), engine.live !== false && story, settings),
     );
   }
   fill();
@@ -276,63 +276,62 @@ function storyButton(app) {
 }
 
 /** @param {App} app */
-function themeButton(app) {
-  const title = app.t("page.theme");
-  const turn = () => app.show({ theme: app.ui.theme === "dark" ? "light" : "dark" });
-  const made = button("◐", turn, { title });
-  made.setAttribute("aria-label", title);
-  return made;
-}
-
-/** @param {App} app */
 function badge(app) {
   const good = app.parity === null || app.parity <= 1e-4;
-  const text =
-    app.parity === null
-      ? app.t("page.recorded")
-      : app.t(good ? "page.parity" : "page.parity.bad", app.parity.toExponential(0));
-  const label =
-    app.engine.live === "remote"
-      ? app.t("page.remote")
-      : app.engine.live === false
-        ? app.t("page.recorded")
-        : text;
+  const { live } = app.engine;
+  const difference = app.parity?.toExponential(0) ?? "";
+  const key =
+    live === true ? (good ? "page.parity" : "page.parity.bad") : live ? "page.remote" : "page.recorded";
+  const title = live === true ? "page.parity.title" : live ? "page.remote" : "page.recorded.title";
   return element(
     "span",
-    {
-      className: good ? "gf-badge" : "gf-badge gf-bad",
-      title: app.t(app.engine.live === false ? "page.recorded.title" : "page.parity.title"),
-    },
-    label,
+    { className: good ? "gf-badge" : "gf-badge gf-bad", title: app.t(title) },
+    app.t(key, difference),
   );
 }
 
 /**
- * Returns the lines under the header: source and translation, and the effect of the changes.
+ * Returns the part under the header: source and translation, and under them the effect of the changes.
  * @param {App} app
  */
 function outcome(app) {
-  const lines = element("section", { className: "gf-outcome", "aria-live": "polite" });
+  const said = element("div", { className: "gf-said" });
+  const effect = element("div", { className: "gf-effect" });
+  const lines = element("section", { className: "gf-outcome", "aria-live": "polite" }, said, effect);
+  const banner = newSentenceBanner(app);
   function fill() {
     const { reference, current } = app.result;
     refill(
-      lines,
-      line(app, "output.source", tokens(app, current.sourceTokens, "source")),
+      said,
+      line(
+        app,
+        "output.source",
+        tokens(app, current.sourceTokens, "source", (at) => readBy(app, at)),
+      ),
+      current.unknown.length > 0 &&
+        element("p", { className: "gf-note gf-unknown" }, app.t("output.unknown"), listed(current.unknown)),
       app.changed &&
         current.text !== reference.text &&
-        line(app, "output.before", element("bdi", {}, reference.text), logProb(reference.hypothesis.logProb)),
+        line(
+          app,
+          "output.before",
+          element("bdi", {}, reference.text),
+          logProb(app, reference.hypothesis.logProb),
+        ),
       currentLine(
         app,
         app.changed ? "output.after" : "output.output",
         confidentTokens(app, current),
-        logProb(current.hypothesis.logProb),
+        logProb(app, current.hypothesis.logProb),
       ),
-      app.changed && changeLine(app),
     );
+    refill(effect, banner, app.changed && changeLine(app));
   }
   app.on("result", fill);
   app.on("ui", (keys) => {
     if (keys.includes("language")) fill();
+    const pin = lines.querySelector("[aria-pressed]"); // in place, so that it keeps the focus
+    if (keys.includes("pinned")) pin?.setAttribute("aria-pressed", String(app.ui.pinned));
   });
   app.on("ui", (keys) => {
     if (hasAny(keys, "shown", "step")) hideUnwritten(lines, app);
@@ -351,6 +350,16 @@ function outcome(app) {
   });
   fill();
   return lines;
+}
+
+/**
+ * Returns these words, of many the first ones.
+ * @param {string[]} words
+ * @returns {Child[]}
+ */
+function listed(words) {
+  const shown = [...new Set(words)].slice(0, 8).map((word) => word.slice(0, 40));
+  return [shown.map((word) => [" ", tokenElement(word)]), words.length > 8 && " …"];
 }
 
 /**
@@ -400,6 +409,8 @@ function changeLine(app) {
       : app.t("output.none"),
     " ",
     button(app.t("output.reset"), () => app.attempt(() => app.reset())),
+    " ",
+    pinButton(app),
   );
 }
 
@@ -413,11 +424,7 @@ function line(app, key, ...content) {
     "p",
     { className: "gf-line" },
     element("span", { className: "gf-label" }, app.t(key)),
-    element(
-      "span",
-      { className: "gf-words", tabindex: "0", role: "group", "aria-label": app.t(key) },
-      content,
-    ),
+    element("span", { className: "gf-words", role: "group", "aria-label": app.t(key) }, content),
   );
 }
 
@@ -428,9 +435,13 @@ function currentLine(app, key, ...content) {
   return made;
 }
 
-/** @param {number} value */
-function logProb(value) {
-  return element("span", { className: "gf-note" }, ` log p = ${numberText(value)}`);
+/**
+ * @param {App} app
+ * @param {number} value
+ */
+function logProb(app, value) {
+  const term = hint("log p", app.t("output.logp.about"));
+  return element("span", { className: "gf-note" }, " ", term, ` = ${numberText(value)}`);
 }
 
 /**
@@ -444,20 +455,59 @@ function firstLink(app, name) {
 }
 
 /**
+ * Returns words as one stop of the keyboard; arrows move between them, and `open` gets the word that is chosen.
  * @param {App} app
  * @param {string[]} texts
  * @param {Token["side"]} side
+ * @param {(position: number) => unknown} open
  */
-function tokens(app, texts, side) {
-  return texts.map((text, position) => {
+function tokens(app, texts, side, open) {
+  const made = texts.map((text, position) => {
     const light = (/** @type {boolean} */ on) => () => app.light(on ? [{ side, position }] : []);
     return tokenElement(text, {
+      role: "button",
+      tabindex: position ? "-1" : "0",
       "data-side": side,
       "data-position": position,
       onpointerenter: light(true),
       onpointerleave: light(false),
+      onfocus: light(true),
+      onblur: light(false),
+      onclick: () => open(position),
+      onkeydown(event) {
+        const { key } = /** @type {KeyboardEvent} */ (event);
+        /** @type {Record<string, number>} */
+        const ways = { ArrowRight: position + 1, ArrowLeft: position - 1, Home: 0, End: made.length - 1 };
+        const next = made[ways[key]];
+        if (next) {
+          for (const one of made) one.tabIndex = one === next ? 0 : -1;
+          next.focus();
+        } else if (key === "Enter" || key === " ") open(position);
+        else return;
+        event.preventDefault();
+      },
     });
   });
+  return made;
+}
+
+/**
+ * Opens the largest weight with which the shown head of cross-attention reads a source word.
+ * @param {App} app
+ * @param {number} column
+ */
+async function readBy(app, column) {
+  const { layer, head } = app.ui.heads.cross;
+  const name = `${attentionName(FAMILIES[1], layer)}.weights`;
+  const {
+    shape: [, rows, columns],
+    data,
+  } = await app.value(name);
+  const weight = (/** @type {number} */ row) => data[(head * rows + row) * columns + column];
+  const best = Array.from({ length: rows }, (_, row) => row).reduce((a, b) =>
+    weight(b) > weight(a) ? b : a,
+  );
+  if (column < columns) app.select(name, [head, best, column]); // some mistakes make the decoder read itself
 }
 
 /**
@@ -466,7 +516,7 @@ function tokens(app, texts, side) {
  * @param {Translated} current
  */
 function confidentTokens(app, { outputTokens, hypothesis }) {
-  const made = tokens(app, outputTokens, "output");
+  const made = tokens(app, outputTokens, "output", (at) => app.show({ word: at, panel: "why" }));
   made.forEach((one, at) => {
     const probability = Math.exp(hypothesis.tokenLogProbs[at]);
     one.classList.add("gf-confident");

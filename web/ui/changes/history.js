@@ -1,18 +1,20 @@
-// Undoing and redoing the changes of a sentence.
+// Undoing and redoing changes, also across sentences.
 import { NO_CHANGES } from "../../engine/changes.js";
-import { tryChange } from "./controls.js";
-/** @import { App } from "../app.js" */
+/**
+ * @import { App } from "../app.js"
+ * @import { Situation } from "../types.js"
+ */
 
 /**
- * Returns all changes as a JSON string, for comparing states and restoring one.
+ * Returns the sentence and its changes as a JSON string, for comparing states and restoring one.
  * @param {App} app
  */
-function changesText(app) {
-  return JSON.stringify({ ...NO_CHANGES, source: app.sentence, prefix: "", ...app.changes });
+function situationText({ sentence, changes }) {
+  return JSON.stringify({ sentence, changes: { ...NO_CHANGES, source: sentence, prefix: "", ...changes } });
 }
 
 /**
- * Returns the history of one sentence's changes, which undoes and redoes them.
+ * Returns the history of a view's sentences and changes, which undoes and redoes them.
  * @param {App} app
  */
 export function changesHistory(app) {
@@ -20,21 +22,18 @@ export function changesHistory(app) {
   const past = [];
   /** @type {string[]} */
   const future = [];
-  let { sentence } = app,
-    present = changesText(app);
+  let present = situationText(app);
   app.on("result", () => {
-    const now = changesText(app);
-    if (app.sentence !== sentence) past.length = future.length = 0;
-    else if (now !== present) {
-      past.push(present);
-      future.length = 0;
-    }
-    [sentence, present] = [app.sentence, now];
+    const now = situationText(app);
+    if (now === present) return;
+    past.push(present);
+    future.length = 0;
+    present = now;
   });
-  const move = (/** @type {string[]} */ from, /** @type {string[]} */ to) => async () => {
+  const move = (/** @type {string[]} */ from, /** @type {string[]} */ to) => () => {
     to.push(present);
     present = from.pop() ?? present;
-    return tryChange(app, JSON.parse(present));
+    return app.attempt(() => app.turnTo(/** @type {Situation} */ (JSON.parse(present))));
   };
   return { past, future, undo: move(past, future), redo: move(future, past) };
 }

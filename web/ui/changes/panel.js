@@ -1,16 +1,17 @@
 // "What if?": the panel of all changes. Each section shows and sets its part of app.changes; the effect
 // on the output is shown at the top of the page. Only the open section has elements.
 import { NO_CHANGES } from "../../engine/changes.js";
-import { attentionName, FAMILIES } from "../app.js";
+import { attentionName, FAMILIES, hasAny } from "../app.js";
 import { button, element, refill } from "../dom.js";
 import { latestOnly } from "../latest.js";
 import { linkOf } from "../link.js";
 import { activeChanges } from "./active.js";
-import { chips, press, row, tightRow, tryChange } from "./controls.js";
+import { chips, keyed, press, row, tightRow, tryChange } from "./controls.js";
 import { headsSection } from "./heads.js";
 import { changesHistory } from "./history.js";
 import { masksSection } from "./masks.js";
 import { mistakesSection } from "./mistakes.js";
+import { pinButton } from "./new_sentence.js";
 import { partsSection } from "./parts.js";
 import { patchSection } from "./patches.js";
 import { handSection } from "./hand.js";
@@ -86,7 +87,7 @@ export function createChangesPanel(app) {
   });
   app.on("ui", (keys) => {
     if (keys.includes("selected")) follow(at, app.ui.selected);
-    if (keys.includes("panel") || keys.includes("language")) redraw();
+    if (hasAny(keys, "panel", "language", "pinned")) redraw();
   });
   redraw();
   return holder;
@@ -169,6 +170,7 @@ function topOf({ app, history }, active) {
       tool("undo", history.undo, !history.past.length),
       tool("redo", history.redo, !history.future.length),
       tool("reset", reset, !app.changed),
+      keyed(pinButton(app), "pin"),
       linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
     ),
   ];

@@ -162,7 +162,7 @@ function differingPlaces(here, there) {
  * Returns the example of the same length that differs from the sentence in the fewest words.
  * @param {App} app
  */
-function likestExample(app) {
+export function likestExample(app) {
   const words = app.sentence.split(" ");
   const distance = (/** @type {string} */ text) => {
     const others = text.split(" ");

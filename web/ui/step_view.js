@@ -1,0 +1,297 @@
+// What a step of the ribbon does with one row: tokens and their ids, the mask, score to weight, and the next words.
+import { drawable } from "../engine/sampling.js";
+import { numberText, percentText } from "../engine/number_text.js";
+import { largestAt } from "../engine/tensor.js";
+import { element, refill, tokenElement } from "./dom.js";
+import { remark, slider } from "./figure.js";
+import { latestOnly } from "./latest.js";
+import { barCell } from "./numbers_panel.js";
+
+/**
+ * @import { Stack, Tensor } from "../engine/types.js"
+ * @import { App } from "./app.js"
+ * @import { Child } from "./types.js"
+ */
+
+/** @typedef {{step: string, stack: Stack, attention: string, tensors: Tensor[]}} Read */
+
+/** @type {Record<string, string[]>} */
+const POINTS = {
+  tokens: [],
+  mask: [],
+  scores: ["scores", "weights"],
+  softmax: ["scores", "weights"],
+  logits: ["logits"],
+  next: ["log_probs"],
+};
+const LIKELIEST = 10;
+const HIGHEST_TOP_K = 50;
+
+/**
+ * Returns the view of the present step as an element, hidden if the step has none, and the function that redraws it.
+ * @param {App} app
+ * @param {() => {stack: Stack, layer: number}} where - Returns the stack and the layer of the step.
+ * @param {() => boolean} isHurried - Returns whether steps follow each other too fast to be read.
+ */
+export function createStepView(app, where, isHurried) {
+  let row = 0;
+  const sampling = { temperature: 1, topK: app.engine.live === false ? HIGHEST_TOP_K : 0, topP: 1 };
+  const pick = element("select");
+  const rowLabel = element("label", {}, pick);
+  const sliders = element("div");
+  const body = element("div");
+  const view = element(
+    "div",
+    { className: "gf-step-view", role: "group", tabindex: "0" },
+    rowLabel,
+    sliders,
+    body,
+  );
+  pick.addEventListener("change", () => {
+    row = Number(pick.value);
+    draw();
+  });
+
+  /** @returns {Promise<Read | null>} */
+  async function prepared() {
+    const { step } = app.ui;
+    if (step === null || !(step in POINTS) || isHurried()) return null;
+    const { stack, layer } = where();
+    const attention = `${stack}.layers.${layer}.self_attention`;
+    const name = (/** @type {string} */ point) => (/^log/.test(point) ? point : `${attention}.${point}`);
+    const { trace } = app.result.current;
+    const tensors = await Promise.all(POINTS[step].map((point) => trace.get(name(point))));
+    return { step, stack, attention, tensors };
+  }
+
+  /** @param {Read | null} read */
+  function show(read) {
+    const { shown } = app.ui;
+    view.toggleAttribute("data-playing", shown !== null);
+    view.hidden = !read && (shown === null || isHurried());
+    rowLabel.hidden = !read || POINTS[read.step].length === 0;
+    sliders.hidden = read?.step !== "next";
+    if (!read) return refill(body);
+    view.setAttribute("aria-label", app.t(`step.${read.step}`));
+    const words = rowsOf(app, read);
+    const at = shown ? words.length - 1 : Math.min(row, words.length - 1);
+    const options = words.map((word, place) =>
+      element("option", { value: String(place), selected: place === at }, word),
+    );
+    pick.setAttribute("aria-label", app.t("steps.row"));
+    refill(pick, options);
+    refill(body, contentOf(read, at, words[at]));
+  }
+  const draw = latestOnly(app.signal, prepared, show);
+
+  /**
+   * @param {Read} read
+   * @param {number} at
+   * @param {string} word
+   */
+  function contentOf(read, at, word) {
+    if (read.step === "tokens") return tokens(app);
+    if (read.step === "mask") return maskTable(app, read);
+    if (read.step === "logits") return likeliest(app, read.tensors[0], at, word, null);
+    if (read.step === "next") return likeliest(app, read.tensors[0], at, word, sampling);
+    return stages(app, read, at, word);
+  }
+
+  function fill() {
+    const { words } = app.result.current.trace;
+    const least = words ? 1 : 0; // a recording knows the shares of its words only, so that all words cannot be drawn
+    const most = words ? Math.max(1, Math.min(...words.ids.map(({ length }) => length - 1))) : HIGHEST_TOP_K;
+    sampling.topK = Math.max(least, Math.min(sampling.topK, most));
+    /** @type {(name: keyof typeof sampling, low: number, high: number, step: number, all?: number) => Child} */
+    const one = (name, low, high, step, all) => {
+      const written = (/** @type {number} */ value) =>
+        value === all ? app.t("steps.all") : numberText(value, step < 1 ? 2 : 0);
+      const range = { low, high, step, value: sampling[name], written };
+      return slider(app.t(`steps.${name}`), range, (value) => {
+        sampling[name] = value;
+        draw();
+      });
+    };
+    refill(
+      sliders,
+      one("temperature", 0, 2, 0.05),
+      one("topK", least, most, 1, 0),
+      one("topP", 0.05, 1, 0.05),
+    );
+  }
+  fill();
+  app.on("ui", (keys) => {
+    if (keys.includes("language")) fill();
+    draw();
+  });
+  app.on("result", () => {
+    fill();
+    draw();
+  });
+  return { element: view, draw };
+}
+
+/**
+ * Returns the words of the rows that are already computed.
+ * @param {App} app
+ * @param {Read} read
+ */
+function rowsOf(app, { step, attention }) {
+  const { rows, rowSide } = app.labels(
+    step === "logits" || step === "next" ? "logits" : `${attention}.query`,
+  );
+  return rowSide === "target" ? rows.slice(0, app.ui.shown || rows.length) : rows;
+}
+
+/**
+ * Returns the tokens of both sides with their ids; those that are not written yet are left out.
+ * @param {App} app
+ */
+function tokens(app) {
+  const { sourceIds, targetIds } = app.result.current;
+  /** @type {(side: "source" | "target", key: string, ids: number[]) => Child} */
+  const line = (side, key, ids) => {
+    const words = app.engine.tokens(side, ids);
+    const chips = ids.map((id, at) =>
+      element("bdi", { className: "gf-token" }, words[at], element("sub", {}, id)),
+    );
+    return element("p", {}, remark(`${app.t(key)} `), chips);
+  };
+  return [
+    line("source", "output.source", sourceIds),
+    line("target", "ribbon.decoder", targetIds.slice(0, app.ui.shown ?? targetIds.length)),
+  ];
+}
+
+/**
+ * Returns a table of which rows may attend to which columns.
+ * @param {App} app
+ * @param {Read} read
+ */
+function maskTable(app, read) {
+  const words = rowsOf(app, read);
+  const { data, columns } = app.mask(read.attention);
+  const cell = (/** @type {number} */ at) =>
+    element("td", { className: data[at] ? "" : "gf-masked" }, data[at] ? "✓" : "−∞");
+  const rows = words.map((word, row) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("bdi", {}, word)),
+      words.map((_, column) => cell(row * columns + column)),
+    ),
+  );
+  return keyTable(app.t("steps.mask", read.attention), words, rows);
+}
+
+/**
+ * Returns one row of scores in three stages: the scores, the scores that the mask leaves, and their softmax.
+ * @param {App} app
+ * @param {Read} read
+ * @param {number} row
+ * @param {string} word
+ */
+function stages(app, { step, stack, attention, tensors: [scores, weights] }, row, word) {
+  const [heads, rows, columns] = weights.shape;
+  const { stage, point } = app.ui;
+  const chosen = stage === "point" ? point.head : app.ui.heads[stack].head;
+  const head = Math.min(chosen, heads - 1);
+  const mask = app.mask(attention);
+  const start = (head * rows + row) * columns;
+  const keys = (app.labels(`${attention}.weights`).columns ?? []).slice(
+    0,
+    stack === "decoder" ? (app.ui.shown ?? columns) : columns,
+  );
+  /** @type {(name: string, text: (column: number) => string) => Child} */
+  const line = (name, text) =>
+    element(
+      "tr",
+      { "aria-current": name === step ? "step" : null },
+      element("th", { scope: "row" }, app.t(`step.${name}`)),
+      keys.map((_, column) => {
+        const blocked = name !== "scores" && !mask.data[row * mask.columns + column];
+        const share = name === "softmax" ? `--share: ${100 * weights.data[start + column]}%` : "";
+        return element(
+          "td",
+          { className: blocked ? "gf-masked" : share && "gf-confident", style: share },
+          text(column),
+        );
+      }),
+    );
+  const score = (/** @type {number} */ column) => numberText(scores.data[start + column], 3, true);
+  return keyTable(app.t("steps.stages", word, attention, head), keys, [
+    line("scores", score),
+    line("mask", (column) => (mask.data[row * mask.columns + column] ? score(column) : "−∞")),
+    line("softmax", (column) => numberText(weights.data[start + column], 3)),
+  ]);
+}
+
+/**
+ * @param {string} caption
+ * @param {string[]} words
+ * @param {Child[]} rows
+ */
+function keyTable(caption, words, rows) {
+  const head = words.map((word) => element("th", { scope: "col" }, element("bdi", {}, word)));
+  return element(
+    "table",
+    { className: "gf-table" },
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, element("td"), head)),
+    element("tbody", {}, rows),
+  );
+}
+
+/**
+ * Returns the likeliest words after a word, best first, by their logits or, with `sampling`, their probabilities.
+ * @param {App} app
+ * @param {Tensor} tensor - Logits or log probabilities [T, V].
+ * @param {number} row
+ * @param {string} word
+ * @param {import("../engine/sampling.js").Sampling | null} sampling
+ */
+function likeliest(app, { shape: [, width], data }, row, word, sampling) {
+  const numbers = data.subarray(row * width, (row + 1) * width);
+  const ids = largestAt(numbers, LIKELIEST);
+  const names = app.engine.tokens("target", ids);
+  const kept = sampling && drawable(numbers, sampling);
+  const barOf = (/** @type {number} */ id) => (kept ? (kept.get(id) ?? 0) : numbers[id]);
+  const largest = kept ? 1 : Math.max(...ids.map((id) => Math.abs(numbers[id])));
+  const { hypothesis, trace } = app.result.current;
+  const rows = ids.map((id, at) =>
+    element(
+      "tr",
+      { className: kept && id === hypothesis.ids[row] ? "gf-own" : "" },
+      element("th", { scope: "row" }, tokenElement(names[at])),
+      element("td", {}, numberText(numbers[id], 3)),
+      kept && element("td", {}, numberText(Math.exp(numbers[id]), 4)),
+      kept && element("td", {}, numberText(barOf(id), 4)),
+      barCell(barOf(id), largest),
+    ),
+  );
+  const heads = [
+    "steps.word",
+    ...(kept ? ["steps.logProb", "steps.probability", "steps.drawn"] : ["step.logits"]),
+  ];
+  return [
+    element(
+      "table",
+      { className: ids.some((id) => barOf(id) < 0) ? "gf-terms" : "gf-terms gf-positive" },
+      element("caption", {}, app.t("steps.likeliest", ids.length, word)),
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          heads.map((key) => element("th", { scope: "col" }, app.t(key))),
+          element("td"),
+        ),
+      ),
+      element("tbody", {}, rows),
+    ),
+    kept && remark(app.t("steps.kept", kept.size, width)),
+    trace.words &&
+      remark(` ${app.t("ribbon.recorded", trace.words.ids[row].length, percentText(trace.words.rest[row]))}`),
+  ];
+}
