@@ -150,8 +150,10 @@ pictures.flow(
 # | [Training](11_training.py) | How does the model learn, starting from nothing? |
 # | [Decoding](12_decoding.py) | How is a sentence chosen, word by word? |
 # | [By hand](13_by_hand.py) | Can you follow every number of a whole Transformer with a pencil? |
+# | [Backwards by hand](13_by_hand_backward.py) | Which way should each weight move? |
 # | [Real corpora](14_corpora.py) | What changes with a corpus of your own? |
 # | [Why attention at all](16_why_attention.py) | What was there before, and what does attention cost? |
+# | [What came after](17_what_came_after.py) | What have BERT, GPT and their successors changed? |
 # | [Write it yourself](15_write_it_yourself.py) | Can you write all of it, starting from an empty file? |
 #
 # After the chapters come the [experiments](experiments/pronoun.py) and the [errata](errata.py): mistakes that many

@@ -117,8 +117,10 @@ tokens
 
 # %%
 ids = tokenizer.encode(sentence)
-assert ids == [tokenizer.vocabulary.tokens.index(token) for token in tokens]
 ids
+
+# %% tags=["hide-input", "check"]
+assert ids == [tokenizer.vocabulary.tokens.index(token) for token in tokens]
 
 # %% [markdown]
 # The first four ids are the same in every vocabulary of the library. They are not words but special tokens:
@@ -131,11 +133,13 @@ ids
 # | 3 | `<unk>` | **unk**nown: stands for every word that is not in the vocabulary |
 
 # %%
+# One of these words is new to the demo:
+tokenizer.tokens(tokenizer.encode("The purple axolotl slept."))
+
+# %% tags=["hide-input", "check"]
 assert tokenizer.tokens([0, 1, 2, 3]) == ["<pad>", "<bos>", "<eos>", "<unk>"]
 assert (tokenizer.pad_id, tokenizer.bos_id) == (0, 1)
 assert (tokenizer.eos_id, tokenizer.unk_id) == (2, 3)
-# One of these words is new to the demo:
-tokenizer.tokens(tokenizer.encode("The purple axolotl slept."))
 
 # %% [markdown]
 # The encoder, the half that reads, gets the ids followed by `<eos>`. Two sentences in one batch must have the same
@@ -148,7 +152,7 @@ longest = max(map(len, rows))
 batch = torch.tensor([row + [tokenizer.pad_id] * (longest - len(row)) for row in rows])
 batch
 
-# %%
+# %% tags=["hide-input", "check"]
 assert batch.shape == (2, 9)  # (B, S): sentences, source positions
 assert batch[1].tolist()[-4:] == [0, 0, 0, 0]
 
@@ -165,8 +169,10 @@ E = torch.arange(vocab_size)[:, None] + torch.arange(d_model).double() / 10
 E
 
 # %%
-assert E.shape == (11, 4)
 E[5]  # the vector of id 5
+
+# %% tags=["hide-input", "check"]
+assert E.shape == (11, 4)
 
 # %% [markdown]
 # Ids begin at 0, so a table for the ids 0 to 10 has **11** rows, and id 5 is the **sixth** row from the top. Now do the
@@ -178,9 +184,11 @@ one_hot[5] = 1
 one_hot
 
 # %%
+one_hot @ E
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(one_hot @ E, E[5])
 assert torch.equal(E[5], E[:6][-1])  # the last one of the first six rows
-one_hot @ E
 
 # %% [markdown]
 # A whole sequence is a matrix of one-hot rows. Multiplied by $E$, it gives one row of $E$ for each token of the
@@ -192,9 +200,11 @@ one_hots = F.one_hot(sequence, vocab_size).double()
 one_hots.int()
 
 # %%
+E[sequence]
+
+# %% tags=["hide-input", "check"]
 assert one_hots.shape == (4, 11)
 assert torch.equal(one_hots @ E, E[sequence])  # (4, 11) @ (11, 4) -> (4, 4)
-E[sequence]
 
 # %% [markdown]
 # The two equal symbols have equal rows: at this stage, a token's vector depends on the token alone, not on its place or
@@ -212,9 +222,11 @@ E = model.source.tokens.weight.detach().double()
 source = torch.tensor([*ids, tokenizer.eos_id])
 looked_up = E[source]
 multiplied = F.one_hot(source, len(E)).double() @ E
+looked_up.shape, looked_up[2, :6]  # the first six numbers of "cat"
+
+# %% tags=["hide-input", "check"]
 assert E.shape == (605, 128)
 assert torch.equal(looked_up, multiplied)
-looked_up.shape, looked_up[2, :6]  # the first six numbers of "cat"
 
 # %% [markdown]
 # Then comes the factor, √128 ≈ 11.3:
@@ -222,8 +234,10 @@ looked_up.shape, looked_up[2, :6]  # the first six numbers of "cat"
 # %%
 d_model = E.shape[1]
 x = looked_up * math.sqrt(d_model)
-assert x.shape == (9, 128)  # (S, d_model)
 x[2, :6]
+
+# %% tags=["hide-input", "check"]
+assert x.shape == (9, 128)  # (S, d_model)
 
 # %% [markdown]
 # ### With the sizes of the paper
@@ -236,11 +250,13 @@ batch = torch.randint(1, 11, (30, 10))
 batch[:, 0] = 1
 table = torch.randn(11, 512) * 512**-0.5
 x_batch = table[batch] * math.sqrt(512)
+batch[:3], x_batch.shape, x_batch.std()
+
+# %% tags=["hide-input", "check"]
 assert batch.shape == (30, 10)  # (B, S)
 assert x_batch.shape == (30, 10, 512)  # (B, S, d_model)
 assert abs(table.std() - 0.044) < 0.002
 assert abs(x_batch.std() - 1) < 0.05
-batch[:3], x_batch.shape, x_batch.std()
 
 # %% [markdown]
 # ## The same from the library
@@ -255,9 +271,11 @@ with gf.record(model, "source.*") as trace:
     model.encode(source[None])  # [None]: a batch of one sentence
 
 from_library = trace["source.embedding"][0]
+list(trace), from_library.shape
+
+# %% tags=["hide-input", "check"]
 # The model computes in float32, which has seven digits; we computed in float64.
 torch.testing.assert_close(from_library.double(), x, rtol=1e-6, atol=1e-6)
-list(trace), from_library.shape
 
 # %% [markdown]
 # Now check the class by itself, in float64, with a fresh table and no positions, against the one-hot product:
@@ -269,8 +287,10 @@ from glassformer.model.positions import Positions
 no_positions = Positions("none", d_model=512, max_length=10)
 embedding = InputEmbedding(11, 512, no_positions, dropout=0.1).double().eval()
 by_hand = F.one_hot(batch, 11).double() @ embedding.tokens.weight * math.sqrt(512)
-torch.testing.assert_close(embedding(batch), by_hand, rtol=0, atol=1e-12)
 embedding(batch).shape
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(embedding(batch), by_hand, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # You can look at these numbers in the explorer, which opens at [the embedding of our
@@ -412,8 +432,10 @@ means = {
     "two animals, different gender": between[animals & other_gender].mean().item(),
     "two nouns, different gender": between[other_gender].mean().item(),
 }
-assert between[same_gender].mean() > between[other_gender].mean() + 0.05
 {pair: round(mean, 2) for pair, mean in means.items()}
+
+# %% tags=["hide-input", "check"]
+assert between[same_gender].mean() > between[other_gender].mean() + 0.05
 
 # %% [markdown]
 # So the vectors of *English* words contain the gender of their *French* translations. They also contain a little about
@@ -429,20 +451,22 @@ assert between[same_gender].mean() > between[other_gender].mean() + 0.05
 
 # %%
 shared = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11))
-# "is": the same object, not an equal copy
-assert shared.source.tokens.weight is shared.target.tokens.weight
-assert shared.output.weight is shared.target.tokens.weight
 
 untied = {"tie_embeddings": False, "tie_output": False}
 separate = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11, **untied))
+
+model.source.tokens.weight.shape, model.target.tokens.weight.shape
+
+# %% tags=["hide-input", "check"]
+# "is": the same object, not an equal copy
+assert shared.source.tokens.weight is shared.target.tokens.weight
+assert shared.output.weight is shared.target.tokens.weight
 assert separate.source.tokens.weight is not separate.target.tokens.weight
 assert separate.output.weight is not separate.target.tokens.weight
-
 # The demo has an English and a French vocabulary:
 # the source has its own matrix; target and output share one.
 assert model.source.tokens.weight is not model.target.tokens.weight
 assert model.output.weight is model.target.tokens.weight
-model.source.tokens.weight.shape, model.target.tokens.weight.shape
 
 # %% [markdown]
 # How much does this save? Let us count the parameters of the paper's base model. The device "meta" gives tensors a
@@ -459,9 +483,11 @@ def parameters(**choices):
 
 
 one, three = parameters(), parameters(**untied)
+one, three
+
+# %% tags=["hide-input", "check"]
 assert one == 63_082_496
 assert three - one == 2 * 37000 * 512
-one, three
 
 # %% [markdown]
 # The job at the output is the reason why the entries have to start small. There, a word's score (its *logit*) is the
@@ -471,9 +497,11 @@ one, three
 result = torch.randn(1000, 512)
 logits = result @ (torch.randn(37, 512) * 512**-0.5).T
 too_large = result @ torch.randn(37, 512).T
+logits.std(), too_large.std()
+
+# %% tags=["hide-input", "check"]
 assert abs(logits.std() - 1) < 0.1
 assert abs(too_large.std() - math.sqrt(512)) < 2
-logits.std(), too_large.std()
 
 # %% [markdown]
 # N(0, 1) is a normal distribution with mean 0 and standard deviation 1. With rows drawn from N(0, 1), the first scores
@@ -515,12 +543,14 @@ small = InputEmbedding(len(entries), 4, no_positions, dropout=0.0).eval()
 before = small.tokens.weight.detach().clone()
 small.load_vectors(torch.from_numpy(vectors), torch.from_numpy(found), freeze=True)
 after = small.tokens.weight.detach()
+scaled = small(torch.tensor([[4]]))[0, 0]  # "cat", times √4
+scaled
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(after[4], torch.tensor([0.5, 0.1, 0.0, -0.2]))
 assert torch.equal(after[[0, 1, 2, 3, 6]], before[[0, 1, 2, 3, 6]])
 assert not small.tokens.weight.requires_grad  # frozen: training does not change it
-scaled = small(torch.tensor([[4]]))[0, 0]  # "cat", times √4
 torch.testing.assert_close(scaled, torch.tensor([1.0, 0.2, 0.0, -0.4]))
-scaled
 
 # %% [markdown]
 # For a whole model, call `model.source.load_vectors(…)`. In a recipe, the file that describes a training run, the
@@ -553,9 +583,11 @@ wanted = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
 logits = separate(sources, inputs).flatten(0, 1)
 F.cross_entropy(logits, wanted.flatten(), ignore_index=0).backward()
 gradient = separate.source.tokens.weight.grad
+gradient.norm(dim=1)  # one length per row: 0 for ids that did not occur, and for padding
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(gradient[0], torch.zeros(128))
 assert (gradient[[2, 4, 5, 6, 7]] != 0).any(dim=1).all()
-gradient.norm(dim=1)  # one length per row: 0 for ids that did not occur, and for padding
 
 # %% [markdown]
 # Some code sets the row of padding to zeros (`padding_idx=0` in PyTorch) and relies on zeros being harmless. Zeros are
@@ -578,7 +610,6 @@ unscaled = torch.randn(11, 512)  # what torch.nn.Embedding(11, 512) does by defa
 (unscaled * math.sqrt(512)).abs().max(), gf.sinusoids(10, 512).abs().max()
 
 # %%
-assert (unscaled * math.sqrt(512)).abs().max() > 60
 in_position = gf.sinusoids(10, 512).square().mean()
 sizes = {
     "N(0, 1), × √512": unscaled * math.sqrt(512),
@@ -590,10 +621,13 @@ for name, rows in sizes.items():
     in_words = rows.square().mean()
     shares[name] = 100 * (in_position / (in_words + in_position)).item()
 
+{name: round(share, 1) for name, share in shares.items()}
+
+# %% tags=["hide-input", "check"]
+assert (unscaled * math.sqrt(512)).abs().max() > 60
 assert shares["N(0, 1), × √512"] < 0.2
 assert 30 < shares["N(0, 1/512), × √512"] < 37
 assert shares["N(0, 1/512), no factor"] > 99
-{name: round(share, 1) for name, share in shares.items()}
 
 # %% [markdown]
 # (In N(0, 1/512) the second number is the variance, the square of the standard deviation.) The percentages give the
@@ -619,8 +653,10 @@ with plant(model, "no_embedding_scale"):
     [broken] = translator.translate([sentence])
 
 [right] = translator.translate([sentence])
-assert broken.text != right.text
 right.text, broken.text[:60]
+
+# %% tags=["hide-input", "check"]
+assert broken.text != right.text
 
 # %% [markdown]
 # ### Off by one in the vocabulary
@@ -643,8 +679,10 @@ message
 # tensor with −1 takes its last row.
 
 # %%
-assert torch.equal(E[-1], E[604])
 tokenizer.tokens([id - 1 for id in ids])  # our sentence, each id one too small
+
+# %% tags=["hide-input", "check"]
+assert torch.equal(E[-1], E[604])
 
 # %% [markdown]
 # ### "Similar words' dot products tend to 1"
@@ -655,13 +693,15 @@ tokenizer.tokens([id - 1 for id in ids])  # our sentence, each id one too small
 
 # %%
 cat, dog = E[tokenizer.encode("cat dog")] * math.sqrt(d_model)
-assert cat @ cat > 50
-torch.testing.assert_close((2 * cat) @ dog, 2 * (cat @ dog))
 cosine = F.cosine_similarity(cat, dog, dim=0)
-torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
 print(f"cat · cat = {cat @ cat:.1f}   cat · dog = {cat @ dog:.1f}")
 print(f"(2 cat) · dog = {(2 * cat) @ dog:.1f}")
 print(f"cosine of cat and dog = {cosine:.3f}, the same as for (2 cat) and dog")
+
+# %% tags=["hide-input", "check"]
+assert cat @ cat > 50
+torch.testing.assert_close((2 * cat) @ dog, 2 * (cat @ dog))
+torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
 
 # %% [markdown]
 # ## Exercises

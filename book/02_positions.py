@@ -45,9 +45,11 @@ with_positions = [translation.text for translation in translator.translate(both)
 with changed(model, Changes(positions=False)):
     without = [translation.text for translation in translator.translate(both)]
 
+with_positions, without
+
+# %% tags=["hide-input", "check"]
 assert with_positions[0] != with_positions[1]
 assert without[0] == without[1]
-with_positions, without
 
 # %% [markdown]
 # Without positions, both sentences get the same answer. This is not a weakness of the demo. The encoder (the half of
@@ -71,8 +73,10 @@ config = gf.ModelConfig.preset("tiny", vocab_size=11)  # with positions, as usua
 in_order = gf.Transformer(config).double().eval()
 of_shuffled = in_order.encode(source[:, shuffle])
 difference = (of_shuffled - in_order.encode(source)[:, shuffle]).abs().max().item()
-assert difference > 0.1
 memory.shape, difference
+
+# %% tags=["hide-input", "check"]
+assert difference > 0.1
 
 # %% [markdown]
 # ## The intuition
@@ -179,9 +183,11 @@ angles
 table = torch.zeros(length, d_model, dtype=torch.float64)
 table[:, 0::2] = angles.sin()  # dimensions 0, 2, 4, 6
 table[:, 1::2] = angles.cos()  # dimensions 1, 3, 5, 7
+table[:4]
+
+# %% tags=["hide-input", "check"]
 assert table.shape == (10, 8)  # (T, d_model)
 torch.testing.assert_close(table[3], torch.tensor(row, dtype=torch.float64))
-table[:4]
 
 # %% [markdown]
 # Row 0 is (0, 1, 0, 1, …): all hands point upwards. Go down a column and watch the numbers: the first two change
@@ -198,8 +204,10 @@ ids = torch.tensor([[*ids, tokenizer.eos_id]])  # (B, S) = (1, 9)
 E = model.source.tokens.weight.detach().double()
 embedding = E[ids] * math.sqrt(128)  # (B, S, d_model) = (1, 9, 128)
 x = embedding + gf.sinusoids(9, 128, dtype=torch.float64)  # (1, 9, 128) + (9, 128)
-assert x.shape == (1, 9, 128)
 x[0, 2, :6]  # "cat", at position 2
+
+# %% tags=["hide-input", "check"]
+assert x.shape == (1, 9, 128)
 
 # %% [markdown]
 # ## The same from the library
@@ -211,15 +219,17 @@ x[0, 2, :6]  # "cat", at position 2
 
 # %%
 from_library = gf.sinusoids(10, 8, dtype=torch.float64)
-torch.testing.assert_close(from_library, table, rtol=0, atol=1e-14)
 
 with gf.record(model, "source.*") as trace:
     model.encode(ids)
 
+trace["source.positions"].shape, trace["source.input"].shape
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(from_library, table, rtol=0, atol=1e-14)
 # The model computes in float32: seven digits.
 torch.testing.assert_close(trace["source.positions"], gf.sinusoids(9, 128))
 torch.testing.assert_close(trace["source.input"].double(), x, rtol=1e-6, atol=1e-6)
-trace["source.positions"].shape, trace["source.input"].shape
 
 # %% [markdown]
 # The explorer draws the patterns of any sentence, with sliders for the position and the shift: [positions of our
@@ -334,8 +344,10 @@ for distance in range(50):
     assert (diagonal - from_formula).abs().max() < 1e-10
     torch.testing.assert_close(products.diagonal(-distance), diagonal)
 
-assert products.diagonal().allclose(torch.tensor(64.0).double())
 products[10, 10:16]
+
+# %% tags=["hide-input", "check"]
+assert products.diagonal().allclose(torch.tensor(64.0).double())
 
 # %% [markdown]
 # The curves show this dot product, divided by its largest value. Look for two things. On the whole, it falls from 1, so
@@ -373,8 +385,10 @@ pictures.curves(
 # %%
 halves = gf.sinusoids(10, 8, layout="halves", dtype=torch.float64)
 order = [0, 2, 4, 6, 1, 3, 5, 7]
-torch.testing.assert_close(halves, table[:, order], rtol=0, atol=1e-14)
 halves[3]
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(halves, table[:, order], rtol=0, atol=1e-14)
 
 # %% [markdown]
 # A fresh model cannot tell the difference, because no dimension is special to it. But a *trained* model has to keep
@@ -389,9 +403,11 @@ angles_there = positions / 10000 ** (i / (d_model / 2 - 1))
 there = torch.cat([angles_there.sin(), angles_there.cos()], dim=1)
 # How far is each of its columns from the nearest one of ours?
 off = torch.cdist(there.T, table.T).amin(dim=1)
+[f"{distance:.5f}" for distance in off.tolist()]
+
+# %% tags=["hide-input", "check"]
 assert off[[0, 4]].max() < 1e-12  # pair 0 turns by 1 per position in both …
 assert off[[1, 2, 3, 5, 6, 7]].min() > 1e-6  # … but no other column is the same
-[f"{distance:.5f}" for distance in off.tolist()]
 
 # %% [markdown]
 # This table has shift matrices as well, because sine and cosine share a speed. But a model that was trained with this
@@ -408,12 +424,14 @@ assert off[[1, 2, 3, 5, 6, 7]].min() > 1e-6  # … but no other column is the sa
 from glassformer.model.positions import Positions
 
 learned = Positions("learned", d_model=8, max_length=5)
-assert learned.table.shape == (5, 8)
-assert learned.table.requires_grad  # trained like all other weights
 try:
     learned(0, 6, like=torch.zeros(1))
 except gf.ShapeError as error:
     print(fill(str(error), 80))
+
+# %% tags=["hide-input", "check"]
+assert learned.table.shape == (5, 8)
+assert learned.table.requires_grad  # trained like all other weights
 
 # %% [markdown]
 # ## Adding, and what stays apart
@@ -431,8 +449,10 @@ P = gf.sinusoids(22, 128, dtype=torch.float64)  # the positions, (22, 128)
 sums = X[:, None] + P  # (605, 1, 128) + (22, 128) -> (605, 22, 128)
 word = torch.cdist(sums.flatten(0, 1), X).argmin(dim=1)
 right_words = (word == torch.arange(605).repeat_interleave(22)).double().mean().item()
-assert right_words > 0.99
 right_words
+
+# %% tags=["hide-input", "check"]
+assert right_words > 0.99
 
 # %% [markdown]
 # Second, the positions need little room. Of 128 directions, 8 hold nearly all the variation among the 22 positions.
@@ -441,8 +461,10 @@ right_words
 # %%
 strengths = torch.linalg.svdvals(P - P.mean(dim=0)) ** 2
 in_eight = (strengths[:8].sum() / strengths.sum()).item()
-assert in_eight > 0.99
 in_eight
+
+# %% tags=["hide-input", "check"]
+assert in_eight > 0.99
 
 # %% [markdown]
 # Third, one matrix can read the position off the sum. We fit this matrix (by least squares) on half of the words and
@@ -458,9 +480,11 @@ read = (sums[unseen] @ reader).argmax(dim=-1)  # (303, 22)
 off = (read - torch.arange(22)).abs()
 exact = (off == 0).double().mean().item()
 within_one = (off <= 1).double().mean().item()
+print(f"read exactly: {exact:.0%} of the positions (guessing: {1 / 22:.0%}); at most one place off: {within_one:.0%}")
+
+# %% tags=["hide-input", "check"]
 assert exact > 0.3
 assert within_one > 0.7
-print(f"read exactly: {exact:.0%} of the positions (guessing: {1 / 22:.0%}); at most one place off: {within_one:.0%}")
 
 # %% [markdown]
 # Compare the first number with guessing. This is a single matrix in a narrow model; with 512 dimensions there is even
@@ -475,10 +499,12 @@ print(f"read exactly: {exact:.0%} of the positions (guessing: {1 / 22:.0%}); at 
 one_word, p = X[100], P[2]
 W_x, W_p = torch.randn(2, 128, 16, dtype=torch.float64)
 beside = torch.cat([one_word, p])  # (256,)
-torch.testing.assert_close(beside @ torch.cat([W_x, W_p]), one_word @ W_x + p @ W_p)
 added = one_word + p  # (128,)
-torch.testing.assert_close(added @ W_x, one_word @ W_x + p @ W_x)
 beside.shape, added.shape
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(beside @ torch.cat([W_x, W_p]), one_word @ W_x + p @ W_p)
+torch.testing.assert_close(added @ W_x, one_word @ W_x + p @ W_x)
 
 # %% [markdown]
 # ## Longer sentences than in training
@@ -503,11 +529,13 @@ def exactly_right(examples):
 
 
 count = exactly_right(longer)
-assert count < 20
 print(fill(longer[0].source, 80), "\n")
 print(fill("right: " + longer[0].target, 80), "\n")
 print(fill("model: " + translator.translate([longer[0].source])[0].text, 80))
 count, len(longer)
+
+# %% tags=["hide-input", "check"]
+assert count < 20
 
 # %% [markdown]
 # Hardly any translation is right, although nearly all translations of shorter sentences are right, as the next cell
@@ -534,9 +562,11 @@ for late.by in range(0, 11, 2):
     right.append(100 * exactly_right(short) / len(short))
 
 model.source.positions = model.target.positions = usual
+right
+
+# %% tags=["hide-input", "check"]
 assert right[0] > 90
 assert right[-1] < 50
-right
 
 # %% [markdown]
 # The curve stays at the top for a few steps and then falls: it matters to the model where a sentence begins.
@@ -567,9 +597,11 @@ pictures.curves(
 dimension = torch.arange(d_model, dtype=torch.float64)  # 0, 1, …, 7
 doubled = 2 * dimension / d_model  # wrong
 correct = 2 * (dimension // 2) / d_model  # the pair of a dimension is dimension // 2
+doubled.tolist(), correct.tolist()
+
+# %% tags=["hide-input", "check"]
 assert correct.tolist() == [0, 0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
 assert doubled.tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
-doubled.tolist(), correct.tolist()
 
 
 # %%
@@ -586,8 +618,10 @@ def wrong_table(length, d_model):
 with plant(model, "doubled_exponent"), gf.record(model, "source.*") as trace:
     model.encode(ids)  # the library plants the same mistake
 
-torch.testing.assert_close(trace["source.positions"], wrong_table(9, 128).float())
 wrong_table(4, 8)
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(trace["source.positions"], wrong_table(9, 128).float())
 
 # %% [markdown]
 # Two things are broken. The exponents reach 2 instead of 1, so the hands slow down twice as fast, and most of them
@@ -635,8 +669,10 @@ sentence = "The black cat sat on the couch and the brown dog slept on the rug."
 with plant(model, "doubled_exponent"):
     [with_mistake] = translator.translate([sentence])
 
-assert with_mistake.text != as_trained.text
 as_trained.text, with_mistake.text
+
+# %% tags=["hide-input", "check"]
+assert with_mistake.text != as_trained.text
 
 # %% [markdown]
 # Code that *trains* with this mistake does not fail either. The quick dimensions still tell positions apart, and a
@@ -648,10 +684,12 @@ as_trained.text, with_mistake.text
 
 # %%
 words = ["The", "black", "cat"]
-assert words.index("black") == 1
 second = gf.sinusoids(3, 4)[1]
-torch.testing.assert_close(second[:2], torch.tensor([math.sin(1), math.cos(1)]))
 list(enumerate(words))
+
+# %% tags=["hide-input", "check"]
+assert words.index("black") == 1
+torch.testing.assert_close(second[:2], torch.tensor([math.sin(1), math.cos(1)]))
 
 # %% [markdown]
 # ### "Values strictly between −1 and 1"
@@ -661,9 +699,11 @@ list(enumerate(words))
 # nearly π) that float32 cannot tell the difference.
 
 # %%
+gf.sinusoids(356, 8, dtype=torch.float64)[355, 1].item()
+
+# %% tags=["hide-input", "check"]
 assert gf.sinusoids(1, 8)[0, 1::2].tolist() == [1, 1, 1, 1]
 assert gf.sinusoids(356, 8)[355, 1] == -1
-gf.sinusoids(356, 8, dtype=torch.float64)[355, 1].item()
 
 # %% [markdown]
 # ### "The two are concatenated"
@@ -673,6 +713,8 @@ gf.sinusoids(356, 8, dtype=torch.float64)[355, 1].item()
 
 # %%
 pattern = gf.sinusoids(9, 128, dtype=torch.float64)
+
+# %% tags=["hide-input", "check"]
 assert (embedding[0] + pattern).shape == (9, 128)
 assert torch.cat([embedding[0], pattern], dim=-1).shape == (9, 256)
 
@@ -689,10 +731,12 @@ batch = torch.zeros(2, 9, 128)  # (B, T, d_model), zeros, so that only positions
 pe = gf.sinusoids(50, 128)
 by_sentence = batch + pe[: batch.shape[0], None]  # (2, 9, 128) + (2, 1, 128): runs!
 by_position = batch + pe[: batch.shape[1]]  # (2, 9, 128) + (9, 128)
+by_sentence[1, :3, :2], by_position[1, :3, :2]
+
+# %% tags=["hide-input", "check"]
 assert by_sentence.shape == by_position.shape
 assert torch.equal(by_sentence[1, 0], by_sentence[1, 8])  # first and last word alike
 assert not torch.equal(by_position[1, 0], by_position[1, 8])
-by_sentence[1, :3, :2], by_position[1, :3, :2]
 
 # %% [markdown]
 # In the library the shape is part of the signature, `Float[Tensor, "T D"]`, and the tests check it at every call.

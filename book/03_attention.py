@@ -74,8 +74,10 @@ x.shape  # 5 words, 3 coordinates
 
 # %%
 fixed = torch.tensor([0.03, 0.40, 0.04, 0.03, 0.50])
-assert math.isclose(fixed.sum(), 1, rel_tol=1e-6)
 fixed @ x  # 0.03 · I + 0.40 · swam + 0.04 · to + 0.03 · the + 0.50 · bank
+
+# %% tags=["hide-input", "check"]
+assert math.isclose(fixed.sum(), 1, rel_tol=1e-6)
 
 # %% [markdown]
 # The new vector has more water (2.2) than money (1.0). So far, so good. But the weights say "take 40 % of the second
@@ -96,6 +98,8 @@ romantic = torch.tensor([3.0, -2.0, 2.0])
 thrilled = torch.tensor([-2.0, 4.0, 1.0])
 print("a fan of romance:", (film * romantic).tolist(), "sum", (film @ romantic).item())
 print("a fan of action: ", (film * thrilled).tolist(), "sum", (film @ thrilled).item())
+
+# %% tags=["hide-input", "check"]
 assert film @ romantic == 4 * 3 + (-1) * (-2) + 3 * 2 == 20
 assert film @ thrilled == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
 
@@ -163,11 +167,13 @@ dot_products(
 # %%
 scores = x @ x[4]  # the dot product of each word with "bank"
 weights = torch.exp(scores) / torch.exp(scores).sum()
-torch.testing.assert_close(weights, scores.softmax(0))
 for word, score, weight in zip(words, scores, weights, strict=True):
     print(f"{word:5} score {score:4.1f}  weight {weight:.4f}")
 
 print("bank becomes", weights @ x)
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(weights, scores.softmax(0))
 
 # %% [markdown]
 # *Bank* has turned towards water. In another sentence the same word, with the same vector, turns the other way:
@@ -177,11 +183,13 @@ x_paid = x.clone()
 x_paid[1] = torch.tensor([0.0, 3.0, 1.0])  # "paid" instead of "swam"
 weights_paid = (x_paid @ x_paid[4]).softmax(0)
 new, new_paid = weights @ x, weights_paid @ x_paid
+print("… swam to the bank:", new)
+print("… paid to the bank:", new_paid)
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(x[4], x_paid[4])
 assert new[0] > new[1]
 assert new_paid[1] > new_paid[0]
-print("… swam to the bank:", new)
-print("… paid to the bank:", new_paid)
 
 # %% [markdown]
 # This is already self-attention: *self*, because the words of one sentence look at each other. One weakness is left.
@@ -255,7 +263,7 @@ dot_products(
     label=2.8,
 )
 
-# %%
+# %% tags=["hide-input", "check"]
 assert query_tired @ key_animal == 18
 assert query_tired @ key_street == -3
 assert query_wide @ key_animal == -1
@@ -279,6 +287,8 @@ gender_mouse = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # la souris, la rue
 print("keys handed over, cat or mouse:", weights @ keys)
 print("values handed over, cat:  ", weights @ gender_cat)
 print("values handed over, mouse:", weights @ gender_mouse)
+
+# %% tags=["hide-input", "check"]
 assert (weights @ gender_cat)[0] > 0.99
 assert (weights @ gender_mouse)[1] > 0.99
 
@@ -338,26 +348,34 @@ print("x", tuple(x.shape), " Wq, Wk, Wv", tuple(Wq.shape))
 
 # %%
 q = x @ Wq  # (3, 4) @ (4, 3) -> (3, 3)
-assert q.tolist() == [[2, 2, 1], [2, 7, 5], [4, 8, 6]]
 q
+
+# %% tags=["hide-input", "check"]
+assert q.tolist() == [[2, 2, 1], [2, 7, 5], [4, 8, 6]]
 
 # %%
 k = x @ Wk  # (3, 4) @ (4, 3) -> (3, 3)
-assert k.tolist() == [[1, 3, 2], [5, 5, 6], [7, 5, 7]]
 k
+
+# %% tags=["hide-input", "check"]
+assert k.tolist() == [[1, 3, 2], [5, 5, 6], [7, 5, 7]]
 
 # %%
 v = x @ Wv  # (3, 4) @ (4, 3) -> (3, 3)
-assert v.tolist() == [[4, 3, 1], [8, 9, 3], [6, 9, 3]]
 v
+
+# %% tags=["hide-input", "check"]
+assert v.tolist() == [[4, 3, 1], [8, 9, 3], [6, 9, 3]]
 
 # %% [markdown]
 # Now the scores. Each cell is the dot product of its row's query and its column's key.
 
 # %%
 raw = q @ k.T  # (3, 3) @ (3, 3) -> (3 queries, 3 keys)
-assert raw.tolist() == [[10, 26, 31], [33, 75, 84], [40, 96, 110]]
 raw
+
+# %% tags=["hide-input", "check"]
+assert raw.tolist() == [[10, 26, 31], [33, 75, 84], [40, 96, 110]]
 
 # %% [markdown]
 # Here is the first row, cell by cell. The query of "set" is the same in all three pictures; watch the sum grow with the
@@ -383,8 +401,10 @@ expected = [
     [23.0940, 55.4256, 63.5085],
 ]
 expected = torch.tensor(expected, dtype=torch.float64)
-torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals are given
 scores
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals are given
 
 # %% [markdown]
 # Then the softmax of each row. The largest score takes nearly all the weight: a difference of 10 between two scores is
@@ -399,11 +419,13 @@ expected = [
     [2.8058e-18, 3.0868e-04, 0.9996913],
 ]
 expected = torch.tensor(expected, dtype=torch.float64)
+for word, row in zip(words, weights.tolist(), strict=True):
+    print(f"{word:9}", "  ".join(f"{value:.4e}" for value in row))
+
+# %% tags=["hide-input", "check"]
 # The expected values are rounded to the digits shown.
 torch.testing.assert_close(weights, expected, atol=0, rtol=2e-5)
 torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, dtype=torch.float64))
-for word, row in zip(words, weights.tolist(), strict=True):
-    print(f"{word:9}", "  ".join(f"{value:.4e}" for value in row))
 
 # %% [markdown]
 # Last, the weighted sum of the values; one matrix product computes it for all three words:
@@ -416,9 +438,11 @@ expected = [
     [6.000617, 9.000000, 3.000000],
 ]
 expected = torch.tensor(expected, dtype=torch.float64)
-torch.testing.assert_close(output, expected, atol=5e-7, rtol=0)  # 6 decimals are given
 for row in output.tolist():
     print("  ".join(f"{value:.6f}" for value in row))
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(output, expected, atol=5e-7, rtol=0)  # 6 decimals are given
 
 # %% [markdown]
 # **In words.** "set" attends 0.0005 % to itself, 5.3 % to "yourself" and 94.7 % to "free". So its output is nearly the
@@ -428,6 +452,8 @@ for row in output.tolist():
 
 # %%
 shares = weights[0]
+
+# %% tags=["hide-input", "check"]
 assert [f"{100 * share:.4f}" for share in shares[:1]] == ["0.0005"]
 assert [f"{100 * share:.1f}" for share in shares[1:]] == ["5.3", "94.7"]
 
@@ -468,9 +494,11 @@ masked = scores.masked_fill(~mask, -math.inf)
 causal = masked.softmax(dim=-1) @ v
 expected = [[4, 3, 1], [8.000000, 9.000000, 3.000000], [6.000617, 9.000000, 3.000000]]
 expected = torch.tensor(expected, dtype=torch.float64)
+causal
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(causal, expected, atol=5e-7, rtol=0)
 assert causal[0].tolist() == v[0].tolist()  # "set" sees itself alone: its own value
-causal
 
 # %% [markdown]
 # **Without any matrix product.** If a matrix product feels like magic, here are the loops inside it, in plain Python:
@@ -499,8 +527,10 @@ def attention_with_loops(query, key, value):
 
 by_loops = attention_with_loops(q.tolist(), k.tolist(), v.tolist())
 by_loops = torch.tensor(by_loops, dtype=torch.float64)
-torch.testing.assert_close(by_loops, output, atol=1e-12, rtol=0)
 by_loops
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(by_loops, output, atol=1e-12, rtol=0)
 
 # %% [markdown]
 # ## The same from the library
@@ -514,14 +544,16 @@ by_loops
 from glassformer.model.attention import attention_scores, attention_weights
 
 attended = gf.attention(q, k, v)
+with_mask = gf.attention(q, k, v, mask).output
+attended
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(attention_scores(q, k), scores, atol=1e-12, rtol=0)
 torch.testing.assert_close(attention_weights(scores), weights, atol=1e-12, rtol=0)
 torch.testing.assert_close(attended.weights, weights, atol=1e-12, rtol=0)
 torch.testing.assert_close(attended.output, output, atol=1e-12, rtol=0)
 torch.testing.assert_close(attended.output, by_loops, atol=1e-12, rtol=0)
-with_mask = gf.attention(q, k, v, mask).output
 torch.testing.assert_close(with_mask, causal, atol=1e-12, rtol=0)
-attended
 
 # %% [markdown]
 # PyTorch has a fused version that does all steps in one go. It is faster but never shows its weights. The library uses
@@ -529,6 +561,8 @@ attended
 
 # %%
 fused = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(fused, output, atol=1e-12, rtol=0)
 
 # %% [markdown]
@@ -538,9 +572,11 @@ torch.testing.assert_close(fused, output, atol=1e-12, rtol=0)
 # %%
 x_target = torch.tensor([[0, 1, 1, 0], [1, 0, 0, 1]], dtype=torch.float64)  # 2 words
 cross = gf.attention(x_target @ Wq, x @ Wk, x @ Wv)
+cross.weights  # a row for each target word, a column for each source word
+
+# %% tags=["hide-input", "check"]
 assert cross.weights.shape == (2, 3)
 assert cross.output.shape == (2, 3)
-cross.weights  # a row for each target word, a column for each source word
 
 # %% [markdown]
 # ## Why the scores are divided
@@ -599,8 +635,6 @@ pictures.picture(
 # these gradients are nearly 0, and nothing can be learned from such a row.
 
 # %%
-assert largest[-1] > 0.9
-assert scaled_largest[-1] < 0.4
 calm = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
 for factor in (1, math.sqrt(64), math.sqrt(512)):
     s = calm * factor
@@ -611,6 +645,9 @@ for factor in (1, math.sqrt(64), math.sqrt(512)):
     steepest = jacobian.abs().max()
     print(f"scores × {factor:5.2f}: weights {shown}; largest gradient {steepest:.1e}")
 
+# %% tags=["hide-input", "check"]
+assert largest[-1] > 0.9
+assert scaled_largest[-1] < 0.4
 assert jacobian.abs().max() < 1e-9
 
 # %% [markdown]
@@ -755,14 +792,16 @@ for name, one, other in (("wrong", wrong_weights, wrong_output), ("right", atten
     result = ", ".join(f"{number:.2f}" for number in other[0].tolist())
     print(f"{name}: “set” attends {in_percent} and becomes ({result})")
 
-assert f"{100 * wrong_weights[0, 1]:.4f}" == "99.9995"  # on "yourself"
-torch.testing.assert_close(wrong_output[0], v[1], atol=1e-4, rtol=0)  # the value of "yourself"
-assert f"{100 * attended.weights[0, 2]:.1f}" == "94.7"  # on "free"
 with_other_length = torch.ones(5, 3)  # five words, and the mistake shows itself
 try:
     with_other_length * with_other_length.T
 except RuntimeError as error:
     print("with five words:", error)
+
+# %% tags=["hide-input", "check"]
+assert f"{100 * wrong_weights[0, 1]:.4f}" == "99.9995"  # on "yourself"
+torch.testing.assert_close(wrong_output[0], v[1], atol=1e-4, rtol=0)  # the value of "yourself"
+assert f"{100 * attended.weights[0, 2]:.1f}" == "94.7"  # on "free"
 
 # %% [markdown]
 # The wrong weights look as good as the right ones: no weight is negative, and they sum to 1. But they send "set" to the
@@ -786,9 +825,11 @@ with plant(model, "scale_d_model"):
 bank = tokens.index("bank")
 print(f"largest weight of bank in that head: {right[layer, clue_head, bank].max():.2f}")
 print(f"divided by √d_model:                 {flat[layer, clue_head, bank].max():.2f}")
+print(report)
+
+# %% tags=["hide-input", "check"]
 assert flat[0].amax(-1).mean() < right[0].amax(-1).mean()
 assert not report.passed
-print(report)
 
 # %% [markdown]
 # **Dot products are not bounded by 1.** Some texts say that the dot products of similar words "tend to 1". That is true
@@ -797,9 +838,11 @@ print(report)
 
 # %%
 cosines = torch.nn.functional.cosine_similarity(q[:, None], k[None], dim=-1)
+cosines
+
+# %% tags=["hide-input", "check"]
 assert raw.max() == 110
 assert cosines.max() <= 1
-cosines
 
 # %% [markdown]
 # **The order of the arguments.** Some functions take (v, k, q), some (q, k, v). In self-attention all three have the
@@ -809,14 +852,16 @@ cosines
 
 # %%
 swapped = gf.attention(v, k, q).output
-assert swapped.shape == output.shape
-assert (swapped - output).abs().max() > 1
 query, key, value = torch.ones(2, 3), torch.ones(5, 3), torch.ones(5, 7)
-assert gf.attention(query, key, value).output.shape == (2, 7)
 try:
     gf.attention(value, key, query)
 except gf.ShapeError as error:
     print(error)
+
+# %% tags=["hide-input", "check"]
+assert swapped.shape == output.shape
+assert (swapped - output).abs().max() > 1
+assert gf.attention(query, key, value).output.shape == (2, 7)
 
 # %% [markdown]
 # ## Exercises

@@ -63,19 +63,21 @@ keys = torch.tensor(
 products = query * keys  # cell by cell; a score is the sum of a row
 big = products.sum(-1)
 small = torch.stack([products[:, :4].sum(-1), products[:, 4:].sum(-1)])
+big_weights = (big / math.sqrt(8)).softmax(-1)  # one head, 8 wide
+small_weights = (small / math.sqrt(4)).softmax(-1)  # two heads, 4 wide each
+print("words:       ", words)
+print("one big head:", big_weights)
+print("head 0:      ", small_weights[0])
+print("head 1:      ", small_weights[1])
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(big, keys @ query)
 # The big head's score is the sum of the small ones':
 assert torch.equal(big, small.sum(0))
 assert big.tolist() == [0, 4, -4, 0]
 assert small.tolist() == [[8, 2, -2, -8], [-8, 2, -2, 8]]
-big_weights = (big / math.sqrt(8)).softmax(-1)  # one head, 8 wide
-small_weights = (small / math.sqrt(4)).softmax(-1)  # two heads, 4 wide each
 assert words[big_weights.argmax()] == "across"
 assert [words[i] for i in small_weights.argmax(-1)] == ["I", "river"]
-print("words:       ", words)
-print("one big head:", big_weights)
-print("head 0:      ", small_weights[0])
-print("head 1:      ", small_weights[1])
 
 # %% [markdown]
 # In the picture, each row is a word, and each cell is the product of one coordinate of the query and the same
@@ -151,14 +153,16 @@ all_at_once = torch.tensor([[8.0, 8.0, 8.0]])  # one head asks for all three at 
 one_by_one = 8 * torch.eye(3)  # three heads: for the subject, the verb, the object
 one = [gf.attention(all_at_once, role, value).output for value in (first, second)]
 three = [gf.attention(one_by_one, role, value).output for value in (first, second)]
-torch.testing.assert_close(*one)
-assert (three[0] - three[1]).abs().max() > 0.9
 print("one head,    dog chased cat:", one[0])
 print("one head,    cat chased dog:", one[1])
 print("three heads, dog chased cat:")
 print(three[0])
 print("three heads, cat chased dog:")
 print(three[1])
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(*one)
+assert (three[0] - three[1]).abs().max() > 0.9
 
 # %% [markdown]
 # One head finds all three words and hands over their average, a third of each. Who chased whom is lost: both sentences
@@ -197,8 +201,10 @@ x = torch.randn(B, S, d_model, dtype=torch.float64)
 matrices = torch.randn(4, d_model, d_model, dtype=torch.float64)
 Wq, Wk, Wv, Wo = matrices / math.sqrt(d_model)
 q, k, v = x @ Wq, x @ Wk, x @ Wv
-assert q.shape == k.shape == v.shape == (30, 10, 512)
 q.shape
+
+# %% tags=["hide-input", "check"]
+assert q.shape == k.shape == v.shape == (30, 10, 512)
 
 # %% [markdown]
 # **Split.** Cut the 512 numbers of each word into 8 slices of 64. This is a `view`: no number moves, only the way of
@@ -210,9 +216,11 @@ q_heads = q.view(B, S, heads, d_k)  # (30, 10, 512) -> (30, 10, 8, 64)
 q_heads = q_heads.transpose(1, 2)  # -> (30, 8, 10, 64)
 k_heads = k.view(B, S, heads, d_k).transpose(1, 2)
 v_heads = v.view(B, S, heads, d_k).transpose(1, 2)
+q_heads.shape
+
+# %% tags=["hide-input", "check"]
 assert q_heads.shape == k_heads.shape == v_heads.shape == (30, 8, 10, 64)
 assert torch.equal(q_heads[4, 2, 7], q[4, 7, 128:192])  # sentence 4, head 2, word 7
-q_heads.shape
 
 # %% [markdown]
 # **Attend.** The matrix product `@` works on the last two axes and repeats itself over the others: 30 sentences times
@@ -220,11 +228,13 @@ q_heads.shape
 
 # %%
 scores = q_heads @ k_heads.mT / math.sqrt(d_k)  # (30, 8, 10, 64) @ (30, 8, 64, 10)
-assert scores.shape == (30, 8, 10, 10)
 weights = scores.softmax(-1)
 z = weights @ v_heads  # (30, 8, 10, 10) @ (30, 8, 10, 64)
-assert z.shape == (30, 8, 10, 64)
 scores.shape, z.shape
+
+# %% tags=["hide-input", "check"]
+assert scores.shape == (30, 8, 10, 10)
+assert z.shape == (30, 8, 10, 64)
 
 # %% [markdown]
 # **Join.** Go back the same way: the axis of the words moves to the front again, and the 8 slices of 64 become one row
@@ -233,8 +243,10 @@ scores.shape, z.shape
 # %%
 joined = z.transpose(1, 2).reshape(B, S, heads * d_k)  # -> (30, 10, 512)
 output = joined @ Wo
-assert joined.shape == output.shape == (30, 10, 512)
 output.shape
+
+# %% tags=["hide-input", "check"]
+assert joined.shape == output.shape == (30, 10, 512)
 
 # %% [markdown]
 # The picture shows all the steps from top to bottom. Each arrow carries the shape of what passes along it.
@@ -283,6 +295,7 @@ for i in range(heads):
     assert z_i.shape == (30, 10, 64)
     outputs.append(z_i)
 
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(torch.stack(outputs, dim=1), z, atol=1e-12, rtol=0)
 torch.testing.assert_close(torch.cat(outputs, dim=-1), joined, atol=1e-12, rtol=0)
 
@@ -297,6 +310,8 @@ torch.testing.assert_close(torch.cat(outputs, dim=-1), joined, atol=1e-12, rtol=
 
 # %%
 shares = [outputs[i] @ Wo[i * d_k : (i + 1) * d_k] for i in range(heads)]
+
+# %% tags=["hide-input", "check"]
 assert shares[0].shape == (30, 10, 512)
 torch.testing.assert_close(sum(shares), output, atol=1e-12, rtol=0)
 
@@ -310,6 +325,8 @@ z_0, z_1 = torch.tensor([[2.0, -1.0]]), torch.tensor([[1.0, 3.0]])
 mixer = torch.tensor([[1.0, 0, 2, -1], [0, 1, 1, 1], [2, 0, 0, 1], [-1, 1, 0, 1]])
 share_0, share_1 = z_0 @ mixer[:2], z_1 @ mixer[2:]
 mixed = torch.cat([z_0, z_1], dim=-1) @ mixer
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(mixed, share_0 + share_1)
 assert mixed.tolist() == [[1, 2, 3, 1]]
 
@@ -353,10 +370,12 @@ pictures.picture(
 # %%
 from glassformer.model.attention import MultiHeadAttention, join_heads, split_heads
 
+from_library = gf.attention(q_heads, k_heads, v_heads).output
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(split_heads(q, heads), q_heads)
 assert torch.equal(join_heads(z), joined)
 assert torch.equal(join_heads(split_heads(q, heads)), q)  # one undoes the other
-from_library = gf.attention(q_heads, k_heads, v_heads).output
 torch.testing.assert_close(from_library, z, atol=1e-12, rtol=0)
 
 # %% [markdown]
@@ -377,6 +396,8 @@ q, k, v = [one.view(B, S, 8, 64).transpose(1, 2) for one in projected]
 z = (q @ k.mT / math.sqrt(64)).softmax(-1) @ v
 joined = z.transpose(1, 2).reshape(B, S, 512)
 by_hand = joined @ layer.output_projection.weight.T + layer.output_projection.bias
+
+# %% tags=["hide-input", "check"]
 with torch.no_grad():
     torch.testing.assert_close(layer(x), by_hand, atol=1e-12, rtol=0)
 
@@ -388,12 +409,14 @@ names = ["query", "scores", "weights", "heads", "joined", "output"]
 with torch.no_grad(), gf.record(layer, names) as trace:
     layer(x)
 
+for name, tensor in trace.items():
+    print(f"{name:8} {tuple(tensor.shape)}")
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(trace["query"], q, atol=1e-12, rtol=0)
 torch.testing.assert_close(trace["heads"], z, atol=1e-12, rtol=0)
 torch.testing.assert_close(trace["joined"], joined, atol=1e-12, rtol=0)
 torch.testing.assert_close(trace["output"], by_hand, atol=1e-12, rtol=0)
-for name, tensor in trace.items():
-    print(f"{name:8} {tuple(tensor.shape)}")
 
 # %% [markdown]
 # ## Is the result different because of the split?
@@ -439,6 +462,7 @@ for heads, d_k in ((8, 64), (1, 512), (8, 512)):
     linear = [part for part in module.children() if isinstance(part, nn.Linear)]
     assert sum(part.weight.numel() for part in linear) == weights
 
+# %% tags=["hide-input", "check"]
 assert cost(8, 64)[:2] == cost(1, 512)[:2]
 assert cost(8, 64)[2] == 8 * cost(1, 512)[2]
 assert cost(8, 512)[0] == 8 * cost(8, 64)[0] == 8_388_608
@@ -453,6 +477,8 @@ assert cost(8, 512)[0] == 8 * cost(8, 64)[0] == 8_388_608
 
 # %%
 extra = 18 * (cost(8, 512)[0] - cost(8, 64)[0])
+
+# %% tags=["hide-input", "check"]
 assert round((63_082_496 + extra) / 1e6) == 195
 
 # %% [markdown]
@@ -676,12 +702,14 @@ pictures.picture(
 tiny = torch.tensor([[[10, 11, 12, 13], [20, 21, 22, 23], [30, 31, 32, 33]]])
 right = tiny.view(1, 3, 2, 2).transpose(1, 2)
 wrong = tiny.view(1, 2, 3, 2)
+print("right, head 0:", right[0, 0].tolist())
+print("wrong, head 0:", wrong[0, 0].tolist())
+
+# %% tags=["hide-input", "check"]
 assert right.shape == wrong.shape == (1, 2, 3, 2)
 assert not torch.equal(right, wrong)
 assert right[0, 0].tolist() == [[10, 11], [20, 21], [30, 31]]
 assert wrong[0, 0].tolist() == [[10, 11], [12, 13], [20, 21]]
-print("right, head 0:", right[0, 0].tolist())
-print("wrong, head 0:", wrong[0, 0].tolist())
 
 # %% [markdown]
 # The right head 0 has the first half of each word. The wrong one has both halves of the first word and half of the
@@ -695,8 +723,10 @@ with plant(model, "no_transpose"):
     print(translator.translate([tired])[0].text)
     report = gf.check(translator)
 
-assert not report.passed
 print(report)
+
+# %% tags=["hide-input", "check"]
+assert not report.passed
 
 # %% [markdown]
 # **Heads in a plain Python list.** PyTorch finds the parts of a module if they are attributes, or items of an
@@ -717,6 +747,7 @@ for name, module in (("plain list", plain), ("nn.ModuleList", registered)):
     found, saved = len(list(module.parameters())), len(module.state_dict())
     print(f"{name}: {found} tensors for the optimiser, {saved} saved")
 
+# %% tags=["hide-input", "check"]
 assert len(list(plain.parameters())) == len(plain.state_dict()) == 0
 assert len(registered.state_dict()) == 16  # 8 matrices, 8 biases
 
@@ -734,6 +765,7 @@ try:
 except RuntimeError as error:
     print(error)
 
+# %% tags=["hide-input", "check"]
 assert torch.cat(parts, dim=-1).shape == (10, 512)
 
 # %% [markdown]
@@ -746,6 +778,8 @@ assert torch.cat(parts, dim=-1).shape == (10, 512)
 
 # %%
 odd = MultiHeadAttention(d_model=512, heads=5, d_k=20, d_v=30, dropout=0.0).double()
+
+# %% tags=["hide-input", "check"]
 assert odd.output_projection.weight.shape == (512, 150)
 assert odd(x).shape == (30, 10, 512)
 
@@ -754,6 +788,9 @@ assert odd(x).shape == (30, 10, 512)
 # 64). The matrices $W_{Q,i}$, $W_{K,i}$ and $W_{V,i}$ have the shape (512, 64) ([erratum](errata.py#shape-of-a-head)).
 
 # %%
+z[0, 0].shape, own_q.shape
+
+# %% tags=["hide-input", "check"]
 assert z[0, 0].shape == (10, 64)  # sentence 0, head 0: 10 words
 assert own_q.shape == (512, 64)
 

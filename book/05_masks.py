@@ -120,6 +120,7 @@ copy_padding = (copy != pad_id)[:, None, None, :]
 scores = torch.randn(30, 8, 10, 10)  # 8 heads
 hidden = scores.masked_fill(~copy_padding, -math.inf)  # ~ is "not"
 
+# %% tags=["hide-input", "check"]
 assert copy_padding.shape == (30, 1, 1, 10)
 assert hidden.shape == (30, 8, 10, 10)
 
@@ -208,6 +209,9 @@ weights
 # key's weight is 1.
 
 # %%
+weights.sum(-1), weights[~both[0, 0]]
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(weights.sum(-1), torch.ones(5, dtype=torch.float64))
 assert (weights[~both[0, 0]] == 0).all()
 # As if the other keys did not exist:
@@ -224,6 +228,7 @@ torch.testing.assert_close(weights[2, :3], scores[2, :3].softmax(-1))
 from glassformer.model.attention import attention_weights
 from glassformer.model.masks import causal_mask, padding_mask, target_mask
 
+# %% tags=["hide-input", "check"]
 assert torch.equal(padding_mask(source, pad_id), padding)
 assert torch.equal(padding_mask(copy, pad_id), copy_padding)
 assert torch.equal(causal_mask(5)[0, 0], look_ahead)
@@ -276,9 +281,11 @@ may_attend = both[0, 0]
 _, right = theirs(x, x, x, attn_mask=~may_attend)
 _, upside_down = theirs(x, x, x, attn_mask=may_attend)
 
-assert torch.equal(right[0] > 0, may_attend)
 print("right:       ", [round(weight, 4) for weight in right[0, 1].tolist()])
 print("upside down: ", [round(weight, 4) for weight in upside_down[0, 1].tolist()])
+
+# %% tags=["hide-input", "check"]
+assert torch.equal(right[0] > 0, may_attend)
 
 # %% [markdown]
 # The row of `hello` should have weight on its first two keys. With the mask upside down, it has weight on the last
@@ -290,6 +297,8 @@ print("upside down: ", [round(weight, 4) for weight in upside_down[0, 1].tolist(
 query, key, value = torch.randn(3, 1, 1, 5, 4, dtype=torch.float64)
 ours = gf.attention(query, key, value, both).output
 fused = F.scaled_dot_product_attention(query, key, value, attn_mask=both)
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(ours, fused)
 
 # %% [markdown]
@@ -321,8 +330,10 @@ for name, weights in ways.items():
 total = math.exp(2) + math.exp(-1) + 1 + 1
 filled = ways["0 before the softmax"]
 expected = torch.tensor([math.exp(2), math.exp(-1), 1, 1]) / total
-torch.testing.assert_close(filled, expected)
 round(filled[2:].sum().item(), 4)  # the share that goes to hidden keys
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(filled, expected)
 
 # %% [markdown]
 # ### −10000 is finite
@@ -340,6 +351,8 @@ for score in (0.0, -9000.0, -9880.0, -9900.0, -9950.0, -10000.0):
 real = torch.arange(-10000.0, -9800.0, 0.25)
 hidden = torch.stack([real, torch.full_like(real, -10000.0)], -1).softmax(-1)[:, 1]
 print("exactly 0 from a real score of", real[hidden == 0].min().item(), "on")
+
+# %% tags=["hide-input", "check"]
 # Processors differ in the tiniest numbers:
 assert -9915 < real[hidden == 0].min() < -9890
 
@@ -365,11 +378,13 @@ mask[1] = False  # the second query may not look at anything
 output, weights = gf.attention(query, key, value, mask)
 output.sum().backward()
 
+fused = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+# %% tags=["hide-input", "check"]
 assert (weights[0, 1] == 0).all()
 assert (output[0, 1] == 0).all()
 assert all(one.grad.isfinite().all() for one in (query, key, value))
 assert (query.grad[0, 1] == 0).all()
-fused = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 torch.testing.assert_close(fused, output)  # PyTorch's own kernel: zeros as well
 
 # %% [markdown]
@@ -386,6 +401,7 @@ other_late = other.softmax(-1).masked_fill(~allowed, 0.0)
 print([round(weight, 4) for weight in late.tolist()])
 print([round(weight, 4) for weight in other_late.tolist()])
 
+# %% tags=["hide-input", "check"]
 assert late.sum() < 0.3 < 0.7 < other_late.sum()
 assert torch.equal(
     attention_weights(row, allowed), attention_weights(other, allowed)
@@ -408,6 +424,8 @@ with torch.no_grad():
 
 difference = (before - after).abs().amax(-1)[0]  # (T,): one number per position
 print(difference.tolist())
+
+# %% tags=["hide-input", "check"]
 assert (difference[:2] == 0).all()
 assert (difference[2:] > 0).all()
 
@@ -428,6 +446,8 @@ for i in range(6):
     rows.append(gradient[0].norm(dim=-1))
 
 sizes = torch.stack(rows)  # (T, T)
+
+# %% tags=["hide-input", "check"]
 assert (sizes.triu(1) == 0).all()  # exactly 0 above the diagonal
 assert (sizes.tril() > 0)[look_ahead.new_ones(6, 6).tril()].all()
 
@@ -454,8 +474,10 @@ with torch.no_grad():
     together = model(source, target_input)[1, :3]
     alone = model(torch.tensor([[8, 9, 2]]), torch.tensor([[1, 8, 9]]))[0]
 
-torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
 (together - alone).abs().max().item()
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The values *at* a padded position are computed as well (a rectangle is a rectangle), but no other position looks at
@@ -474,8 +496,10 @@ with torch.no_grad():
     parts = [target_input[:1, : end + 1] for end in range(4)]
     one_by_one = [model(source[:1], part)[0, -1] for part in parts]
 
-torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 at_once.shape  # (T, V): V is the size of the vocabulary
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # ## What goes wrong
@@ -545,6 +569,8 @@ print(
 print(f"right translations with one of them: at least {min(rights[one] for one in leaks)} of 30, without: {rights[()]}")
 print(f"with the target's padding: loss {found[('target_padding_mask',)][0] / found[()][0]:.2f} times,", end=" ")
 print(f"{rights[('target_padding_mask',)]} of 30 right")
+
+# %% tags=["hide-input", "check"]
 assert all(found[one][0] > 3 * found[()][0] for one in leaks)
 assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 
@@ -575,6 +601,7 @@ for mistake in [*(name for (name,) in leaks), "target_padding_mask"]:
     print(f"    likely: {failed['reference'].likely[0]}")
     assert failed["reference"].likely == (MISTAKES[mistake].title,)
 
+# %% tags=["hide-input", "check"]
 assert gf.check(translator).passed
 
 # %% [markdown]
@@ -660,6 +687,8 @@ pictures.curves(
 # %%
 mean = {name: sum(losses[-50:]) / 50 for name, (losses, _) in results.items()}
 wrong = [name for name in results if name != "right"]
+
+# %% tags=["hide-input", "check"]
 assert mean["right"] > limit - 0.05 > limit - 0.3 > max(mean[name] for name in wrong)
 assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 

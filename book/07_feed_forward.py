@@ -99,9 +99,11 @@ print(tuple(x.shape), tuple(W_1.shape), tuple(W_2.shape))
 # so its answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. Here are all eight at once:
 
 # %%
-assert (x * W_1[:, 1]).sum() + b_1[1] == 3
 hidden = x @ W_1 + b_1  # (4,) -> (8,)
 hidden
+
+# %% tags=["hide-input", "check"]
+assert (x * W_1[:, 1]).sum() + b_1[1] == 3
 
 # %% [markdown]
 # ### Bend
@@ -124,9 +126,11 @@ activated
 output = activated @ W_2 + b_2  # (8,) -> (4,)
 
 by_rows = b_2 + sum(activated[unit] * W_2[unit] for unit in range(8))
+output
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(output, by_rows)
 assert output.tolist() == [-2, 5, 4, 1]
-output
 
 # %% [markdown]
 # The third unit's row, (5, 5, 5, 5), would have changed everything. But this unit is silent, so its row does not count.
@@ -138,9 +142,8 @@ output
 # means three things, which the next cell checks. One position at a time gives the same results as all at once. If the
 # positions are shuffled, so are the results. If one position changes, no other result does.
 
+
 # %%
-
-
 def ffn(x):
     """Return max(0, x W_1 + b_1) W_2 + b_2."""
     return (x @ W_1 + b_1).clamp(min=0) @ W_2 + b_2
@@ -151,13 +154,15 @@ sequence = torch.stack([x, *torch.randn(2, 4, dtype=torch.float64)])  # (T, D) =
 all_at_once = ffn(sequence)
 
 one_by_one = [ffn(position) for position in sequence]
-torch.testing.assert_close(all_at_once, torch.stack(one_by_one))
 order = [2, 0, 1]
-torch.testing.assert_close(ffn(sequence[order]), all_at_once[order])
 other = sequence.clone()
 other[2] = 100
-torch.testing.assert_close(ffn(other)[:2], all_at_once[:2])
 all_at_once
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(all_at_once, torch.stack(one_by_one))
+torch.testing.assert_close(ffn(sequence[order]), all_at_once[order])
+torch.testing.assert_close(ffn(other)[:2], all_at_once[:2])
 
 # %% [markdown]
 # The picture shows these three positions, from bottom to top: x, the hidden units after the bend, and the output. Blue
@@ -215,8 +220,10 @@ with torch.no_grad():
     network.contract.weight.copy_(W_2.T)
     network.contract.bias.copy_(b_2)
 
-torch.testing.assert_close(network(sequence[None])[0], all_at_once)
 network(sequence[None])[0, 0].tolist()
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(network(sequence[None])[0], all_at_once)
 
 # %% [markdown]
 # ### How large it is
@@ -239,10 +246,6 @@ def count(part):
 everything = count(model)
 layers = [*model.encoder.layers, *model.decoder.layers]
 in_networks = sum(count(one.feed_forward) for one in layers)
-assert tuple(layer.feed_forward.expand.weight.T.shape) == (512, 2048)
-assert tuple(layer.feed_forward.contract.weight.T.shape) == (2048, 512)
-assert count(layer.feed_forward) == 512 * 2048 + 2048 + 2048 * 512 + 512 == 2_099_712
-assert everything == 63_082_496
 print(f"feed-forward of an encoder layer: {count(layer.feed_forward):,}")
 print(f"attention of an encoder layer:    {count(layer.self_attention):,}")
 share = 100 * in_networks / everything
@@ -250,6 +253,12 @@ print(f"feed-forward of all 12 layers: {in_networks:,} of {everything:,}, {share
 embedding = model.source.tokens.weight.numel()
 share = 100 * in_networks / (everything - embedding)
 print(f"without the embedding matrix: {share:.0f} %")
+
+# %% tags=["hide-input", "check"]
+assert tuple(layer.feed_forward.expand.weight.T.shape) == (512, 2048)
+assert tuple(layer.feed_forward.contract.weight.T.shape) == (2048, 512)
+assert count(layer.feed_forward) == 512 * 2048 + 2048 + 2048 * 512 + 512 == 2_099_712
+assert everything == 63_082_496
 
 # %% [markdown]
 # An encoder layer has twice as many parameters in this network as in its attention. All 12 feed-forward networks
@@ -271,6 +280,8 @@ with torch.no_grad():
     second.bias.copy_(b_2)
 
 convolved = second(first(sequence.T[None]).relu())[0].T  # Conv1d wants (B, D, T)
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(convolved, all_at_once)
 
 # %% [markdown]
@@ -283,8 +294,10 @@ torch.testing.assert_close(convolved, all_at_once)
 # %%
 without_bend = (sequence @ W_1 + b_1) @ W_2 + b_2
 one_matrix = sequence @ (W_1 @ W_2) + (b_1 @ W_2 + b_2)
-torch.testing.assert_close(without_bend, one_matrix)
 (W_1 @ W_2).shape  # 16 numbers do the work of 64
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(without_bend, one_matrix)
 
 # %% [markdown]
 # The eight units would be useless. With the bend, a unit can be silent on one side, so different inputs go through
@@ -304,6 +317,8 @@ bends = {
     "gelu": line * 0.5 * (1 + torch.erf(line / math.sqrt(2))),
     "silu": line / (1 + torch.exp(-line)),
 }
+
+# %% tags=["hide-input", "check"]
 for name, values in bends.items():
     torch.testing.assert_close(ACTIVATIONS[name](line), values)
 
@@ -395,6 +410,7 @@ print(f"{len(masculine)} masculine and {len(feminine)} feminine nouns")
 for unit in (most_masculine, most_feminine):
     print(f"unit {unit}, share {share[unit]:.3f}: {loudest(unit)}")
 
+# %% tags=["hide-input", "check"]
 # Another training run makes different units, which separate the nouns a little better or worse.
 assert share.max() > 0.9
 assert share.min() < 0.1
@@ -493,6 +509,8 @@ print(f"{changed} of {tried} translations change")
 # %%
 bend = (x @ W_1 + b_1).clamp(min=0)
 print((bend @ W_2).tolist(), "is not", b_2.tolist())
+
+# %% tags=["hide-input", "check"]
 assert not torch.equal(bend @ W_2, b_2)
 torch.testing.assert_close(bend @ W_2 + b_2, output)  # + is meant
 
@@ -509,9 +527,11 @@ v = torch.tensor([[4.0, 3, 1], [8, 9, 3], [6, 9, 3]], dtype=torch.float64)
 
 wrong = weights[0] * v[0] + weights[1] * v[0] + weights[2] * v[0]
 right = weights[0] * v[0] + weights[1] * v[1] + weights[2] * v[2]
+print("the same vector:", wrong.tolist(), " different ones:", right.tolist())
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(wrong, v[0])
 torch.testing.assert_close(right, weights @ v)
-print("the same vector:", wrong.tolist(), " different ones:", right.tolist())
 
 # %% [markdown]
 # **A variance without the square.** The variance of the [layer norm](06_residual.py) is the mean of the *squared*
@@ -524,6 +544,8 @@ print("without the square:", deviations.mean().item(), "  with it:", (deviations
 wrong = deviations / torch.sqrt(deviations.mean() + 1e-5)
 right = deviations / torch.sqrt((deviations**2).mean() + 1e-5)
 print([round(value, 1) for value in wrong.tolist()], [round(value, 2) for value in right.tolist()])
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(right, F.layer_norm(output, (4,)))
 
 # %% [markdown]
@@ -532,8 +554,10 @@ torch.testing.assert_close(right, F.layer_norm(output, (4,)))
 # [stream](06_residual.py), never subtract.
 
 # %%
-assert output.min() < 0  # the right output may be negative
 output.clamp(min=0).tolist()
+
+# %% tags=["hide-input", "check"]
+assert output.min() < 0  # the right output may be negative
 
 # %% [markdown]
 # ## Exercises

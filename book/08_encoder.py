@@ -99,9 +99,11 @@ data.shape
 
 # %%
 source = target = data[0]  # the target equals the source
+source[:3]
+
+# %% tags=["hide-input", "check"]
 assert source.shape == (30, 10)
 assert (int(source.min()), int(source.max())) == (1, 10)
-source[:3]
 
 # %% [markdown]
 # A *mask* says which positions may be looked at: `True` means "may attend". Much code makes the source's mask in the
@@ -114,10 +116,12 @@ source_mask = source != 0
 three_axes = source_mask[:, None, :]  # (30, 1, 10)
 mask = source_mask[:, None, None, :]  # (30, 1, 1, 10)
 
+tuple(mask.shape), bool(mask.all())
+
+# %% tags=["hide-input", "check"]
 assert (three_axes.shape, mask.shape) == ((30, 1, 10), (30, 1, 1, 10))
 assert torch.equal(three_axes[:, None], mask)
 assert torch.broadcast_shapes(mask.shape, (30, 8, 10, 10)) == (30, 8, 10, 10)
-tuple(mask.shape), bool(mask.all())
 
 # %% [markdown]
 # This task needs no padding, so the mask hides nothing. The rest of the batch is for the decoder. It reads all tokens
@@ -131,11 +135,13 @@ not_future = torch.ones(9, 9, dtype=torch.bool).tril()  # (9, 9)
 target_mask = not_padding & not_future
 tokens = int((target_output != 0).sum())
 
+print(target_input[0], target_output[0], sep="\n")
+target_mask[0].int()
+
+# %% tags=["hide-input", "check"]
 assert target_input.shape == target_output.shape == (30, 9)
 assert target_mask.shape == (30, 9, 9)
 assert tokens == 270
-print(target_input[0], target_output[0], sep="\n")
-target_mask[0].int()
 
 # %% [markdown]
 # Read the mask row by row. Row 0 has a single 1, because the first position may look only at itself. The number of real
@@ -155,8 +161,10 @@ torch.manual_seed(2)
 table = torch.randn(11, d_model) * d_model**-0.5
 embedded = table[source] * math.sqrt(d_model)  # (30, 10) -> (30, 10, 512)
 
-assert embedded.shape == (30, 10, 512)
 embedded[0, 0, :5], embedded.std()
+
+# %% tags=["hide-input", "check"]
+assert embedded.shape == (30, 10, 512)
 
 # %% [markdown]
 # Nothing in this vector says *where* the token is. So we add the sinusoids of §3.5: with $i$ counting pairs of
@@ -169,9 +177,11 @@ positions = torch.zeros(10, d_model)
 positions[:, 0::2], positions[:, 1::2] = angles.sin(), angles.cos()
 
 x = embedded + positions  # (30, 10, 512) + (10, 512)
+positions[:3, :4], x[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(positions, gf.sinusoids(10, d_model))
 assert x.shape == (30, 10, 512)
-positions[:3, :4], x[0, 0, :5]
 
 # %% [markdown]
 # Then comes dropout. In training it sets each number to 0 with a probability of 0.1 and divides the others by 0.9, so
@@ -246,9 +256,11 @@ variance = x.var(-1, unbiased=False, keepdim=True)  # (30, 10, 1): by 512, not b
 normed = (x - mean) / torch.sqrt(variance + 1e-5)
 normed = normed * layer["norm_1"].weight + layer["norm_1"].bias  # gain and bias
 
+normed[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(normed, layer["norm_1"](x))
 assert normed.shape == (30, 10, 512)
-normed[0, 0, :5]
 
 # %% [markdown]
 # Next, compute the query (what a position looks for), the key (what it offers) and the value (what it hands over): the
@@ -259,8 +271,10 @@ query = layer["query"](normed)  # (30, 10, 512) -> (30, 10, 512)
 key = layer["key"](normed)
 value = layer["value"](normed)
 
-assert query.shape == key.shape == value.shape == (30, 10, 512)
 query[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
+assert query.shape == key.shape == value.shape == (30, 10, 512)
 
 # %% [markdown]
 # Split into heads: 512 numbers are 8 times 64. First `view`, then `transpose`, so that each head has its own sequence.
@@ -273,8 +287,10 @@ def split(x):
 
 
 query, key, value = split(query), split(key), split(value)
-assert query.shape == key.shape == value.shape == (30, 8, 10, 64)
 tuple(query.shape)
+
+# %% tags=["hide-input", "check"]
+assert query.shape == key.shape == value.shape == (30, 8, 10, 64)
 
 # %% [markdown]
 # Now for attention (§3.2.1). Take the dot product of every query with every key, and divide it by $\sqrt{d_k}$. Scores
@@ -288,10 +304,12 @@ weights = scores.softmax(-1)
 # (30, 8, 10, 10) @ (30, 8, 10, 64) -> (30, 8, 10, 64)
 attended = weights @ value
 
+weights[0, 0, 0]
+
+# %% tags=["hide-input", "check"]
 assert scores.shape == weights.shape == (30, 8, 10, 10)
 assert attended.shape == (30, 8, 10, 64)
 torch.testing.assert_close(weights.sum(-1), torch.ones(30, 8, 10))
-weights[0, 0, 0]
 
 # %% [markdown]
 # This row shows where the first position of the first sentence looks, in the first head; it sums to 1. The picture
@@ -319,8 +337,10 @@ joined = attended.transpose(1, 2)  # (30, 8, 10, 64) -> (30, 10, 8, 64)
 joined = joined.reshape(30, 10, heads * d_k)  # -> (30, 10, 512)
 share = layer["output"](joined)  # W_O: (30, 10, 512) -> (30, 10, 512)
 
-assert joined.shape == share.shape == (30, 10, 512)
 share[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
+assert joined.shape == share.shape == (30, 10, 512)
 
 # %% [markdown]
 # Apply dropout, then add. The sum takes **the unnormalised x**, as it came into the sub-layer.
@@ -328,8 +348,10 @@ share[0, 0, :5]
 # %%
 x = x + dropout(share)
 after_attention = x
-assert x.shape == (30, 10, 512)
 x[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
+assert x.shape == (30, 10, 512)
 
 # %% [markdown]
 # ### Second sub-layer: feed-forward
@@ -344,11 +366,13 @@ activated = hidden.clamp(min=0)  # max(0, ·)
 share = layer["contract"](activated)  # (30, 10, 2048) -> (30, 10, 512)
 x = x + dropout(share)
 
-assert hidden.shape == activated.shape == (30, 10, 2048)
-assert x.shape == (30, 10, 512)
 after_layer = x
 print(f"ReLU has set {(activated == 0).double().mean():.0%} of the numbers to 0")
 x[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
+assert hidden.shape == activated.shape == (30, 10, 2048)
+assert x.shape == (30, 10, 512)
 
 # %% [markdown]
 # That is one encoder layer. Read the picture from the bottom up: the stream goes up on the left, and each sub-layer is
@@ -431,6 +455,7 @@ def encoder_layer(x, mask, layer):
     return x + dropout(feed_forward(layer["norm_2"](x), layer))
 
 
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(encoder_layer(start, mask, layers[0]), after_layer)
 
 # %% [markdown]
@@ -448,11 +473,13 @@ for layer in layers:
 
 before_norm = x
 memory = final_norm(before_norm)
-assert memory.shape == (30, 10, 512)
 print("standard deviation of the stream, before the first layer and after each:")
 print([round(float(size), 2) for size in sizes])
 print(f"and of the memory: {memory.std():.2f}")
 memory[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
+assert memory.shape == (30, 10, 512)
 
 # %% [markdown]
 # That is the encoder: (30, 10) ids in, (30, 10, 512) memory out.
@@ -491,8 +518,10 @@ library_layer = EncoderLayer(attention, network, d_model, norm="pre", dropout=0.
 library_layer.eval().requires_grad_(False)
 fill(library_layer, layers[0])
 
-torch.testing.assert_close(library_layer(start, mask), after_layer)
 library_layer(start, mask)[0, 0, :5]
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(library_layer(start, mask), after_layer)
 
 # %% [markdown]
 # Now the whole encoder: a base model with a vocabulary of 11, the same table, the same six layers, and the same final
@@ -508,10 +537,12 @@ for theirs, ours in zip(model.encoder.layers, layers, strict=True):
 
 model.encoder.norm.load_state_dict(final_norm.state_dict())
 
+model.encode(source).shape
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(model.source(source), start)
 torch.testing.assert_close(model.encoder(start, mask), memory)
 torch.testing.assert_close(model.encode(source), memory)
-model.encode(source).shape
 
 # %% [markdown]
 # The library also has functions for the batch's masks, with the axis of the heads in its place:
@@ -520,9 +551,11 @@ model.encode(source).shape
 from glassformer.model.masks import padding_mask
 from glassformer.model.masks import target_mask as library_target_mask
 
+padding_mask(source, pad_id=0).shape, library_target_mask(target_input, pad_id=0).shape
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(padding_mask(source, pad_id=0), mask)
 assert torch.equal(library_target_mask(target_input, pad_id=0), target_mask[:, None])
-padding_mask(source, pad_id=0).shape, library_target_mask(target_input, pad_id=0).shape
 
 # %% [markdown]
 # ## Post-norm, the paper's
@@ -549,8 +582,10 @@ post_model.source.tokens.weight.copy_(table)
 for theirs, ours in zip(post_model.encoder.layers, layers, strict=True):
     fill(theirs, ours)
 
-torch.testing.assert_close(post_model.encode(source), x)
 print([round(float(size), 2) for size in post_sizes])
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(post_model.encode(source), x)
 
 # %% [markdown]
 # The picture compares the size of the stream's numbers (their standard deviation) after each layer. Pre-norm (solid
@@ -586,6 +621,9 @@ for name in trace:
 
 # %%
 point = "encoder.layers.0.self_attention"
+f"{len(trace)} points in the whole model"
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(trace[f"{point}.query"], query)
 torch.testing.assert_close(trace[f"{point}.scores"], scores)  # nothing was masked
 torch.testing.assert_close(trace[f"{point}.weights"], weights)
@@ -594,7 +632,6 @@ torch.testing.assert_close(trace[f"{point}.added"], after_attention)
 torch.testing.assert_close(trace["encoder.layers.0.feed_forward.activated"], activated)
 torch.testing.assert_close(trace["encoder.layers.0.feed_forward.added"], after_layer)
 torch.testing.assert_close(trace["encoder.output"], memory)
-f"{len(trace)} points in the whole model"
 
 # %% [markdown]
 # In the
@@ -651,8 +688,10 @@ for layer in layers:
 
 one = distance(overwritten_layer(start, mask, layers[0]), after_layer)
 six = distance(wrong, before_norm)
-assert 0.1 < one < six
 print(f"off by {one:.0%} after one layer, by {six:.0%} after six")
+
+# %% tags=["hide-input", "check"]
+assert 0.1 < one < six
 
 # %% [markdown]
 # **Dropout on the wrong tensor** ([errata](errata.py#dropout-on-the-wrong-tensor)). Dropout is applied to the layer's
@@ -677,14 +716,16 @@ def misplaced_dropout(x, mask, layer):
     return x + layer["output"](scrambled(dropped))
 
 
-torch.testing.assert_close(first_sublayer(start, mask, layers[0]), after_attention)
 wrong = misplaced_dropout(start, mask, layers[0])
-assert distance(wrong, after_attention) > 0.5
 print(f"off by {distance(wrong, after_attention):.0%}")
 
 normed = layers[0]["norm_1"](start)
-torch.testing.assert_close(scrambled(normed)[0, 0, :10], normed[0, :, 0])
 scrambled(normed)[0, 0, :4], normed[0, :4, 0]
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(first_sublayer(start, mask, layers[0]), after_attention)
+assert distance(wrong, after_attention) > 0.5
+torch.testing.assert_close(scrambled(normed)[0, 0, :10], normed[0, :, 0])
 
 # %% [markdown]
 # The row that should be position 0 now begins with the first feature of *every* position. And the attention has no
@@ -698,6 +739,7 @@ for how in (first_sublayer, misplaced_dropout):
     all_seen, half_hidden = how(start, mask, layers[0]), how(start, half, layers[0])
     print(f"{how.__name__}: changes by {distance(half_hidden, all_seen):.0%}")
 
+# %% tags=["hide-input", "check"]
 assert torch.equal(half_hidden, all_seen)  # misplaced_dropout, the last one
 assert distance(first_sublayer(start, half, layers[0]), after_attention) > 0.1
 
@@ -727,6 +769,7 @@ for name, vector in (
     ratio = other[0] / usual[0]
     print(f"{name:<13} usual {usual[0]:+.4f}   this one {other[0]:+.4f}   ratio {ratio:.3f}")
 
+# %% tags=["hide-input", "check"]
 # Without either ε, the difference would be exactly this:
 assert math.isclose(off[0], 1 - math.sqrt(511 / 512), rel_tol=0.02)
 assert math.isclose(off[1], 1 - math.sqrt(3 / 4), rel_tol=0.02)
@@ -748,6 +791,7 @@ for name, rows in {"loud": loud_table, "ours": table}.items():
     here, there = (rows[7] * math.sqrt(d_model) + positions[place] for place in (0, 5))
     print(f"{name}: the two vectors of token 7 differ by {distance(there, here):.1%}")
 
+# %% tags=["hide-input", "check"]
 assert loud.max() > 70 > 6 > embedded.abs().max()
 
 # %% [markdown]
@@ -760,12 +804,14 @@ assert loud.max() > 70 > 6 > embedded.abs().max()
 # $d_{\text{model}}$: it is the number of rows, while $d_{\text{model}}$ is the number of columns.
 
 # %%
-assert table.shape == (11, 512)
-assert torch.equal(table[5], list(table)[6 - 1])
 try:
     model.encode(torch.tensor([[1, 5, 11]]))
 except gf.VocabularyError as error:
     print(error)
+
+# %% tags=["hide-input", "check"]
+assert table.shape == (11, 512)
+assert torch.equal(table[5], list(table)[6 - 1])
 
 # %% [markdown]
 # To see two of these mistakes at work in a trained model, plant them with `glassformer.inspection`:
@@ -828,6 +874,7 @@ doubled = imported(Stranger(vocabulary=11, width=32, heads=4, exponent=2))
 print(f"logits differ by {right:.0e}; without the causal mask by {wrong:.0e}")
 print("doubled exponent:", doubled.config.positions, "positions")
 
+# %% tags=["hide-input", "check"]
 assert right < 1e-5 < 0.01 < wrong
 assert (ours.config.positions, doubled.config.positions) == ("interleaved", "learned")
 

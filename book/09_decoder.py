@@ -124,9 +124,11 @@ memory = model.encode(source)  # Y: (2, 4) -> (2, 4, 12)
 # X: (2, 5) -> (2, 5, 12), embedding · √d_model + position
 x = model.target(target_input)
 start = x
+x[0, :, :4]
+
+# %% tags=["hide-input", "check"]
 assert memory.shape == (2, 4, 12)
 assert x.shape == (2, 5, 12)
-x[0, :, :4]
 
 # %% [markdown]
 # ### The masks
@@ -139,10 +141,12 @@ not_future = torch.ones(5, 5, dtype=torch.bool).tril()
 target_mask = (target_input != 0)[:, None, None, :] & not_future  # (2, 1, 5, 5)
 source_mask = (source != 0)[:, None, None, :]  # (2, 1, 1, 4)
 
-assert target_mask.shape == (2, 1, 5, 5)
-assert source_mask.shape == (2, 1, 1, 4)
 print(target_mask[1, 0].int())
 print(source_mask[1, 0].int())
+
+# %% tags=["hide-input", "check"]
+assert target_mask.shape == (2, 1, 5, 5)
+assert source_mask.shape == (2, 1, 1, 4)
 
 # %% [markdown]
 # These are the masks of the second pair. Its last target token is padding, so the last column of its target mask is
@@ -186,9 +190,11 @@ share = layer.self_attention.output_projection(joined)  # W_O
 x = layer.self_attention_residual.norm(x + share)  # post-norm, as in the paper
 after_self_attention = x
 
+weights[0, 0]
+
+# %% tags=["hide-input", "check"]
 assert query.shape == key.shape == value.shape == (2, 3, 5, 4)
 assert weights.shape == (2, 3, 5, 5)
-weights[0, 0]
 
 # %% [markdown]
 # Everything above the diagonal is exactly 0: no position looks ahead. Each row sums to 1.
@@ -201,8 +207,10 @@ weights[0, 0]
 W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.cross_attention)
 
 query = split_heads(x @ W_Q.mT + query_bias)  # (2, 5, 12) -> (2, 3, 5, 4)
-assert query.shape == (2, 3, 5, 4)
 query[0, 0]
+
+# %% tags=["hide-input", "check"]
+assert query.shape == (2, 3, 5, 4)
 
 # %% [markdown]
 # **Key** and **value** come from the memory $Y$. There are four of each, one for each source position:
@@ -211,8 +219,10 @@ query[0, 0]
 key = split_heads(memory @ W_K.mT + key_bias)  # (2, 4, 12) -> (2, 3, 4, 4)
 value = split_heads(memory @ W_V.mT + value_bias)
 
-assert key.shape == value.shape == (2, 3, 4, 4)
 key[0, 0]
+
+# %% tags=["hide-input", "check"]
+assert key.shape == value.shape == (2, 3, 4, 4)
 
 # %% [markdown]
 # Five queries meet four keys: the matrix of scores is no longer square. Its mask is the *source's* padding mask. Every
@@ -222,11 +232,13 @@ key[0, 0]
 scores = query @ key.mT / math.sqrt(d_k)  # (2, 3, 5, 4) @ (2, 3, 4, 4) -> (2, 3, 5, 4)
 weights = scores.masked_fill(~source_mask, -math.inf).softmax(-1)
 
+cross_weights = weights
+weights[:, 0]
+
+# %% tags=["hide-input", "check"]
 assert scores.shape == weights.shape == (2, 3, 5, 4)  # (B, h, T, S)
 torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
 assert bool((weights[1, :, :, 3] == 0).all())  # the padding of the second source
-cross_weights = weights
-weights[:, 0]
 
 # %% [markdown]
 # These are the first head's weights for both pairs. The last column of the second pair is 0, because it is padding.
@@ -239,8 +251,10 @@ share = layer.cross_attention.output_projection(joined)  # W_O
 x = layer.cross_attention_residual.norm(x + share)
 after_cross_attention = x
 
-assert joined.shape == share.shape == x.shape == (2, 5, 12)
 x[0, :, :4]
+
+# %% tags=["hide-input", "check"]
+assert joined.shape == share.shape == x.shape == (2, 5, 12)
 
 # %% [markdown]
 # Do query, key and value come from the same input? In self-attention they do: all three come from $X$. In
@@ -258,9 +272,11 @@ share = activated @ network.contract.weight.mT + network.contract.bias  # -> (2,
 x = layer.feed_forward_residual.norm(x + share)
 after_layer = x
 
+x[0, :, :4]
+
+# %% tags=["hide-input", "check"]
 assert hidden.shape == (2, 5, 20)
 assert x.shape == (2, 5, 12)
-x[0, :, :4]
 
 # %% [markdown]
 # Here is the whole layer as a picture. The stream rises on the left. The memory enters from the right, and nothing
@@ -346,16 +362,17 @@ def decoder_layer(x, memory, layer):
     return layer.feed_forward_residual.norm(x + layer.feed_forward(x))
 
 
-torch.testing.assert_close(decoder_layer(start, memory, layer), after_layer)
-
 x = start
 for each in model.decoder.layers:
     x = decoder_layer(x, memory, each)
 
 output = x
 logits = output @ model.output.weight.mT  # (2, 5, 12) -> (2, 5, 10)
-assert logits.shape == (2, 5, 10)
 logits[0]
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(decoder_layer(start, memory, layer), after_layer)
+assert logits.shape == (2, 5, 10)
 
 # %% [markdown]
 # Five rows, one for each target position; ten columns, one for each vocabulary entry. They are the model's opinion of
@@ -376,34 +393,35 @@ from glassformer.model.cache import LayerCache
 from glassformer.model.masks import padding_mask
 from glassformer.model.masks import target_mask as library_target_mask
 
-assert torch.equal(padding_mask(source, pad_id=0), source_mask)
-assert torch.equal(library_target_mask(target_input, pad_id=0), target_mask)
-
 attended_again, weights_again = gf.attention(query, key, value, source_mask)
-torch.testing.assert_close(attended_again, attended)
-torch.testing.assert_close(weights_again, cross_weights)
 
 keys_values = layer.cross_attention.key_value(memory)
-torch.testing.assert_close(keys_values.key, key)
-torch.testing.assert_close(keys_values.value, value)
 library_layer = layer(start, target_mask, LayerCache(keys_values), source_mask)
-torch.testing.assert_close(library_layer, after_layer)
 
-torch.testing.assert_close(model.decoder_output(target_input, memory, source), output)
-torch.testing.assert_close(model(source, target_input), logits)
-torch.testing.assert_close(model.decode(target_input, memory, source), logits)
 
 with gf.record(model) as trace:
     model(source, target_input)
 
 point = "decoder.layers.0"
+for name in trace:
+    if name.startswith(f"{point}.cross_attention"):
+        print(f"{name:<42} {tuple(trace[name].shape)}")
+
+# %% tags=["hide-input", "check"]
+assert torch.equal(padding_mask(source, pad_id=0), source_mask)
+assert torch.equal(library_target_mask(target_input, pad_id=0), target_mask)
+torch.testing.assert_close(attended_again, attended)
+torch.testing.assert_close(weights_again, cross_weights)
+torch.testing.assert_close(keys_values.key, key)
+torch.testing.assert_close(keys_values.value, value)
+torch.testing.assert_close(library_layer, after_layer)
+torch.testing.assert_close(model.decoder_output(target_input, memory, source), output)
+torch.testing.assert_close(model(source, target_input), logits)
+torch.testing.assert_close(model.decode(target_input, memory, source), logits)
 torch.testing.assert_close(trace[f"{point}.self_attention.normed"], after_self_attention)
 torch.testing.assert_close(trace[f"{point}.cross_attention.weights"], cross_weights)
 torch.testing.assert_close(trace[f"{point}.cross_attention.normed"], after_cross_attention)
 torch.testing.assert_close(trace[f"{point}.feed_forward.normed"], after_layer)
-for name in trace:
-    if name.startswith(f"{point}.cross_attention"):
-        print(f"{name:<42} {tuple(trace[name].shape)}")
 
 # %% [markdown]
 # ## Nobody looks ahead
@@ -417,9 +435,11 @@ for name in trace:
 other = target_input.clone()
 other[0, 4] = words.index("cats")
 difference = (model(source, other) - model(source, target_input))[0].abs().amax(-1)
+difference
+
+# %% tags=["hide-input", "check"]
 assert bool((difference[:4] == 0).all())  # not small: exactly 0
 assert difference[4] > 0
-difference
 
 # %% [markdown]
 # The gradient shows the same for all small changes at once. In the picture below, the cell in row $i$ and column $j$
@@ -482,9 +502,11 @@ attended = scores.softmax(-1) @ value
 share = layer.self_attention.output_projection(join_heads(attended))
 
 last = layer.self_attention_residual.norm(newest + share)  # (2, 1, 12)
+last[0, 0, :4]
+
+# %% tags=["hide-input", "check"]
 # the same as all at once
 torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])
-last[0, 0, :4]
 
 # %% [markdown]
 # The library does this for all layers: [model.start](../src/glassformer/model/transformer.py#Transformer.start)
@@ -502,6 +524,7 @@ for step in range(5):
     shape = tuple(cache.layers[0].past.key.shape)
     print(f"after {word:<8} target's keys, layer 0: {shape}, tokens fed: {cache.length}")
 
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(cache.layers[0].past.key, key[:1])
 
 # %% [markdown]
@@ -521,8 +544,10 @@ demo = translator.model.eval().requires_grad_(False)
 text = "The black cat sat on the couch and the brown dog slept on the rug."
 [translation] = translator.translate([text])
 expected = "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis."
-assert translation.text == expected
 translation.text
+
+# %% tags=["hide-input", "check"]
+assert translation.text == expected
 
 # %%
 source_tokenizer = translator.bundle.source_tokenizer
@@ -537,8 +562,10 @@ with gf.record(demo, "decoder.layers.*.cross_attention.weights") as trace:
     demo_logits = demo(demo_source, demo_input)
 
 cross = [trace[f"decoder.layers.{number}.cross_attention.weights"][0] for number in (0, 1)]
-assert cross[1].shape == (8, 18, 17)  # heads, target positions, source positions
 cross[1].shape
+
+# %% tags=["hide-input", "check"]
+assert cross[1].shape == (8, 18, 17)  # heads, target positions, source positions
 
 # %% [markdown]
 # The picture shows the second layer (layer 1, counted from 0), averaged over its heads. A row is a target position,
@@ -591,6 +618,7 @@ for number, weights in enumerate(cross):
     print("   heads 0 to 3:", ", ".join(tops[:4]))
     print("   heads 4 to 7:", ", ".join(tops[4:]))
 
+# %% tags=["hide-input", "check"]
 assert cross[1][:, step, black].mean() > 0.5
 
 # %% [markdown]
@@ -623,6 +651,8 @@ only_black, only_top = top_words(step, [place for place in everything if place !
 print("unchanged:      ", unchanged_top)
 print("'black' hidden: ", without_top)
 print("only 'black':   ", only_top)
+
+# %% tags=["hide-input", "check"]
 assert unchanged[noir] > 0.5
 assert only_black[noir] > without_black[noir]
 assert without_black[noir] < unchanged[noir]
@@ -664,8 +694,10 @@ def written(*mistakes):
 
 
 right, said = measured()
-assert right < 0.2
 print(f"{right:.2f}", said)
+
+# %% tags=["hide-input", "check"]
+assert right < 0.2
 
 # %% [markdown]
 # **Which sub-layer is new?** ([errata](errata.py#which-sub-layer-is-new)) Not the masked one. An encoder layer has
@@ -680,8 +712,10 @@ def sublayers(layer):
 
 encoder_parts = sublayers(demo.encoder.layers[0])
 decoder_parts = sublayers(demo.decoder.layers[0])
-assert decoder_parts - encoder_parts == {"cross_attention"}
 encoder_parts, decoder_parts
+
+# %% tags=["hide-input", "check"]
+assert decoder_parts - encoder_parts == {"cross_attention"}
 
 # %% [markdown]
 # **Keys and values from the decoder** ([errata](errata.py#keys-from-the-decoder)). If cross-attention makes $K$ and $V$
@@ -691,8 +725,10 @@ encoder_parts, decoder_parts
 
 # %%
 wrong, said = measured("decoder_keys")
-assert wrong > 3 * right
 print(f"{wrong:.2f}", said)
+
+# %% tags=["hide-input", "check"]
+assert wrong > 3 * right
 
 # %% [markdown]
 # **The target's padding mask in cross-attention** ([errata](errata.py#targets-padding-in-cross-attention)). The keys
@@ -705,6 +741,8 @@ print(f"{wrong:.2f}", said)
 wrong, said = measured("target_padding_mask")
 print(f"{wrong:.2f}", said)
 print("written step by step:", written("target_padding_mask"))
+
+# %% tags=["hide-input", "check"]
 assert abs(wrong - right) < 1
 assert written("target_padding_mask") != translation.text
 
@@ -719,6 +757,8 @@ assert written("target_padding_mask") != translation.text
 wrong, said = measured("no_causal_mask")
 print(f"{wrong:.2f}", said)
 print("written step by step:", written("no_causal_mask"))
+
+# %% tags=["hide-input", "check"]
 assert wrong > right
 
 # %% [markdown]
@@ -780,8 +820,10 @@ print(f"computed anew: up to {anew.max():.1f} nats; with a cache: up to {cached.
 # %%
 log_probs = demo_logits[0].log_softmax(-1)
 unshifted = float(-log_probs[range(len(french)), demo_input[0]].mean())
-assert unshifted > 5 * right
 print(f"against the next token: {right:.2f}; against the token just read: {unshifted:.2f}")
+
+# %% tags=["hide-input", "check"]
+assert unshifted > 5 * right
 
 # %% [markdown]
 # ## Exercises

@@ -86,8 +86,10 @@ hidden = torch.randn(2, 4, d_model)  # the decoder's output, (B, T, d_model)
 target = torch.tensor([[3, 4, 5, 2], [3, 4, 2, 0]])
 
 logits = hidden @ E.mT  # (2, 4, 4) @ (4, 6) -> (2, 4, 6)
-assert logits.shape == (2, 4, 6)
 logits[0]
+
+# %% tags=["hide-input", "check"]
+assert logits.shape == (2, 4, 6)
 
 # %% [markdown]
 # One row for each position, one column for each vocabulary entry. Each logit is the dot product of the position's
@@ -95,8 +97,10 @@ logits[0]
 
 # %%
 by_hand = sum(hidden[0, 0, i] * E[4, i] for i in range(d_model))
-torch.testing.assert_close(logits[0, 0, 4], by_hand)
 by_hand
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(logits[0, 0, 4], by_hand)
 
 # %% [markdown]
 # ### Softmax
@@ -108,10 +112,12 @@ by_hand
 exponentials = logits.exp()
 p = exponentials / exponentials.sum(-1, keepdim=True)
 
+p[0]
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(p, logits.softmax(-1))
 torch.testing.assert_close(p.sum(-1), torch.ones(2, 4))
 assert torch.equal(p.argmax(-1), logits.argmax(-1))
-p[0]
 
 # %% [markdown]
 # ### Large logits, and why we take log_softmax
@@ -122,8 +128,10 @@ p[0]
 # %%
 large = torch.tensor([1000.0, 1001.0, 1002.0])
 naive = large.exp() / large.exp().sum()
-assert bool(naive.isnan().all())
 naive
+
+# %% tags=["hide-input", "check"]
+assert bool(naive.isnan().all())
 
 # %% [markdown]
 # The cure uses the fact that adding a constant to all logits changes nothing, since it cancels in the fraction. So
@@ -132,9 +140,11 @@ naive
 # %%
 shifted = large - large.max()
 stable = shifted.exp() / shifted.exp().sum()
+stable
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(stable, large.softmax(-1))
 torch.testing.assert_close(stable, torch.tensor([0.0, 1.0, 2.0]).softmax(-1))
-stable
 
 # %% [markdown]
 # The loss needs $\log p$. Taking the softmax first and the logarithm afterwards loses everything small: a probability
@@ -146,14 +156,18 @@ stable
 apart = torch.tensor([0.0, 1000.0])
 in_two_steps = apart.softmax(-1).log()
 in_one = apart - apart.logsumexp(-1)
+in_two_steps, in_one
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(in_one, apart.log_softmax(-1))
 assert in_two_steps[0] == -math.inf
-in_two_steps, in_one
 
 # %%
 log_p = logits.log_softmax(-1)
-torch.testing.assert_close(log_p, p.log())
 log_p[0]
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(log_p, p.log())
 
 # %% [markdown]
 # ### The output matrix is the embedding matrix
@@ -166,19 +180,21 @@ log_p[0]
 # %%
 config = gf.ModelConfig.preset("tiny", vocab_size=6)
 model = gf.Transformer(config).eval().requires_grad_(False)
-assert model.output.weight is model.target.tokens.weight
 
 x = torch.randn(2, 4, model.config.d_model)
-torch.testing.assert_close(model.logits(x), x @ model.target.tokens.weight.mT)
 
 with torch.device("meta"):  # shapes without numbers: a base model costs no memory
     base = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=37_000))
 
 parameters = sum(weight.numel() for weight in base.parameters())
 saved = base.output.weight.numel()
+print(f"base model, 37,000 entries: {parameters:,} parameters; without tying, {saved:,} more")
+
+# %% tags=["hide-input", "check"]
+assert model.output.weight is model.target.tokens.weight
+torch.testing.assert_close(model.logits(x), x @ model.target.tokens.weight.mT)
 assert parameters == 63_082_496
 assert saved == 37_000 * 512 == 18_944_000
-print(f"base model, 37,000 entries: {parameters:,} parameters; without tying, {saved:,} more")
 
 # %% [markdown]
 # On the way in, a row is multiplied by $\sqrt{d_{\text{model}}}$; on the way out it is used as it is. No bias is
@@ -206,10 +222,12 @@ real = target != 0
 tokens = int(real.sum())
 loss = -chosen[real].sum() / tokens
 
-assert tokens == 7
 pytorch = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
-torch.testing.assert_close(loss, pytorch)
 -chosen, loss
+
+# %% tags=["hide-input", "check"]
+assert tokens == 7
+torch.testing.assert_close(loss, pytorch)
 
 # %% [markdown]
 # The last number of the second row is the surprise at the padding; it is left out. The average is **per token**, not
@@ -219,8 +237,10 @@ torch.testing.assert_close(loss, pytorch)
 # %%
 perplexity = loss.exp()
 knows_nothing = torch.full((5,), 1 / V)  # five tokens, all words equally likely
-torch.testing.assert_close((-knows_nothing.log()).mean().exp(), torch.tensor(float(V)))
 perplexity
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close((-knows_nothing.log()).mean().exp(), torch.tensor(float(V)))
 
 # %% [markdown]
 # ### Label smoothing
@@ -233,8 +253,10 @@ epsilon = 0.1
 q = torch.full((V,), epsilon / V)
 q[3] += 1 - epsilon
 
-torch.testing.assert_close(q.sum(), torch.tensor(1.0))
 q
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(q.sum(), torch.tensor(1.0))
 
 # %% [markdown]
 # In the picture, the left bar of each word is the target without smoothing, the right bar the smoothed target. Look
@@ -266,10 +288,12 @@ pictures.picture(
 
 # %%
 smoothed = -(q * first).sum()
-torch.testing.assert_close(smoothed, (1 - epsilon) * -first[3] + epsilon * -first.mean())
 pytorch = F.cross_entropy(logits[0, 0], target[0, 0], label_smoothing=epsilon)
-torch.testing.assert_close(smoothed, pytorch)
 smoothed
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(smoothed, (1 - epsilon) * -first[3] + epsilon * -first.mean())
+torch.testing.assert_close(smoothed, pytorch)
 
 # %% [markdown]
 # The same for the whole batch:
@@ -283,8 +307,10 @@ pytorch = F.cross_entropy(
     ignore_index=0,
     label_smoothing=epsilon,
 )
-torch.testing.assert_close(smoothed_loss, pytorch)
 smoothed_loss
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(smoothed_loss, pytorch)
 
 # %% [markdown]
 # ### How small can it get?
@@ -299,10 +325,11 @@ smoothed_loss
 # %%
 divergence = (q * (q.log() - first)).sum()
 entropy = -(q * q.log()).sum()
-torch.testing.assert_close(smoothed, divergence + entropy)
-torch.testing.assert_close(divergence, F.kl_div(first, q, reduction="sum"))
 divergence, entropy
 
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(smoothed, divergence + entropy)
+torch.testing.assert_close(divergence, F.kl_div(first, q, reduction="sum"))
 
 # %% [markdown]
 # The smallest possible smoothed loss is therefore $H(q)$. It depends on $\varepsilon$ and $V$ alone. Here it is for
@@ -315,9 +342,11 @@ def least_loss(V, epsilon):
     return -reference * math.log(reference) - (V - 1) * other * math.log(other)
 
 
-torch.testing.assert_close(torch.tensor(least_loss(6, 0.1)), entropy)
 for size in (6, 849, 37_000):
     print(f"V = {size:>6}: least smoothed loss {least_loss(size, 0.1):.3f}")
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(torch.tensor(least_loss(6, 0.1)), entropy)
 
 # %% [markdown]
 # If your training report stops at 1.4 with a vocabulary of 37,000, the model may already be as good as it can be.
@@ -359,9 +388,11 @@ pictures.curves(
 # %%
 z = logits[0, 0].clone().requires_grad_(True)
 (-(q * z.log_softmax(-1)).sum()).backward()
+z.grad
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(z.grad, p[0, 0] - q)
 torch.testing.assert_close(z.grad.sum(), torch.tensor(0.0))
-z.grad
 
 # %% [markdown]
 # The more wrong the prediction, the stronger the push, up to ±1. The push does not become weak while the answer is
@@ -379,10 +410,12 @@ z.grad
 from glassformer.training.objective import smoothed_cross_entropy
 
 result = smoothed_cross_entropy(hidden[real], E, target[real], epsilon)
+result
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(result.smoothed / tokens, smoothed_loss)
 torch.testing.assert_close(result.plain / tokens, loss)
 torch.testing.assert_close((result.plain / tokens).exp(), perplexity)
-result
 
 # %% [markdown]
 # The function computes its gradient by hand, as $p - q$, in the same pass. Autograd agrees for both operands:
@@ -395,11 +428,14 @@ z = ours[0] @ ours[1].mT
 F.cross_entropy(z[real], target[real], label_smoothing=epsilon, reduction="sum").backward()
 result = smoothed_cross_entropy(theirs[0][real], theirs[1], target[real], epsilon)
 result.smoothed.backward()
+
+theirs[0].grad[1]
+
+# %% tags=["hide-input", "check"]
 for one, other in zip(ours, theirs, strict=True):
     torch.testing.assert_close(one.grad, other.grad)
 
 assert bool((theirs[0].grad[1, 3] == 0).all())  # the padded position learns nothing
-theirs[0].grad[1]
 
 # %% [markdown]
 # ## What a trained model thinks
@@ -422,8 +458,10 @@ output = torch.tensor([*tokenizer.encode(translation.text), demo.config.eos_id])
 target_input = torch.cat([torch.tensor([demo.config.bos_id]), output[:-1]])[None]
 
 demo_log_p = demo(source, target_input)[0].log_softmax(-1)  # (T, V)
-assert demo_log_p.shape == (len(output), 849)
 tuple(demo_log_p.shape), translation.text
+
+# %% tags=["hide-input", "check"]
+assert demo_log_p.shape == (len(output), 849)
 
 # %% tags=["hide-input"]
 frames, captions, written = [], [], ["<bos>"]
@@ -447,20 +485,24 @@ pictures.player(frames, captions)
 chosen = demo_log_p[range(len(output)), output]
 demo_smoothed = float((0.9 * -chosen + 0.1 * -demo_log_p.mean(-1)).mean())
 median = float(chosen.exp().median())
-assert demo_smoothed > least_loss(849, 0.1)
-assert chosen.exp().max() < 0.93
-assert 0.85 < median < 0.95
 print(f"median p of the right word: {median:.3f}")
 print(f"smoothed loss {demo_smoothed:.3f}, least possible {least_loss(849, 0.1):.3f}")
 print(f"perplexity (plain): {float((-chosen).mean().exp()):.3f}")
+
+# %% tags=["hide-input", "check"]
+assert demo_smoothed > least_loss(849, 0.1)
+assert chosen.exp().max() < 0.93
+assert 0.85 < median < 0.95
 
 # %% [markdown]
 # The library adds up the same $\log p$ of every token, including `<eos>`; the sum is the translation's `log_prob`:
 
 # %%
+translation.log_prob
+
+# %% tags=["hide-input", "check"]
 # float32, summed in a different order: not equal to the last digit
 assert math.isclose(translation.log_prob, float(chosen.sum()), abs_tol=1e-4)
-translation.log_prob
 
 # %% [markdown]
 # The explorer shows [the log-probabilities of the first
@@ -480,7 +522,6 @@ sure = torch.zeros(849)
 sure[7] = 50.0  # as sure as can be
 right = float(F.cross_entropy(sure, torch.tensor(7)))
 twice = float(F.cross_entropy(sure.softmax(-1), torch.tensor(7)))
-assert math.isclose(twice, math.log(math.e + 848) - 1, rel_tol=1e-5)
 print(f"a perfect answer: loss {right:.3f} with one softmax, {twice:.3f} with softmax twice")
 print(f"no knowledge:     loss {math.log(849):.3f}")
 
@@ -489,6 +530,9 @@ with inspection.plant(demo, "double_softmax"):
 
 planted_loss = -planted[range(len(output)), output].mean()
 print(f"the demo's loss: {-chosen.mean():.3f} with one softmax, {planted_loss:.3f} with softmax twice")
+
+# %% tags=["hide-input", "check"]
+assert math.isclose(twice, math.log(math.e + 848) - 1, rel_tol=1e-5)
 assert torch.equal(planted.argmax(-1), demo_log_p.argmax(-1))
 
 # %% [markdown]
@@ -506,11 +550,13 @@ padding[1, 6:] = padding[2, 3:] = True
 per_token[padding] = -math.log(0.99)
 
 without, included = float(per_token[~padding].mean()), float(per_token.mean())
-assert math.isclose(without, -math.log(0.3), rel_tol=1e-5)
-assert included < 0.7 * without
 print(f"{padding.double().mean():.0%} of the positions are padding")
 print(f"loss {without:.3f} without padding, {included:.3f} with padding")
 print(f"perplexity {math.exp(without):.2f} without padding, {math.exp(included):.2f} with padding")
+
+# %% tags=["hide-input", "check"]
+assert math.isclose(without, -math.log(0.3), rel_tol=1e-5)
+assert included < 0.7 * without
 
 # %% [markdown]
 # The loss looks better and means less. It depends on how sentences are grouped into batches, so two models can no
@@ -543,8 +589,10 @@ def trained(shift):
 
 
 (copier, losses), (parrot, parrot_losses) = trained(shift=True), trained(shift=False)
-assert parrot_losses[60] < 0.5 * losses[60]
 print(f"loss after 60 steps: {losses[60]:.3f} with the right target, {parrot_losses[60]:.3f} with the mistake")
+
+# %% tags=["hide-input", "check"]
+assert parrot_losses[60] < 0.5 * losses[60]
 
 # %% [markdown]
 # In the picture, see which curve falls first: the model with the mistake looks better.
@@ -577,6 +625,8 @@ symbols = torch.tensor([[7, 4, 9, 9, 3, 11]])
 print("source:             ", symbols[0].tolist())
 print("right:              ", written_by(copier, symbols))
 print("target not shifted: ", written_by(parrot, symbols), "(1 is <bos>)")
+
+# %% tags=["hide-input", "check"]
 assert written_by(parrot, symbols) == [1] * 7
 
 # %% [markdown]

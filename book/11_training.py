@@ -110,9 +110,11 @@ for d_model, warmup in [(512, 4000), (1024, 4000), (64, 200)]:
         assert math.isclose(ours, library, rel_tol=1e-12)
 
 peak = rate(4000, d_model=512, warmup=4000)
+peak
+
+# %% tags=["hide-input", "check"]
 assert peak == max(rate(step, 512, 4000) for step in range(1, 20_000))
 assert round(peak, 5) == 7.0e-4
-peak
 
 # %% [markdown]
 # So the base model's highest learning rate is 7.0e-4, reached at step 4000. Notice two things in the picture. A wider
@@ -208,10 +210,12 @@ by_hand = -(smoothed * logits.log_softmax(-1)).sum(-1).mean()
 loss = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), label_smoothing=0.1)
 rows, matrix = hidden.flatten(0, 1), model.output.weight
 library = smoothed_cross_entropy(rows, matrix, target_output.flatten(), 0.1).smoothed
+loss.item(), math.log(11)
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(by_hand, loss)
 # the library's is the sum over all 30 × 9 tokens
 torch.testing.assert_close(library / 270, loss)
-loss.item(), math.log(11)
 
 # %% [markdown]
 # A model that finds all 11 ids equally probable has the loss ln 11 ≈ 2.4. A fresh model is worse: it knows nothing
@@ -226,8 +230,10 @@ def floor(vocab_size, smoothing=0.1):
 
 
 perfect = torch.distributions.Categorical(probs=smoothed[0, 0]).entropy().item()
-assert math.isclose(floor(11), perfect, rel_tol=1e-12)
 floor(11)
+
+# %% tags=["hide-input", "check"]
+assert math.isclose(floor(11), perfect, rel_tol=1e-12)
 
 # %% [markdown]
 # ### The backward pass
@@ -256,10 +262,12 @@ stepped = weight.detach() - eta * (m / (1 - beta1)) / ((u / (1 - beta2)).sqrt() 
 before = weight.detach().clone()
 optimiser = torch.optim.Adam(model.parameters(), lr=eta, betas=(0.9, 0.98), eps=1e-9)
 optimiser.step()
-torch.testing.assert_close(weight.detach(), stepped)
 moved = (weight.detach() - before) / eta  # in learning rates
-assert (moved.abs() - 1).abs().median() < 1e-3
 eta, moved[0, :4]
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(weight.detach(), stepped)
+assert (moved.abs() - 1).abs().median() < 1e-3
 
 # %% [markdown]
 # Compare the last row, measured in learning rates, with the gradient above. The gradients differ in size, yet each
@@ -342,8 +350,10 @@ solved
 
 # %%
 final = accuracy(model, draw(1000))
-assert final >= 0.99
 final
+
+# %% tags=["hide-input", "check"]
+assert final >= 0.99
 
 # %% [markdown]
 # Look for three stretches in the picture. Within twenty steps the model learns to find all ids equally probable (orange
@@ -399,9 +409,11 @@ on_diagonal = {}
 for step, weights in attention.items():
     on_diagonal[step] = weights.mean(0).diagonal(offset=1).mean().item()
 
+on_diagonal
+
+# %% tags=["hide-input", "check"]
 assert on_diagonal[0] < 0.2
 assert on_diagonal[800] > 0.5
-on_diagonal
 
 # %% [markdown]
 # ## The same from the library
@@ -460,13 +472,15 @@ for epoch in range(4):
         optimiser.step()
         by_hand.append(loss.item())
 
+
+len(by_hand), reports[-1].reason
+
+# %% tags=["hide-input", "check"]
 assert np.allclose(by_hand, [report.loss for report in reports[:8]], rtol=0, atol=1e-9)
 for ours, library in zip(second.parameters(), first.parameters()):
     # The gradient of a key's bias is 0 in theory and rounding noise here,
     # which Adam divides by itself: hence 1e-6.
     torch.testing.assert_close(ours, library, rtol=0, atol=1e-6)
-
-len(by_hand), reports[-1].reason
 
 # %% [markdown]
 # ### A whole run
@@ -490,9 +504,11 @@ with tempfile.TemporaryDirectory() as folder:
     files = sorted(path.name for path in Path(folder, "copy").iterdir())
 
 losses_of_run = [report.loss for report in seen if type(report).__name__ == "StepReport"]
+files
+
+# %% tags=["hide-input", "check"]
 assert summary.steps == len(losses_of_run) == 12
 assert losses_of_run[-1] < losses_of_run[0]
-files
 
 # %% [markdown]
 # The library's copy task reserves ids 0 to 3 for the special tokens, so its symbols "1" to "10" have the ids after
@@ -560,6 +576,8 @@ for step in (32, 64, 128, 256, 512, 1024):
 
 [translation] = translator.translate([text], beam_size=1)
 print(f"{last_step:5}  {translation.text}")
+
+# %% tags=["hide-input", "check"]
 assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle était trop large."
 
 # %% [markdown]
@@ -599,11 +617,13 @@ def wasted(plan):
 sorted_plan = plan_batches(examples, 3000, seed=1, epoch=0)
 shuffled = np.random.default_rng(1).permutation(len(examples))
 random_plan = np.array_split(shuffled, len(sorted_plan))
+at_random, by_length = 100 * wasted(random_plan), 100 * wasted(sorted_plan)
+f"padding in the target: {at_random:.1f} % at random, {by_length:.1f} % by length"
+
+# %% tags=["hide-input", "check"]
 # each pair once
 assert sorted(np.concatenate(sorted_plan)) == list(range(len(examples)))
 assert wasted(sorted_plan) < wasted(random_plan) / 2
-at_random, by_length = 100 * wasted(random_plan), 100 * wasted(sorted_plan)
-f"padding in the target: {at_random:.1f} % at random, {by_length:.1f} % by length"
 
 # %% [markdown]
 # The order of the batches is still random, and new in each epoch. A model that saw all the short sentences first
@@ -624,8 +644,10 @@ for what, where, copies in [
     print(f"{what:18}{copies * megabytes:6.1f} MB  {where}")
 
 state = optimiser.state[second.output.weight]  # of the small training above
-assert state["exp_avg"].shape == state["exp_avg_sq"].shape == second.output.weight.shape
 parameters, sorted(state)
+
+# %% tags=["hide-input", "check"]
+assert state["exp_avg"].shape == state["exp_avg_sq"].shape == second.output.weight.shape
 
 # %% [markdown]
 # The *activations* come on top: what the forward pass computed and the backward pass will need again. They grow with
@@ -664,14 +686,16 @@ optimiser_of_parts = make_optimiser(model_in_parts, TrainingConfig(steps=8))
 progress = TrainingState()
 resumed = losses_of(model_in_parts, 4, optimiser=optimiser_of_parts, state=progress)
 resumed += losses_of(model_in_parts, 8, optimiser=optimiser_of_parts, state=progress)
-assert resumed == whole  # bit by bit
 
 forgetful_model, progress = fresh(), TrainingState()
 forgetful = losses_of(forgetful_model, 4, state=progress)
 # a new optimiser: Adam's means are lost
 forgetful += losses_of(forgetful_model, 8, state=progress)
-assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 [f"{a - b:+.4f}" for a, b in zip(forgetful, whole)]
+
+# %% tags=["hide-input", "check"]
+assert resumed == whole  # bit by bit
+assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 
 # %% [markdown]
 # Each number is the forgetful run's loss minus the whole run's loss. Look at the last three. An Adam that starts anew
@@ -694,10 +718,12 @@ for name in weights[0]:
     averaged[name] = sum(each[name].double() for each in weights) / len(weights)
 
 library = average_weights(folders)
-for name, value in averaged.items():
-    torch.testing.assert_close(value.float(), library[name])
 
 len(folders), len(averaged)
+
+# %% tags=["hide-input", "check"]
+for name, value in averaged.items():
+    torch.testing.assert_close(value.float(), library[name])
 
 # %% [markdown]
 # ## What goes wrong
@@ -718,10 +744,12 @@ wrong_losses = train(unshifted, 200, make=lambda batch: (batch, batch[:, 1:], ba
 wrong = np.mean(wrong_losses[-20:])
 right = np.mean(losses[180:200])  # of the right training, at the same step
 share = accuracy(unshifted, draw(200))
-assert wrong < right
-assert share < 0.3
 print(f"loss {wrong:.2f} (right training {right:.2f}, floor {floor(11):.2f})")
 print(f"symbols copied: {100 * share:.0f} %")
+
+# %% tags=["hide-input", "check"]
+assert wrong < right
+assert share < 0.3
 
 # %% [markdown]
 # The loss falls faster than in the right training, down to the floor. Yet nothing is copied: the model has learned to
@@ -740,9 +768,11 @@ logits = torch.zeros(2, 10, 11)
 logits[target_output == 0] = torch.tensor([50.0] + [0.0] * 10)  # certain: padding
 with_padding = F.cross_entropy(logits.flatten(0, 1), target_output.flatten())
 without = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), ignore_index=0)
+with_padding.item(), without.item()
+
+# %% tags=["hide-input", "check"]
 assert math.isclose(without.item(), math.log(11), rel_tol=1e-6)
 assert math.isclose(with_padding.item(), 13 / 20 * math.log(11), rel_tol=1e-6)
-with_padding.item(), without.item()
 
 # %% [markdown]
 # With padding counted, the loss looks a third better, for nothing. The share of padding changes from batch to batch, so
@@ -761,12 +791,14 @@ with torch.no_grad():
     model.eval()
     in_evaluation = model(source, source[:, :-1]), model(source, source[:, :-1])
 
-assert not torch.equal(*in_training)
-assert torch.equal(*in_evaluation)
 [
     f"{100 * (logits.argmax(-1) == source[:, 1:]).double().mean().item():.1f} %"
     for logits in (in_training[0], in_evaluation[0])
 ]
+
+# %% tags=["hide-input", "check"]
+assert not torch.equal(*in_training)
+assert torch.equal(*in_evaluation)
 
 # %% [markdown]
 # ### Heads in a plain list
@@ -792,8 +824,10 @@ class InAModuleList(torch.nn.Module):
 
 parts = (InAList(), InAModuleList())
 seen_by_torch = [sum(p.numel() for p in part.parameters()) for part in parts]
-assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 seen_by_torch
+
+# %% tags=["hide-input", "check"]
+assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 
 # %% [markdown]
 # ### No warm-up

@@ -90,8 +90,10 @@ text = "The animal didn't cross the street because it was too wide."
 source = torch.tensor([[*read.encode(text), eos_id]])  # (1, S)
 memory = model.encode(source)  # (1, S, d_model): once
 longest = source.shape[1] + 50  # the most tokens an output may have (§6.1)
-assert longest == max_length(model.config, source.shape[1], extra_length=50)
 source.shape, memory.shape, longest
+
+# %% tags=["hide-input", "check"]
+assert longest == max_length(model.config, source.shape[1], extra_length=50)
 
 # %% [markdown]
 # Here is one step of the loop, slowly. The decoder reads `<bos>`. A softmax turns the *logits* of the last position
@@ -120,11 +122,13 @@ while len(tokens) < longest:
 
 by_hand = write.decode(tokens)
 [translation] = translator.translate([text], beam_size=1)
+by_hand
+
+# %% tags=["hide-input", "check"]
 assert by_hand == translation.text
 assert tuple(write.tokens(tokens)) == translation.tokens
 # the translator's model computes in float32
 assert abs(sum(token_log_probs) - translation.log_prob) < 1e-4
-by_hand
 
 # %% [markdown]
 # ### Watch it
@@ -142,8 +146,10 @@ with gf.record(model) as trace:
 looks = trace[point][0].mean(0)  # (T, S)
 candidates = trace["log_probs"][0].exp()  # (T, V)
 library = torch.tensor(translator.explain(text, beam_size=1).attention, dtype=torch.float64)
-torch.testing.assert_close(looks, library, rtol=0, atol=1e-4)
 looks.shape, candidates.shape
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(looks, library, rtol=0, atol=1e-4)
 
 # %% [markdown]
 # (One forward pass over the finished sentence gives the same numbers as the steps one by one. This is due to the
@@ -240,13 +246,15 @@ def table_step(table):
 toy = table_step(table)
 [by_greedy] = greedy(toy, max_lengths=[5])
 [[by_beam]] = beam_search(toy, beam_size=2, max_lengths=[5])
-assert math.isclose(math.exp(by_greedy.log_prob), 0.6 * 0.4, rel_tol=1e-6)
-assert math.isclose(math.exp(by_beam.log_prob), 0.4 * 0.9, rel_tol=1e-6)
 for hypothesis in (by_greedy, by_beam):
     print(
         [words[token] for token in hypothesis.tokens],
         round(math.exp(hypothesis.log_prob), 4),
     )
+
+# %% tags=["hide-input", "check"]
+assert math.isclose(math.exp(by_greedy.log_prob), 0.6 * 0.4, rel_tol=1e-6)
+assert math.isclose(math.exp(by_beam.log_prob), 0.4 * 0.9, rel_tol=1e-6)
 
 # %% [markdown]
 # ### A beam by hand
@@ -403,11 +411,13 @@ target_input = torch.cat([torch.tensor([bos_id]), output[:-1]])[None]
 log_probs = model(source, target_input)[0].log_softmax(-1)  # (T, V)
 forced = log_probs.gather(1, output[:, None]).squeeze(1)  # (T)
 [scored] = translator.score([(text, translation.text)])
+theirs = torch.tensor(scored.token_log_probs).double()
+forced.sum(), translation.log_prob
+
+# %% tags=["hide-input", "check"]
 assert abs(forced.sum().item() - translation.log_prob) < 1e-4
 assert abs(scored.log_prob - translation.log_prob) < 1e-4
-theirs = torch.tensor(scored.token_log_probs).double()
 torch.testing.assert_close(forced, theirs, rtol=0, atol=1e-4)
-forced.sum(), translation.log_prob
 
 # %% [markdown]
 # ### The cache
@@ -437,9 +447,11 @@ place + 1
 
 # %%
 [forced_il] = translator.translate([text], prefix="L'animal n'a pas traversé la rue parce qu'il")
+forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
+
+# %% tags=["hide-input", "check"]
 assert forced_il.text.startswith("L'animal n'a pas traversé la rue parce qu'il")
 assert forced_il.log_prob < translation.log_prob
-forced_il.text, round(forced_il.log_prob, 3), round(translation.log_prob, 3)
 
 # %% [markdown]
 # ### How sure of each word?
@@ -455,7 +467,6 @@ confidence = {
     f"{place + 1}  {token}": math.exp(log_prob)
     for place, (token, log_prob) in enumerate(zip(forced_il.tokens, forced_il.token_log_probs))
 }
-assert min(confidence, key=confidence.get).endswith("il")
 pictures.bars(
     confidence,
     x_label="probability of the token",
@@ -463,6 +474,9 @@ pictures.bars(
     alt=f"A bar for each of {len(confidence)} tokens. The shortest is {min(confidence, key=confidence.get)} with "
     f"{min(confidence.values()):.4f}.",
 )
+
+# %% tags=["hide-input", "check"]
+assert min(confidence, key=confidence.get).endswith("il")
 
 # %% [markdown]
 # ## Sampling
@@ -558,12 +572,14 @@ drawn = []
 for seed in (1, 2, 3, 1):
     drawn += young_translator.translate([text], sample=True, top_p=0.6, seed=seed)
 
-assert drawn[0] == drawn[3]
 [whole] = young_translator.translate([text], sample=True, seed=1)
 for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6, seed 3"], drawn):
     print(f"{name}: {one.text}")
 
 print(f"all tokens,  seed 1: {whole.text}")
+
+# %% tags=["hide-input", "check"]
+assert drawn[0] == drawn[3]
 
 # %% [markdown]
 # This is a young model, so expect mistakes in all four lines. But look in the last line, which is drawn from all
@@ -582,8 +598,10 @@ running = list(tokens)
 for _ in range(6):
     running.append(int(model_log_probs(running).argmax()))
 
-assert running[: len(tokens)] == tokens
 write.tokens(running[len(tokens) - 2 :])
+
+# %% tags=["hide-input", "check"]
+assert running[: len(tokens)] == tokens
 
 # %% [markdown]
 # Conversely, a search also needs a limit, because a model may never write `<eos>`. Here *the* and *this* follow each
@@ -596,8 +614,10 @@ endless[[3, 4]] = 0.0
 endless[3, 4] = endless[4, 3] = 1.0
 endless[:, eos_id] = 1e-6  # not impossible, but never chosen
 [cut] = greedy(table_step(endless), max_lengths=[6])
-assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
 [words[token] for token in cut.tokens]
+
+# %% tags=["hide-input", "check"]
+assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
 
 # %% [markdown]
 # ### The mean of the probabilities
@@ -607,9 +627,11 @@ assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
 
 # %%
 first, second = torch.tensor([0.9, 0.1]), torch.tensor([0.4, 0.4])
+first.prod(), second.prod()
+
+# %% tags=["hide-input", "check"]
 assert first.mean() > second.mean()
 assert first.log().sum() < second.log().sum()
-first.prod(), second.prod()
 
 # %% [markdown]
 # ### Softmax twice
@@ -630,8 +652,10 @@ once, twice = table_step(other), table_step(other.softmax(-1))
 [[right]] = beam_search(once, beam_size=4, max_lengths=[3])
 [[wrong]] = beam_search(twice, beam_size=4, max_lengths=[3])
 assert [words[token] for token in right.tokens] == ["the", "cat", "<eos>"]
-assert wrong.tokens != right.tokens
 [[words[token] for token in one.tokens] for one in (right, wrong)]
+
+# %% tags=["hide-input", "check"]
+assert wrong.tokens != right.tokens
 
 # %% [markdown]
 # ### Outputs of different length, compared by log_prob
@@ -646,9 +670,11 @@ scores = {}
 for alpha in (0.0, 0.6, 1.0):
     scores[alpha] = [log_prob / length_penalty(n, alpha) for log_prob, n in (short, long)]
 
+scores
+
+# %% tags=["hide-input", "check"]
 assert scores[0.0][0] > scores[0.0][1]
 assert scores[0.6][0] < scores[0.6][1]
-scores
 
 # %% [markdown]
 # The opposite mistake is to divide by the plain length $n$. The result is the mean per token, and it favours long
@@ -665,11 +691,13 @@ alone = model(source, target_input).log_softmax(-1)
 filled = torch.nn.functional.pad(source, (0, 5), value=pad_id)
 masked = model(filled, target_input).log_softmax(-1)
 unmasked = model(filled.masked_fill(filled == pad_id, eos_id), target_input).log_softmax(-1)
-torch.testing.assert_close(masked, alone, rtol=0, atol=1e-10)
 changed = (unmasked - alone).gather(-1, output[None, :, None]).abs().max().item()
-assert changed > 1e-3
 print("largest change of a token's log probability:")
 print(f"{changed:.3f} without the mask, {(masked - alone).abs().max():.0e} with it")
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(masked, alone, rtol=0, atol=1e-10)
+assert changed > 1e-3
 
 # %% [markdown]
 # ## Exercises
@@ -716,6 +744,22 @@ cold, hot = with_temperature(log_probs, 0.001), with_temperature(log_probs, 1e6)
 assert cold.argmax() == log_probs.argmax() and cold.max() > 0.999  # greedy search
 assert (hot - 1 / len(hot)).abs().max() < 1e-6  # all tokens equally likely, whatever the model thinks
 cold.max(), hot.min(), hot.max()
+
+# %% [markdown]
+# 5. One hypothesis has 3 tokens and log probability −3.0, another has 6 tokens and −3.5. What are their scores
+#    with the paper's $\alpha = 0.6$, and which one wins?
+
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: both scores, as a list
+print(verdict("decoding.5", answer))
+
+# %% tags=["hide-cell"]
+both = [-3.0 / length_penalty(3, 0.6), -3.5 / length_penalty(6, 0.6)]
+assert verdict("decoding.5", both) == "right"
+assert both[1] > both[0]  # the longer one wins, although its log probability is lower
+both
 
 # %% [markdown]
 # ## Next

@@ -16,10 +16,11 @@
 # ## The question
 #
 # Can you do everything that a Transformer does with a pencil? Yes, if the Transformer is small enough. This page
-# computes a complete encoder–decoder, from two English words to the probabilities of the French ones, followed by one
-# step of training. Every table is printed, and for each kind of step one cell is worked out in full. The model has
-# 428 weights. The paper's base model has about 63 million ([counted here](10_output.py#line-by-line); the paper's
-# table says 65) and takes the same steps.
+# computes a complete encoder–decoder, from two English words to the probabilities of the French ones. The [second
+# half](13_by_hand_backward.py) goes backwards, from the loss to the gradient of every weight and one step of training.
+# Every table is printed, and for each kind of step one cell is worked out in full. The model has 428 weights. The
+# paper's base model has about 63 million ([counted here](10_output.py#line-by-line); the paper's table says 65) and
+# takes the same steps.
 #
 # Print this page if you like. The only other thing you need is a calculator with `exp` and `√`.
 
@@ -27,8 +28,8 @@
 # ## The intuition
 #
 # The source is `black cat`. In French the order is reversed: `chat noir`. So to write its *first* word, the decoder
-# should look at the *second* source word. An untrained model does not know that. You will see its prediction, its loss,
-# the direction in which each of its weights should move, and its smaller loss after one small step.
+# should look at the *second* source word. An untrained model does not know that. You will see its prediction, and a
+# number that says how wrong it is: the loss.
 #
 # | size | name | here | paper's base model |
 # |---|---|---|---|
@@ -65,7 +66,7 @@
 # | probabilities | $\mathrm{softmax}$ of each row of logits | §3.4 |
 #
 # In cross-attention, $Q$ comes from the decoder's stream, while $K$ and $V$ come from the encoder's output, which is
-# called memory. The second half of the page adds the backward pass and its gradients, with their formulas.
+# called memory.
 
 # %% [markdown]
 # ## Line by line
@@ -246,8 +247,10 @@ for part, arrays in params.items():
     print(textwrap.fill(sizes, 78, initial_indent="      ", subsequent_indent="      "))
 
 count = sum(array.size for arrays in params.values() for array in arrays.values())
-assert count == sum(weight.numel() for weight in model.parameters()) == 428
 count
+
+# %% tags=["hide-input", "check"]
+assert count == sum(weight.numel() for weight in model.parameters()) == 428
 
 # %% [markdown]
 # ### Embedding and positions
@@ -321,6 +324,8 @@ pencil("scores[head 0, black, cat]", f"({products(q[0, 0], k[0, 1])})/√2", sco
 powers = np.exp(scores)
 weights = powers / powers.sum(-1, keepdims=True)
 show({"weights, head 0": weights[0], "weights, head 1": weights[1]}, S, S)
+
+# %% tags=["hide-input", "check"]
 assert np.allclose(weights.sum(-1), 1)
 
 # %% tags=["hide-input"]
@@ -390,6 +395,8 @@ def attention_by_hand(point, part, w, x, memory, mask):
 
 
 x = attention_by_hand(point, ENCODER, params[ENCODER], x, x, np.ones((2, 2), bool))
+
+# %% tags=["hide-input", "check"]
 assert np.allclose(x, normed, atol=1e-12)
 assert np.allclose(point[f"{ENCODER}.weights"], weights, atol=1e-12)
 
@@ -455,6 +462,8 @@ show({"scores, head 0": now["scores"][0], "scores, head 1": now["scores"][1]}, T
 show({"weights, head 0": now["weights"][0], "weights, head 1": now["weights"][1]}, T, T)
 show({"joined": now["joined"], "output": now["output"]}, T)
 show({"added": now["added"], "normed": now["normed"]}, T)
+
+# %% tags=["hide-input", "check"]
 assert (now["weights"][:, 0] == [1.0, 0.0]).all()
 
 # %% tags=["hide-input"]
@@ -652,9 +661,10 @@ def state(params):
 
 def put(model, params):
     """Give the model these weights; E is one matrix with three names, so one name is enough."""
+    tables = state(params)
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            weight.copy_(state(params)[name])
+            weight.copy_(tables[name])
 
 
 assert set(state(params)) == {name for name, _ in model.named_parameters()}
@@ -662,7 +672,6 @@ put(model, params)
 with gf.record(model) as trace:
     model(torch.tensor([source]), torch.tensor([target_input]))
 
-assert set(trace) == set(gf.points(model)) == set(point)
 for name in trace:
     # without the batch axis
     shape = trace[name].shape if name.endswith("positions") else trace[name][0].shape
@@ -671,9 +680,12 @@ for name in trace:
 size = sum(table.size for table in point.values())
 print(f"{len(point)} points, {size} numbers: all equal to the library's")
 
+# %% tags=["hide-input", "check"]
+assert set(trace) == set(gf.points(model)) == set(point)
+
 # %% [markdown]
 # The next cell is the shortest way through the same model, as one function of weights and words. It lets us try
-# changes, below and in the exercises.
+# changes in the exercises.
 
 
 # %%
@@ -698,405 +710,10 @@ def by_hand(params, source, target_input, positions=True):
     return point
 
 
-def loss_of(params):
-    return -(smoothed * by_hand(params, source, target_input)["log_probs"]).sum(-1).mean()
-
-
 again = by_hand(params, source, target_input)
+
+# %% tags=["hide-input", "check"]
 assert all(np.allclose(again[name], point[name], atol=1e-12) for name in point)
-assert abs(loss_of(params) - loss) < 1e-12
-
-# %% [markdown]
-# ## One training step
-#
-# Training asks about each weight: if it were a little larger, would the loss rise or fall, and how fast? That rate is
-# the **gradient** of the loss with respect to that weight. We find all gradients by going through the model
-# backwards. For any table $x$ of the forward pass, let $\bar{x}$ be the table of the same shape that holds $\partial
-# L / \partial x$, cell by cell. Each step below turns the $\bar{x}$ of its result into the $\bar{x}$ of its input,
-# and computes the gradients of its weights on the way. In the code, `slope` holds the gradients of the points, by
-# name, and `grads` the gradients of the weights.
-#
-# ### From the loss to the logits
-#
-# For one row the loss is $-\sum_j y_j \ln p_j$ with $p = \mathrm{softmax}(z)$. Its derivative with respect to the
-# logit $z_j$ is $p_j - y_j$: what the model says minus what it should say. The loss is a mean over 2 rows, so
-# $\bar{z} = (p - y) / 2$. Each row sums to 0: what some words lose, others gain.
-
-# %%
-slope = {}  # of the points
-grads = {part: {name: np.zeros_like(array) for name, array in arrays.items()} for part, arrays in params.items()}
-slope["logits"] = (probabilities - smoothed) / 2
-show({"gradient of the logits": slope["logits"].T}, words, T)
-assert np.allclose(slope["logits"].sum(-1), 0)
-
-# %% tags=["hide-input"]
-pencil("[chat], in row <bos>", f"({short(probabilities[0, 6])} − {short(smoothed[0, 6])})/2", slope["logits"][0, 6])
-
-# %% [markdown]
-# ### Output matrix
-#
-# A product $z = h E^\top$ (here $h$ is the decoder's output, not the number of heads) has two gradients: $\bar{h} =
-# \bar{z} E$ for the left factor, and $\bar{E} = \bar{z}^\top h$ for the matrix. The same rule holds for every product
-# on this page. For $c = a W$,
-#
-# $$\bar{a} = \bar{c}\, W^\top, \qquad \bar{W} = a^\top \bar{c}, \qquad \bar{b} = \text{the sum of the rows of } \bar{c}$$
-#
-# with $b$ a bias that was added to each row. $E$ is used three times (output, source, target). This is the first of
-# its three shares.
-
-# %%
-h = point["decoder.output"]
-slope["decoder.output"] = slope["logits"] @ E
-as_output = slope["logits"].T @ h
-show({"gradient of E, share of the output": as_output}, words)
-show({"gradient of decoder.output": slope["decoder.output"]}, T)
-
-# %% tags=["hide-input"]
-pencil("E[chat, 0]", products(slope["logits"][:, 6], h[:, 0]), as_output[6, 0])
-pencil("decoder.output[<bos>, 0]", products(slope["logits"][0], E[:, 0]), slope["decoder.output"][0, 0])
-
-# %% [markdown]
-# ### Layer norm
-#
-# Let $a$ be a row before the norm, $\sigma = \sqrt{v + 0.00001}$, $n = (a - m)/\sigma$, and $c = n \cdot g + b$ (gain
-# and shift, cell by cell). With $u = \bar{c} \cdot g$ (cell by cell), and $\operatorname{mean}$ over the row's 4
-# cells,
-#
-# $$\bar{a} = \frac{u - \operatorname{mean}(u) - n \operatorname{mean}(u \cdot n)}{\sigma}, \qquad \bar{g} = \sum_{\text{rows}} \bar{c} \cdot n, \qquad \bar{b} = \sum_{\text{rows}} \bar{c}$$
-#
-# The two means are subtracted because the norm ignores two kinds of change: adding one number to the whole row, and
-# stretching the row.
-
-
-# %%
-def norm_backward(part, slope, grads, upper):
-    """From the gradient `upper` of a layer norm's result to the gradient of the sum that it normalised."""
-    a, w = point[f"{part}.added"], params[part]
-    # numpy's var divides by 4, as layer norm does
-    sigma = np.sqrt(a.var(-1, keepdims=True) + 1e-5)
-    n = (a - a.mean(-1, keepdims=True)) / sigma
-    u = upper * w["gain"]
-    slope[f"{part}.normed"] = upper
-    slope[f"{part}.added"] = (u - u.mean(-1, keepdims=True) - n * (u * n).mean(-1, keepdims=True)) / sigma
-    grads[part]["gain"], grads[part]["shift"] = (upper * n).sum(0), upper.sum(0)
-    return slope[f"{part}.added"]
-
-
-down = norm_backward(DECODER_FF, slope, grads, slope["decoder.output"])
-show({"gradient of the result": slope["decoder.output"], "gradient of the sum": down}, T)
-assert np.allclose(down.sum(-1), 0)
-
-# %% tags=["hide-input"]
-u, n, a = slope["decoder.output"][0], h[0], point[f"{DECODER_FF}.added"][0]
-sigma = math.sqrt(a.var() + 1e-5)
-pencil("mean(u), row <bos>", f"({total(u)})/4", u.mean())
-pencil("mean(u·n), row <bos>", f"({products(u, n)})/4", (u * n).mean())
-pencil("sum[<bos>, 0]", f"({short(u[0])} − {factor(u.mean())} − {factor(n[0])}·{factor((u * n).mean())})/{short(sigma)}", down[0, 0])  # fmt: skip
-
-# %% [markdown]
-# ### Feed-forward network
-#
-# Going backwards through $\max(0, \mathrm{hidden})$, a gradient passes where hidden was positive, and is 0 elsewhere.
-# The residual sum $x + \mathrm{output}$ passes its gradient unchanged to both of its terms. So the gradient that
-# continues downwards is the sum of two: one direct, one through the network.
-
-
-# %%
-def feed_forward_backward(part, slope, grads, upper):
-    """From the gradient of a feed-forward sub-layer's result to the gradient of its input."""
-    now, w, g = of(point, part), params[part], grads[part]
-    output = norm_backward(part, slope, grads, upper)
-    g["W_2"], g["b_2"] = now["activated"].T @ output, output.sum(0)
-    activated = output @ w["W_2"].T
-    hidden = np.where(now["hidden"] > 0, activated, 0.0)
-    g["W_1"], g["b_1"] = now["input"].T @ hidden, hidden.sum(0)
-    below = output + hidden @ w["W_1"].T  # directly, and through the network
-    slope |= {f"{part}.{name}": table for name, table in
-              {"output": output, "activated": activated, "hidden": hidden, "input": below}.items()}  # fmt: skip
-    return below
-
-
-down = feed_forward_backward(DECODER_FF, slope, grads, slope["decoder.output"])
-now = of(slope, DECODER_FF)
-show({"gradient of activated": now["activated"]}, T)
-show({"gradient of hidden": now["hidden"]}, T)
-
-# %%
-show({"gradient of W_2": grads[DECODER_FF]["W_2"]}, [*DIMENSIONS, "4", "5"])
-show({"gradient of W_1": grads[DECODER_FF]["W_1"]}, DIMENSIONS)
-show({"gradient of the input": down}, T)
-
-# %% tags=["hide-input"]
-unit = int((point[f"{DECODER_FF}.activated"] > 0).all(0).argmax())  # active in both rows, if there is such a unit
-pencil(f"W_2[{unit}, 0]", products(point[f"{DECODER_FF}.activated"][:, unit], now["output"][:, 0]), grads[DECODER_FF]["W_2"][unit, 0])  # fmt: skip
-
-# %% [markdown]
-# ### Attention
-#
-# We go down through $W_O$ and the split into heads as before. In one head, with weights $A$, scores $s$, and heads $=
-# A v$, the rule for products gives $\bar{v} = A^\top\, \overline{\mathrm{heads}}$ and $\bar{A} =
-# \overline{\mathrm{heads}}\, v^\top$. Then comes the softmax, row by row:
-#
-# $$\bar{s}_j = A_j \Big( \bar{A}_j - \sum_k A_k \bar{A}_k \Big)$$
-#
-# In words: $\bar{A}_j$ says how much the loss would rise with more weight on key $j$. If that is more than the
-# average of the row, the score has a positive gradient, and training will lower it. If it is less, training will
-# raise it. The larger the weight already is, the larger the effect; a weight of 0 (masked) has no effect at all.
-# Finally, $s = q k^\top / \sqrt{2}$ gives $\bar{q} = \bar{s}\, k / \sqrt{2}$ and $\bar{k} = \bar{s}^\top q /
-# \sqrt{2}$. From there on we have products again.
-
-
-# %%
-def attention_backward(part, slope, grads, upper, memory=None):
-    """From the gradient of an attention sub-layer's result to the gradients of its stream and its memory."""
-    now, w, g = of(point, part), params[part], grads[part]
-    x = now["input"]
-    memory = x if memory is None else memory
-    output = norm_backward(part, slope, grads, upper)
-    g["W_O"], g["b_O"] = now["joined"].T @ output, output.sum(0)
-    joined = output @ w["W_O"].T
-    heads, A = split(joined), now["weights"]
-    q, k, v = now["query"], now["key"], now["value"]
-    value = A.transpose(0, 2, 1) @ heads
-    weights = heads @ v.transpose(0, 2, 1)
-    scores = A * (weights - (A * weights).sum(-1, keepdims=True))
-    query, key = scores @ k / math.sqrt(2), scores.transpose(0, 2, 1) @ q / math.sqrt(2)
-    streams = {}
-    for name, table, read in (
-        ("Q", query, x),
-        ("K", key, memory),
-        ("V", value, memory),
-    ):
-        both = np.concatenate([table[0], table[1]], axis=1)
-        g[f"W_{name}"], g[f"b_{name}"] = read.T @ both, both.sum(0)
-        streams[name] = both @ w[f"W_{name}"].T
-    slope |= {f"{part}.{name}": table for name, table in
-              {"output": output, "joined": joined, "heads": heads, "weights": weights, "scores": scores,
-               "query": query, "key": key, "value": value}.items()}  # fmt: skip
-    return output + streams["Q"], streams["K"] + streams["V"]
-
-
-down, to_memory = attention_backward(CROSS, slope, grads, down, memory)
-slope[f"{CROSS}.input"] = down
-now = of(slope, CROSS)
-show(
-    {
-        "gradient of weights, head 0": now["weights"][0],
-        "gradient of scores, head 0": now["scores"][0],
-    },
-    T,
-    S,
-)
-show({"gradient of W_Q": grads[CROSS]["W_Q"]}, DIMENSIONS)
-show({"gradient of the memory": to_memory}, S)
-
-# %% tags=["hide-input"]
-A, worth = point[f"{CROSS}.weights"][0, 0], now["weights"][0, 0]
-pencil("average of row <bos>", products(A, worth), (A * worth).sum())
-pencil("scores[head 0, <bos>, cat]", f"{short(A[1])}·({short(worth[1])} − {factor((A * worth).sum())})", now["scores"][0, 0, 1])  # fmt: skip
-
-# %% [markdown]
-# The rest uses the same functions, from the end to the beginning: the decoder's masked self-attention, then the
-# encoder, which the gradient reaches only through the memory.
-
-# %%
-down, from_keys = attention_backward(MASKED, slope, grads, down)
-# x was query, key and value
-slope["target.input"] = slope[f"{MASKED}.input"] = down + from_keys
-up = feed_forward_backward(ENCODER_FF, slope, grads, to_memory)
-slope["encoder.output"] = to_memory
-down, from_keys = attention_backward(ENCODER, slope, grads, up)
-slope["source.input"] = slope[f"{ENCODER}.input"] = down + from_keys
-show({"gradient of source.input": slope["source.input"]}, S)
-show({"gradient of target.input": slope["target.input"]}, T)
-# the row of <bos> had one key: nothing to choose
-assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()
-
-# %% [markdown]
-# ### The embedding, from three sides
-#
-# A word's row of $E$ was looked up (times 2) and used as output. Because the paper shares one matrix (§3.4), these
-# gradients add up. `dog` was in neither sentence, so its only share comes from the output.
-
-# %%
-as_source, as_target = np.zeros_like(E), np.zeros_like(E)
-for place, (source_id, target_id) in enumerate(zip(source, target_input)):
-    as_source[source_id] += 2 * slope["source.input"][place]
-    as_target[target_id] += 2 * slope["target.input"][place]
-
-grads["embedding"]["E"] = as_output + as_source + as_target
-show(
-    {"as output": as_output, "as source": as_source, "as target": as_target},
-    words,
-    digits=3,
-)
-
-# %%
-show({"gradient of E": grads["embedding"]["E"]}, words)
-
-# %% tags=["hide-input"]
-parts = [share[6, 0] for share in (as_output, as_source, as_target)]
-pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
-
-# %% [markdown]
-# ### Is it right?
-#
-# We check the gradients in two ways. First, PyTorch's autograd goes backwards through `gf.Transformer`. It must find
-# the same gradients for all 428 weights and for every table on the way. (`gf.record` keeps the tensors in the graph, so
-# we can ask for their gradients.)
-
-# %%
-with gf.record(model) as trace:
-    z = model(torch.tensor([source]), torch.tensor([target_input]))[0]
-
-library_loss = torch.nn.functional.cross_entropy(z, torch.tensor(target_output), label_smoothing=0.1)
-assert abs(library_loss.item() - loss) < 1e-12
-asked = list(slope)
-weights_of = dict(model.named_parameters())
-found = torch.autograd.grad(library_loss, [*weights_of.values(), *(trace[name] for name in asked)])
-for (name, _), gradient in zip(weights_of.items(), found):
-    torch.testing.assert_close(gradient, state(grads)[name], rtol=0, atol=1e-12)
-
-for name, gradient in zip(asked, found[len(weights_of) :]):
-    torch.testing.assert_close(gradient[0], torch.tensor(slope[name]), rtol=0, atol=1e-12)
-
-print(f"equal to autograd: {count} weights, {len(asked)} tables on the way")
-
-# %% [markdown]
-# The library's own loss, which never holds all logits at once, has the same value and gradient:
-
-# %%
-from glassformer.training.objective import smoothed_cross_entropy
-
-last = torch.tensor(h, requires_grad=True)
-own = smoothed_cross_entropy(last, torch.tensor(E), torch.tensor(target_output), 0.1).smoothed / 2
-own.backward()
-assert abs(own.item() - loss) < 1e-12
-torch.testing.assert_close(last.grad, torch.tensor(slope["decoder.output"]), rtol=0, atol=1e-12)
-own.item()
-
-# %% [markdown]
-# The second check uses nothing but the forward pass. Make a weight larger and smaller by $\delta = 0.00001$, compute
-# the whole model both times, and divide the difference of the losses by $2\delta$. That is what a gradient *means*.
-# First four weights to look at, then all of them.
-
-
-# %%
-def measured(part, name, cell, delta=1e-5):
-    """Return how fast the loss changes with one weight, by trying."""
-    array = params[part][name]
-    kept = array[cell]
-    found = []
-    for change in (delta, -delta):
-        array[cell] = kept + change
-        found.append(loss_of(params))
-        array[cell] = kept
-    return (found[0] - found[1]) / (2 * delta)
-
-
-for part, name, cell in ((CROSS, "W_Q", (1, 0)), ("embedding", "E", (4, 2)), (ENCODER_FF, "W_1", (0, 1)), (ENCODER, "gain", (3,))):  # fmt: skip
-    print(f"{part}.{name}{list(cell)}: by hand {grads[part][name][cell]:+.8f}, tried {measured(part, name, cell):+.8f}")
-
-worst = max(abs(measured(part, name, cell) - grads[part][name][cell])
-            for part, arrays in params.items() for name, array in arrays.items() for cell in np.ndindex(array.shape))  # fmt: skip
-assert worst < 1e-8  # the error of the method itself is about δ²
-print(f"largest difference of all {count}: {worst:.1e}")
-
-# %% [markdown]
-# ### The step
-#
-# **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning
-# rate $\eta$ (here 0.05). If the loss were a straight line, it would fall by $\eta$ times the sum of all squared
-# gradients. The loss is not a straight line, so it falls only roughly as much.
-
-
-# %%
-def moved(params, change):
-    """Return the weights, each moved by `change(part, name)`."""
-    return {
-        part: {name: array + change(part, name) for name, array in arrays.items()} for part, arrays in params.items()
-    }
-
-
-rate = 0.05
-after = moved(params, lambda part, name: -rate * grads[part][name])
-promised = rate * sum((gradient**2).sum() for arrays in grads.values() for gradient in arrays.values())
-print(f"loss before {loss:.4f}, after {loss_of(after):.4f}; promised {loss - promised:.4f}")
-assert loss_of(after) < loss
-
-# %% tags=["hide-input"]
-pencil("new W_2[0, 0] of the decoder", f"{params[DECODER_FF]['W_2'][0, 0]} − 0.05·{factor(grads[DECODER_FF]['W_2'][0, 0])}".replace("-", "−"), after[DECODER_FF]["W_2"][0, 0])  # fmt: skip
-
-# %% [markdown]
-# **Adam** (§5.3) is what the paper uses. For each weight with gradient $g$ it keeps two running means: of the
-# gradient, $m \leftarrow \beta_1 m + (1 - \beta_1) g$, and of its square, $v \leftarrow \beta_2 v + (1 - \beta_2)
-# g^2$, with $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both start at 0. To make up for that, they are divided by $1 -
-# \beta_1^t$ and $1 - \beta_2^t$ at step $t$, which gives $\hat{m}$ and $\hat{v}$. Then $w \leftarrow w - \eta\,
-# \hat{m} / (\sqrt{\hat{v}} + 10^{-9})$. At the first step $\hat{m} = g$ and $\hat{v} = g^2$, so each weight moves by
-# $\eta$ against the sign of its gradient, however small the gradient is.
-
-
-# %%
-def adam_step(part, name, rate=0.01):
-    """Return the change of Adam's first step."""
-    g = grads[part][name]
-    m, v = 0.1 * g, 0.02 * g**2
-    m_hat, v_hat = m / (1 - 0.9), v / (1 - 0.98)
-    return -rate * m_hat / (np.sqrt(v_hat) + 1e-9)
-
-
-after = moved(params, adam_step)
-show(
-    {"gradient": grads[CROSS]["W_Q"], "change by Adam": adam_step(CROSS, "W_Q")},
-    DIMENSIONS,
-)
-print(f"loss before {loss:.4f}, after {loss_of(after):.4f}")
-assert loss_of(after) < loss
-
-optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9)
-for weight, gradient in zip(model.parameters(), found):
-    weight.grad = gradient
-
-optimiser.step()
-for name, weight in model.named_parameters():
-    torch.testing.assert_close(weight.detach(), state(after)[name], rtol=0, atol=1e-9)
-
-# %% [markdown]
-# After 60 such steps the little model knows its one sentence by heart. Label smoothing keeps the loss above 0. The best
-# possible loss is reached when the probabilities equal the smoothed target: $-\sum_j y_j \ln y_j$.
-
-# %%
-put(model, params)
-optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9)
-fall = []
-for _ in range(60):
-    z = model(torch.tensor([source]), torch.tensor([target_input]))[0]
-    value = torch.nn.functional.cross_entropy(z, torch.tensor(target_output), label_smoothing=0.1)
-    fall.append(value.item())
-    optimiser.zero_grad()
-    value.backward()
-    optimiser.step()
-
-with gf.record(model) as trained, torch.no_grad():
-    model(torch.tensor([source]), torch.tensor([target_input]))
-
-said = [words[place] for place in trained["log_probs"][0].argmax(-1)]
-best = -(smoothed * np.log(smoothed)).sum(-1).mean()
-assert said == ["chat", "noir"]
-assert best < fall[-1] < loss
-print(f"black cat → {' '.join(said)}; loss {fall[0]:.3f} → {fall[-1]:.3f}, best possible {best:.3f}")
-show({"p after <bos>, before and after": np.stack([probabilities[0], trained["log_probs"][0, 0].exp()], 1)}, words, ["before", "after"])  # fmt: skip
-
-# %% [markdown]
-# See where the curve flattens: towards the dashed line, not towards 0.
-
-# %% tags=["hide-input"]
-pictures.curves(
-    {"loss": (range(60), fall), "best possible": ([0, 59], [best, best])},
-    x_label="steps of Adam",
-    y_label="loss",
-    alt=f"the loss falls from {fall[0]:.2f} to {fall[-1]:.2f} in 60 steps, close to the best possible {best:.2f}",
-)
 
 # %% [markdown]
 # ## What goes wrong
@@ -1168,10 +785,17 @@ for decimals in (4, 3, 2, 1):
 # **1. A cell with the pencil.** Compute `scores[head 1, cat, black]` of the encoder from the tables Q and K. Which
 # columns do you need?
 
+# %%
+from glassformer.capstone import verdict
+
+answer = None  # instead of None: the score
+print(verdict("by_hand.1", answer))
+
 # %% tags=["hide-cell"]
 answer = (Q[1, 2] * K[0, 2] + Q[1, 3] * K[0, 3]) / math.sqrt(2)  # head 1 has columns 2 and 3
 pencil("scores[head 1, cat, black]", f"({products(Q[1, 2:], K[0, 2:])})/√2", answer)
 assert abs(answer - point[f"{ENCODER}.scores"][1, 1, 0]) < 1e-12
+assert verdict("by_hand.1", answer) == "right"
 
 # %% [markdown]
 # **2. A different word.** Replace `cat` by `dog`. Before you run it: which tables stay as they are, and in which does
@@ -1213,23 +837,12 @@ assert np.allclose(alone["log_probs"][0], point["log_probs"][0], atol=1e-12)
 print("the same: the row of <bos> never saw chat. So all rows can be trained at once.")
 
 # %% [markdown]
-# **5. A weight that can never learn.** The gradient of the bias of the keys, `b_K`, is 0 in all three attentions.
-# Why?
-
-# %% tags=["hide-cell"]
-# A bias adds the same vector to all keys, so one query's scores all change by the same number, q · b_K / √2. The softmax
-# ignores a number that is added to a whole row.
-for part in (ENCODER, MASKED, CROSS):
-    assert abs(grads[part]["b_K"]).max() < 1e-15
-    assert abs(grads[part]["b_V"]).max() > 1e-3
-
-# %% [markdown]
 # ## Next
 #
-# You have seen every number of a model that knows eight words. [Real corpora](14_corpora.py) is about models that
-# know thousands: where their sentences come from, what may be wrong with them, and how to judge a translation. The
+# You have seen every number of a model that knows eight words, and its loss. [Backwards by
+# hand](13_by_hand_backward.py) goes from this loss to the gradient of every weight, and makes the loss smaller. The
 # steps of this page have a chapter each: [embeddings](01_embeddings.py), [positions](02_positions.py),
 # [attention](03_attention.py), [heads](04_heads.py), [masks](05_masks.py), [add & norm](06_residual.py),
-# [feed-forward](07_feed_forward.py), [output and loss](10_output.py), [training](11_training.py). In the library,
-# read [model/transformer.py](../src/glassformer/model/transformer.py#Transformer) and
+# [feed-forward](07_feed_forward.py), [output and loss](10_output.py). In the library, read
+# [model/transformer.py](../src/glassformer/model/transformer.py#Transformer) and
 # [model/attention.py](../src/glassformer/model/attention.py#attention).

@@ -198,8 +198,10 @@ def refusal(call, *arguments, **options):
     raise AssertionError("this should have been refused")
 
 
-assert "did you mean 'train.en'" in refusal(check, "tran.en", "train.fr")
 message = refusal(check, "train.en", "train.fr")
+
+# %% tags=["hide-input", "check"]
+assert "did you mean 'train.en'" in refusal(check, "tran.en", "train.fr")
 assert f"line {bad + 1}" in message
 
 # %% [markdown]
@@ -217,6 +219,8 @@ for block in PairReader(corpus("train.en", "train.fr")):
     pairs += zip(english, french)
 
 print(len(pairs), "pairs read")
+
+# %% tags=["hide-input", "check"]
 # Windows line ends are read as line ends
 assert not any(english.endswith("\r") for english, _ in pairs)
 
@@ -226,6 +230,8 @@ assert not any(english.endswith("\r") for english, _ in pairs)
 # %%
 (folder / "shorter.fr").write_bytes(b"\n".join(raw[:-2]) + b"\n")
 message = refusal(check, "train.en", "shorter.fr")
+
+# %% tags=["hide-input", "check"]
 assert "4000" in message
 assert "3999" in message
 
@@ -248,6 +254,7 @@ for reason, finding in report.dropped.items():
 for warning in report.warnings:
     print(textwrap.fill(f"warning: {warning}", 88, subsequent_indent="    ").replace(f"{folder}/", ""))
 
+# %% tags=["hide-input", "check"]
 assert report.dropped["blank"].count == planted["blank"]
 assert report.dropped["duplicate"].count >= planted["duplicate"] - 5
 
@@ -318,6 +325,8 @@ for kind, count in sorted(found.items()):
 
 recomposed = sum(clean_text(line) != " ".join(line.split()) for _, line in pairs)
 print(f"and {recomposed} lines with decomposed letters, which are repaired, not left out")
+
+# %% tags=["hide-input", "check"]
 assert recomposed == len(decomposed)
 assert found == planted
 assert len(good) == len(pairs) - sum(found.values())
@@ -365,9 +374,11 @@ def agreement(source, target, window=200):
 
 
 right, wrong = agreement(english, french), agreement(english, slipped)
+print(*(f"{value:.1f}" for value in wrong))
+
+# %% tags=["hide-input", "check"]
 assert min(right) > 0.6
 assert max(wrong[8:]) < 0.35
-print(*(f"{value:.1f}" for value in wrong))
 
 # %% [markdown]
 # Look for the cliff, at the window that begins with line 1400.
@@ -409,10 +420,10 @@ for kind, tokenizer in tokenizers.items():
     print(f"{kind}: vocabulary of {len(tokenizer)}, {len(pieces)} tokens\n  {' '.join(pieces)}")
     print("  read back:", tokenizer.decode(tokenizer.encode(sentence)))
 
+# %% tags=["hide-input", "check"]
 assert tokenizers["words"].decode(tokenizers["words"].encode(sentence)).count("<unk>") == 1
 for kind in ("bpe", "unigram"):
     assert tokenizers[kind].decode(tokenizers[kind].encode(sentence)) == sentence
-
 
 # %% [markdown]
 # `▁` stands for a space. With word tokens the zebra is gone: it becomes `<unk>`, like every other unknown word.
@@ -424,8 +435,10 @@ foreign = "The 猫 slept."
 print([tokenizer.decode(tokenizer.encode(foreign)) for tokenizer in tokenizers.values()])
 in_bytes = TokenizerConfig(kind="unigram", vocab_size=856, byte_fallback=True)
 with_bytes, _ = train_tokenizers(english, french, in_bytes)
-assert with_bytes.decode(with_bytes.encode(foreign)) == foreign
 with_bytes.split(foreign)
+
+# %% tags=["hide-input", "check"]
+assert with_bytes.decode(with_bytes.encode(foreign)) == foreign
 
 # %% [markdown]
 # ## Batches
@@ -457,10 +470,12 @@ shares = {"random batches": padding(at_random), "sorted by length": padding(by_l
 # the library's own count agrees with the formula
 batch = make_batch(examples, by_length[0])
 lengths = [len(examples.target[row]) for row in by_length[0]]
+print({name: f"{share:.1%}" for name, share in shares.items()})
+
+# %% tags=["hide-input", "check"]
 assert batch.target_tokens == sum(lengths)
 assert batch.target_output.shape == (len(lengths), max(lengths))
 assert shares["sorted by length"] < 0.1 < shares["random batches"]
-print({name: f"{share:.1%}" for name, share in shares.items()})
 
 # %% [markdown]
 # Below is one batch of each kind. Each line is a sentence: blue for its tokens, orange for padding. Look at the
@@ -545,6 +560,7 @@ for override in (
 ):
     refusal(load, folder / "mine.toml", overrides=[override])
 
+# %% tags=["hide-input", "check"]
 assert "did you mean 'learning_rate'" in refusal(load, folder / "mine.toml", overrides=["training.learning_rat=0.01"])
 
 # %% [markdown]
@@ -560,6 +576,8 @@ print(f"{result.parameters:,} parameters, {result.weights_bytes / 1e6:.1f} MB of
 print(f"{result.tokens_per_second:,.0f} target tokens a second; {result.seconds:,.0f} s for {result.steps} steps")
 print(f"about {result.training_bytes / 1e6:,.0f} MB in training")
 print(f"batches of up to {result.largest_batch_tokens:,} tokens fit into this machine's memory")
+
+# %% tags=["hide-input", "check"]
 assert result.weights_bytes == 4 * result.parameters  # four bytes each
 
 # %% [markdown]
@@ -584,6 +602,7 @@ for report in reports:
             f"perplexity {report.perplexity:.2f}, BLEU {report.metric.value:.1f}"
         )
 
+# %% tags=["hide-input", "check"]
 assert prepared.train_pairs + prepared.valid_pairs + sum(prepared.dropped.values()) == len(good)
 assert summary.steps == 300
 
@@ -650,9 +669,11 @@ def cut(text):
 
 
 value, shares, brevity = bleu_of([cut(text) for text in outputs], [cut(text) for text in references])
-assert abs(value - bleu) < 1e-6
 print(f"p_1 … p_4 = {[round(float(share), 3) for share in shares]}")
 print(f"brevity penalty {brevity:.3f}: BLEU {value:.2f}")
+
+# %% tags=["hide-input", "check"]
+assert abs(value - bleu) < 1e-6
 
 # %% [markdown]
 # Now chrF:
@@ -671,9 +692,11 @@ def chrf_of(outputs, references, beta=2):
     return 100 * (1 + beta**2) * P * R / (beta**2 * P + R)
 
 
+chrf_of(outputs, references)
+
+# %% tags=["hide-input", "check"]
 assert abs(chrf_of(outputs, references) - chrf) < 1e-6
 assert abs(100 * sum(a == b for a, b in zip(outputs, references)) / len(test) - exact) < 1e-9
-chrf_of(outputs, references)
 
 # %% [markdown]
 # | metric | what it sees | what it does not see |
@@ -698,12 +721,14 @@ for name, way in ways.items():
     both = [[way(text) for text in side] for side in (outputs, references)]
     by_way[name] = bleu_of(*both)[0]
 
-assert max(by_way.values()) - min(by_way.values()) > 3
 pictures.bars(
     by_way,
     x_label="BLEU of the same translations",
     alt="five bars of different length for the same outputs",
 )
+
+# %% tags=["hide-input", "check"]
+assert max(by_way.values()) - min(by_way.values()) > 3
 
 # %% [markdown]
 # All bars score the same translations. So quote BLEU only for plain text, computed by sacrebleu, with its signature,
@@ -721,6 +746,8 @@ for one in (translation, *translation.alternatives):
     print(f"log_prob {one.log_prob:6.2f}  probability {np.exp(one.log_prob):6.1%}  {one.text}")
 
 [again] = translator.score([("The black cat slept on the couch.", translation.text)])
+
+# %% tags=["hide-input", "check"]
 # float32, summed in a different order
 assert abs(again.log_prob - translation.log_prob) < 1e-3
 assert abs(sum(translation.token_log_probs) - translation.log_prob) < 1e-4
@@ -739,8 +766,10 @@ halves = {
 right_in = {
     name: statistics.mean(outputs[place] == references[place] for place in half) for name, half in halves.items()
 }
-assert right_in["the sure half"] > right_in["the unsure half"]
 print({name: f"{share:.0%} exact" for name, share in right_in.items()})
+
+# %% tags=["hide-input", "check"]
+assert right_in["the sure half"] > right_in["the unsure half"]
 
 # %% [markdown]
 # So `log_prob` helps to choose which outputs a person should look at. It promises nothing: a model is often sure and
@@ -798,9 +827,11 @@ print(leaked, "of 150 test sentences are in the training file")
 disguised = sources[:30]
 disguised[::3] = [line.replace(" ", "  ", 1) for line in disguised[::3]]
 plain, normalised = (sum(way(line) in held_out for line in disguised) for way in (str, clean_text))
-assert (plain, normalised) == (20, 30)
 print("with a second blank in every third:")
 print(f"{plain} found as they stand, {normalised} after normalisation")
+
+# %% tags=["hide-input", "check"]
+assert (plain, normalised) == (20, 30)
 
 # %% [markdown]
 # ### Source and target are copies
@@ -817,7 +848,6 @@ print(f"{plain} found as they stand, {normalised} after normalisation")
 # %%
 composed = "Le chat est fatigué."
 apart = unicodedata.normalize("NFD", composed)
-assert (composed == apart, len(composed), len(apart)) == (False, 20, 21)
 for kind in ("words", "unigram"):
     print(
         kind,
@@ -825,6 +855,9 @@ for kind in ("words", "unigram"):
         sep="\n  ",
     )
     assert tokenizers[kind].encode(composed) != tokenizers[kind].encode(apart)
+
+# %% tags=["hide-input", "check"]
+assert (composed == apart, len(composed), len(apart)) == (False, 20, 21)
 
 # %% [markdown]
 # The library does not recompose letters, because it cannot know which form your readers expect. If half a corpus is
@@ -835,8 +868,10 @@ for kind in ("words", "unigram"):
 from glassformer.evaluation.metrics import bleu as bleu_score
 
 other_form = bleu_score([unicodedata.normalize("NFD", text) for text in references], references).value
-assert other_form < 90
 print(f"the references against themselves in the other form: BLEU {other_form:.1f} instead of 100")
+
+# %% tags=["hide-input", "check"]
+assert other_form < 90
 
 # %% [markdown]
 # ### Scoring on training data
@@ -851,8 +886,10 @@ for name, several in (("training", good[-150:]), ("test", test)):
     [score], _ = evaluate(translator, *zip(*several), ["bleu"], beam_size=1)
     measured[name] = score.value
 
-assert measured["training"] > measured["test"]
 print({name: f"BLEU {value:.1f}" for name, value in measured.items()})
+
+# %% tags=["hide-input", "check"]
+assert measured["training"] > measured["test"]
 
 # %% [markdown]
 # ### A mistake in the program, not in the text

@@ -108,8 +108,10 @@ def short(numbers):
     return [round(number, 3) for number in numbers.flatten().tolist()]
 
 
-assert gf.check(model).passed
 len(MISTAKES), gf.check(model).passed
+
+# %% tags=["hide-input", "check"]
+assert gf.check(model).passed
 
 # %% [markdown]
 # **From notebooks that build the encoder line by line**
@@ -137,9 +139,11 @@ x = 100 * torch.randn(1, 1, 4)
 print("comes in:   ", short(x))
 print("right:      ", short(right(x, residual.norm, torch.zeros_like)))
 print("overwritten:", short(overwritten(x, residual.norm, torch.zeros_like)))
+verdict("residual_normed")
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(right(x, residual.norm, torch.zeros_like), x)
 torch.testing.assert_close(right(x, residual.norm, torch.tanh), residual(x, torch.tanh))
-verdict("residual_normed")
 
 # %% [markdown]
 # The second sub-layer (feed-forward) invites the same mistake, so it often occurs twice. The fix: give the normalised
@@ -166,16 +170,17 @@ def joined(tensor):
     return tensor.transpose(1, 2).contiguous().view(30, -1, 512)
 
 
-torch.testing.assert_close(joined(heads), join_heads(heads))  # its purpose
-assert joined(x).shape == x.shape  # the same shape by accident:
-assert torch.equal(joined(x)[0, 0, :10], x[0, :, 0])  # position 0 begins with feature 0 of all ten positions
-
 for attended in (attend(x), torch.zeros_like(x)):
     wrong = x + joined(dropout(x))  # attended is not used
     fixed = x + dropout(attended)
     print(f"first number of the output: wrong {wrong[0, 0, 0]:.4f}, fixed {fixed[0, 0, 0]:.4f}")
 
 residual = Residual(512, "pre", dropout=0.1, tap=Tap()).eval()
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(joined(heads), join_heads(heads))  # its purpose
+assert joined(x).shape == x.shape  # the same shape by accident:
+assert torch.equal(joined(x)[0, 0, :10], x[0, :, 0])  # position 0 begins with feature 0 of all ten positions
 torch.testing.assert_close(x + dropout(attend(residual.norm(x))), residual(x, attend))
 
 # %% [markdown]
@@ -233,6 +238,7 @@ for name, rows in {"N(0, 1)": loud, "N(0, 1/512)": ours}.items():
     share = positions.square().mean() / (words.square().mean() + positions.square().mean())
     print(f"{name:<12} largest value {words.abs().max():5.1f}, share of the position {share:.1%}")
 
+# %% tags=["hide-input", "check"]
 assert (loud * math.sqrt(512)).abs().max() > 60
 assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the library's, for d_model = 128
 
@@ -260,6 +266,8 @@ except gf.VocabularyError as error:
     print("glassformer:", error)
 
 table = nn.Embedding(11, 512).weight
+
+# %% tags=["hide-input", "check"]
 assert table.shape == (11, 512)
 assert torch.equal(table[5], list(table)[6 - 1])
 
@@ -298,10 +306,12 @@ for name, stack in stacks.items():
     weights = sum(weight.numel() for weight in stack.parameters())
     print(f"{name:<21} {weights:>6} weights, distance of layers 0 and 5: {starts:.2f}, trained {apart[name][1]:.2f}")
 
-assert apart["deep copies"][0] == apart["one layer, six times"][1] == 0 < apart["deep copies"][1]
 first, second = model.encoder.layers
-assert not torch.equal(first.feed_forward.expand.weight, second.feed_forward.expand.weight)  # ours are drawn
 copies = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2, enable_nested_tensor=False)
+
+# %% tags=["hide-input", "check"]
+assert apart["deep copies"][0] == apart["one layer, six times"][1] == 0 < apart["deep copies"][1]
+assert not torch.equal(first.feed_forward.expand.weight, second.feed_forward.expand.weight)  # ours are drawn
 assert torch.equal(copies.layers[0].linear1.weight, copies.layers[1].linear1.weight)
 
 # %% [markdown]
@@ -328,8 +338,10 @@ for name, query in {"a vector": word * vector, "a matrix": word @ matrix}.items(
 
 attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0)
 w_q, w_k, w_v = attend.input_projection.weight.split(attend.widths)
-assert w_q.shape == w_k.shape == w_v.shape == (8 * 64, 512)
 tuple(w_q.shape)
+
+# %% tags=["hide-input", "check"]
+assert w_q.shape == w_k.shape == w_v.shape == (8 * 64, 512)
 
 # %% [markdown]
 # **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in
@@ -384,8 +396,10 @@ for name, mask in {"columns": columns, "rows": turned}.items():
     print(f"{name} masked: the three words' outputs change by {(one - two).abs().max():.2f}")
     assert torch.equal(one, two) == (name == "columns")
 
-assert gf.attention(words, words, words, turned).weights[0, 3:].min() > 0  # padding has a weight
 padding = gf.attention(words, words, words, columns).weights[3]  # a padding query may look at words: harmless
+
+# %% tags=["hide-input", "check"]
+assert gf.attention(words, words, words, turned).weights[0, 3:].min() > 0  # padding has a weight
 assert padding[3:].tolist() == [0, 0]
 
 # %% [markdown]
@@ -414,6 +428,7 @@ errors = {
 for name, error in errors.items():
     print(f"{name}: largest error {error:.1e}")
 
+# %% tags=["hide-input", "check"]
 assert errors["float32, log space"] > 1e-4 > 1e-7 > errors["float64, rounded once"]
 
 # %% [markdown]
@@ -456,9 +471,11 @@ def error_of_a_shift(table):
 for name, exponent in exponents.items():
     print(f"{name:<20} {exponent.tolist()}  error of a shift {error_of_a_shift(table_of(exponent)):.0e}")
 
+verdict("doubled_exponent")
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(table_of(exponents["right"]), gf.sinusoids(100, 8, dtype=torch.float64))
 assert error_of_a_shift(table_of(exponents["i counts dimensions"])) > 0.1
-verdict("doubled_exponent")
 
 # %% [markdown]
 # In the second line, each pair has two different speeds, and no matrix moves all rows on by one position: the shift
@@ -483,13 +500,15 @@ v = x @ torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.f
 wrong_weights = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
 fixed_weights = (q @ k.T / math.sqrt(3)).softmax(dim=-1)
 wrong, fixed = wrong_weights @ v, fixed_weights @ v
+print("wrong: weights", short(wrong_weights[0]), "output", short(wrong[0]))
+print("right: weights", short(fixed_weights[0]), "output", short(fixed[0]))
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(fixed, gf.attention(q, k, v).output)
 assert [f"{100 * weight:.4f}" for weight in wrong_weights[0]] == ["0.0003", "99.9995", "0.0002"]
 assert [f"{100 * weight:.1f}" for weight in fixed_weights[0]] == ["0.0", "5.3", "94.7"]
 assert short(wrong[0]) == [8.0, 9.0, 3.0]  # the value of "yourself"
 assert short(fixed[0]) == [6.106, 9.0, 3.0]
-print("wrong: weights", short(wrong_weights[0]), "output", short(wrong[0]))
-print("right: weights", short(fixed_weights[0]), "output", short(fixed[0]))
 
 # %% [markdown]
 # So "set" attends to "yourself" with 99.9995 %, where 94.7 % to "free" is right. Nothing about the wrong row looks
@@ -520,12 +539,14 @@ feed_forward = copy.deepcopy(model.encoder.layers[0].feed_forward)
 nn.init.normal_(feed_forward.contract.bias)
 h = torch.randn(1, 1, 128, dtype=torch.float64)
 inner = (h @ feed_forward.expand.weight.T + feed_forward.expand.bias).clamp(min=0)
-torch.testing.assert_close(inner @ feed_forward.contract.weight.T + feed_forward.contract.bias, feed_forward(h))
 
 weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
 same = sum(weights[j] * v[0] for j in range(3))
 fixed = sum(weights[j] * v[j] for j in range(3))
 print("v_1 in each term:", short(same), " v_j:", short(fixed))
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(inner @ feed_forward.contract.weight.T + feed_forward.contract.bias, feed_forward(h))
 torch.testing.assert_close(same, v[0])  # whatever the weights are
 torch.testing.assert_close(fixed, weights @ v)
 
@@ -544,6 +565,8 @@ torch.testing.assert_close(fixed, weights @ v)
 # %%
 raw, cosine = q @ k.T, F.cosine_similarity(q[:, None], k[None], dim=-1)
 print(f"largest dot product {raw.max():.0f}, largest cosine {cosine.max():.3f}")
+
+# %% tags=["hide-input", "check"]
 assert raw.max() == 110
 assert cosine.max() <= 1
 torch.testing.assert_close(q @ (2 * k).T, 2 * raw)
@@ -569,10 +592,12 @@ def sublayers(layer):
 
 
 encoder_has, decoder_has = sublayers(model.encoder.layers[0]), sublayers(model.decoder.layers[0])
+sorted(encoder_has), sorted(decoder_has)
+
+# %% tags=["hide-input", "check"]
 assert decoder_has - encoder_has == {"cross_attention"}
 assert hasattr(nn.TransformerDecoderLayer(8, 2), "multihead_attn")  # PyTorch's name for it
 assert not hasattr(nn.TransformerEncoderLayer(8, 2), "multihead_attn")
-sorted(encoder_has), sorted(decoder_has)
 
 # %% [markdown]
 # **Caught by** `model/test_parity.py`: `test_the_logits_equal_torchs`. More in
@@ -592,7 +617,6 @@ print("one softmax:", short((who + where).softmax(-1)))
 print("two heads:  ", [short(scores.softmax(-1)) for scores in (who, where)])
 one, eight = (MultiHeadAttention(512, heads, 512 // heads, 512 // heads, 0.0) for heads in (1, 8))
 sizes = [sum(weight.numel() for weight in part.parameters()) for part in (one, eight)]
-assert sizes[0] == sizes[1] == 4 * (512 * 512 + 512)
 
 words = torch.randn(1, 10, 512)
 maps = []
@@ -601,10 +625,13 @@ for part in (one, eight):
         part(words)
     maps.append(trace["scores"].numel())
 
-assert maps == [1 * 10 * 10, 8 * 10 * 10]
 print(f"weights {sizes[0]} and {sizes[1]}, scores {maps[0]} and {maps[1]}")
 
 z = torch.randn(1, 8, 10, 64)  # n = 10 words, h = 8 heads, d_v = 64
+
+# %% tags=["hide-input", "check"]
+assert sizes[0] == sizes[1] == 4 * (512 * 512 + 512)
+assert maps == [1 * 10 * 10, 8 * 10 * 10]
 assert join_heads(z).shape == (1, 10, 8 * 64)
 torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in range(8)], dim=-1))
 
@@ -638,12 +665,14 @@ except AttributeError as error:
     print(error)
 
 norm.eps = 1e-5  # the fix: in __init__, self.eps = eps
-torch.testing.assert_close(norm(x), F.layer_norm(x, (4,)))
 
 broken = copy.deepcopy(model)
 broken.encoder.layers[0].feed_forward_residual.norm = Norm()
 [check] = [one for one in gf.check(broken).failures if one.name == "determinism"]
 check.note
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(norm(x), F.layer_norm(x, (4,)))
 
 # %% [markdown]
 # This mistake is easy to find, because it raises an error. Call each class once, right after you write it.
@@ -672,6 +701,7 @@ for eps in (1e-12, 1e-5):
     print(f"ε = {eps:.0e}: constant row in float16 {norm_by_hand(constant, eps).tolist()}")
     print(f"           nearly constant in float32 {short(norm_by_hand(nearly, eps))}")
 
+# %% tags=["hide-input", "check"]
 assert torch.tensor(1e-12, dtype=torch.float16) == 0
 assert norm_by_hand(constant, 1e-12).isnan().all()
 assert norm_by_hand(nearly, 1e-12).abs().max() > 0.5 > 1e-3 > norm_by_hand(nearly, 1e-5).abs().max()
@@ -699,8 +729,10 @@ torch.testing.assert_close(weights @ v, output)
 with gf.record(model, "*.weights") as trace, torch.no_grad():
     model(source, target_input)
 
-assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder layer
 {name: tuple(weights.shape) for name, weights in trace.items()}
+
+# %% tags=["hide-input", "check"]
+assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder layer
 
 # %% [markdown]
 # **Caught by** `model/test_taps.py`: `test_the_names_are_the_documented_ones` and
@@ -723,8 +755,10 @@ for name, words in {"without √d_model": rows, "with √d_model": rows * math.s
 with gf.record(model, "source.embedding") as trace, torch.no_grad():
     model.encode(source)
 
-torch.testing.assert_close(trace["source.embedding"], rows[source] * math.sqrt(128))
 verdict("no_embedding_scale")
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(trace["source.embedding"], rows[source] * math.sqrt(128))
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_embedding.py`:
@@ -782,15 +816,17 @@ always_on.p = 0.1  # the probability asked for, which is never read
 torch.manual_seed(1)
 dropped = (always_on.eval()(ones) == 0).double().mean().item()
 print(f"asked for 10 %, in evaluation 0 %: dropped {dropped:.1%}")
-assert 0.45 < dropped < 0.55
-assert torch.equal(nn.Dropout(0.1).eval()(ones), ones)  # the fix: the module knows
-assert torch.equal(F.dropout(ones, 0.1, training=False), ones)
 
 broken = copy.deepcopy(model)
 broken.source.dropout = always_on
 [check] = gf.check(broken.eval()).failures
-assert check.name == "determinism"
 check.name, check.likely
+
+# %% tags=["hide-input", "check"]
+assert 0.45 < dropped < 0.55
+assert torch.equal(nn.Dropout(0.1).eval()(ones), ones)  # the fix: the module knows
+assert torch.equal(F.dropout(ones, 0.1, training=False), ones)
+assert check.name == "determinism"
 
 # %% [markdown]
 # **Caught by** `gf.check` (*determinism*), and `model/test_residual.py`: `test_nothing_is_dropped_in_evaluation`. More
@@ -807,8 +843,10 @@ with gf.record(model, "source.*") as trace, torch.no_grad():
     model.encode(source)
 
 word, position = trace["source.embedding"], trace["source.positions"]
-torch.testing.assert_close(trace["source.input"], word + position)
 tuple((word + position).shape), tuple(torch.cat([word, position.expand_as(word)], dim=-1).shape)
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(trace["source.input"], word + position)
 
 # %% [markdown]
 # **Caught by** `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. Why the
@@ -825,8 +863,10 @@ tuple((word + position).shape), tuple(torch.cat([word, position.expand_as(word)]
 batch, table = torch.zeros(2, 9, 128), gf.sinusoids(9, 128)  # (B, T, D) and (T, D)
 by_sentence = batch + table[: batch.shape[0], None]  # believes the docstring
 by_position = batch + table[: batch.shape[1]]
-assert by_sentence.shape == by_position.shape
 print("all words of a sentence alike:", torch.equal(by_sentence[1, 0], by_sentence[1, 8]))
+
+# %% tags=["hide-input", "check"]
+assert by_sentence.shape == by_position.shape
 assert torch.equal(by_sentence[1, 0], by_sentence[1, 8])
 assert torch.equal(by_position[1], gf.sinusoids(9, 128))
 
@@ -851,9 +891,11 @@ with tempfile.TemporaryDirectory() as folder:
     one, other = importlib.import_module("toy.toy_masks"), importlib.import_module("toy_masks")
     del sys.path[:2]
 
+one.Mask, other.Mask
+
+# %% tags=["hide-input", "check"]
 assert not isinstance(one.Mask(), other.Mask)
 assert gf.attention is sys.modules["glassformer.model.attention"].attention  # one root, one function
-one.Mask, other.Mask
 
 # %% [markdown]
 # **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`, which, like all
@@ -870,12 +912,14 @@ one.Mask, other.Mask
 # %%
 tiny = torch.tensor([[[10, 11, 12, 13], [20, 21, 22, 23], [30, 31, 32, 33]]])
 wrong, fixed = tiny.view(1, 2, 3, 2), tiny.view(1, 3, 2, 2).transpose(1, 2)
-assert wrong.shape == fixed.shape
-assert torch.equal(fixed, split_heads(tiny, 2))
-assert not torch.equal(wrong, fixed)
 print("right, head 0:", fixed[0, 0].tolist())
 print("wrong, head 0:", wrong[0, 0].tolist())
 verdict("no_transpose")
+
+# %% tags=["hide-input", "check"]
+assert wrong.shape == fixed.shape
+assert torch.equal(fixed, split_heads(tiny, 2))
+assert not torch.equal(wrong, fixed)
 
 # %% [markdown]
 # The three "positions" of the wrong head 0 hold the whole first word and half of the second. Masks no longer hide what
@@ -904,8 +948,10 @@ for name, weights in {
 }.items():
     print(f"{name:<10} {short(weights)}  sum {weights.sum():.3f}")
 
-assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
 verdict("mask_after_softmax")
+
+# %% tags=["hide-input", "check"]
+assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
 
 # %% [markdown]
 # **Caught by** `gf.check` (*attention*: weights sum to 1 and are 0 where masked; *causality*, *padding*, *batch*), and
@@ -925,9 +971,11 @@ with gf.record(attend, "heads") as trace, torch.no_grad():
     attend(x)
 
 w_v = attend.input_projection.weight.split(attend.widths)[2].T[:, :64]  # W_V of head 0
+tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
+
+# %% tags=["hide-input", "check"]
 assert w_v.shape == (512, 64)
 assert trace["heads"][0, 0].shape == (10, 64)
-tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
 
 # %% [markdown]
 # **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`. More in
@@ -942,14 +990,16 @@ tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
 
 # %%
 from_zero, from_one = gf.sinusoids(2, 4), gf.sinusoids(3, 4)[1:]
-assert from_zero[0].tolist() == [0, 1, 0, 1]
-torch.testing.assert_close(from_zero[1, :2], torch.tensor([math.sin(1), math.cos(1)]))
-assert torch.equal(from_one[0], from_zero[1])
 
 with gf.intervene(model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1, 128, dtype=rows.dtype)[1:]}):
     [check] = [one for one in gf.check(model).failures if one.name == "reference"]
 
 check.likely
+
+# %% tags=["hide-input", "check"]
+assert from_zero[0].tolist() == [0, 1, 0, 1]
+torch.testing.assert_close(from_zero[1, :2], torch.tensor([math.sin(1), math.cos(1)]))
+assert torch.equal(from_one[0], from_zero[1])
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_alternates_between_zero_and_one`.
@@ -963,10 +1013,12 @@ check.likely
 
 # %%
 table = gf.sinusoids(356, 8)
+table.min().item(), table.max().item()
+
+# %% tags=["hide-input", "check"]
 assert table[0, 1::2].tolist() == [1, 1, 1, 1]
 assert table[355, 1] == -1  # 355 is so near to 113 π that float32 sees no difference
 assert table.abs().max() == 1
-table.min().item(), table.max().item()
 
 # %% [markdown]
 # **Caught by** `model/test_positions.py`: `test_values_lie_in_the_closed_range_from_minus_one_to_one`. More in
@@ -1048,9 +1100,11 @@ for name, hidden in (("masked scores set to 0", 0.0), ("masked scores set to −
     rows = [torch.tensor([1.0] * 5 + [hidden] * padding).softmax(-1) for padding in range(41)]
     shares[name] = (range(41), [100 * row[5:].sum().item() for row in rows])
 
+verdict("mask_zero")
+
+# %% tags=["hide-input", "check"]
 assert max(shares["masked scores set to −∞"][1]) == 0
 assert shares["masked scores set to 0"][1][40] > 70
-verdict("mask_zero")
 
 # %% [markdown]
 # Look how soon the padding takes most of the weight; with −∞ the line stays at 0:
@@ -1087,8 +1141,6 @@ for container in (list, nn.ModuleList):
     found = Heads(container)
     print(f"{container.__name__}: {len(list(found.parameters()))} tensors to train, {len(found.state_dict())} to save")
 
-assert list(Heads(list).parameters()) == []
-assert len(Heads(nn.ModuleList).state_dict()) == 8 + 8  # weights and biases
 
 broken = copy.deepcopy(model)
 layers = list(broken.encoder.layers)
@@ -1096,6 +1148,10 @@ del broken.encoder.layers
 broken.encoder.layers = layers
 [check] = [one for one in gf.check(broken).failures if one.name == "save and load"]
 check.likely
+
+# %% tags=["hide-input", "check"]
+assert list(Heads(list).parameters()) == []
+assert len(Heads(nn.ModuleList).state_dict()) == 8 + 8  # weights and biases
 
 # %% [markdown]
 # **Caught by** `gf.check` (*save and load*), and `model/test_transformer.py`:
@@ -1115,10 +1171,12 @@ try:
 except RuntimeError as error:
     print(error)
 
-assert torch.cat(parts, dim=-1).shape == (10, 512)  # the fix: collect in a list, concatenate once
 joined = join_heads(torch.ones(1, 8, 10, 64, device="meta"))
-assert joined.device.type == "meta"
 tuple(joined.shape), joined.device
+
+# %% tags=["hide-input", "check"]
+assert torch.cat(parts, dim=-1).shape == (10, 512)  # the fix: collect in a list, concatenate once
+assert joined.device.type == "meta"
 
 # %% [markdown]
 # Where you need a new tensor, take the device from an existing one: `x.new_zeros(…)`,
@@ -1136,16 +1194,18 @@ tuple(joined.shape), joined.device
 
 # %%
 fixed, swapped = gf.attention(q, k, v).output, gf.attention(v, k, q).output
-assert fixed.shape == swapped.shape
 print(f"largest difference, no error: {(fixed - swapped).abs().max():.1f}")
-torch.testing.assert_close(fixed, F.scaled_dot_product_attention(q[None], k[None], v[None])[0])
 
 query, key, value = torch.ones(2, 3), torch.ones(5, 3), torch.ones(5, 7)
-assert gf.attention(query, key, value).output.shape == (2, 7)
 try:
     gf.attention(value, key, query)
 except gf.ShapeError as error:
     print(error)
+
+# %% tags=["hide-input", "check"]
+assert fixed.shape == swapped.shape
+torch.testing.assert_close(fixed, F.scaled_dot_product_attention(q[None], k[None], v[None])[0])
+assert gf.attention(query, key, value).output.shape == (2, 7)
 
 # %% [markdown]
 # **Caught by** `model/test_attention.py`: `test_attention_equals_a_loop_over_plain_numbers` and
@@ -1172,13 +1232,15 @@ def change_of_earlier_logits(*mistakes):
 
 
 print(f"with the mask {change_of_earlier_logits():.1e}, without {change_of_earlier_logits('no_causal_mask'):.2f}")
-assert change_of_earlier_logits() < 1e-12 < 1e-3 < change_of_earlier_logits("no_causal_mask")
 causal = torch.ones(4, 4, dtype=torch.bool).tril()  # the fix: row i has True up to column i
 with gf.record(model, "decoder.layers.0.self_attention.*") as trace, torch.no_grad():
     model(source, target_input)
 
-assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
 verdict("no_causal_mask")
+
+# %% tags=["hide-input", "check"]
+assert change_of_earlier_logits() < 1e-12 < 1e-3 < change_of_earlier_logits("no_causal_mask")
+assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
@@ -1201,8 +1263,10 @@ for mistakes in ((), ("target_padding_mask",)):
     weights = trace[point][0, 0, 1]  # head 0, the newest position: a weight for each of 6 source tokens
     print("wrong:" if mistakes else "right:", short(weights))
 
-assert (weights[2:] == 0).all()
 verdict("target_padding_mask")
+
+# %% tags=["hide-input", "check"]
+assert (weights[2:] == 0).all()
 
 # %% [markdown]
 # The fix is `padding_mask(source, pad_id)`, whatever the target.
@@ -1228,8 +1292,10 @@ def change_by_the_source(*mistakes):
 
 
 print(f"right {change_by_the_source():.2f}, keys from the decoder {change_by_the_source('decoder_keys'):.2f}")
-assert change_by_the_source("decoder_keys") == 0 < 0.01 < change_by_the_source()
 verdict("decoder_keys")
+
+# %% tags=["hide-input", "check"]
+assert change_by_the_source("decoder_keys") == 0 < 0.01 < change_by_the_source()
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*, and *source* above all), and `model/test_attention.py`:
@@ -1248,9 +1314,11 @@ logits, answer = torch.zeros(11), torch.tensor(7)
 logits[7] = 50.0  # as sure as can be
 once, twice = F.cross_entropy(logits, answer), F.cross_entropy(logits.softmax(-1), answer)
 print(f"a perfect answer: loss {once:.3f}, with softmax twice {twice:.3f}; knowing nothing {math.log(11):.3f}")
+verdict("double_softmax")
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close(twice, torch.tensor(math.log(math.e + 10) - 1))
 torch.testing.assert_close(once, -logits.log_softmax(-1)[7])  # the fix: logits into the loss
-verdict("double_softmax")
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `training/test_objective.py`:
@@ -1270,8 +1338,10 @@ parrot = 20.0 * F.one_hot(read, 11)  # certain of the token that it has just rea
 unshifted = F.cross_entropy(parrot.flatten(0, 1), read.flatten()).item()
 shifted = F.cross_entropy(parrot.flatten(0, 1), said.flatten()).item()
 print(f"loss of the parrot: target not shifted {unshifted:.6f}, shifted {shifted:.2f}")
-assert unshifted < 1e-6 < 19 < shifted
 read.tolist(), said.tolist()
+
+# %% tags=["hide-input", "check"]
+assert unshifted < 1e-6 < 19 < shifted
 
 # %% [markdown]
 # The telltale sign is a loss that falls to 0 within a few hundred steps. Fed with `<bos>`, the parrot says `<bos>`, for
@@ -1296,6 +1366,8 @@ logits[said == 0, 0] = 50.0
 counted = F.cross_entropy(logits.flatten(0, 1), said.flatten()).item()
 fixed = F.cross_entropy(logits.flatten(0, 1), said.flatten(), ignore_index=0).item()
 print(f"with padding {counted:.3f}, without {fixed:.3f}")
+
+# %% tags=["hide-input", "check"]
 assert math.isclose(fixed, math.log(11), rel_tol=1e-6)
 assert math.isclose(counted, 13 / 20 * math.log(11), rel_tol=1e-6)
 
@@ -1320,9 +1392,11 @@ for name, divisor in (("by √d_k", 8.0), ("by √d_model", math.sqrt(512)), ("b
     largest[name] = scores.softmax(-1).amax(-1).mean().item()
     print(f"divided {name:<12} standard deviation {scores.std():.2f}, largest of 10 weights {largest[name]:.2f}")
 
+verdict("scale_d_model"), verdict("no_scale")
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close((query @ key.mT / 8.0).softmax(-1), gf.attention(query, key, key).weights)
 assert largest["by √d_model"] < largest["by √d_k"] < largest["by nothing"]
-verdict("scale_d_model"), verdict("no_scale")
 
 # %% [markdown]
 # Look at the middle bar, which is close to an even distribution (0.10), and at the last bar, which leaves little for
@@ -1351,9 +1425,6 @@ pictures.bars(
 # %%
 x, sublayer = torch.randn(1, 2, 4), torch.tanh
 post, pre = (Residual(4, norm, dropout=0.0, tap=Tap()) for norm in ("post", "pre"))
-torch.testing.assert_close(post.norm(x + sublayer(x)), post(x, sublayer))
-torch.testing.assert_close(x + sublayer(pre.norm(x)), pre(x, sublayer))
-assert not torch.allclose(post(x, sublayer), pre(x, sublayer))
 
 demo, sentence = gf.Translator.load("../runs/demo"), "The black cat sat on the couch."
 [fixed] = demo.translate([sentence])
@@ -1362,8 +1433,13 @@ with plant(demo.model, "norm_order"):
 
 print("right:", fixed.text)
 print("wrong:", wrong.text[:80])
-assert wrong.text != fixed.text
 verdict("norm_order")
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(post.norm(x + sublayer(x)), post(x, sublayer))
+torch.testing.assert_close(x + sublayer(pre.norm(x)), pre(x, sublayer))
+assert not torch.allclose(post(x, sublayer), pre(x, sublayer))
+assert wrong.text != fixed.text
 
 # %% [markdown]
 # Trained from the start, a model learns in either order; post-norm needs a warm-up, and a pre-norm stack needs one more

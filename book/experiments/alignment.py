@@ -91,7 +91,6 @@ for name, weights in trace.items():
 
 # %%
 last = trace["decoder.layers.1.cross_attention.weights"][0].mean(0)
-assert torch.allclose(last.sum(-1), torch.ones(len(target)))
 most = last.argmax(-1).tolist()  # the source token with the largest weight, for each step
 source_tokens = [*source_words, "<eos>"]
 hits = []
@@ -102,6 +101,9 @@ for step, word in enumerate(target_words):
 
 f"{sum(hits)} of {len(hits)} right"
 
+# %% tags=["hide-input", "check"]
+assert torch.allclose(last.sum(-1), torch.ones(len(target)))
+
 # %% [markdown]
 # ## The same from the library
 #
@@ -110,11 +112,13 @@ f"{sum(hits)} of {len(hits)} right"
 
 # %%
 explained = translator.explain(example.source)
+explained.attention_layer
+
+# %% tags=["hide-input", "check"]
 assert explained.translation.text == example.target
 torch.testing.assert_close(
     torch.tensor(explained.attention), last, atol=1e-5, rtol=0
 )  # with a cache and in one pass: equal up to rounding
-explained.attention_layer
 
 # %% [markdown]
 # The picture shows the matrix: the stronger the blue, the larger the weight. Orange frames are the grammar's links.
@@ -236,7 +240,7 @@ pictures.bars(
 # The next picture has one dot for each head: eight heads in each layer of each of the three models. See how wide the
 # spread is.
 
-# %%
+# %% tags=["hide-input", "check"]
 assert min(map(min, (right_of("writes", "layer 1"), shown["best head"]))) > 79
 assert all(value < line for value, line in zip(right_of("writes", "layer 0"), shown["diagonal"], strict=True))
 assert all(mean > one for mean, one in zip(shown["both layers, mean"], shown["best head"], strict=True))
@@ -313,7 +317,7 @@ pictures.bars(
 # - **Negation** is right in the mean over the heads, because "n't" is the only word that gives rise to "n'" and
 #   "pas".
 
-# %%
+# %% tags=["hide-input", "check"]
 assert all(value > 90 for value in right_by_kind["content"] + right_by_kind["negation"])
 assert all(value < 70 for value in right_by_kind["pronoun"])
 assert min(right_by_kind["full stop"]) < 1

@@ -249,8 +249,10 @@ def nearest_mean(x):
 
 
 nearness = {station: nearest_mean(torch.stack(each).double()) for station, each in vectors.items()}
-assert nearness["source.embedding"] == 50.0
 nearness
+
+# %% tags=["hide-input", "check"]
+assert nearness["source.embedding"] == 50.0
 
 # %% [markdown]
 # Note that at the embedding the share is exactly 50 %, as asserted: both senses have the same vector.
@@ -272,8 +274,10 @@ cells = [(query, key, False) for query in range(size)]
 with gf.intervene(model, with_mask(dict.fromkeys(encoder + cross, cells))):
     theirs = rive_or_banque(sources["swam"], targets["swam"])
 
-assert abs(ours - theirs) < 1e-5
 ours
+
+# %% tags=["hide-input", "check"]
+assert abs(ours - theirs) < 1e-5
 
 # %% [markdown]
 # ## The whole split, three training runs

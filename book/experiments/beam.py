@@ -100,6 +100,7 @@ for size, translation in found.items():
     kind = "search error" if reference.log_prob > translation.log_prob else "model error"
     print(f"beam {size:2}: {translation.log_prob:7.2f}  {kind}")
 
+# %% tags=["hide-input", "check"]
 assert found[1].log_prob < found[32].log_prob
 
 # %% [markdown]
@@ -125,12 +126,14 @@ pictures.curves(
 
 # %%
 [translation] = translator.translate([example.source], beam_size=4, length_penalty=0.6)
-assert abs(sum(translation.token_log_probs) - translation.log_prob) < 1e-4  # float32
-assert abs(translation.log_prob / ((5 + len(translation.tokens)) / 6) ** 0.6 - translation.score) < 1e-9
 [short] = translator.translate(["The cat slept on the rug."])
 [again] = translator.score([("The cat slept on the rug.", short.text)])
-assert abs(again.log_prob - short.log_prob) < 1e-3
 round(translation.log_prob, 2), round(translation.score, 2)
+
+# %% tags=["hide-input", "check"]
+assert abs(sum(translation.token_log_probs) - translation.log_prob) < 1e-4  # float32
+assert abs(translation.log_prob / ((5 + len(translation.tokens)) / 6) ** 0.6 - translation.score) < 1e-9
+assert abs(again.log_prob - short.log_prob) < 1e-3
 
 # %% [markdown]
 # The
@@ -279,14 +282,18 @@ longer = {
     what: mean("demo", "longer", "0.0", what)
     for what in ("exact", "search_errors", "model_errors", "longer_by", "log_prob")
 }
-assert longer["search_errors"][0] > 5
-assert longer["search_errors"][-1] < 1
-assert longer["model_errors"][-1] > longer["model_errors"][0]
-assert max(longer["exact"]) - min(longer["exact"]) < 3
 scores = {
     key: mean(*key, "bleu")
     for key in (("demo", "longer", "0.0"), ("demo", "longer", "0.6"), ("short", "longer", "0.0"))
 }
+
+penalised = mean("demo", "longer", "0.6", "longer_by")
+
+# %% tags=["hide-input", "check"]
+assert longer["search_errors"][0] > 5
+assert longer["search_errors"][-1] < 1
+assert longer["model_errors"][-1] > longer["model_errors"][0]
+assert max(longer["exact"]) - min(longer["exact"]) < 3
 for alpha in ("0.0", "0.6"):
     assert scores["demo", "longer", alpha][2] - scores["demo", "longer", alpha][0] > 7
     assert scores["demo", "longer", alpha][5] < scores["demo", "longer", alpha][2]
@@ -294,7 +301,6 @@ for alpha in ("0.0", "0.6"):
 assert scores["short", "longer", "0.0"] == sorted(scores["short", "longer", "0.0"], reverse=True)
 assert longer["longer_by"][0] > 0 > longer["longer_by"][-1]
 assert all(more > less for less, more in zip(longer["log_prob"], longer["log_prob"][1:], strict=False))
-penalised = mean("demo", "longer", "0.6", "longer_by")
 assert penalised[-1] > longer["longer_by"][-1]
 
 # %% [markdown]

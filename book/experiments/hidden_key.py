@@ -120,11 +120,13 @@ with torch.no_grad(), gf.intervene(model, {f"{cross[-1]}.scores": hide(street)})
     model(source, target)
 
 pair = torch.stack([trace[name][0, :, -1].mean(0) for trace in (before, after)])
-assert pair[1, street] == 0
-torch.testing.assert_close(pair.sum(1), torch.ones(2))
 pictures.heat_map(
     pair, ["before", "after"], words, alt="Mean weights from qu' to each word, before and after hiding street."
 )
+
+# %% tags=["hide-input", "check"]
+assert pair[1, street] == 0
+torch.testing.assert_close(pair.sum(1), torch.ones(2))
 
 # %% [markdown]
 # ## The same from the library
@@ -140,6 +142,7 @@ def column(names, key):
     return {name: [(query, key, False) for query in range(max(source.shape[1], target.shape[1]))] for name in names}
 
 
+# %% tags=["hide-input", "check"]
 for room, names in rooms.items():
     with gf.intervene(model, with_mask(column(names, street))):
         assert abs(elle_or_il() - by_hand[room]) < 1e-5

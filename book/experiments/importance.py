@@ -79,8 +79,10 @@ output = [*bundle.target_tokenizer.encode(example.target), model.config.eos_id]
 source_tokens = [*split_words(example.source), "<eos>"]
 output_tokens = [*split_words(example.target), "<eos>"]
 before = torch.tensor(outputs(model, [(source, output)])[0].token_log_probs)
-assert translator.translate([example.source], beam_size=1)[0].text == example.target
 before.shape
+
+# %% tags=["hide-input", "check"]
+assert translator.translate([example.source], beam_size=1)[0].text == example.target
 
 # %% [markdown]
 # Now hide one token at a time. A cell of a mask is (query, key, may look). Hiding a key takes one cell for each
@@ -115,11 +117,13 @@ with torch.no_grad(), gf.record(model, "decoder.layers.*.cross_attention.weights
     model(torch.tensor([source]), torch.tensor([[model.config.bos_id, *output[:-1]]]))
 
 attention = torch.stack([weights[0].mean(0) for weights in trace.values()]).mean(0)
-assert attention.shape == effects.shape
 for step, word in enumerate(output_tokens):
     most, matters = attention[step].argmax(), effects[step].argmax()
     cost = f"{effects[step, matters]:5.2f} nats"
     print(f"{word:9} looks most at {source_tokens[most]:7} and needs most {source_tokens[matters]:7} ({cost})")
+
+# %% tags=["hide-input", "check"]
+assert attention.shape == effects.shape
 
 # %% [markdown]
 # Most rows agree; some do not. Look at the row of "il". The French pronoun stands for "it", and in the run behind
@@ -133,6 +137,7 @@ for word in ("it", "was", "tired", "animal"):
     place = source_tokens.index(word)
     print(f"{word:7} attention {attention[il, place]:.2f}   effect {effects[il, place]:5.2f} nats")
 
+# %% tags=["hide-input", "check"]
 assert effects[il, source_tokens.index("tired")] > effects[il, source_tokens.index("it")]
 
 # %% [markdown]
@@ -179,6 +184,8 @@ with torch.no_grad(), gf.intervene(model, edits):
     log_probs = model(torch.tensor([source]).expand(S, -1), read).log_softmax(-1)
 
 given = log_probs.gather(-1, torch.tensor(output).expand(S, -1)[..., None])[..., 0]  # (copies, steps)
+
+# %% tags=["hide-input", "check"]
 torch.testing.assert_close((before - given).T, effects, atol=1e-4, rtol=1e-4)  # float32, summed in a different order
 
 # %% [markdown]
@@ -192,6 +199,8 @@ la, the, street = output_tokens.index("la"), source_tokens.index("the"), source_
 alone = [effects[la, the].item(), effects[la, street].item()]
 together = effect(the, street)[la].item()
 print(f"hide 'the': {alone[0]:.2f}   hide 'street': {alone[1]:.2f}   hide both: {together:.2f} nats")
+
+# %% tags=["hide-input", "check"]
 assert together > min(alone)
 
 # %% [markdown]
@@ -228,9 +237,11 @@ first["chance"] = [seed["chance"] for seed in words]
 for title, values in first.items():
     print(f"{title:17}", "  ".join(f"{value:5.1f} %" for value in values))
 
+sum(seed["strong"] for seed in words)  # steps in all
+
+# %% tags=["hide-input", "check"]
 assert min(first["attention"]) > 83
 assert max(first["rollout"] + first["gradient"]) < 70
-sum(seed["strong"] for seed in words)  # steps in all
 
 # %% tags=["hide-input"]
 pictures.bars(
@@ -255,6 +266,7 @@ rank["attention, other words only"] = [seed["rank_beside_origin"] for seed in wo
 for title, values in rank.items():
     print(f"{title:33}", "  ".join(f"{value:.2f}" for value in values))
 
+# %% tags=["hide-input", "check"]
 assert all(0.38 < value < 0.46 for value in rank["attention"])
 assert all(0.18 < value < 0.28 for value in rank["attention, other words only"])
 
@@ -319,6 +331,7 @@ for title, name in (
 ):
     print(f"{title:51}", "  ".join(f"{seed[name]:5.1f}" for seed in words))
 
+# %% tags=["hide-input", "check"]
 assert all(seed["cost_of_first_hidden_there"] / seed["cost_of_first"] > 0.9 for seed in words)
 assert all(seed["little_attention_great_effect"] < 4 for seed in words)
 assert all(seed["most_important_is_origin"] < seed["most_attended_is_origin"] for seed in words)
@@ -338,9 +351,8 @@ assert all(seed["most_important_is_origin"] < seed["most_attended_is_origin"] fo
 # weight of each row. The effect of a head is the loss of log probability of the reference, in nats per sentence, when
 # the head is taken away ([`head_study`](../../src/glassformer/inspection/studies.py#head_study)).
 
+
 # %%
-
-
 def ranks(values):
     """Return the rank of each number, 1 for the smallest (there are no equal ones here)."""
     return torch.tensor(values, dtype=torch.float64).argsort().argsort() + 1.0
@@ -363,6 +375,8 @@ for which in ("encoder", "decoder", "cross"):
         print(f"{title:21}", "  ".join(f"{of_heads(seed, which, layer):5.2f}" for seed in measured["heads"]))
 
 library = [seed["cross"]["largest"] for seed in measured["heads_rank"]]
+
+# %% tags=["hide-input", "check"]
 assert torch.allclose(torch.tensor(library), torch.tensor([of_heads(seed, "cross") for seed in measured["heads"]]))
 
 # %% [markdown]
@@ -405,6 +419,8 @@ pictures.picture(
 
 # %%
 sharp = [head for seed in measured["heads"] for head in seed if head["set"] == "decoder" and head["largest"] > 0.85]
+
+# %% tags=["hide-input", "check"]
 assert len(sharp) > 20
 assert sorted(head["effect"] for head in sharp)[len(sharp) // 2] < 0.1  # the median of the sharp ones
 

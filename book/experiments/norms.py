@@ -132,10 +132,12 @@ pictures.picture(
 
 # %%
 post, pre = gradients["post", "decoder"], gradients["pre", "decoder"]
+round(post[-1] / post[0], 1)
+
+# %% tags=["hide-input", "check"]
 assert 8 < post[-1] / post[0] < 13
 assert max(pre) / min(pre) < 2
 assert max(gradients["post", "encoder"]) / min(gradients["post", "encoder"]) < 2
-round(post[-1] / post[0], 1)
 
 # %% [markdown]
 # ## The same from the library
@@ -306,6 +308,9 @@ pictures.picture(
 # output](../10_output.py).)
 
 # %%
+fmean(last["post-norm, warm-up"]), fmean(last["pre-norm, warm-up"])
+
+# %% tags=["hide-input", "check"]
 assert min(last["post-norm, none"]) > 1.9
 assert max(exact["post-norm, none"]) == 0
 assert all(0.7 < value < 0.8 for value in last["post-norm, warm-up"])
@@ -313,7 +318,6 @@ assert max(exact["post-norm, warm-up"]) < 2
 assert all(share == 100 for title in ("pre-norm, warm-up", "pre-norm, none") for share in exact[title])
 assert differences["post-norm, none"][1] < 0.2 * differences["post-norm, none"][0]
 assert differences["pre-norm, none"][-1] > 0.05
-fmean(last["post-norm, warm-up"]), fmean(last["pre-norm, warm-up"])
 
 # %% [markdown]
 # ## What goes wrong

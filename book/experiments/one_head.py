@@ -73,8 +73,10 @@ query, key = (trace[f"encoder.layers.0.self_attention.{name}"][0] for name in ("
 small = query @ key.mT  # eight scores for each pair of words
 one_query, one_key = (x.transpose(0, 1).flatten(1) for x in (query, key))  # (S, 128)
 large = one_query @ one_key.mT
-torch.testing.assert_close(large, small.sum(0), atol=1e-3, rtol=1e-4)  # sums of 128 float32 products
 small.shape, large.shape
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(large, small.sum(0), atol=1e-3, rtol=1e-4)  # sums of 128 float32 products
 
 # %% [markdown]
 # So the large head sees only the sum. If one part says "yes" and another "no", the sum says "perhaps". Compare the
@@ -83,20 +85,21 @@ small.shape, large.shape
 # %%
 eight = (small / 16**0.5).softmax(-1)
 one = (large / 128**0.5).softmax(-1)
-torch.testing.assert_close(eight, trace["encoder.layers.0.self_attention.weights"][0], atol=1e-5, rtol=1e-4)
 words = [*bundle.source_tokenizer.tokens(bundle.source_tokenizer.encode(text)), "<eos>"]
 it = words.index("it")
 print("'it' looks most at, head by head:", [words[place] for place in eight[:, it].argmax(-1)])
 print("as one head:", words[one[it].argmax()])
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(eight, trace["encoder.layers.0.self_attention.weights"][0], atol=1e-5, rtol=1e-4)
 
 # %% [markdown]
 # ## The same from the library
 #
 # Two settings make the large head: `heads=1` and the widths. Both models have the same number of weights.
 
+
 # %%
-
-
 def parameters(**settings):
     """Return the number of weights of a model of the demo's size with these settings."""
     torch.manual_seed(1)
@@ -113,8 +116,10 @@ def parameters(**settings):
     return sum(weight.numel() for weight in gf.Transformer(config).parameters())
 
 
-assert parameters(heads=8) == parameters(heads=1, d_k=128, d_v=128) == sum(w.numel() for w in model.parameters())
 parameters(heads=8)
+
+# %% tags=["hide-input", "check"]
+assert parameters(heads=8) == parameters(heads=1, d_k=128, d_v=128) == sum(w.numel() for w in model.parameters())
 
 # %% [markdown]
 # You can click through the eight heads of the demo in the
@@ -140,6 +145,7 @@ for what, splits in (("exact", SPLITS), ("pairs", ("coreference", "senses"))):
             each = "  ".join(f"{value:5.1f}" for value in values)
             print(f"{what:6}{split:20} {title:12} {fmean(values):5.1f} ± {stdev(values):3.1f}   ({each})")
 
+# %% tags=["hide-input", "check"]
 assert measured["short"]["parameters"] == measured["one-head"]["parameters"]
 
 # %% [markdown]
@@ -186,7 +192,7 @@ for split in SPLITS:
 # the strong form of the intuition. One head is enough to follow "it" to the right noun: two of the models do so in
 # more than 99 sentences of 100. There are two layers, and the second can fetch what the first could not.
 
-# %%
+# %% tags=["hide-input", "check"]
 assert all(points > 0 for several in ahead.values() for points in several)
 assert min(ahead["test"]) > 4
 assert min(ahead["unseen-combinations"]) > 2.5

@@ -100,16 +100,18 @@ for d_k in (16, 64, 128, 512):
 
 # %%
 one, other = "The cat saw the dog .", "The dog saw the cat ."
-assert sorted(ids(one)[0].tolist()) == sorted(ids(other)[0].tolist())
 order = [0, 4, 2, 3, 1, 5, 6]  # "dog" and "cat" change places
 with torch.no_grad(), gf.intervene(model, without_positions()):
     memory, swapped = model.encode(ids(one)), model.encode(ids(other))
 
+
+swapped.shape
+
+# %% tags=["hide-input", "check"]
+assert sorted(ids(one)[0].tolist()) == sorted(ids(other)[0].tolist())
 torch.testing.assert_close(swapped, memory[:, order], atol=1e-5, rtol=1e-5)
 with torch.no_grad():
     assert (model.encode(ids(other)) - model.encode(ids(one))[:, order]).abs().max() > 0.5  # with positions: not at all
-
-swapped.shape
 
 # %% [markdown]
 # Is the *decoder* a bag of words too? No. Its causal mask lets each word see only the words before it, so the last
@@ -119,15 +121,17 @@ swapped.shape
 # %%
 french = [bundle.target_tokenizer.encode(text) for text in ("Le chien et le chat", "Le chat et le chien")]
 prefixes = [torch.tensor([[model.config.bos_id, *some, french[0][2]]]) for some in french]  # … "et": the same last word
-assert sorted(prefixes[0][0].tolist()) == sorted(prefixes[1][0].tolist())
 with torch.no_grad(), gf.intervene(model, without_positions()):
     source = ids(one)
     memory = model.encode(source)
     ends = [model.decoder_output(prefix, memory, source)[0, -1] for prefix in prefixes]
 
 difference = (ends[0] - ends[1]).abs().max().item()
-assert difference > 1e-3  # far above rounding: the decoder tells the two orders apart
 round(difference, 3)
+
+# %% tags=["hide-input", "check"]
+assert sorted(prefixes[0][0].tolist()) == sorted(prefixes[1][0].tolist())
+assert difference > 1e-3  # far above rounding: the decoder tells the two orders apart
 
 # %% [markdown]
 # ### Words and positions at the start
@@ -152,6 +156,8 @@ with plant(fresh, "no_embedding_scale"):
 
 print(f"with √d_model:    words {right[0]:.2f}, positions {right[1]:.2f}")
 print(f"without √d_model: words {wrong[0]:.2f}, positions {wrong[1]:.2f}")
+
+# %% tags=["hide-input", "check"]
 assert abs(right[1] - math.sqrt(0.5)) < 0.01
 assert abs(right[0] / wrong[0] - math.sqrt(model.config.d_model)) < 1e-3
 
@@ -169,8 +175,10 @@ with torch.no_grad(), gf.record(model, point) as usual:
 with torch.no_grad(), plant(model, "no_scale"), gf.record(model, point) as planted:
     model.encode(ids(text))
 
-torch.testing.assert_close(planted[point], usual[point] * math.sqrt(model.config.d_k))
 translator.translate([text])[0].text
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(planted[point], usual[point] * math.sqrt(model.config.d_k))
 
 # %% [markdown]
 # The
@@ -311,6 +319,8 @@ for name, other in COUNTERPART.items():
 
 # %%
 loss = {(name, split): [-value for value in differences(name, split)] for name in COUNTERPART for split in SPLITS}
+
+# %% tags=["hide-input", "check"]
 assert max(measured["no-embedding-scale"]["exact"]["test"]) < 5
 assert all(10 < points < 14 for points in loss["no-scale", "test"])
 assert max(measured["no-scale"]["pairs"]["coreference"]) < 50 < 99 <= min(measured["short"]["pairs"]["coreference"])
@@ -329,6 +339,7 @@ for name, title in TITLES.items():
     start, end = (fmean(measured[name]["largest_weight"][when]) for when in ("start", "end"))
     print(f"{title:20} untrained {start:.2f}   trained {end:.2f}")
 
+# %% tags=["hide-input", "check"]
 for name in ("no-scale", "one-head-no-scale"):
     assert min(measured[name]["largest_weight"]["start"]) > 0.65
     assert min(measured[name]["largest_weight"]["end"]) > 0.75

@@ -76,7 +76,6 @@ prefix = bundle.target_tokenizer.encode("L'animal n'a pas traversé la rue parce
 il, elle = (bundle.target_tokenizer.encode(word)[0] for word in ("il", "elle"))
 words = [*tokens(clean[:-1]), "<eos>"]
 words[words.index("tired")] = "tired/wide"
-assert len(clean) == len(corrupted)
 
 
 def preference(source):
@@ -86,6 +85,9 @@ def preference(source):
 
 
 preference(clean), preference(corrupted)
+
+# %% tags=["hide-input", "check"]
+assert len(clean) == len(corrupted)
 
 # %% [markdown]
 # Now one transplant by hand, after the encoder's last layer: first at "it", then at the adjective.
@@ -126,6 +128,8 @@ with changed(model, Changes(patches=[patch])):
     from_data = preference(corrupted)
 
 by_hand = preference(corrupted) + effect_of(place) * (preference(clean) - preference(corrupted))
+
+# %% tags=["hide-input", "check"]
 assert abs(from_recording - by_hand) < 1e-4 and abs(from_data - by_hand) < 1e-4
 
 # %% [markdown]
@@ -144,7 +148,6 @@ stations = [
 right, wrong = [*prefix, il], [*prefix, elle]
 effects = list(patching_study(model, clean, corrupted, right, wrong, points=stations))
 table = grid(effects)
-assert abs(table[stations.index(point), place] - effect_of(place)) < 1e-4
 
 
 def short(name):
@@ -163,6 +166,9 @@ pictures.heat_map(
     alt="How much of the preference comes back when one vector of the encoder is transplanted, by station and word. Only "
     "the column of the adjective matters.",
 )
+
+# %% tags=["hide-input", "check"]
+assert abs(table[stations.index(point), place] - effect_of(place)) < 1e-4
 
 # %% [markdown]
 # Where does the information go from there? Into the decoder. There, each position is a French word that has been

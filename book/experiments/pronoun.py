@@ -101,6 +101,7 @@ def il_or_elle(source):
 for quality, source in sources.items():
     print(f"{quality:6} log p(il) − log p(elle) = {il_or_elle(source):+.2f}")
 
+# %% tags=["hide-input", "check"]
 assert il_or_elle(sources["tired"]) > 0 > il_or_elle(sources["wide"])
 
 # %% [markdown]
@@ -245,6 +246,8 @@ for effect in sorted(single, key=lambda effect: effect.changes["margin"])[:4]:
 
 # The study's number for our head equals the one computed by hand.
 ours = next(effect for effect in single if (effect.which, effect.layer, effect.head) == ("cross", layer, head))
+
+# %% tags=["hide-input", "check"]
 with gf.intervene(model, off(layer, head)):
     assert abs(margins(few).mean().item() - ours.values["margin"]) < 1e-5
 

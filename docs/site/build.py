@@ -142,8 +142,7 @@ def build_site(
 def is_translated(name: str) -> bool:
     """Return whether a page exists in Chinese too."""
     if name.startswith("maps/"):
-        one = MAPS.get(name.removeprefix("maps/"))
-        return one is not None and one.translated
+        return name.removeprefix("maps/") in MAPS
     return next(chapter for chapter in CHAPTERS if chapter.name == name).translation.exists()
 
 

@@ -67,8 +67,6 @@ def _title(tutorial: str) -> str:
 
 
 def _row(one: Item) -> str:
-    if not one.page:
-        return f"| {one.item} | not yet | – | – |"
     chapter, _, anchor = one.page.partition("#")
     file, _, name = one.code.partition("#")
     first, last = definitions(f"src/glassformer/{file}")[name]

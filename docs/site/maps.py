@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from chapters import BOOK
+from chapters import BOOK, CHAPTERS
 from pages import addresses, definitions, with_links
 
 HEADS = {
@@ -20,11 +20,6 @@ class Map:
     """One reading map as stored in its file; the keys of Chinese texts end in "_zh"."""
 
     data: dict[str, Any]
-
-    @property
-    def translated(self) -> bool:
-        """Return whether it exists in Chinese too."""
-        return "title_zh" in self.data
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -48,8 +43,15 @@ def map_page(name: str, names: set[str], language: str) -> tuple[str, set[str]]:
 
 
 def _row(step: dict[str, Any], end: str) -> list[str]:
-    chapters = [f"[{chapter['name' + end]}]({chapter['page']})" for chapter in step["chapters"]]
-    return [step[f"step{end}"], "<br>".join(chapters), "<br>".join(map(_code, step.get("code", ()))), _explorer(step)]
+    chapters = "<br>".join(_chapter(chapter, end) for chapter in step["chapters"])
+    return [step[f"step{end}"], chapters, "<br>".join(map(_code, step.get("code", ()))), _explorer(step)]
+
+
+def _chapter(chapter: dict[str, str], end: str) -> str:
+    """Return a link to a chapter; a Chinese map says which chapters are still in English only."""
+    file = BOOK / chapter["page"].partition("#")[0]
+    only_english = end and not next(one for one in CHAPTERS if one.path == file).translation.exists()
+    return f"[{chapter[f'name{end}']}{'（英文）' if only_english else ''}]({chapter['page']})"
 
 
 def place(code: str) -> tuple[str, str]:

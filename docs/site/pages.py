@@ -30,6 +30,9 @@ CONTENTS = {
     "zh": ("书", "实验", "勘误", "阅读地图"),
 }
 
+CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
+"""What stands for a folded cell of assertions, by language."""
+
 Parts = list[tuple[str, list[str]]]
 """Parts of the table of contents: captions with their pages in order."""
 
@@ -115,6 +118,8 @@ def notebook_page(
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_links(cell.source, address)
+        if "check" in cell.metadata.get("tags", ()):
+            cell.metadata["mystnb"] = {"code_prompt_show": CHECKED[language], "code_prompt_hide": CHECKED[language]}
         for output in cell.get("outputs", ()):
             if html := output.get("data", {}).get("text/html"):
                 output.data["text/html"] = _ADDRESS.sub(lambda m: f'{m[1]}="{address(m[2])}"', html)

@@ -12,7 +12,19 @@ from statistics import fmean
 import jupytext
 import pytest
 from chapters import BOOK, CHAPTERS
-from pages import ROOT, SUMMARIES, addresses, definitions, key, localised, slug, summaries, translations
+from pages import (
+    CHECKED,
+    ROOT,
+    SUMMARIES,
+    addresses,
+    definitions,
+    key,
+    localised,
+    notebook_page,
+    slug,
+    summaries,
+    translations,
+)
 
 from glassformer.pictures import curves, player
 from pictures import TABLE, chinese_label, chinese_picture, labels
@@ -32,7 +44,7 @@ def name_of(chapter) -> str:
 
 def test_the_book_and_the_guide_have_all_their_notebooks():
     names = [chapter.name for chapter in CHAPTERS]
-    assert len(names) == len(set(names)) == 2 + 16 + 10 + 1 + 2
+    assert len(names) == len(set(names)) == 2 + 18 + 10 + 1 + 2
     assert names[-2:] == ["guide/nnsight", "guide/captum"]
     assert names[:5] == ["tour", "overview", "embeddings", "positions", "attention"]
 
@@ -51,6 +63,27 @@ def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
         assert not "".join(pending).strip()
 
 
+def test_assertions_are_folded():
+    """An assertion for the reader's trust belongs in a cell with the tags "hide-input" and "check"."""
+    lines = []
+    for chapter in CHAPTERS:
+        for cell in jupytext.read(chapter.path).cells:
+            tags = cell.metadata.get("tags", [])
+            assert "check" not in tags or "hide-input" in tags
+            if cell.cell_type == "code" and not {"hide-input", "hide-cell"} & set(tags):
+                lines += [line for line in cell.source.splitlines() if line.strip() and line.strip()[0] != "#"]
+    asserted = [line for line in lines if re.match(r"\s*(assert\b|\w+(\.\w+)*\.assert_\w+\()", line)]
+    assert len(asserted) <= 0.02 * len(lines)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_folded_cell_of_assertions_says_what_it_is(language):
+    notebook = jupytext.reads('# %% tags=["hide-input", "check"]\nassert True\n\n# %%\n1\n', "py:percent")
+    page, _ = notebook_page("attention", notebook, {"attention"}, language)
+    assert page.cells[0].metadata["mystnb"]["code_prompt_show"] == CHECKED[language]
+    assert "mystnb" not in page.cells[1].metadata
+
+
 @pytest.mark.parametrize("chapter", NUMBERED, ids=name_of)
 def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
     text = chapter.path.read_text(encoding="utf-8")
@@ -61,6 +94,17 @@ def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
     assert re.search(r"§\d", text)
     assert text.count('tags=["hide-cell"]') >= 3
     assert text.count("assert") >= 5
+
+
+def test_both_halves_by_hand_compute_with_the_same_tools_words_and_weights():
+    forward, backward = (
+        [cell.source for cell in jupytext.read(BOOK / f"13_{name}.py").cells if cell.cell_type == "code"]
+        for name in ("by_hand", "by_hand_backward")
+    )
+    for start in ("def short(", "words = ["):
+        assert next(cell for cell in forward if cell.startswith(start)) in backward
+    drawn = next(cell for cell in forward if cell.startswith("random = "))
+    assert any(drawn.startswith(cell) for cell in backward if cell.startswith("random = "))
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)

@@ -40,6 +40,12 @@ ANSWERS: Mapping[str, Sequence[float] | Callable[[Callable[..., Any]], bool]] = 
     "output.2": (math.exp(3 / 20),),
     "training.1": (16_000,),
     "training.3": ((100 * 2.0 + 300 * 1.0) / 400,),
+    "decoding.5": (-3.0 / (8 / 6) ** 0.6, -3.5 / (11 / 6) ** 0.6),
+    "by_hand.1": (0.4473,),
+    "by_hand_backward.1": (-0.3735,),
+    "why_attention.1": (511,),
+    "why_attention.2": (20,),
+    "what_came_after.1": (3, 3, 3, 4, 5, 6),
 }
 """By chapter and number of the exercise: numbers, or a function that tests the reader's function."""
 
