@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-CASES = 60
+CASES = 40
 
 
 @pytest.mark.slow

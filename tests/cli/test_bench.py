@@ -12,7 +12,7 @@ from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.machine import cores
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_of_a_configuration_is_measured(glassformer, corpus):
     result = glassformer("bench", "train", "small.toml", "--seconds", 0.1, "--svg", "w.svg")
     assert result.status == 0, result.err

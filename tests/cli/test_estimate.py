@@ -7,7 +7,7 @@ import pytest
 from glassformer.cli.measure.estimate import clock
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_estimate_is_a_table_and_leaves_no_run(glassformer, corpus):
     result = glassformer("estimate", "small.toml", "--seconds", 0.1)
     assert result.status == 0

@@ -26,7 +26,7 @@ vocab_size = 40
 [model]
 preset = "tiny"
 """
-KILLS = 12
+KILLS = 6
 
 
 def write_corpus(folder: Path, pairs: int) -> None:

@@ -93,7 +93,10 @@ def test_a_model_of_the_paper_takes_its_first_steps_here_at_full_size(start, nam
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "kinds"), [("sentences", ("unigram",) * 2), ("words", ("characters", "words"))])
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("sentences", ("unigram",) * 2), pytest.param("words", ("characters", "words"), marks=pytest.mark.long)],
+)
 def test_the_recipe_for_any_corpus_is_one_command(tmp_path, name, kinds):
     """As a user runs it: a real process, in a folder with only the files."""
     chosen = random.Random(5)

@@ -289,7 +289,7 @@ def test_the_student_uses_the_teachers_tokenizer_by_default(folder, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_distillation_resumes_where_it_stopped(folder, tmp_path):
     write_sides(tmp_path, "many", word_by_word.pairs(6000, 3))
     command = [sys.executable, "-m", "glassformer", "distil", str(folder / "run"), "--output", str(tmp_path / "d")]
