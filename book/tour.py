@@ -126,12 +126,11 @@ pictures.attention_lines(
 
 # %% tags=["remove-input"]
 shares = [
-    f"head {place % heads} of layer {place // heads} gives “{clue}” {weights[place, it, tokens.index(clue)]:.0%} of its weight"
+    f"- head {place % heads} of layer {place // heads} gives “{clue}” {weights[place, it, tokens.index(clue)]:.0%} of its weight"
     for clue, place in hardest.items()
 ]
-Markdown(
-    f"In numbers: {'; '.join(shares)}. Equal shares would be {1 / len(tokens):.0%}. Layers and heads are counted from 0."
-)
+equal = f"Equal shares would be {1 / len(tokens):.0%}. Layers and heads are counted from 0."
+Markdown("\n".join(["In numbers:", "", *shares, "", equal]))
 
 # %% [markdown]
 # A share that is hardly larger than an equal share tells little. Further down, you will see who decides what *it* means.

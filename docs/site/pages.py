@@ -17,7 +17,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from pictures import chinese_picture
+from pictures import chinese_markdown, chinese_picture
 
 ROOT = BOOK.parent
 DOCS = ROOT / "docs"
@@ -77,6 +77,8 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
         for output in cell.get("outputs", ()):
             if html := output.get("data", {}).get("text/html"):
                 output.data["text/html"] = chinese_picture(chapter.name, html)
+            if markdown := output.get("data", {}).get("text/markdown"):
+                output.data["text/markdown"] = chinese_markdown(chapter.name, markdown)
     return notebook
 
 

@@ -1,4 +1,4 @@
-"""The pictures of Chinese pages: their words, and a font for them."""
+"""The pictures and computed sentences of Chinese pages: their words, and a font for them."""
 
 import ast
 import re
@@ -17,8 +17,8 @@ _WORDS = re.compile(
     r'|(?P<attribute>\baria-label=")(?P<value>[^"]+)(?P<end>")'
 )
 _NAMED = {"alt", "title", "x_label", "y_label", "row_label", "column_label", "xlabel", "ylabel", "label"}
-_DRAWN = {"bars", "curves", "picture", "player", "set_title", "set_xlabel", "set_ylabel", "Box"}
-"""Functions whose positional arguments are, or are named by, words in the picture."""
+_DRAWN = {"bars", "curves", "picture", "player", "set_title", "set_xlabel", "set_ylabel", "Box", "Markdown"}
+"""Functions whose positional arguments are, or are named by, words that the reader sees."""
 
 
 @cache
@@ -56,8 +56,13 @@ def chinese_picture(page: str, html: str) -> str:
     return _WORDS.sub(translated, html)
 
 
+def chinese_markdown(page: str, text: str) -> str:
+    """Return the text that a cell has computed, with each line in Chinese that the table has."""
+    return "\n".join(chinese_label(page, line) or line for line in text.split("\n"))
+
+
 def labels(code: str) -> set[str]:
-    """Return the English words that a cell's code names for its pictures, with {} for each value in an f-string."""
+    """Return the English words that a cell's code names for its reader, with {} for each value in an f-string."""
     found: set[str] = set()
     for call in (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)):
         function = ast.unparse(call.func)
@@ -68,7 +73,7 @@ def labels(code: str) -> set[str]:
         for argument in call.args if name in _DRAWN else ():
             found |= set(_texts(argument))
     lines = {line for text in found for line in text.splitlines()}
-    return {line for line in lines if re.search(r"[A-Za-z]{2}", line) and not line.endswith(".py")}
+    return {line for line in lines if re.search(r"[A-Za-z]{2}", line) and not re.search(r"^```|\.py$", line)}
 
 
 def _texts(node: ast.expr) -> Iterator[str]:

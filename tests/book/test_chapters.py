@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 import jupytext
+import nbformat.v4
 import pytest
 from chapters import BOOK, CHAPTERS
 from pages import (
@@ -176,6 +177,22 @@ def test_a_picture_becomes_chinese_but_for_its_numbers_and_the_words_of_a_senten
     assert "<p>The street.</p>" in html
     assert "font-family: system-ui, Noto Sans CJK SC, " in html
     assert chinese_picture("training", "<p>step</p>") == "<p>step</p>"
+
+
+def test_a_computed_sentence_becomes_chinese_with_its_numbers():
+    lines = [
+        "- head 5 of layer 0 gives “street” 32% of its weight",
+        "Equal shares would be 7%. Layers and heads are counted from 0.",
+        "| 8 | Le chat est large. |",
+    ]
+    output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+    tour = next(chapter for chapter in CHAPTERS if chapter.name == "tour")
+    assert localised(tour, notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
+        "- 第 0 层的头 5 把 32% 的权重给了 “street”",
+        "如果平均分配，每个词得到 7%。层和头都从 0 开始数。",
+        lines[2],
+    ]
 
 
 def test_a_label_is_translated_on_its_own_page():
