@@ -155,7 +155,7 @@ def test_quick_clicks_all_count(make_translator, explore):
     keys = [f"{CROSS} 1", f"{CROSS} 3", f"{FIRST} 0", f"{CROSS} 0"]
     page.evaluate("(keys) => { for (const key of keys) document.querySelector(`[data-key='${key}']`).click(); }", keys)
     expect(page, "app.changes.ablated", {CROSS: [0, 1, 3], FIRST: [0]})
-    page.evaluate("document.querySelectorAll('.gf-changes .gf-chip button').forEach((one) => one.click())")
+    page.evaluate("document.querySelectorAll('.gf-chip button:last-child').forEach((one) => one.click())")
     expect(page, "app.changed", False)
 
 
@@ -373,9 +373,53 @@ def test_every_change_can_be_undone_separately(make_translator, explore):
     )
     removals = page.get_by_role("button", name="Undo: ")
     for left in range(9, 0, -1):
-        expect(page, "document.querySelectorAll('.gf-chip button').length", left)
+        expect(page, "document.querySelectorAll('.gf-chip').length", left)
         removals.first.click()
     expect(page, "app.changed", False)
+
+
+def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    masks, heads = {FIRST: [[5, 0, False]]}, {CROSS: [1]}
+    page.evaluate(
+        "(made) => glassformer.set({...made, mistakes: ['no_scale'], prefix: 'le'})", {"masks": masks, "ablated": heads}
+    )
+    assert page.get_by_role("button", name="Pin: ").count() == 3  # a forced word belongs to its sentence
+    scale = page.evaluate("glassformer.app.t('mistake.no_scale')")
+    for name in (scale, "“the” hidden from “<eos>”"):
+        pin = page.get_by_role("button", name=f"Pin: {name}")
+        assert pin.get_attribute("aria-pressed") == "false"
+        pin.focus()
+        page.keyboard.press("Space")
+        expect(page, "document.activeElement.ariaPressed", "true")
+    assert page.get_by_role("button", name="Pin all").first.get_attribute("aria-pressed") == "false"
+    field = page.get_by_role("textbox", name="Source sentence")
+    field.fill("a cat .")
+    field.press("Enter")
+    expect(page, "[app.sentence, app.changes.mistakes, app.changes.masks]", ["a cat .", ["no_scale"], {}])
+    expect(page, "[app.changes.ablated, app.changes.prefix ?? '']", [{}, ""])
+    banner = page.locator(".gf-turned")
+    place = "Encoder self-attention, layer 0"
+    assert banner.text_content().split("sentence", 1)[1].split(". ") == [
+        f"Kept: {scale}",
+        f"Pinned, but impossible in this sentence: “the” hidden from “<eos>” · {place}",
+        "Dropped: output begins: le; off: head 1 · Cross-attention, layer 1",
+        "",
+    ]
+    banner.get_by_role("button").click()
+    expect(page, "[app.sentence, app.changes.masks, app.changes.ablated]", [SENTENCE, masks, heads])
+    pressed = "[...document.querySelectorAll('.gf-pin')].map((one) => one.ariaPressed)"
+    expect(page, pressed, ["false", "true", "true"])
+    page.get_by_role("button", name="Pin all").first.click()
+    expect(page, pressed, ["true"] * 3)
+
+
+def test_a_mask_cell_that_the_sentence_lacks_is_listed_as_such(make_translator, explore):
+    page = shown(explore(make_translator(), SENTENCE))
+    page.evaluate(f"glassformer.set({{masks: {{'{FIRST}': [[2, 9, false], [9, 1, true]]}}}})")
+    page.get_by_text("“9” hidden from “cat” · Encoder self-attention, layer 0 (not in this sentence)").wait_for()
+    page.get_by_text("“black” shown to “9” · Encoder self-attention, layer 0 (not in this sentence)").wait_for()
+    expect_first(page, None)
 
 
 def test_a_first_try_is_one_click_away(make_translator, explore):

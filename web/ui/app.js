@@ -93,7 +93,7 @@ export class App {
       heads: Object.fromEntries(heads),
       order: "index",
       contrast: false,
-      pinned: false,
+      pinned: [],
       beside: "",
       face: "grid",
       story: 0,

@@ -76,8 +76,8 @@ export interface Looks {
   heads: Record<FamilyId, HeadPlace>;
   order: HeadOrder;
   contrast: boolean;
-  /** Whether a new sentence keeps the changes. */
-  pinned: boolean;
+  /** The ids of the active changes that a new sentence keeps. */
+  pinned: readonly string[];
   /** The second sentence, which is compared with the first; "" for none. */
   beside: string;
   /** How an attention is drawn. */
@@ -138,8 +138,8 @@ export interface Events {
   /** An error message, or "". */
   problem: string;
   resize: null;
-  /** The reader has opened a new sentence: what there was before, and the sections of its changes. */
-  turned: { before: Situation; had: ActiveChange["section"][] };
+  /** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
+  turned: { before: Situation; had: ActiveChange[]; pinned: ActiveChange[] };
 }
 
 /** A sentence and its changes. */
@@ -163,11 +163,12 @@ export interface At {
   key: number;
 }
 
-/** An active change; `undo` returns the values that undo it. */
+/** An active change. `id` is the same in every sentence; `undo` returns the values that undo it among these changes. */
 export interface ActiveChange {
   section: SectionName | "training";
+  id: string;
   text: string;
-  undo(): SomeChanges;
+  undo(changes: TextChanges): SomeChanges;
 }
 
 /** The patch that the reader is editing: pairs of rows, and the next pair. */

@@ -4,7 +4,7 @@ import { attentionName, createApp, FAMILIES, messageOf, hasAny } from "./app.js"
 import { arithmetic } from "../engine/arithmetic.js";
 import { createBeamPanel } from "./beam_panel.js";
 import { createBeside } from "./beside.js";
-import { newSentenceBanner, openNew, pinButton } from "./changes/new_sentence.js";
+import { areAllPinned, newSentenceBanner, openNew, pinButton } from "./changes/new_sentence.js";
 import { createChangesPanel } from "./changes/panel.js";
 import { button, chooser, element, hint, refill, tokenElement } from "./dom.js";
 import { createFlow } from "./flow.js";
@@ -331,7 +331,7 @@ function outcome(app) {
   app.on("ui", (keys) => {
     if (keys.includes("language")) fill();
     const pin = lines.querySelector("[aria-pressed]"); // in place, so that it keeps the focus
-    if (keys.includes("pinned")) pin?.setAttribute("aria-pressed", String(app.ui.pinned));
+    if (keys.includes("pinned")) pin?.setAttribute("aria-pressed", String(areAllPinned(app)));
   });
   app.on("ui", (keys) => {
     if (hasAny(keys, "shown", "step")) hideUnwritten(lines, app);

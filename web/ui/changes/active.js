@@ -3,7 +3,7 @@ import { placeName } from "./attention.js";
 import { withList, without } from "./lists.js";
 /**
  * @import { App } from "../app.js"
- * @import { MaskCell } from "../../engine/types.js"
+ * @import { MaskCell, TextChanges } from "../../engine/types.js"
  * @import { ActiveChange, SomeChanges } from "../types.js"
  */
 
@@ -15,16 +15,23 @@ import { withList, without } from "./lists.js";
 export function activeChanges(app) {
   const { source, prefix, checkpoint, positions, scale, mistakes, patches, ablated } = app.changes;
   /** @type {(on: boolean, section: ActiveChange["section"], text: string, undo: SomeChanges) => ActiveChange[]} */
-  const one = (on, section, text, undo) => (on ? [{ section, text, undo: () => undo }] : []);
+  const one = (on, section, text, undo) =>
+    on ? [{ section, id: Object.keys(undo)[0], text, undo: () => undo }] : [];
   /**
    * @template Entry
    * @param {Entry[]} list
    * @param {ActiveChange["section"]} section
+   * @param {(entry: Entry) => unknown} id
    * @param {(entry: Entry) => string} text
-   * @param {(entry: Entry) => SomeChanges} undo
+   * @param {(entry: Entry, changes: TextChanges) => SomeChanges} undo
    */
-  const each = (list, section, text, undo) =>
-    list.map((entry) => ({ section, text: text(entry), undo: () => undo(entry) }));
+  const each = (list, section, id, text, undo) =>
+    list.map((entry) => ({
+      section,
+      id: `${section} ${JSON.stringify(id(entry))}`,
+      text: text(entry),
+      undo: (/** @type {TextChanges} */ changes) => undo(entry, changes),
+    }));
   return [
     ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source ?? ""), {
       source: app.sentence,
@@ -33,32 +40,45 @@ export function activeChanges(app) {
     ...each(
       Object.entries(ablated),
       "heads",
+      ([name]) => name,
       ([name, heads]) => app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
-      ([name]) => ({ ablated: withList(app.changes.ablated, name, []) }),
+      ([name], changes) => ({ ablated: withList(changes.ablated, name, []) }),
     ),
     ...activeMasks(app),
     ...activeRows(app),
     ...each(
       patches,
       "patch",
+      (patch) => patch,
       ({ point, sentence, positions: pairs }) => {
         const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
         return app.t("changes.is.patch", words, sentence, point);
       },
-      (patch) => ({ patches: without(app.changes.patches, patch) }),
+      (patch, changes) => ({ patches: without(changes.patches, patch) }),
     ),
     ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
     ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
     ...each(
       mistakes,
       "mistakes",
+      (id) => id,
       (id) => app.t(`mistake.${id}`),
-      (id) => ({ mistakes: without(app.changes.mistakes, id) }),
+      (id, changes) => ({ mistakes: without(changes.mistakes, id) }),
     ),
     ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint ?? 0), {
       checkpoint: null,
     }),
   ];
+}
+
+/**
+ * Returns the text of a change, which says so if the present sentence lacks all of its positions.
+ * @param {App} app
+ * @param {boolean} isHere
+ * @param {string} text
+ */
+function said(app, isHere, text) {
+  return isHere ? text : app.t("changes.elsewhere", text);
 }
 
 /**
@@ -73,17 +93,18 @@ export function activeMasks(app) {
     const { rows, columns } = app.labels(`${name}.weights`);
     return [...new Set(cells.map(kind))].map((alike) => {
       const [[query, key, may], ...more] = cells.filter((cell) => kind(cell) === alike);
-      const others = () => (app.changes.masks[name] ?? []).filter((cell) => kind(cell) !== alike);
+      const others = (/** @type {TextChanges} */ { masks }) =>
+        (masks[name] ?? []).filter((cell) => kind(cell) !== alike);
       const who = more.length > 0 ? app.t("changes.many", more.length + 1) : `“${rows[query] ?? query}”`;
       return {
         section: "masks",
-        text: app.t(
-          `changes.is.${may ? "open" : "blocked"}`,
-          who,
-          columns?.[key] ?? key,
-          placeName(app, name),
+        id: `masks ${name} ${alike}`,
+        text: said(
+          app,
+          [[query, key], ...more].some((cell) => cell[0] < rows.length && cell[1] < (columns?.length ?? 0)),
+          app.t(`changes.is.${may ? "open" : "blocked"}`, who, columns?.[key] ?? key, placeName(app, name)),
         ),
-        undo: () => ({ masks: withList(app.changes.masks, name, others()) }),
+        undo: (changes) => ({ masks: withList(changes.masks, name, others(changes)) }),
       };
     });
   });
@@ -97,12 +118,18 @@ function activeRows(app) {
   const { overrides } = app.changes;
   return Object.entries(overrides).flatMap(([name, rows]) =>
     rows.map((one) => {
-      const others = () => without(app.changes.overrides[name] ?? [], one);
-      const word = app.labels(`${name}.weights`).rows[one[1]] ?? one[1];
+      const word = app.labels(`${name}.weights`).rows[one[1]];
       return {
         section: "hand",
-        text: app.t("changes.is.override", word, one[0], placeName(app, name)),
-        undo: () => ({ overrides: withList(app.changes.overrides, name, others()) }),
+        id: `hand ${name} ${one.slice(0, 2)}`,
+        text: said(
+          app,
+          word !== undefined,
+          app.t("changes.is.override", word ?? one[1], one[0], placeName(app, name)),
+        ),
+        undo: ({ overrides }) => ({
+          overrides: withList(overrides, name, without(overrides[name] ?? [], one)),
+        }),
       };
     }),
   );

@@ -107,12 +107,13 @@ export function tokenPairs(tokens) {
 /**
  * @param {App} app
  * @param {ActiveChange[]} active
+ * @param {(app: App, change: ActiveChange) => Child} more - Returns a further control of a change.
  */
-export function chips(app, active) {
+export function chips(app, active, more = () => null) {
   return element(
     "ul",
     { className: "gf-chips", "aria-label": app.t("changes.active") },
-    active.map(({ text, undo }) => chip(app, text, () => tryChange(app, undo()))),
+    active.map((one) => chip(app, one.text, () => tryChange(app, one.undo(app.changes)), more(app, one))),
   );
 }
 
@@ -120,12 +121,14 @@ export function chips(app, active) {
  * @param {App} app
  * @param {string} text
  * @param {() => unknown} remove
+ * @param {Child} [more]
  */
-export function chip(app, text, remove) {
+export function chip(app, text, remove, more) {
   return element(
     "li",
     { className: "gf-chip" },
     element("bdi", {}, text),
+    more,
     press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }),
   );
 }

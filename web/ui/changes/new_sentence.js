@@ -2,22 +2,37 @@
 import { keptChanges, NO_CHANGES } from "../../engine/changes.js";
 import { button, element, refill } from "../dom.js";
 import { activeChanges } from "./active.js";
+import { press } from "./controls.js";
 /**
  * @import { App } from "../app.js"
  * @import { ActiveChange, Events } from "../types.js"
  */
 
+const MOST_NAMED = 3; // changes of a kind that the banner names
+
 /**
- * Opens the reader's new sentence, under the changes if they are pinned.
+ * Returns the active changes that can outlive their sentence: replaced and forced words cannot.
+ * @param {App} app
+ */
+const lasting = (app) => activeChanges(app).filter(({ section }) => section !== "words");
+/**
+ * @param {App} app
+ * @param {ActiveChange} change
+ */
+const isPinned = (app, { id }) => app.ui.pinned.includes(id);
+
+/**
+ * Opens the reader's new sentence, under the pinned changes that it can have.
  * @param {App} app
  * @param {string} sentence
  */
 export async function openNew(app, sentence) {
   const before = { sentence: app.sentence, changes: app.changes };
-  const had = activeChanges(app).map(({ section }) => section);
-  const isKept = app.ui.pinned && had.length > 0 && sentence.trim() !== "";
+  const had = activeChanges(app);
+  const pinned = had.filter((change) => isPinned(app, change));
+  const isKept = pinned.length > 0 && sentence.trim() !== "";
   await app.turnTo({ sentence, changes: isKept ? await keptFor(app, sentence) : { ...NO_CHANGES } });
-  if (had.length > 0) app.emit("turned", { before, had });
+  if (had.length > 0) app.emit("turned", { before, had, pinned });
 }
 
 /**
@@ -25,18 +40,47 @@ export async function openNew(app, sentence) {
  * @param {string} sentence
  */
 async function keptFor(app, sentence) {
-  const { sourceIds, targetIds } = await app.unchanged(sentence, app.changes);
-  return keptChanges(app.changes, { source: sourceIds.length, target: targetIds.length });
+  const changes = activeChanges(app)
+    .filter((change) => !isPinned(app, change))
+    .reduce((left, { undo }) => ({ ...left, ...undo(left) }), app.changes);
+  const { sourceIds, targetIds } = await app.unchanged(sentence, changes);
+  return keptChanges(changes, { source: sourceIds.length, target: targetIds.length });
 }
 
 /**
- * Returns the button that pins the changes.
+ * Returns whether all changes that can outlive their sentence are pinned.
+ * @param {App} app
+ */
+export function areAllPinned(app) {
+  return lasting(app).length > 0 && lasting(app).every((change) => isPinned(app, change));
+}
+
+/**
+ * Returns the button that pins all changes.
  * @param {App} app
  */
 export function pinButton(app) {
+  const turn = () => app.show({ pinned: areAllPinned(app) ? [] : lasting(app).map(({ id }) => id) });
+  const disabled = lasting(app).length === 0;
+  const title = app.t("changes.pin.title");
+  return button(app.t("changes.pin"), turn, { pressed: areAllPinned(app), title, disabled });
+}
+
+/**
+ * Returns the button that pins one change; replaced and forced words belong to their sentence and have none.
+ * @param {App} app
+ * @param {ActiveChange} change
+ */
+export function pinOf(app, { section, id, text }) {
+  if (section === "words") return null;
   const { pinned } = app.ui;
-  const turn = () => app.show({ pinned: !app.ui.pinned });
-  return button(app.t("changes.pin"), turn, { pressed: pinned, title: app.t("changes.pin.title") });
+  const isOn = pinned.includes(id);
+  const turn = () => app.show({ pinned: isOn ? pinned.filter((one) => one !== id) : [...pinned, id] });
+  const looks = { pressed: isOn, title: app.t("changes.pin.one.title"), className: "gf-pin" };
+  return press(`pin ${id}`, app.t("changes.pin.one"), turn, {
+    ...looks,
+    label: app.t("changes.pin.one.of", text),
+  });
 }
 
 /**
@@ -49,17 +93,18 @@ export function newSentenceBanner(app) {
   let last = null;
   const fill = () => {
     if (!last) return refill(banner);
-    const { before, had } = last;
-    const kept = activeChanges(app).map(({ section }) => section);
-    const dropped = [...had];
-    for (const section of kept) if (dropped.includes(section)) dropped.splice(dropped.indexOf(section), 1);
+    const { before, had, pinned } = last;
+    const kept = activeChanges(app);
+    const isKept = (/** @type {ActiveChange} */ { id }) => kept.some((one) => one.id === id);
+    const lists = {
+      kept,
+      lost: pinned.filter((one) => !isKept(one)),
+      dropped: had.filter((one) => !pinned.includes(one)),
+    };
     refill(
       banner,
-      kept.length > 0 && app.t("changes.kept", named(app, kept)),
-      " ",
-      dropped.length > 0 && app.t("changes.dropped", named(app, dropped)),
-      " ",
       button(app.t("changes.turnBack"), () => app.attempt(() => app.turnTo(before))),
+      Object.entries(lists).map(([id, list]) => list.length > 0 && `${app.t(`changes.${id}`, named(list))} `),
     );
   };
   app.on("turned", (turned) => {
@@ -75,15 +120,10 @@ export function newSentenceBanner(app) {
 }
 
 /**
- * Returns the names of the sections, each with its number of changes.
- * @param {App} app
- * @param {ActiveChange["section"][]} sections
+ * Returns the texts of changes, of many the first ones and the number of the others.
+ * @param {ActiveChange[]} list
  */
-function named(app, sections) {
-  return [...new Set(sections)]
-    .map((id) => {
-      const count = sections.filter((one) => one === id).length;
-      return `${app.t(id === "training" ? "panel.training" : `changes.${id}`)} (${count})`;
-    })
-    .join(", ");
+function named(list) {
+  const texts = list.slice(0, MOST_NAMED).map(({ text }) => text);
+  return [...texts, ...(list.length > MOST_NAMED ? [`+ ${list.length - MOST_NAMED}`] : [])].join("; ");
 }

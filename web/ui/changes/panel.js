@@ -11,7 +11,7 @@ import { headsSection } from "./heads.js";
 import { changesHistory } from "./history.js";
 import { masksSection } from "./masks.js";
 import { mistakesSection } from "./mistakes.js";
-import { pinButton } from "./new_sentence.js";
+import { pinButton, pinOf } from "./new_sentence.js";
 import { partsSection } from "./parts.js";
 import { patchSection } from "./patches.js";
 import { handSection } from "./hand.js";
@@ -164,7 +164,7 @@ function topOf({ app, history }, active) {
   const tool = (id, action, disabled) => press(id, app.t(`changes.${id}`), action, { disabled });
   const reset = () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" });
   return [
-    app.changed ? chips(app, active) : element("p", {}, app.t("changes.intro")),
+    app.changed ? chips(app, active, pinOf) : element("p", {}, app.t("changes.intro")),
     !app.changed && firstTries(app),
     row(
       tool("undo", history.undo, !history.past.length),
