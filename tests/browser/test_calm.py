@@ -89,6 +89,26 @@ def test_changes_new_sentences_and_play_do_not_move_the_page(shown):
     assert shown.evaluate(TOPS) == before
 
 
+def test_a_change_a_new_sentence_and_play_do_not_move_the_map_of_a_phone(shown):
+    shown.set_viewport_size({"width": 390, "height": 844})
+    shown.evaluate(PAINTED)
+    shown.get_by_role("button", name="Larger, with numbers").first.wait_for()
+    top = "Math.round(document.querySelector('.gf-stage').getBoundingClientRect().top + scrollY)"
+    before = shown.evaluate(top)
+    shown.evaluate(f"glassformer.set({{positions: false, ablated: {{'{CROSS}': [0, 1, 2, 3]}}}})")
+    told = shown.locator(".gf-change").bounding_box()
+    assert 0 < told["y"] < 844 - told["height"] + 1  # the effect is seen where the page is
+    assert shown.get_by_text("before", exact=True).is_visible()
+    assert shown.evaluate(top) == before
+    shown.get_by_label("Source sentence").fill("the black cat sleeps .")
+    shown.get_by_role("button", name="Translate").click()
+    shown.locator(".gf-turned button").wait_for()
+    assert shown.evaluate(top) == before
+    shown.get_by_role("button", name="Play").click()
+    until(shown, "glassformer.app.ui.shown > 1")
+    assert shown.evaluate(top) == before
+
+
 def test_the_writer_of_play_has_its_place_before_it_writes(shown):
     height = "document.querySelector('.gf-writer').getBoundingClientRect().height"
     before = shown.evaluate(height)

@@ -31,7 +31,7 @@ def bottom(locator):
 
 def test_a_phone_shows_the_sentence_and_an_attention_first(phone):
     assert phone.evaluate("scrollY") == 0
-    lines = phone.locator(".gf-outcome")
+    lines = phone.locator(".gf-said")
     picture = phone.locator(".gf-cross .gf-grid canvas")
     assert 0 < bottom(lines) <= picture.bounding_box()["y"]
     assert bottom(picture) <= PHONE["height"]

@@ -312,14 +312,16 @@ function outcome(app) {
         element("p", { className: "gf-note gf-unknown" }, app.t("output.unknown"), listed(current.unknown)),
       app.changed &&
         current.text !== reference.text &&
-        line(
+        lineOf(
           app,
+          "gf-before",
           "output.before",
           element("bdi", {}, reference.text),
           logProb(app, reference.hypothesis.logProb),
         ),
-      currentLine(
+      lineOf(
         app,
+        "gf-writing",
         app.changed ? "output.after" : "output.output",
         confidentTokens(app, current),
         logProb(app, current.hypothesis.logProb),
@@ -428,10 +430,16 @@ function line(app, key, ...content) {
   );
 }
 
-/** @type {typeof line} */
-function currentLine(app, key, ...content) {
+/**
+ * Returns a line that the styles know.
+ * @param {App} app
+ * @param {string} className
+ * @param {string} key
+ * @param {Child[]} content
+ */
+function lineOf(app, className, key, ...content) {
   const made = line(app, key, ...content);
-  made.classList.add("gf-writing");
+  made.classList.add(className);
   return made;
 }
 

@@ -36,7 +36,7 @@ export function createWhyPanel(app) {
     if (!keys.some((key) => key === "panel" || key === "word" || key === "language")) return;
     redraw();
     if (!keys.includes("word")) return;
-    Promise.resolve().then(() => comeIntoView(holder, ".gf-outcome", app.t("page.up.words"))); // its tab opens first
+    Promise.resolve().then(() => comeIntoView(holder, ".gf-said", app.t("page.up.words"))); // its tab opens first
   });
   app.signal.addEventListener("abort", () => left.abort(), { once: true });
   redraw();
