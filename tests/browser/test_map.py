@@ -1,6 +1,10 @@
 """The map of attentions: words at equal heights, rows that say what they read and write, heads with their numbers."""
 
+import re
+
 import pytest
+
+from browser.test_save import saved
 
 SENTENCE = "the big black dog sees a cat and sleeps ."
 LIT = (
@@ -88,3 +92,85 @@ def test_a_different_order_stops_the_ablation_of_heads(shown):
       return calls;
     }"""
     assert 1 <= shown.evaluate(counted) <= 3  # one per family
+
+
+WEIGHTS = """async ({name, text}) => {
+  const { app } = glassformer;
+  const values = async ({ trace }) => [...(await trace.get(name)).data];
+  const other = await app.translated(text, "", app.engineChanges(app.changes));
+  return [await values(app.result.current), await values(other), app.result.current.sourceIds.length];
+}"""
+
+
+def test_weights_that_differ_between_two_sentences_are_outlined_and_told(make_translator, explore):
+    page = explore(make_translator(d_model=8, heads=2), "the black cat sleeps .")
+    name, other = "encoder.layers.1.self_attention.weights", "the big cat sleeps ."
+    page.evaluate(
+        """() => {
+          const { strokeRect } = CanvasRenderingContext2D.prototype;
+          globalThis.outlined = 0;
+          CanvasRenderingContext2D.prototype.strokeRect = function (...box) {
+            if (this.strokeStyle === "#1d2733") outlined++;  // --ink
+            return strokeRect.apply(this, box);
+          };
+        }"""
+    )
+    page.evaluate("(name) => glassformer.app.show({stage: 'point', point: {name, head: 1}})", name)
+    page.evaluate("(beside) => glassformer.app.show({beside})", other)
+    page.locator(".gf-pair mark").first.wait_for()
+    page.evaluate("async () => { for (let i = 0; i < 9; i++) await new Promise(requestAnimationFrame); }")
+    here, there, size = page.evaluate(WEIGHTS, {"name": name, "text": other})
+    places = [(head, row, column) for head in range(2) for row in range(size) for column in range(size)]
+    shared = [place for place in places if 1 not in place[1:]]  # the second word differs
+    of = {place: (here[at], there[at]) for at, place in enumerate(places)}
+    marked = [place for place in shared if abs(of[place][0] - of[place][1]) > 0.1]
+    assert len(marked) < len(shared)
+    own = [place for place in marked if place[0] == 1]
+    assert own
+    page.evaluate("outlined = 0; glassformer.app.show({})")
+    page.evaluate("async () => { for (let i = 0; i < 9; i++) await new Promise(requestAnimationFrame); }")
+    assert page.evaluate("outlined") == len(own)
+    grid = page.locator(".gf-point").get_by_role("grid")
+    grid.focus()
+    for row in range(size):
+        page.keyboard.press("Home")
+        for column in range(size):
+            told = grid.get_by_role("gridcell").get_attribute("aria-label")
+            weight = f" (second translation: {of[1, row, column][1]:.2f})"
+            assert told.endswith(weight) == ((1, row, column) in own)
+            assert ("second translation" in told) == ((1, row, column) in own)
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+    heads = page.get_by_role("grid", name="Heads of Encoder")
+    page.evaluate("glassformer.app.show({stage: 'map'})")
+    heads.focus()
+    page.keyboard.press("End")
+    count = sum(place[0] == 0 for place in marked)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Home")
+    assert (f"{count} cells differ" in heads.get_by_role("gridcell").get_attribute("aria-label")) == (count > 0)
+    page.locator(".gf-beside summary").click()
+    page.evaluate("async () => { for (let i = 0; i < 9; i++) await new Promise(requestAnimationFrame); }")
+    assert "differ" not in heads.get_by_role("gridcell").get_attribute("aria-label")
+    assert page.evaluate("glassformer.app.compared") is None
+
+
+def test_weights_that_a_change_moves_are_outlined_while_both_translations_are_compared(shown, tmp_path):
+    name = "encoder.layers.1.self_attention"
+    shown.evaluate(f"glassformer.app.show({{heads: {{...glassformer.app.ui.heads, encoder: {{layer: 1, head: 2}}}}}})")
+    rows = [[2, 3, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]]]
+    before = shown.evaluate(f"async () => (await glassformer.value('{name}.weights')).data[(2 * 11 + 3) * 11 + 5]")
+    shown.evaluate("(overrides) => glassformer.set({overrides})", {name: rows})
+    assert shown.locator(".gf-map").get_by_text("outlined, ≠").count() == 0
+    shown.locator("summary", has_text="Compare two translations").click()
+    shown.locator(".gf-map").get_by_text("differs by more than 0.1 from: before").wait_for()
+    svg = saved(shown, ".gf-encoder", "SVG", tmp_path).read_text(encoding="utf-8")
+    assert svg.count('fill="none" stroke="#1d2733"/>') == len(re.findall(r'fill="none" stroke="#ffffff"/>', svg)) > 0
+    assert "outlined, ≠: differs by more than 0.1 from: before (" in svg
+    grid = shown.get_by_role("grid", name=f"{name}.weights")
+    grid.focus()
+    for key in ["ArrowDown"] * 3 + ["ArrowRight"] * 5:
+        shown.keyboard.press(key)
+    assert grid.get_by_role("gridcell").get_attribute("aria-label").endswith(f"1.000 (before: {before:.2f})")
+    shown.evaluate("glassformer.reset()")
+    assert shown.locator(".gf-map").get_by_text("outlined, ≠").count() == 0

@@ -1,8 +1,13 @@
 // What differs between two sequences of tokens, and between two traces at the tokens that they share.
 
+import { tensor } from "./tensor.js";
+
 /** @import { Hypothesis, Tensor } from "./types.js" */
 
 /** @typedef {[one: number, other: number]} Pair */
+
+/** A weight that changes by more than this is marked. */
+export const MARKED_FROM = 0.1;
 
 /**
  * Returns the positions of a longest common subsequence of two lists of ids, in order.
@@ -40,26 +45,37 @@ export function wordChanges(one, other) {
 }
 
 /**
- * Returns, for each head of two tensors of weights (heads, rows, columns), the cell of shared tokens that differs most.
+ * Returns how the cells of one tensor of weights (heads, rows, columns) differ from those of another: the other's weight
+ * minus the one's at the tokens that both share, 0 elsewhere.
  * @param {Tensor} one
  * @param {Tensor} other
  * @param {Pair[]} rows
  * @param {Pair[]} columns
- * @returns {{index: [head: number, row: number, column: number], change: number}[]}
+ * @returns {Tensor}
  */
-export function cellChanges(one, other, rows, columns) {
-  const at = (
-    /** @type {Tensor} */ { shape: [, high, wide], data },
-    /** @type {number[]} */ [head, row, column],
-  ) => data[(head * high + row) * wide + column];
-  return Array.from({ length: one.shape[0] }, (_, head) => {
-    /** @type {{index: [number, number, number], change: number}} */
-    let most = { index: [head, 0, 0], change: 0 };
+export function weightChanges(one, other, rows, columns) {
+  const [heads, high, wide] = one.shape;
+  const [, otherHigh, otherWide] = other.shape;
+  const changes = tensor(one.shape);
+  for (let head = 0; head < heads; head++)
     for (const [row, otherRow] of rows)
       for (const [column, otherColumn] of columns) {
-        const change = at(other, [head, otherRow, otherColumn]) - at(one, [head, row, column]);
-        if (Math.abs(change) > Math.abs(most.change)) most = { index: [head, row, column], change };
+        const at = (head * high + row) * wide + column;
+        const there = other.data[(head * otherHigh + otherRow) * otherWide + otherColumn];
+        changes.data[at] = there - one.data[at];
       }
-    return most;
+  return changes;
+}
+
+/**
+ * Returns, for each head of changes (heads, rows, columns), the cell with the largest change.
+ * @param {Tensor} changes
+ * @returns {{index: [head: number, row: number, column: number], change: number}[]}
+ */
+export function largestChanges({ shape: [heads, rows, columns], data }) {
+  return Array.from({ length: heads }, (_, head) => {
+    const own = data.subarray(head * rows * columns, (head + 1) * rows * columns);
+    const at = own.reduce((best, change, at) => (Math.abs(change) > Math.abs(own[best]) ? at : best), 0);
+    return { index: [head, Math.floor(at / columns), at % columns], change: own[at] };
   });
 }

@@ -1,7 +1,7 @@
 // What differs between two translations, compared with Python's searches.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { alignment, cellChanges, wordChanges } from "../engine/alignment.js";
+import { alignment, largestChanges, weightChanges, wordChanges } from "../engine/alignment.js";
 import { NO_CHANGES } from "../engine/changes.js";
 import { createEngine } from "../engine/engine.js";
 import { traces } from "./traces.js";
@@ -36,10 +36,15 @@ test("Δp of each shared word equals Python's", async () => {
   assert.ok(compared > 50);
 });
 
-test("the cell that differs most is found among shared tokens", () => {
-  const one = { shape: [1, 2, 2], data: Float32Array.of(0.5, 0.5, 0.25, 0.75) };
-  const other = { shape: [1, 2, 3], data: Float32Array.of(0.5, 0.5, 0, 0, 0.75, 0.25) };
+test("weights are compared at shared tokens, and each head's largest change is found", () => {
+  const one = { shape: [2, 2, 2], data: Float32Array.of(0.5, 0.5, 0.25, 0.75, 0, 1, 1, 0) };
+  const there = Float32Array.of(0.5, 0.5, 0, 0, 0.75, 0.25, 1, 0, 0, 0.5, 0.25, 0.25);
+  const other = { shape: [2, 2, 3], data: there };
   const pairs = /** @type {[number, number][]} */ ([[0, 0], [1, 2]]); // prettier-ignore
-  const [most] = cellChanges(one, other, [[1, 1]], pairs);
-  assert.deepEqual(most, { index: [0, 1, 1], change: -0.5 });
+  const changes = weightChanges(one, other, [[1, 1]], pairs);
+  assert.deepEqual(changes, { shape: [2, 2, 2], data: Float32Array.of(0, 0, -0.25, -0.5, 0, 0, -0.5, 0.25) });
+  assert.deepEqual(largestChanges(changes), [
+    { index: [0, 1, 1], change: -0.5 },
+    { index: [1, 1, 0], change: -0.5 },
+  ]);
 });

@@ -8,7 +8,7 @@ import { headStatistics } from "../engine/statistics.js";
 import { UNKNOWN_ID } from "../engine/tokenizers.js";
 /**
  * @import { Changes, ChangesWith, Engine, Explained, Host, Labels, Payload, Side, Stack, TextChanges, Tokenizer, Trace } from "../engine/types.js"
- * @import { Events, Family, Looks, MeasuredHead, PanelName, Result } from "./types.js"
+ * @import { Compared, Events, Family, Looks, MeasuredHead, PanelName, Result } from "./types.js"
  * @import { Search, SomeChanges, Token, Translated } from "./types.js"
  */
 
@@ -69,6 +69,8 @@ export class App {
   parity = null;
   /** @type {TextChanges} */
   changes = { ...NO_CHANGES };
+  /** @type {Compared | null} */
+  #compared = null;
 
   /**
    * @param {Payload} payload
@@ -469,6 +471,21 @@ export class App {
     const { current } = this.result;
     const { changes } = current;
     return attentionMask({ config: this.config, changes, steps: stepsUnder(changes) }, attention, current);
+  }
+
+  /**
+   * What the map's attentions are compared with; null while nothing is compared with the present result.
+   * @returns {Compared | null}
+   */
+  get compared() {
+    return this.#compared?.of === this.#result?.current ? this.#compared : null;
+  }
+
+  /** @param {Compared | null} compared */
+  compareWith(compared) {
+    if (this.#compared === compared) return;
+    this.#compared = compared;
+    this.emit("compared", null);
   }
 
   /**

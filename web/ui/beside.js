@@ -1,6 +1,6 @@
 // Two translations beside each other: of a second sentence or with the weights of another step, under the same changes;
 // or before and after the changes.
-import { alignment, cellChanges, wordChanges } from "../engine/alignment.js";
+import { alignment, MARKED_FROM, largestChanges, weightChanges, wordChanges } from "../engine/alignment.js";
 import { numberText } from "../engine/number_text.js";
 import { attentionName, FAMILIES, hasAny, messageOf } from "./app.js";
 import { placeName } from "./changes/attention.js";
@@ -10,8 +10,10 @@ import { checkpointSteps, stepName } from "./training_panel.js";
 
 /**
  * @import { App } from "./app.js"
- * @import { Child, Translated } from "./types.js"
+ * @import { Child, Compared, Translated } from "./types.js"
  */
+
+/** @typedef {{shown: Child[], marks: Compared | null}} Made */
 
 const MOST_CELLS = 3;
 
@@ -36,15 +38,20 @@ export function createBeside(app) {
   const details = element("details", { className: "gf-beside", ontoggle: () => draw() });
   refill(details, summary, about, form, result);
 
+  /** @returns {Promise<Made>} */
   async function prepared() {
-    if (!details.open || !(app.ui.beside || app.changed || step !== undefined)) return [];
+    if (!details.open || !(app.ui.beside || app.changed || step !== undefined))
+      return { shown: [], marks: null };
     try {
       return await compared(app, step);
     } catch (error) {
-      return [element("p", { className: "gf-error" }, messageOf(error))];
+      return { shown: [element("p", { className: "gf-error" }, messageOf(error))], marks: null };
     }
   }
-  const draw = latestOnly(app.signal, prepared, (/** @type {Child[]} */ made) => refill(result, made));
+  const draw = latestOnly(app.signal, prepared, ({ shown, marks }) => {
+    refill(result, shown);
+    app.compareWith(marks);
+  });
   function fill() {
     summary.textContent = app.t("beside.title");
     about.textContent = app.t("beside.about");
@@ -90,6 +97,7 @@ function stepChooser(app, step, onchange) {
 /**
  * @param {App} app
  * @param {number | null | undefined} step
+ * @returns {Promise<Made>}
  */
 async function compared(app, step) {
   const { current, reference } = app.result;
@@ -101,8 +109,10 @@ async function compared(app, step) {
   const mine = (/** @type {0 | 1} */ side, /** @type {[number, number][]} */ pairs) =>
     new Set(pairs.map((pair) => pair[side]));
   const names = second ? ["beside.first", "beside.second"] : ["output.before", "output.after"];
-  const cells = await (second ? mostChanged(app, one, other, 1) : mostChanged(app, other, one, -1));
-  return [
+  const [here, there, label] = second ? [one, other, names[1]] : [other, one, names[0]];
+  const changes = await changesOf(app, here, there);
+  const cells = mostChanged(app, here, changes, second ? 1 : -1);
+  const shown = [
     element(
       "div",
       { className: "gf-pair" },
@@ -119,7 +129,9 @@ async function compared(app, step) {
       }),
     ),
     cells.length > 0 && element("p", { className: "gf-row" }, app.t("beside.cells"), cells),
+    element("p", { className: "gf-note" }, app.t("beside.marked", MARKED_FROM)),
   ];
+  return { shown, marks: { of: here, label, text: there.text, changes } };
 }
 
 /**
@@ -160,33 +172,43 @@ function marked(app, texts, shared, changes = new Map()) {
 }
 
 /**
- * Returns buttons that open the cells of attention weights that differ most, of the tokens that both sentences share.
+ * Returns how the weights of each attention differ, at the tokens that both translations share.
  * @param {App} app
- * @param {Translated} one - What the page shows, so that a button finds its cell there.
- * @param {Translated} other
- * @param {1 | -1} sign - -1 if the difference is that of `one` from `other`.
+ * @param {Translated} here - What the map shows.
+ * @param {Translated} there
  */
-async function mostChanged(app, one, other, sign) {
+async function changesOf(app, here, there) {
   const pairs = {
-    source: alignment(one.sourceIds, other.sourceIds),
-    target: alignment(one.targetIds, other.targetIds),
+    source: alignment(here.sourceIds, there.sourceIds),
+    target: alignment(here.targetIds, there.targetIds),
   };
-  const found = [];
+  /** @type {Compared["changes"]} */
+  const changes = new Map();
   for (const family of FAMILIES)
     for (let layer = 0; layer < app.layersOf(family); layer++) {
-      const attention = attentionName(family, layer);
-      const name = `${attention}.weights`;
-      const [before, after] = await Promise.all([one, other].map(({ trace }) => trace.get(name)));
-      for (const cell of cellChanges(before, after, pairs[family.rows], pairs[family.columns]))
-        found.push({ attention, name, family, ...cell });
+      const name = `${attentionName(family, layer)}.weights`;
+      const [one, other] = await Promise.all([here, there].map(({ trace }) => trace.get(name)));
+      changes.set(name, weightChanges(one, other, pairs[family.rows], pairs[family.columns]));
     }
-  return found
+  return changes;
+}
+
+/**
+ * Returns buttons that open the cells of attention weights that differ most.
+ * @param {App} app
+ * @param {Translated} here - What the map shows, so that a button finds its cell there.
+ * @param {Compared["changes"]} changes
+ * @param {1 | -1} sign - -1 if the difference is that of `here` from the other translation.
+ */
+function mostChanged(app, here, changes, sign) {
+  return [...changes]
+    .flatMap(([name, one]) => largestChanges(one).map((cell) => ({ name, ...cell })))
     .filter(({ change }) => change !== 0)
     .sort((a, b) => Math.abs(b.change) - Math.abs(a.change))
     .slice(0, MOST_CELLS)
-    .map(({ attention, name, family, index, change }) => {
-      const [row, column] = [one[`${family.rows}Tokens`][index[1]], one[`${family.columns}Tokens`][index[2]]];
-      const place = `${placeName(app, attention)} · ${index[0]}`;
+    .map(({ name, index, change }) => {
+      const { rows, columns } = app.labels(name);
+      const place = `${placeName(app, name.replace(".weights", ""))} · ${index[0]}`;
       const open = () => {
         app.select(name, index);
         app.show({ stage: "map" });
@@ -194,9 +216,9 @@ async function mostChanged(app, one, other, sign) {
       return button(
         [
           `${place}: `,
-          element("bdi", {}, row),
+          element("bdi", {}, rows[index[1]]),
           " → ",
-          element("bdi", {}, column),
+          element("bdi", {}, columns?.[index[2]]),
           ` ${numberText(sign * change, 2, true)}`,
         ],
         open,

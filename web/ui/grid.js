@@ -172,6 +172,7 @@ function paint(sheet) {
   paintBlocked(sheet);
   paintNumbers(sheet, colourAt);
   paintFrame(sheet);
+  paintDiffering(sheet);
   paintLabels(sheet, { rows: [], columns: [] });
 }
 
@@ -236,6 +237,30 @@ function paintFrame({ brush, data, colours, left, top, width, height }) {
     lineAcross(brush, left + column * width, top, 0, height * data.rows);
   brush.stroke();
   brush.globalAlpha = 1;
+}
+
+/**
+ * Outlines the cells that differ, in the colour of the text within the colour of the paper: one of the two is seen on
+ * any cell.
+ * @param {Sheet} sheet
+ */
+function paintDiffering({ brush, data, colours, left, top, width, height }) {
+  const { differs } = data;
+  if (!differs) return;
+  const line = Math.max(1, Math.min(2, width / 8));
+  for (let row = 0; row < data.rows; row++) {
+    if (data.hidden(row)) continue;
+    for (let column = 0; column < data.columns; column++) {
+      if (!differs(row, column)) continue;
+      ["--ink", "--paper"].forEach((colour, at) => {
+        const edge = line * (at + 0.5);
+        const [x, y] = [left + column * width + edge, top + row * height + edge];
+        brush.strokeStyle = colours(colour);
+        brush.lineWidth = line;
+        brush.strokeRect(x, y, width - 2 * edge, height - 2 * edge);
+      });
+    }
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
 // The map: the encoder's attention on the left, the decoder's on the right, cross-attention between them.
 // Each attention shows its heads as thumbnails (layers from top to bottom, heads from left to right), and one head in
 // detail.
+import { MARKED_FROM } from "../engine/alignment.js";
 import { numberText } from "../engine/number_text.js";
 import { attentionName, FAMILIES, hasAny, rowWords } from "./app.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
@@ -31,8 +32,16 @@ export function createMap(app) {
       app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
       legend("probability", 1),
       element("span", { className: "gf-note" }, app.t("map.masked")),
+      app.compared &&
+        element(
+          "span",
+          { className: "gf-note" },
+          app.t("map.differs", MARKED_FROM, app.t(app.compared.label)),
+        ),
     );
   fill();
+  app.on("compared", fill);
+  app.on("result", fill);
   app.on("ui", (keys) => {
     if (hasAny(keys, "contrast", "language", "face")) fill();
   });
@@ -119,8 +128,7 @@ function familyColumn(app, family) {
     thumbnails.draw();
   }
   const draw = latestOnly(app.signal, prepared, show);
-  app.on("result", draw);
-  app.on("resize", draw);
+  for (const event of /** @type {const} */ (["result", "resize", "compared"])) app.on(event, draw);
   app.on("ui", (keys) => {
     if (hasAny(keys, "heads", "order", "contrast", "language", "theme", "shown", "selected", "stage", "face"))
       draw();
@@ -269,6 +277,17 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
   const blocked = (/** @type {number} */ row, /** @type {number} */ column) =>
     mask.data[row * mask.columns + column] === 0;
   const layer = Number(/\.(\d+)\./.exec(name)?.[1] ?? 0);
+  const { compared } = app;
+  const changes = compared?.changes.get(name);
+  const changeAt = (/** @type {number} */ row, /** @type {number} */ column) =>
+    changes?.data[offset + row * columns + column] ?? 0;
+  const differs = (/** @type {number} */ row, /** @type {number} */ column) =>
+    Math.abs(changeAt(row, column)) > MARKED_FROM;
+  const elsewhere = (/** @type {number} */ row, /** @type {number} */ column) => {
+    if (!compared || !differs(row, column)) return "";
+    const there = numberText(data[offset + row * columns + column] + changeAt(row, column), 2);
+    return app.t("map.elsewhere", app.t(compared.label), there);
+  };
   const valueText = (/** @type {number} */ row, /** @type {number} */ column, decimals = 3) =>
     blocked(row, column)
       ? app.t("grid.blocked")
@@ -282,6 +301,7 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
     rowLabels,
     columnLabels,
     blocked,
+    ...(changes && { differs }),
     scale: signed ? "signed" : "probability",
     largest: 1,
     hidden: (row) => shown !== null && rowSide === "target" && row >= shown,
@@ -295,9 +315,9 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
         columnLabels[column] ?? column,
         app.t(signed ? "word.score" : "word.weight"),
         valueText(row, column),
-      ),
+      ) + elsewhere(row, column),
     told: (row, column) =>
-      `${placeOf(app, layer, head)}${app.t("word.colon")}${labels.rows[row]} → ${columnLabels[column]} ${valueText(row, column, 2)}`,
+      `${placeOf(app, layer, head)}${app.t("word.colon")}${labels.rows[row]} → ${columnLabels[column]} ${valueText(row, column, 2)}${elsewhere(row, column)}`,
   };
   if (signed) picture.largest = largestSize(data, offset, rows * columns);
   else if (app.ui.contrast)
@@ -344,7 +364,7 @@ function createThumbnails(app, family) {
     size = 30;
   const keys = keyboardGrid({
     label: "",
-    describe: (row, column) => describeHead(app, places[row * across + column]),
+    describe: (row, column) => describeHead(app, family, places[row * across + column]),
     moved: () => {},
     chosen: (row, column) => choose(places[row * across + column]),
   });
@@ -366,7 +386,7 @@ function createThumbnails(app, family) {
   canvas.addEventListener("pointermove", (event) => {
     const [row, column] = at(event);
     const place = places[row * across + column];
-    canvas.title = place ? describeHead(app, place) : "";
+    canvas.title = place ? describeHead(app, family, place) : "";
   });
 
   async function prepared() {
@@ -420,14 +440,35 @@ function isTouched(holder) {
 
 /**
  * @param {App} app
+ * @param {Family} family
  * @param {MeasuredHead | undefined} place
  */
-function describeHead(app, place) {
+function describeHead(app, family, place) {
   if (!place) return "";
+  const differing = differingOf(app, family, place);
   const { layer, head, entropy, peak, special, effect } = place;
   const numbers = [entropy, peak, special].map((one) => numberText(one, 2));
-  const said = app.t("map.head", layer, head, ...numbers);
-  return effect === undefined ? said : `${said}, ${app.t("map.effect", numberText(effect, 2, true))}`;
+  return [
+    app.t("map.head", layer, head, ...numbers),
+    effect !== undefined && app.t("map.effect", numberText(effect, 2, true)),
+    differing > 0 && app.t("map.differing", differing),
+  ]
+    .filter(Boolean)
+    .join(app.t("word.comma"));
+}
+
+/**
+ * Returns the number of a head's cells that differ much from what the map is compared with.
+ * @param {App} app
+ * @param {Family} family
+ * @param {MeasuredHead} head
+ */
+function differingOf(app, family, { layer, head }) {
+  const changes = app.compared?.changes.get(`${attentionName(family, layer)}.weights`);
+  if (!changes) return 0;
+  const size = changes.shape[1] * changes.shape[2];
+  const own = changes.data.subarray(head * size, (head + 1) * size);
+  return own.filter((change) => Math.abs(change) > MARKED_FROM).length;
 }
 
 /**
@@ -496,7 +537,8 @@ function paintThumbnail(brush, { shape: [, rows, columns], data }, head, { x, y,
 }
 
 /**
- * Returns the marks of a thumbnail: its name, the number by which the heads are sorted, whether the head is shown in detail, and whether it is ablated.
+ * Returns the marks of a thumbnail: its name, the number by which the heads are sorted, whether the head is shown in
+ * detail, whether it is ablated, and the number of its differing cells.
  * @param {App} app
  * @param {Family} family
  * @param {MeasuredHead} one
@@ -508,17 +550,18 @@ function marksOf(app, family, one) {
   const number = value === null ? "" : numberText(value, 2, order === "ablation");
   const here = app.ui.heads[family.id];
   const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head) ?? false;
-  return { text: `${layer}·${head}`, number, current: here.layer === layer && here.head === head, ablated };
+  const current = here.layer === layer && here.head === head;
+  return { text: `${layer}·${head}`, number, current, ablated, differing: differingOf(app, family, one) };
 }
 
 /**
  * @param {CanvasRenderingContext2D} brush
- * @param {{text: string, number: string, current: boolean, ablated: boolean}} marks
+ * @param {{text: string, number: string, current: boolean, ablated: boolean, differing: number}} marks
  * @param {Square} square
  * @param {number} ratio
  * @param {Colours} colours
  */
-function paintMarks(brush, { text, number, current, ablated }, { x, y, side }, ratio, colours) {
+function paintMarks(brush, { text, number, current, ablated, differing }, { x, y, side }, ratio, colours) {
   brush.lineWidth = (current ? 3 : 1) * ratio;
   brush.strokeStyle = colours(current ? "--lit" : "--line");
   brush.strokeRect(
@@ -530,18 +573,20 @@ function paintMarks(brush, { text, number, current, ablated }, { x, y, side }, r
   brush.font = `${10 * ratio}px system-ui, sans-serif`;
   brush.textAlign = "left";
   brush.textBaseline = "top";
-  for (const [mark, top] of /** @type {[string, number][]} */ ([
-    [text, y],
-    [number, y + side - 12 * ratio],
+  for (const [mark, top, isLeft] of /** @type {[string, number, boolean][]} */ ([
+    [text, y, false],
+    [number, y + side - 12 * ratio, false],
+    [differing > 0 ? "≠" : "", y, true],
   ])) {
     if (!mark) continue;
     const width = brush.measureText(mark).width + 4 * ratio;
+    const left = isLeft ? x : x + side - width;
     brush.globalAlpha = 0.9;
     brush.fillStyle = colours("--paper");
-    brush.fillRect(x + side - width, top, width, 12 * ratio);
+    brush.fillRect(left, top, width, 12 * ratio);
     brush.globalAlpha = 1;
     brush.fillStyle = colours("--ink");
-    brush.fillText(mark, x + side - width + 2 * ratio, top + ratio);
+    brush.fillText(mark, left + 2 * ratio, top + ratio);
   }
   if (!ablated) return;
   brush.strokeStyle = colours("--bad");

@@ -99,7 +99,21 @@ function cell(picture, row, column, { x, y, side, numbered, inks }) {
   const value = picture.values[picture.offset + row * picture.columns + column];
   const largest = typeof picture.largest === "number" ? picture.largest : picture.largest[row];
   const parts = colourOf(picture.scale, value, largest, inks);
-  return [square(hex(parts)), ...number(cellText(picture, row, column), inkOver(parts))];
+  const outline = picture.differs?.(row, column) ? [outlined(x, y, side, inks)] : [];
+  return [square(hex(parts)), ...outline, ...number(cellText(picture, row, column), inkOver(parts))];
+}
+
+/**
+ * Returns the outline of a cell that differs.
+ * @param {number} x
+ * @param {number} y
+ * @param {number} side
+ * @param {Inks} inks
+ */
+function outlined(x, y, side, inks) {
+  const inner = (/** @type {string} */ colour, /** @type {number} */ edge) =>
+    `<rect x="${x + edge}" y="${y + edge}" width="${side - 2 * edge}" height="${side - 2 * edge}" fill="none" stroke="${colour}"/>`;
+  return inner(inks.ink, 0.5) + inner(inks.paper, 1.5);
 }
 
 /**

@@ -131,7 +131,8 @@ export function createPointView(app) {
     );
   }
 
-  for (const event of /** @type {const} */ (["result", "ui", "resize"])) app.on(event, () => draw());
+  for (const event of /** @type {const} */ (["result", "ui", "resize", "compared"]))
+    app.on(event, () => draw());
   app.on("hover", (tokens) => {
     if (app.ui.stage !== "point") return;
     const labels = app.labels(app.ui.point.name);

@@ -1,5 +1,6 @@
 // Takes a picture away: as an SVG or PNG file with its caption and the page's state, as a link, or as a frame for
 // another page.
+import { MARKED_FROM } from "../engine/alignment.js";
 import { activeChanges } from "./changes/active.js";
 import { coloursAt } from "./colours.js";
 import { brushOf, button, element, menu, refill } from "./dom.js";
@@ -96,7 +97,9 @@ function frameOf(app) {
  */
 export function gridSvg(app, picture, place) {
   const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
-  return matrixSvg(picture, captionOf(app, picture.label), state, lightInks(place));
+  const caption = captionOf(app, picture.label);
+  if (picture.differs) caption.splice(1, 0, marksText(app));
+  return matrixSvg(picture, caption, state, lightInks(place));
 }
 
 /**
@@ -110,6 +113,15 @@ function lightInks(place) {
   const inks = Object.fromEntries(INK_NAMES.map((name) => [name, colours(`--${name}`)]));
   probe.remove();
   return /** @type {import("./picture_svg.js").Inks} */ (inks);
+}
+
+/**
+ * Returns what the outlines of a picture's cells mean.
+ * @param {App} app
+ */
+function marksText(app) {
+  const { label = "", text = "" } = app.compared ?? {};
+  return app.t("map.differs", MARKED_FROM, `${app.t(label)} (${text})`);
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   Sentence,
   Side,
   Stack,
+  Tensor,
   TextChanges,
   Trace,
 } from "../engine/types.js";
@@ -129,6 +130,17 @@ export interface Result {
   logProbOfReference: number;
 }
 
+/**
+ * What the map's attentions are compared with, for marks: `of` is what the map shows, `label` the key of the other
+ * translation's name, `text` the other translation, and `changes` its weights minus the map's, by point.
+ */
+export interface Compared {
+  of: Translated;
+  label: string;
+  text: string;
+  changes: Map<string, Tensor>;
+}
+
 /** The events of a view, to which its panels listen. */
 export interface Events {
   result: Result;
@@ -138,6 +150,8 @@ export interface Events {
   /** An error message, or "". */
   problem: string;
   resize: null;
+  /** What the map is compared with has changed. */
+  compared: null;
   /** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
   turned: { before: Situation; had: ActiveChange[]; pinned: ActiveChange[] };
 }
@@ -264,6 +278,8 @@ export interface Picture {
   blocked(row: number, column: number): boolean;
   /** Whether a number was not recorded; the cell is empty. */
   missing?(row: number, column: number): boolean;
+  /** Whether a number differs much from another translation's; the cell has an outline. */
+  differs?(row: number, column: number): boolean;
   hidden(row: number): boolean;
   describe(row: number, column: number): string;
   label: string;
