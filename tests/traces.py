@@ -1,9 +1,11 @@
 """Python's results for the explorer's tests in Node; `python tests/traces.py FOLDER` writes the files."""
 
 import json
+import math
 import random
 import sys
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import asdict
 from itertools import combinations, cycle, product
 from pathlib import Path
@@ -24,6 +26,7 @@ from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
 from glassformer.explorer.payload import mistake_data, point_data, recorded_payload, rounded
 from glassformer.inspection import MISTAKES, plant
 from glassformer.inspection.changes import Changes, changed
+from glassformer.inspection.edits import attentions
 from glassformer.model.taps import points
 from glassformer.recipes.configuration import DecodingConfig
 from models import random_model, random_translator
@@ -245,6 +248,125 @@ def changes() -> dict[str, Any]:
     return made
 
 
+# Reasons for a word
+
+REASONS: dict[str, dict[str, Any]] = {
+    "post": {},
+    "pre": {"norm": "pre"},
+    "post, final norms, output bias, gelu": {"final_norm": True, "output_bias": True, "activation": "gelu"},
+    "post, output of its own, silu, learned": {
+        **JOINT,
+        "tie_embeddings": True,
+        "tie_output": False,
+        "activation": "silu",
+        "positions": "learned",
+    },
+    "pre, no final norms, output bias, output of its own": {
+        "norm": "pre",
+        "final_norm": False,
+        "output_bias": True,
+        "tie_output": False,
+    },
+}
+UNDER: list[dict[str, Any]] = [
+    {},
+    {
+        "ablated": {CROSS: [1], ENCODER: [0]},
+        "masks": {DECODER: [[2, 0, False]]},
+        "overrides": {CROSS: [[2, 2, [0.5, 0.25]]]},
+        "positions": False,
+        "patches": [{"point": "encoder.output", "positions": [[1, 2]], **OTHER}],
+    },
+]
+PLACE = 2
+"""The place of the explained word among TARGET[1:]."""
+
+
+def reasons() -> dict[str, Any]:
+    """Return, for kinds of models and changes, the reasons for one word: rivals, heads, source words, direct parts."""
+    made = {}
+    for kind, settings in REASONS.items():
+        model = rounded(random_model(**settings))
+        made[kind] = {"payload": payload_of(model), "cases": [explained(model, changes) for changes in UNDER]}
+    return made
+
+
+@torch.no_grad()
+def explained(model: gf.Transformer, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the reasons for the word at PLACE under changes, with float64's direct parts."""
+    word = TARGET[PLACE + 1]
+    plain = last_row(model, changes)
+    rivals = [id for id in plain.argsort(descending=True).tolist() if id != word][:10]
+
+    def margin(row: Tensor) -> float:
+        return (row[word] - row[rivals[0]]).item()
+
+    ablated = changes.get("ablated", {})
+    heads = []
+    for name, head in ((name, head) for name in attentions(model) for head in range(model.config.heads)):
+        if head not in ablated.get(name, []):
+            without = changes | {"ablated": ablated | {name: [*ablated.get(name, []), head]}}
+            heads.append([name, head, margin(last_row(model, without)) - margin(plain)])
+    hidden = [last_row(model, changes, position)[word].item() for position in range(len(SOURCE))]
+    return {
+        "changes": changes,
+        "word": [word, plain[word].item()],
+        "rivals": [[id, plain[id].item()] for id in rivals],
+        "heads": heads,
+        "sources": [log_prob - plain[word].item() for log_prob in hidden],
+        "direct": direct_parts(deepcopy(model).double(), changes, word, rivals[0]),
+    }
+
+
+def last_row(model: gf.Transformer, changes: dict[str, Any], hidden: int = -1) -> Tensor:
+    """Return the log probabilities at PLACE under changes; nothing may attend to the source position `hidden`."""
+
+    def hide(scores: Tensor) -> Tensor:
+        return scores.masked_fill(torch.arange(scores.shape[-1]) == hidden, -math.inf)
+
+    names = [name for name in attentions(model) if name.startswith("encoder") or name.endswith("cross_attention")]
+    with changed(model, Changes.from_dict(changes)), gf.intervene(model, {f"{name}.scores": hide for name in names}):
+        return model(torch.tensor([SOURCE]), torch.tensor([TARGET[: PLACE + 1]])).log_softmax(-1)[0, -1]
+
+
+def direct_parts(model: gf.Transformer, changes: dict[str, Any], word: int, rival: int) -> dict[str, float]:
+    """Return the parts of logit(word) − logit(rival), each led forward through norms with the whole stream's moments.
+
+    Heads are named "attention head", and the other parts by their sub-layer, or "input", "biases" and "norms".
+    """
+    with changed(model, Changes.from_dict(changes)):
+        trace = python_trace(model, SOURCE, TARGET)
+    parts = {"input": trace["target.input"][PLACE], "biases": torch.zeros(()), "norms": torch.zeros(())}
+    post = model.config.norm == "post"
+    for number, layer in enumerate(model.decoder.layers):
+        for kind in ("self_attention", "cross_attention"):
+            name, part = f"decoder.layers.{number}.{kind}", getattr(layer, kind)
+            values, matrix = trace[f"{name}.heads"][:, PLACE], part.output_projection.weight
+            for head, (value, columns) in enumerate(zip(values, matrix.split(model.config.d_v, 1), strict=True)):
+                parts[f"{name} {head}"] = columns @ value
+            parts["biases"] = parts["biases"] + part.output_projection.bias
+            parts = normed(parts, getattr(layer, f"{kind}_residual").norm) if post else parts
+        name, contract = f"decoder.layers.{number}.feed_forward", layer.feed_forward.contract
+        parts[name] = contract.weight @ trace[f"{name}.activated"][PLACE]
+        parts["biases"] = parts["biases"] + contract.bias
+        parts = normed(parts, layer.feed_forward_residual.norm) if post else parts
+    parts = normed(parts, model.decoder.norm) if model.config.final_norm else parts
+    direction = model.output.weight[word] - model.output.weight[rival]
+    found = {name: (part * direction).sum().item() for name, part in parts.items()}
+    if model.output.bias is not None:
+        found["biases"] += (model.output.bias[word] - model.output.bias[rival]).item()
+    logits = trace["logits"][PLACE]
+    assert abs(sum(found.values()) - (logits[word] - logits[rival]).item()) < 1e-9
+    return found
+
+
+def normed(parts: Trace, norm: torch.nn.LayerNorm) -> Trace:
+    """Return the parts of a norm's result; its bias joins the part "norms"."""
+    deviation = (sum(parts.values(), torch.zeros(())).var(correction=0) + norm.eps).sqrt()
+    made = {name: (part - part.mean()) / deviation * norm.weight for name, part in parts.items()}
+    return made | {"norms": made["norms"] + norm.bias}
+
+
 # Unusual sentences, and numbers
 
 
@@ -352,7 +474,19 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(20170612)
     torch.set_num_threads(1)  # with such small tensors, threads only wait for each other
-    for made in (forward, mistakes, search, changes, sentences, recorded, figures, numbers, sampling, tokenizers):
+    for made in (
+        forward,
+        mistakes,
+        search,
+        changes,
+        reasons,
+        sentences,
+        recorded,
+        figures,
+        numbers,
+        sampling,
+        tokenizers,
+    ):
         (folder / f"{made.__name__}.json").write_text(json.dumps(made()), encoding="utf-8")
 
 

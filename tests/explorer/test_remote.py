@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.1.cross_attention"
 IDS = {"source_ids": [4, 5, 6, 2], "target_ids": [1, 7, 8]}
 SEARCH = {"kind": "search", "source_ids": [4, 5, 6, 2], "beam_size": 3, "length_penalty": 0.6, "n_best": 2}
+GRADIENT = {"kind": "gradient", **IDS, "row": 1, "word": 8, "rival": 4}
 CHANGES = {"ablated": {CROSS: [0, 2]}, "masks": {CROSS: [[1, 0, False]]}, "mistakes": ["no_scale"]}
 
 
@@ -52,6 +54,36 @@ def test_weights_are_those_of_the_model_or_of_a_snapshot(with_snapshot):
         assert list(got) == names
         for name in names:
             np.testing.assert_array_equal(got[name], model.get_parameter(name).detach())
+
+
+def test_some_rows_of_a_matrix_are_sent_alone(make_translator):
+    translator = make_translator()
+    asked = {"kind": "parameters", "names": ["output.weight"], "rows": [7, 4, 7]}
+    header, [array] = Remote(translator).answer(asked)
+    assert header["parameters"] == [{"name": "output.weight", "shape": [3, 24], "offset": 0}]
+    np.testing.assert_array_equal(array, translator.model.output.weight.detach()[[7, 4, 7]])
+
+
+@pytest.mark.parametrize("changes", [{}, CHANGES, {"mistakes": ["double_softmax"]}, {"mistakes": ["decoder_keys"]}])
+def test_gradient_times_input_is_the_slope_when_an_input_grows(make_translator, changes):
+    translator = make_translator()
+    translator.model.source.tokens.weight.requires_grad_(False)  # as loaded vectors may be
+    model = deepcopy(translator.model).double()
+
+    def margin(position, factor):
+        def grown(x):
+            sizes = torch.ones(x.shape[1], 1, dtype=x.dtype)
+            sizes[position] = factor
+            return x * sizes
+
+        with gf.intervene(model, {"source.input": grown}):
+            return np.subtract(*recorded(model, changes)["log_probs"][0, 1, [8, 4]].tolist())
+
+    step, (header, arrays) = 1e-5, Remote(translator).answer({**GRADIENT, "changes": changes})
+    slopes = [(margin(at, 1 + step) - margin(at, 1 - step)) / (2 * step) for at in range(len(IDS["source_ids"]))]
+    assert header["effects"] == pytest.approx(slopes, abs=1e-4)
+    assert arrays == []
+    assert any(slopes) == (changes.get("mistakes") != ["decoder_keys"])  # a decoder that reads only itself
 
 
 @pytest.mark.parametrize("changes", [{}, CHANGES])
@@ -245,6 +277,14 @@ def test_a_trace_can_be_of_a_snapshot(with_snapshot):
         ({**SEARCH, "beam_size": 0}, r"decoding\.beam_size: expected"),
         ({"kind": "checkpoint", "step": 3}, "no snapshot of step 3; it has none"),
         ({"kind": "parameters", "names": ["output.wight"]}, "no weights 'output.wight'.*output.weight"),
+        ({"kind": "parameters", "names": ["output.weight"], "rows": [14]}, r"rows of output.weight.* \[14, 24\]"),
+        (
+            {"kind": "parameters", "names": ["encoder.layers.0.feed_forward.expand.bias"], "rows": [0]},
+            r"rows: expected rows of .*expand.bias, which has the shape \[32\]",
+        ),
+        ({**GRADIENT, "row": 3}, "gradient: expected a row below 3, and a word and a rival below 14"),
+        ({**GRADIENT, "rival": -1}, "gradient: expected a row below 3"),
+        ({**GRADIENT, "word": "le"}, "gradient: word"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")

@@ -10,7 +10,7 @@ import { Run } from "./run.js";
 import { makeTokenizer } from "./tokenizers.js";
 
 /** @import { Engine as EngineOfPage } from "./types.js" */
-/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, RecordedWords, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges, WireTrace } from "./types.js" */
+/** @import { Bytes, Changes, Host, Hypothesis, Packed, Patch, Payload, Points, RecordedSearch, RecordedWords, RowWords, SearchRequest, SearchResult, Side, Tensor, Trace, TraceRequest, WireChanges, WireTrace } from "./types.js" */
 
 /**
  * Returns the engine for a page's data; through `host`, if given, it can ask Python behind the page.
@@ -110,6 +110,23 @@ class Engine {
   checked(changes) {
     return checkChanges(changes ?? NO_CHANGES, this.config);
   }
+
+  /**
+   * Returns gradient × input of each source position: by how much log p(word) − log p(rival) in a row of the target
+   * changes with the size of its input. Python computes it; null without Python.
+   * @param {TraceRequest} request
+   * @param {RowWords} asked
+   */
+  async gradients({ sourceIds, targetIds, changes = {} }, asked) {
+    if (!this.host) return null;
+    const sentence = {
+      source_ids: sourceIds,
+      target_ids: targetIds,
+      changes: wireChanges(this.checked(changes)),
+    };
+    const { message } = await this.host.request({ kind: "gradient", ...sentence, ...asked });
+    return message.effects;
+  }
 }
 
 /** Computes everything on this page, from the weights in it. */
@@ -137,6 +154,19 @@ class LocalEngine extends Engine {
    */
   modelWith(_names, step) {
     return this.model(step);
+  }
+
+  /**
+   * Returns some rows of a matrix.
+   * @param {string} name
+   * @param {number[]} rows
+   * @param {number | null} step
+   */
+  async rowsOf(name, rows, step) {
+    const { shape, data } = (await this.model(step)).weight(name);
+    const width = shape[1];
+    const chosen = rows.map((row) => data.subarray(row * width, (row + 1) * width));
+    return tensor([rows.length, width], Float32Array.from(chosen.flatMap((row) => [...row])));
   }
 
   /** @param {number | null} step */
@@ -279,12 +309,27 @@ class RemoteEngine extends Engine {
     this.#fetched.set(step, model);
     const missing = names.filter((name) => !model.tensors.has(name));
     if (missing.length > 0) {
-      const asked = { kind: /** @type {const} */ ("parameters"), names: missing, checkpoint: step };
-      const { message, buffers } = await this.#python.request(asked);
-      const tensors = slices(message.parameters, floatsOf(joinedBytes(buffers)));
+      const tensors = await this.#parameters({ names: missing, rows: null, checkpoint: step });
       tensors.forEach((value, name) => model.tensors.set(name, value));
     }
     return model;
+  }
+
+  /**
+   * Returns some rows of a matrix, which is not fetched as a whole.
+   * @param {string} name
+   * @param {number[]} rows
+   * @param {number | null} step
+   */
+  async rowsOf(name, rows, step) {
+    const tensors = await this.#parameters({ names: [name], rows, checkpoint: step });
+    return /** @type {Tensor} */ (tensors.get(name));
+  }
+
+  /** @param {{names: string[], rows: number[] | null, checkpoint: number | null}} asked */
+  async #parameters(asked) {
+    const { message, buffers } = await this.#python.request({ kind: "parameters", ...asked });
+    return slices(message.parameters, floatsOf(joinedBytes(buffers)));
   }
 
   /**

@@ -191,7 +191,7 @@ export function layerNorm(x, gamma, beta, deviation = DEVIATION) {
  * @param {number} start
  * @param {number} width
  */
-function momentsOf(data, start, width) {
+export function momentsOf(data, start, width) {
   let mean = 0;
   for (let d = 0; d < width; d++) mean += data[start + d] / width;
   let squares = 0;

@@ -285,6 +285,13 @@ export interface SearchRequest {
   signal?: AbortSignal | null;
 }
 
+/** A row of the target, and two words that compete for what it writes. */
+export interface RowWords {
+  row: number;
+  word: number;
+  rival: number;
+}
+
 /** The interface of all engines. */
 interface AnyEngine {
   payload: Payload;
@@ -297,20 +304,23 @@ interface AnyEngine {
   decode(ids: number[]): string;
   trace(request: TraceRequest): Promise<Trace>;
   search(request: SearchRequest): Promise<SearchResult>;
+  gradients(request: TraceRequest, asked: RowWords): Promise<number[] | null>;
 }
 
 /** An engine that computes on this page, which has the weights. */
-interface LiveEngine extends AnyEngine {
+export interface LiveEngine extends AnyEngine {
   live: true;
   model(step?: number | null): Promise<Model>;
   modelWith(names: string[], step: number | null): Promise<Model>;
+  rowsOf(name: string, rows: number[], step: number | null): Promise<Tensor>;
 }
 
 /** An engine that asks Python. */
-interface DistantEngine extends AnyEngine {
+export interface DistantEngine extends AnyEngine {
   live: "remote";
   model?: undefined;
   modelWith(names: string[], step: number | null): Promise<Model>;
+  rowsOf(name: string, rows: number[], step: number | null): Promise<Tensor>;
 }
 
 /** An engine that shows a recording; its model has only the layer norms. */
@@ -506,7 +516,9 @@ interface Questions {
     changes: WireChanges;
   };
   checkpoint: { step: number };
-  parameters: { names: string[]; checkpoint: number | null };
+  gradient: WireTrace & RowWords;
+  /** `rows`: only these rows of each matrix. */
+  parameters: { names: string[]; rows: number[] | null; checkpoint: number | null };
 }
 interface Answers {
   /** {buffer: n} in place of numbers means the n-th buffer. */
@@ -516,6 +528,7 @@ interface Answers {
   score: { log_prob: number };
   search: RecordedSearch;
   checkpoint: Record<never, never>;
+  gradient: { effects: number[] };
   parameters: { parameters: Slice[] };
 }
 export type Question<Kind extends keyof Questions = keyof Questions> = { kind: Kind } & Questions[Kind];

@@ -46,11 +46,11 @@ test("points are fetched together, once, and only when they are needed", async (
 });
 
 test("weights are fetched by name, once for each step", async () => {
-  /** @type {[names: string[], step: number | null][]} */
+  /** @type {[names: string[], rows: number[] | null, step: number | null][]} */
   const asked = [];
   /** @param {Question<"parameters">} question */
-  const request = async ({ names, checkpoint }) => {
-    asked.push([names, checkpoint]);
+  const request = async ({ names, rows, checkpoint }) => {
+    asked.push([names, rows, checkpoint]);
     const parameters = names.map((name, offset) => ({ name, shape: [1], offset }));
     return { message: { parameters }, buffers: [Float32Array.from(names, (_, at) => at + asked.length)] };
   };
@@ -61,9 +61,12 @@ test("weights are fetched by name, once for each step", async () => {
   assert.deepEqual([...model.weight("output.weight").data, ...model.weight("output.bias").data], [1, 2]);
   const early = await engine.modelWith(["output.weight"], 64);
   assert.deepEqual([...early.weight("output.weight").data], [3]);
+  assert.deepEqual([...(await engine.rowsOf("source.tokens.weight", [7, 4], null)).data], [4]);
+  assert.throws(() => model.weight("source.tokens.weight"), /no weight/, "two rows are not the matrix");
   assert.deepEqual(asked, [
-    [["output.weight"], null],
-    [["output.bias"], null],
-    [["output.weight"], 64],
+    [["output.weight"], null, null],
+    [["output.bias"], null, null],
+    [["output.weight"], null, 64],
+    [["source.tokens.weight"], [7, 4], null],
   ]);
 });

@@ -1,15 +1,18 @@
-// The reasons for a word: its rivals, and the effects of heads and source positions, each as one changed pass gives it.
+// The reasons for a word, with Python's numbers: its rivals, the effects of heads and source positions, direct parts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NO_CHANGES } from "../engine/changes.js";
+import { directParts } from "../engine/direct.js";
 import { createEngine } from "../engine/engine.js";
-import { attentionNames } from "../engine/model.js";
+import { attentionNames, slices } from "../engine/model.js";
 import { alsoAblated, headReasons, rivalsOf, sourceReasons, withoutSource } from "../engine/reasons.js";
-import { traces } from "./traces.js";
+import { bytesOf, floatsOf } from "../engine/tensor.js";
+import { asked, traces } from "./traces.js";
 
 /** @type {import("../engine/types.js").Payload} */
 const payload = (await traces("forward")).paper;
 const engine = await createEngine(payload);
+assert.ok(engine.live === true);
 const { source_ids: sourceIds, target_ids: targetIds } = payload.trace;
 const place = { sourceIds, ids: targetIds.slice(1), place: 1 };
 
@@ -19,6 +22,19 @@ async function row(changes) {
   const { shape, data } = await trace.get("log_probs");
   return data.subarray(shape[1], 2 * shape[1]);
 }
+
+/**
+ * @template Made
+ * @param {AsyncGenerator<Made>} steps
+ */
+async function all(steps) {
+  const found = [];
+  for await (const one of steps) found.push(one);
+  return found;
+}
+
+/** @param {{value: number}[]} parts */
+const sumOf = (parts) => parts.reduce((sum, { value }) => sum + value, 0);
 
 test("the rivals are the likeliest other words, best first, without words that were not recorded", () => {
   const data = Float32Array.from([0, 0, 0, 0, -3, -1, NaN, -2]);
@@ -30,18 +46,89 @@ test("the rivals are the likeliest other words, best first, without words that w
   );
 });
 
-test("the effect of each head is the change of the difference when it alone is ablated", async () => {
-  const word = place.ids[1];
-  const rival = word === 4 ? 5 : 4;
-  const margin = (/** @type {Float32Array} */ one) => one[word] - one[rival];
-  const before = margin(await row({}));
-  let count = 0;
-  for await (const { attention, head, effect } of headReasons(engine, place, rival)) {
-    const after = margin(await row({ ablated: { [attention]: [head] } }));
-    assert.ok(Math.abs(effect - (after - before)) < 1e-5);
-    count++;
+/** @typedef {[attention: string, head: number, effect: number]} Head */
+
+for (const [kind, { payload: page, cases }] of Object.entries(await traces("reasons"))) {
+  const of = await createEngine(page);
+  assert.ok(of.live === true);
+  for (const { changes: written, word, rivals, heads, sources, direct } of cases) {
+    const changes = { ...NO_CHANGES, ...asked(written) };
+    const at = { sourceIds, ids: targetIds.slice(1), place: 2, changes };
+    const isClose = (/** @type {number} */ got, /** @type {number} */ expected, tolerance = 1e-4) =>
+      assert.ok(Math.abs(got - expected) <= tolerance, `${got} is not ${expected}`);
+
+    test(`the reasons are Python's: ${kind}, ${Object.keys(written)}`, async () => {
+      const trace = await of.trace({ sourceIds, targetIds, changes });
+      const found = rivalsOf(await trace.get("log_probs"), at);
+      const competing = [found.word, ...found.rivals];
+      assert.deepEqual(
+        competing.map(({ id }) => id),
+        [word, ...rivals].map(([id]) => id),
+      );
+      competing.forEach(({ logProb }, i) => isClose(logProb, [word, ...rivals][i][1]));
+
+      const effects = await all(headReasons(of, at, rivals[0][0]));
+      assert.deepEqual(
+        effects.map(({ attention, head }) => [attention, head]),
+        heads.map((/** @type {Head} */ [attention, head]) => [attention, head]),
+      );
+      effects.forEach(({ effect }, i) => isClose(effect, heads[i][2]));
+      const needed = await all(sourceReasons(of, at));
+      needed.forEach(({ effect }, i) => isClose(effect, sources[i]));
+      assert.equal(needed.length, sources.length);
+
+      const row = { row: 2, word: word[0], rival: rivals[0][0] };
+      const { parts, difference } = await directParts(of, { trace, changes }, row);
+      assert.ok(parts);
+      for (const { name, head, value } of parts)
+        isClose(value, direct[head === null ? name : `${name} ${head}`]);
+      assert.equal(parts.length, Object.keys(direct).length);
+      isClose(sumOf(parts), difference, 1e-5);
+      const { shape, data } = await trace.get("logits");
+      isClose(difference, data[2 * shape[1] + row.word] - data[2 * shape[1] + row.rival], 0);
+    });
   }
-  assert.equal(count, attentionNames(engine.config).length * engine.config.heads);
+}
+
+test("the direct parts sum to the difference of logits under every mistake", async () => {
+  for (const { cases, ...page } of Object.values(await traces("mistakes"))) {
+    const of = await createEngine({ ...page, trace: null });
+    assert.ok(of.live === true);
+    for (const { mistakes, source_ids: source, target_ids: target, points, data } of cases) {
+      const changes = { ...NO_CHANGES, mistakes };
+      const trace = await of.trace({ sourceIds: source, targetIds: target, changes });
+      const found = await directParts(of, { trace, changes }, { row: 1, word: 7, rival: 4 });
+      assert.ok(found.parts, `${mistakes}`);
+      assert.ok(Math.abs(sumOf(found.parts) - found.difference) <= 1e-5, `${mistakes}`);
+      const logits = slices(points, floatsOf(bytesOf(data))).get("logits");
+      assert.ok(logits);
+      const [word, rival] = [7, 4].map((id) => logits.data[logits.shape[1] + id]);
+      assert.ok(Math.abs(found.difference - (word - rival)) <= 1e-4, `${mistakes}: Python's logits`);
+    }
+  }
+});
+
+test("no direct parts are shown where a patch replaces what they add up to", async () => {
+  const donor = { sourceIds: [6, 8, 2], targetIds: [1, 9, 12, 4] };
+  const partsWith = async (/** @type {string} */ point, positions = [[1, 3]]) => {
+    const patches = [{ ...donor, point, positions: /** @type {[number, number][]} */ (positions) }];
+    const changes = { ...NO_CHANGES, patches };
+    const trace = await engine.trace({ sourceIds, targetIds, changes });
+    return (await directParts(engine, { trace, changes }, { row: 1, word: 7, rival: 4 })).parts;
+  };
+  const replaced = [
+    "self_attention.output",
+    "cross_attention.input",
+    "feed_forward.added",
+    "feed_forward.normed",
+  ];
+  for (const point of [...replaced.map((name) => `decoder.layers.1.${name}`), "decoder.output", "logits"]) {
+    assert.equal(await partsWith(point), null, point);
+    assert.ok(await partsWith(point, [[2, 3]]), `${point} of another row`);
+  }
+  for (const point of ["target.input", "decoder.layers.0.self_attention.heads", "encoder.output"]) {
+    assert.ok(await partsWith(point), point);
+  }
 });
 
 test("heads that the reader has ablated stay off, and are not tried again", async () => {

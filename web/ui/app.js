@@ -294,6 +294,7 @@ export class App {
       const result = await this.#computed();
       if (run !== this.#run || this.signal.aborted) return;
       this.#result = result;
+      if (this.sentence !== this.#computable.sentence) this.ui = { ...this.ui, word: null }; // a place in the old one
       this.#computable = this.#asked();
       this.emit("result", result);
     } catch (error) {

@@ -217,6 +217,7 @@ const LOOKS = {
   story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
   beside: (value, { engine }) => typeof value === "string" && engine.live !== false,
   panel: (value, app) => app.panels.includes(value),
+  word: (value) => isPlace(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
   heads: (value, { config, ui }) =>
     Object.keys(ui.heads).every((/** @type {string} */ id) => {

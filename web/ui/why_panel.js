@@ -35,7 +35,7 @@ export function createWhyPanel(app) {
   app.on("ui", (keys) => {
     if (!keys.some((key) => key === "panel" || key === "word" || key === "language")) return;
     redraw();
-    if (!keys.includes("word")) return;
+    if (!keys.includes("word") || app.ui.word === null) return;
     Promise.resolve().then(() => comeIntoView(holder, ".gf-said", app.t("page.up.words"))); // its tab opens first
   });
   app.signal.addEventListener("abort", () => left.abort(), { once: true });

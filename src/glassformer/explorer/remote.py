@@ -37,7 +37,7 @@ from glassformer.explorer.turns import StepInTurns, Turns
 from glassformer.inspection.changes import STRICT, Changes, changed
 from glassformer.inspection.forced import decoding, first_difference
 from glassformer.jobs import SNAPSHOTS
-from glassformer.model.taps import Trace, record
+from glassformer.model.taps import Trace, intervene, record
 from glassformer.model.transformer import Transformer
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.snapshots import Snapshots
@@ -106,6 +106,16 @@ class _ScoreQuestion(_Traced):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _GradientQuestion(_Traced):
+    """By how much does log p(word) − log p(rival) in a row of the target change with each source position's input?"""
+
+    kind: Literal["gradient"]
+    row: int
+    word: int
+    rival: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _SearchQuestion:
     """What does beam search find?"""
 
@@ -135,6 +145,8 @@ class _ParametersQuestion:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["parameters"]
     names: list[str]
+    rows: list[int] | None = None
+    """The rows to send of each matrix; by default, all."""
     checkpoint: int | None = None
 
 
@@ -143,6 +155,7 @@ _Question = (
     | _TraceQuestion
     | _DifferenceQuestion
     | _ScoreQuestion
+    | _GradientQuestion
     | _SearchQuestion
     | _CheckpointQuestion
     | _ParametersQuestion
@@ -152,6 +165,7 @@ _QUESTIONS = {
     "trace": _TraceQuestion,
     "difference": _DifferenceQuestion,
     "score": _ScoreQuestion,
+    "gradient": _GradientQuestion,
     "search": _SearchQuestion,
     "checkpoint": _CheckpointQuestion,
     "parameters": _ParametersQuestion,
@@ -200,6 +214,8 @@ class Remote:
                     return {"first": self._first_difference(question)}, []
                 case _ScoreQuestion():
                     return {"log_prob": self._score(question)}, []
+                case _GradientQuestion():
+                    return {"effects": self._gradients(question)}, []
                 case _CheckpointQuestion():
                     return self._weights(question.step)
                 case _ParametersQuestion():
@@ -230,7 +246,8 @@ class Remote:
         for name in asked.names:
             if name not in there:
                 raise ConfigError(f"the model has no weights {quoted(name)}{nearest(name, there)}")
-        parameters, arrays = _packed({name: there[name].detach() for name in asked.names})
+        chosen = {name: _rows(name, there[name].detach(), asked.rows) for name in asked.names}
+        parameters, arrays = _packed(chosen)
         return {"parameters": parameters}, arrays
 
     def _first_difference(self, asked: _DifferenceQuestion) -> str | None:
@@ -242,6 +259,23 @@ class Remote:
         if len(asked.output_ids) > rows or any(not 0 <= id < width for id in asked.output_ids):
             raise ConfigError(f"score: output_ids: expected up to {rows} numbers from 0 to {width - 1}")
         return sum(log_probs[row, id].item() for row, id in enumerate(asked.output_ids))
+
+    @torch.enable_grad()
+    def _gradients(self, asked: _GradientQuestion) -> list[float]:
+        """Return gradient × input of each source position."""
+        model, changes = self._model_and_changes(asked.changes)
+        source, target = (self._batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
+        edit = {"source.input": lambda x: x.detach().requires_grad_()}  # a leaf, also if the embedding is frozen
+        with changed(model, changes), intervene(model, edit), record(model, ["source.input", "log_probs"]) as trace:
+            model(source, target)
+        x, log_probs = trace["source.input"], trace["log_probs"][0]
+        rows, width = log_probs.shape
+        if not (0 <= asked.row < rows and all(0 <= id < width for id in (asked.word, asked.rival))):
+            raise ConfigError(f"gradient: expected a row below {rows}, and a word and a rival below {width}")
+        margin = log_probs[asked.row, asked.word] - log_probs[asked.row, asked.rival]
+        [gradient] = torch.autograd.grad(margin, x, materialize_grads=True)
+        effects: list[float] = (gradient * x.detach()).sum(-1)[0].tolist()
+        return effects
 
     def _trace(self, asked: _Traced) -> Trace:
         key = json.dumps([asked.source_ids, asked.target_ids, asked.changes], sort_keys=True)
@@ -341,6 +375,15 @@ class Remote:
             there = ", ".join(map(str, paths)) or "none"
             raise ConfigError(f"the run has no snapshot of step {step}; it has {there}")
         return paths[step]
+
+
+def _rows(name: str, matrix: Tensor, rows: Sequence[int] | None) -> Tensor:
+    """Return these rows of a matrix, or the whole tensor."""
+    if rows is None:
+        return matrix
+    if matrix.dim() < 2 or any(not 0 <= row < len(matrix) for row in rows):
+        raise ConfigError(f"parameters: rows: expected rows of {name}, which has the shape {list(matrix.shape)}")
+    return matrix[list(rows)]
 
 
 def _packed(tensors: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[NDArray[Any]]]:
