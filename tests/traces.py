@@ -314,7 +314,7 @@ def explained(model: gf.Transformer, changes: dict[str, Any]) -> dict[str, Any]:
         "rivals": [[id, plain[id].item()] for id in rivals],
         "heads": heads,
         "sources": [log_prob - plain[word].item() for log_prob in hidden],
-        "direct": direct_parts(deepcopy(model).double(), changes, word, rivals[0]),
+        "direct": direct_parts(deepcopy(model).double(), changes, word, rivals[0], SOURCE, TARGET[: PLACE + 1]),
     }
 
 
@@ -329,25 +329,34 @@ def last_row(model: gf.Transformer, changes: dict[str, Any], hidden: int = -1) -
         return model(torch.tensor([SOURCE]), torch.tensor([TARGET[: PLACE + 1]])).log_softmax(-1)[0, -1]
 
 
-def direct_parts(model: gf.Transformer, changes: dict[str, Any], word: int, rival: int) -> dict[str, float]:
-    """Return the parts of logit(word) − logit(rival), each led forward through norms with the whole stream's moments.
+@torch.no_grad()
+def direct_parts(
+    model: gf.Transformer,
+    changes: dict[str, Any],
+    word: int,
+    rival: int,
+    source: Sequence[int],
+    target: Sequence[int],
+) -> dict[str, float]:
+    """Return the parts of logit(word) − logit(rival) in the last row of a target.
 
-    Heads are named "attention head", and the other parts by their sub-layer, or "input", "biases" and "norms".
+    Each part is led forward through norms, with the moments of the whole stream. Heads are named "attention head", and
+    the other parts by their sub-layer, or "input", "biases" and "norms".
     """
     with changed(model, Changes.from_dict(changes)):
-        trace = python_trace(model, SOURCE, TARGET)
-    parts = {"input": trace["target.input"][PLACE], "biases": torch.zeros(()), "norms": torch.zeros(())}
+        trace = python_trace(model, source, target)
+    parts = {"input": trace["target.input"][-1], "biases": torch.zeros(()), "norms": torch.zeros(())}
     post = model.config.norm == "post"
     for number, layer in enumerate(model.decoder.layers):
         for kind in ("self_attention", "cross_attention"):
             name, part = f"decoder.layers.{number}.{kind}", getattr(layer, kind)
-            values, matrix = trace[f"{name}.heads"][:, PLACE], part.output_projection.weight
+            values, matrix = trace[f"{name}.heads"][:, -1], part.output_projection.weight
             for head, (value, columns) in enumerate(zip(values, matrix.split(model.config.d_v, 1), strict=True)):
                 parts[f"{name} {head}"] = columns @ value
             parts["biases"] = parts["biases"] + part.output_projection.bias
             parts = normed(parts, getattr(layer, f"{kind}_residual").norm) if post else parts
         name, contract = f"decoder.layers.{number}.feed_forward", layer.feed_forward.contract
-        parts[name] = contract.weight @ trace[f"{name}.activated"][PLACE]
+        parts[name] = contract.weight @ trace[f"{name}.activated"][-1]
         parts["biases"] = parts["biases"] + contract.bias
         parts = normed(parts, layer.feed_forward_residual.norm) if post else parts
     parts = normed(parts, model.decoder.norm) if model.config.final_norm else parts
@@ -355,7 +364,7 @@ def direct_parts(model: gf.Transformer, changes: dict[str, Any], word: int, riva
     found = {name: (part * direction).sum().item() for name, part in parts.items()}
     if model.output.bias is not None:
         found["biases"] += (model.output.bias[word] - model.output.bias[rival]).item()
-    logits = trace["logits"][PLACE]
+    logits = trace["logits"][-1]
     assert abs(sum(found.values()) - (logits[word] - logits[rival]).item()) < 1e-9
     return found
 

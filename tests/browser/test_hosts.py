@@ -9,10 +9,12 @@ import pytest
 import torch
 
 import glassformer as gf
+from browser.test_why_panel import PLACE, Word
+from browser.test_why_panel import numbers as table
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.packing import dequantised, quantised
 from glassformer.explorer.page import write_page
-from glassformer.explorer.remote import unbatched
+from glassformer.explorer.remote import Remote, unbatched
 from glassformer.inspection.changes import Changes, changed
 from glassformer.model.taps import Trace
 from glassformer.training.snapshots import Snapshots
@@ -258,6 +260,23 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
     last.first.wait_for()  # Python has sent the output matrix
     found = [float(one.get_attribute("value")) for one in last.all()]
     np.testing.assert_allclose(found, np.exp(expected(translator, "log_probs", {}).max(-1)), atol=1e-4)
+
+
+@pytest.mark.parametrize(("host", "settings"), [("served", {}), ("served", LARGE), ("cell", LARGE)])
+def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_translator, request, host, settings):
+    translator = make_translator(**settings)
+    frame, word = request.getfixturevalue(host)(translator), Word(translator, SENTENCE)
+    frame.evaluate("(word) => glassformer.app.show({panel: 'why', word})", PLACE)
+    frame.get_by_text("gradient × input", exact=True).wait_for()
+    [rival] = [id for id in word.row({}).argsort(descending=True).tolist() if id != word.word][:1]
+    parts = sorted(part for part, _ in table(frame, 1) if part is not None)
+    assert parts == pytest.approx(sorted(word.direct(rival).values()), abs=1e-4)
+    source, target = frame.evaluate(
+        "(({sourceIds, targetIds}) => [sourceIds, targetIds])(glassformer.app.result.current)"
+    )
+    asked = {"kind": "gradient", "source_ids": source, "target_ids": target, "row": PLACE, "word": word.word}
+    effects = sorted(Remote(translator).answer(asked | {"rival": rival})[0]["effects"])
+    assert sorted(gradient for _, gradient in table(frame, 2)) == pytest.approx(effects, abs=1e-4)
 
 
 @pytest.mark.parametrize(("host", "options"), [("written", {"recorded": True}), ("exported", {})])

@@ -49,6 +49,8 @@ BAD = [
     "#point=null",
     '#heads={"encoder":{"layer":7,"head":0}}',
     "#selected=7",
+    "#word=-1",
+    "#word=il",
     "#beam=0",
     "#beam=many",
     "#theme=<script>alert(1)</script>",
@@ -222,6 +224,25 @@ def test_the_link_is_copied_or_shown(make_translator, explore):
     page.get_by_role("button", name="Copy link").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("copied") == page.url
+
+
+def test_a_link_restores_the_explained_word_until_there_is_a_new_sentence(make_translator, explore):
+    translator = make_translator()
+    page = explore(translator, SENTENCE)
+    page.locator("[data-side=output]").nth(1).click()
+    fragment = address(page)
+    assert fragment == "#panel=why&word=1"
+    page.goto("about:blank")
+    page = explore(translator, SENTENCE, fragment=fragment)
+    page.get_by_role("heading", name="Why").wait_for()
+    assert page.evaluate("[glassformer.app.ui.panel, glassformer.app.ui.word]") == ["why", 1]
+    page.evaluate("glassformer.set({positions: false})")
+    assert "word=1" in address(page)
+    page.evaluate("glassformer.app.open('a big dog sleeps .')")
+    assert "word" not in address(page)
+    page.get_by_text("Choose a word of the translation above.").wait_for()
+    page.evaluate("history.back()")
+    until(page, "glassformer.app.ui.word === 1 && document.querySelector('.gf-why h3')")
 
 
 def until(page: Any, condition: str) -> None:

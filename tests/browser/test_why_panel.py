@@ -1,6 +1,8 @@
 """The panel "Why?": rivals, heads and source words of one word of the translation, with PyTorch's numbers."""
 
 import math
+import re
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -9,25 +11,63 @@ import torch
 import glassformer as gf
 from browser.test_story import ATTENTIONS, SENTENCE
 from browser.test_view import problems
-from glassformer.explorer.payload import recorded_payload, rounded
+from glassformer.explorer.payload import fits_page, recorded_payload, rounded
 from glassformer.inspection import without_heads
+from traces import direct_parts
 
 PLACE = 1
+FIRST = """(word) => new Promise((done) => {
+  const holder = document.querySelector(".gf-why");
+  const observer = new MutationObserver(() => {
+    const rows = [...holder.querySelectorAll("tbody:has(.gf-head) tr")];
+    if (rows.length === 0) return;
+    observer.disconnect();
+    done(rows.map((row) => [row.cells[2], row.cells[4]].map((cell) => cell.textContent)));
+  });
+  observer.observe(holder, { childList: true, subtree: true });
+  glassformer.app.show({ panel: "why", word });
+})"""
+"""Returns the numbers of the table of parts as it first appears."""
 
 
-def numbers(page: Any, table: int) -> list[float]:
-    return [float(one.get_attribute("value")) for one in page.locator(f".gf-why table >> nth={table} >> data").all()]
+def numbers(page: Any, table: int) -> list[list[float | None]]:
+    """Return the numbers of a table by row; None where there is none."""
+    rows = page.locator(f".gf-why table >> nth={table}").locator("tbody tr").all()
+    cells = [row.locator("td:not(.gf-bar)").filter(has_text=re.compile(".")).all() for row in rows]
+    found = [[cell.locator("data").all() for cell in row] for row in cells]
+    return [[float(one[0].get_attribute("value")) if one else None for one in row] for row in found]
+
+
+def names(page: Any) -> list[str]:
+    """Return the labels of the table of parts: full names of heads."""
+    labels = page.locator(".gf-why table >> nth=1 >> tbody th :is(.gf-link, .gf-hint)").all()
+    return [label.get_attribute("title") or label.inner_text() for label in labels]
+
+
+def head_name(name: str, head: int) -> str:
+    stack, _, layer, kind = name.split(".")
+    return f"layer {layer}, head {head} of {'cross-attention' if 'cross' in kind else f'{stack} self-attention'}"
 
 
 class Word:
     """Log probabilities of the second word of the translation, computed by PyTorch."""
 
-    def __init__(self, translator: gf.Translator) -> None:
-        self.model, bundle = rounded(translator.model), translator.bundle
-        self.source = torch.tensor([[*bundle.source_tokenizer.encode(SENTENCE), 2]])
-        text = gf.Translator(bundle, self.model).translate([SENTENCE])[0].text
+    def __init__(self, translator: gf.Translator, sentence: str = SENTENCE) -> None:
+        bundle = translator.bundle
+        self.model = rounded(translator.model) if fits_page(translator) else translator.model
+        self.source = torch.tensor([[*bundle.source_tokenizer.encode(sentence), 2]])
+        text = gf.Translator(bundle, self.model).translate([sentence])[0].text
         ids = [*bundle.target_tokenizer.encode(text), 2]
         self.word, self.target = ids[PLACE], torch.tensor([[1, *ids[:PLACE]]])
+
+    def direct(self, rival: int) -> dict[str, float]:
+        """Return the direct parts of logit(word) − logit(rival) in float64, by their labels."""
+        found = direct_parts(
+            deepcopy(self.model).double(), {}, self.word, rival, self.source[0].tolist(), self.target[0].tolist()
+        )
+        labels = {f"{name} {head}": head_name(name, head) for name in ATTENTIONS for head in range(4)}
+        labels |= {f"decoder.layers.{layer}.feed_forward": f"feed-forward {layer}" for layer in (0, 1)}
+        return {labels.get(name, name): value for name, value in found.items()}
 
     def row(self, edits: dict[str, Any]) -> Any:
         with torch.no_grad(), gf.intervene(self.model, edits):
@@ -53,19 +93,28 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     others = [id for id in plain.argsort(descending=True).tolist() if id != word.word][:10]
     expected = [plain[id].item() for id in (word.word, *others)]
     assert len(expected) == 11
-    assert numbers(page, 0) == pytest.approx(expected, abs=1e-4)
+    assert [one for [one] in numbers(page, 0)] == pytest.approx(expected, abs=1e-4)
 
     def margin(row: Any) -> float:
         return (row[word.word] - row[others[0]]).item()
 
     heads = [(name, head) for name in ATTENTIONS for head in range(word.model.config.heads)]
-    ablated = [margin(word.row(without_heads({name: [head]}))) - margin(plain) for name, head in heads]
-    assert numbers(page, 1) == pytest.approx(sorted(ablated), abs=1e-4)
+    ablated = {head_name(*one): margin(word.row(without_heads({one[0]: [one[1]]}))) - margin(plain) for one in heads}
+    parts = dict(zip(names(page), numbers(page, 1), strict=True))
+    exact = {name: effect for name, (_, effect) in parts.items() if effect is not None}
+    assert exact == pytest.approx(ablated, abs=1e-4)
+    assert [*exact.values()] == sorted(exact.values())
+    direct = {name: part for name, (part, _) in parts.items() if part is not None}
+    assert direct == pytest.approx(word.direct(others[0]), abs=1e-4)
+    assert sum(direct.values()) == pytest.approx(margin(plain), abs=1e-5)
     hidden = [word.without_source(position) - plain for position in range(word.source.shape[1])]
-    assert numbers(page, 2) == pytest.approx(sorted(row[word.word].item() for row in hidden), abs=1e-4)
+    occluded = sorted(row[word.word].item() for row in hidden)
+    assert [one for [one] in numbers(page, 2)] == pytest.approx(occluded, abs=1e-4)
     assert problems(page) == []
-    page.locator(".gf-why .gf-link").first.click()
-    assert page.evaluate("glassformer.app.ui.stage") == "point"
+    page.locator(".gf-why .gf-link[title*=head]").first.click()
+    assert page.evaluate("glassformer.app.ui.point.name").endswith(".weights")
+    page.get_by_role("button", name="feed-forward 1").click()
+    assert page.evaluate("glassformer.app.ui.point.name") == "decoder.layers.1.feed_forward.output"
     page.get_by_role("button", name="Switch it off").first.click()
     page.locator(".gf-change").wait_for()
     assert len(page.evaluate("Object.values(glassformer.app.changes.ablated).flat()")) == 1
@@ -77,3 +126,17 @@ def test_a_recorded_page_says_what_it_cannot_explain(make_translator, explore):
     page.get_by_text("glassformer explore RUN").last.wait_for()
     assert page.locator(".gf-why table").count() == 1
     assert page.locator(".gf-error:visible").count() == 0
+
+
+def test_the_quick_guess_comes_first_and_is_left_out_where_it_would_be_wrong(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    rows = page.evaluate(FIRST, PLACE)
+    assert len(rows) == len(ATTENTIONS) * 4 + 5
+    assert {exact for _, exact in rows} == {"–"}
+    assert {direct for direct, _ in rows} > {"–"}
+    patch = {"point": "decoder.layers.1.feed_forward.normed", "sentence": "the big cat .", "positions": [[PLACE, 0]]}
+    page.evaluate("(patches) => glassformer.set({patches})", [patch])
+    page.get_by_text("No direct parts of logit(").wait_for()
+    assert page.get_by_text("direct part", exact=True).count() == 0
+    page.evaluate("(patches) => glassformer.set({patches})", [patch | {"point": "encoder.output"}])
+    page.get_by_text("direct part", exact=True).wait_for()

@@ -299,9 +299,7 @@ async function unitParts(app, chosen, redraw) {
       app.t("layers.units.about"),
       units.map(({ unit, activation, ids }) => [
         [`${unit}: `, app.engine.tokens(sideOf(stack), ids).map((token) => [tokenElement(token), " "])],
-        activation,
-        numberText(activation, 2),
-        activation,
+        { size: activation, text: numberText(activation, 2), exact: activation },
       ]),
     ),
   ];

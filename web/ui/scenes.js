@@ -357,6 +357,17 @@ export function headName(app, { attention, head }) {
 }
 
 /**
+ * Returns a head's name for tables and labels, such as "cross-attention 2, head 3".
+ * @param {App} app
+ * @param {Pick<HeadEffect, "attention" | "head">} head
+ */
+export function shortHeadName(app, { attention, head }) {
+  const [stack, , layer, sublayer] = attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  return app.t("head.short", app.t(`head.${family?.id}`), layer, head);
+}
+
+/**
  * Returns a table of the heads whose ablation lowers the margins most.
  * @param {App} app
  * @param {HeadEffect[]} heads
@@ -366,7 +377,7 @@ function ranking(app, heads) {
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, headName(app, one)),
+      element("th", { scope: "row", title: headName(app, one) }, shortHeadName(app, one)),
       element("td", {}, element("data", { value: String(one.effect) }, numberText(one.effect, 2, true))),
     );
   return element(
@@ -402,7 +413,9 @@ async function without(story) {
           {},
           app.t("story.4.off"),
           " ",
-          off.map((one) => element("span", { className: "gf-chip" }, headName(app, one))),
+          off.map((one) =>
+            element("span", { className: "gf-chip", title: headName(app, one) }, shortHeadName(app, one)),
+          ),
         ),
       ...question.made.map((made, at) => card(app, question, made, at, margins[at], after[at], now[at])),
     ],

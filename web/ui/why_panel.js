@@ -1,14 +1,26 @@
 // The panel "Why?": the rivals of one word of the translation, and the heads and source words that it depends on.
+import { directParts } from "../engine/direct.js";
+import { stepsUnder } from "../engine/mistakes.js";
+import { attentionNames } from "../engine/model.js";
 import { numberText } from "../engine/number_text.js";
 import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/reasons.js";
 import { messageOf } from "./app.js";
 import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.js";
-import { headName } from "./scenes.js";
+import { headName, shortHeadName } from "./scenes.js";
 
 /**
  * @import { HeadEffect } from "../engine/contest.js"
+ * @import { DirectPart } from "../engine/direct.js"
+ * @import { RowWords } from "../engine/types.js"
  * @import { App } from "./app.js"
- * @import { Child } from "./types.js"
+ * @import { Child, Translated } from "./types.js"
+ */
+
+/** A bar with its number as text and exactly. @typedef {{size: number, text: string, exact: number}} Bar */
+
+/**
+ * A head or another part of the decoder: its direct part, and the exact effect once it is measured.
+ * @typedef {{name: string, head: number | null, label: Child, direct: number | null, effect: number | null}} PartRow
  */
 
 /**
@@ -57,61 +69,187 @@ async function explain(app, holder, word, signal) {
   const logProbs = await current.trace.get("log_probs");
   if (signal.aborted) return;
   const found = rivalsOf(logProbs, place);
-  const candidates = [found.word, ...found.rivals].map((one) => ({ ...one, p: Math.exp(one.logProb) }));
-  const [text, rival] = app.engine.tokens("target", [found.word.id, found.rivals[0].id]);
-  const [heads, sources] = [element("div"), element("div")];
+  const words = app.engine.tokens("target", [found.word.id, found.rivals[0].id]);
+  const asked = { row: word, word: found.word.id, rival: found.rivals[0].id };
+  const direct = app.engine.live === false ? null : await directParts(app.engine, current, asked);
+  if (signal.aborted) return;
+  const [progress, parts, sources] = [
+    element("div", { className: "gf-measured" }),
+    element("div"),
+    element("div"),
+  ];
   refill(
     holder,
-    element("h3", {}, app.t("why.title", text)),
+    element("h3", {}, app.t("why.title", words[0])),
     element("p", {}, app.t("why.row", word, targetTokens[word], outputTokens[word])),
     !current.trace.words && entropyLine(app, logProbs.data, word, logProbs.shape[1]),
     barTable(
       app.t("why.rivals"),
       app.t("why.logp.about"),
-      candidates.map(({ id, p, logProb }) => [
-        tokenElement(app.engine.tokens("target", [id])[0]),
-        p,
-        `${numberText(p, 3)} · log p ${numberText(logProb, 2)}`,
-        logProb,
-      ]),
+      [found.word, ...found.rivals].map(({ id, logProb }) => {
+        const p = Math.exp(logProb);
+        const text = `${numberText(p, 3)} · log p ${numberText(logProb, 2)}`;
+        return [tokenElement(app.engine.tokens("target", [id])[0]), { size: p, text, exact: logProb }];
+      }),
     ),
-    heads,
+    progress,
+    parts,
     sources,
   );
-  if (app.engine.live === false) {
-    refill(heads, element("p", { className: "gf-note" }, app.t("why.recorded")));
-    return;
-  }
-  const rivalId = found.rivals[0].id;
-  const count = (app.config.encoder_layers + 2 * app.config.decoder_layers) * app.config.heads;
-  const measured = await collected(app, heads, headReasons(app.engine, place, rivalId), count, signal);
+  if (!direct) return refill(parts, note(app.t("why.recorded")));
+
+  const rows = partRows(app, direct.parts);
+  drawParts(app, parts, rows, words, direct);
+  const effects = shownEffects(headReasons(app.engine, place, asked.rival), rows, parts);
+  await collected(app, progress, effects, rows.filter(({ head }) => head !== null).length, signal);
   if (signal.aborted) return;
-  measured.sort((a, b) => a.effect - b.effect);
-  refill(
-    heads,
-    barTable(
-      app.t("why.heads", text, rival),
-      app.t("why.heads.about"),
-      measured.map((one) => [headButtons(app, one), one.effect, numberText(one.effect, 3, true), one.effect]),
-    ),
-  );
-  const effects = sourceReasons(app.engine, place);
-  const needed = await collected(app, sources, effects, sourceIds.length, signal);
+  refill(progress);
+  rows.sort(inOrder);
+  drawParts(app, parts, rows, words, direct);
+
+  const gradients = await gradientsOf(app, current, asked);
+  const needed = await collected(app, sources, sourceReasons(app.engine, place), sourceIds.length, signal);
   if (signal.aborted) return;
   needed.sort((a, b) => a.effect - b.effect);
+  const { values, problem } = gradients;
   refill(
     sources,
     barTable(
-      app.t("why.sources", text),
+      [app.t("why.sources", words[0]), values && note(app.t("why.gradient.about", ...words))],
       app.t("why.sources.about"),
       needed.map(({ position, effect }) => [
         tokenElement(sourceTokens[position]),
-        effect,
-        numberText(effect, 3, true),
-        effect,
+        signedBar(effect),
+        ...(values ? [signedBar(values[position])] : []),
       ]),
+      values ? [app.t("why.occlusion"), app.t("why.gradient")] : [],
+    ),
+    problem && note(app.t("why.gradient.problem", problem)),
+  );
+}
+
+/**
+ * Returns gradient × input of each source position if Python is behind the page, or the reason why it does not answer.
+ * @param {App} app
+ * @param {Translated} current
+ * @param {RowWords} asked
+ * @returns {Promise<{values?: number[] | null, problem?: string}>}
+ */
+async function gradientsOf(app, { sourceIds, targetIds, changes }, asked) {
+  const read = stepsUnder(changes).readIds(sourceIds, targetIds, app.config.pad_id);
+  try {
+    return { values: await app.engine.gradients({ ...read, changes }, asked) };
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
+/**
+ * Returns a row for each other part of the decoder, and for each head.
+ * @param {App} app
+ * @param {DirectPart[] | null} parts
+ * @returns {PartRow[]}
+ */
+function partRows(app, parts) {
+  const heads = attentionNames(app.config).flatMap((name) =>
+    Array.from({ length: app.config.heads }, (_, head) => ({ name, head })),
+  );
+  const others = (parts ?? []).filter(({ head }) => head === null);
+  const rows = [...others, ...heads].map(({ name, head }) => ({
+    name,
+    head,
+    label: head === null ? partLabel(app, name) : headButtons(app, { attention: name, head }),
+    direct: parts?.find((one) => one.name === name && one.head === head)?.value ?? null,
+    effect: null,
+  }));
+  return rows.sort(inOrder);
+}
+
+/**
+ * Compares two rows: heads come after the other parts. The effects decide once they are measured; before, and where
+ * there is none, the larger direct part comes first.
+ * @param {PartRow} a
+ * @param {PartRow} b
+ */
+function inOrder(a, b) {
+  const [isHead, isOtherHead] = [a, b].map(({ head }) => Number(head !== null));
+  const byEffect = (a.effect ?? Infinity) - (b.effect ?? Infinity); // NaN if there is none
+  const byDirect = (b.direct ?? -Infinity) - (a.direct ?? -Infinity);
+  return isHead - isOtherHead || byEffect || byDirect || 0;
+}
+
+/**
+ * Yields the effects of heads, and shows each in its row as it comes.
+ * @param {AsyncGenerator<HeadEffect>} effects
+ * @param {PartRow[]} rows
+ * @param {HTMLElement} holder
+ */
+async function* shownEffects(effects, rows, holder) {
+  for await (const one of effects) {
+    const at = rows.findIndex(({ name, head }) => name === one.attention && head === one.head);
+    rows[at].effect = one.effect;
+    const cell = holder.querySelectorAll("tbody tr")[at].lastElementChild;
+    if (cell) cell.textContent = numberText(one.effect, 3, true);
+    yield one;
+  }
+}
+
+/**
+ * Shows the table of heads and other parts; a focused button keeps the focus.
+ * @param {App} app
+ * @param {HTMLElement} holder
+ * @param {PartRow[]} rows
+ * @param {string[]} words - The word and its rival.
+ * @param {{parts: DirectPart[] | null, difference: number}} direct
+ */
+function drawParts(app, holder, rows, words, { parts, difference }) {
+  const focused = document.activeElement;
+  refill(
+    holder,
+    barTable(
+      [
+        app.t("why.parts", ...words),
+        note(
+          app.t(parts ? "why.direct.about" : "why.direct.none", ...words, numberText(difference, 3, true)),
+        ),
+        note(app.t("why.exact.about", ...words)),
+      ],
+      "",
+      rows.map(({ label, direct, effect }) => [
+        label,
+        ...(parts ? [direct === null ? null : signedBar(direct)] : []),
+        effect === null ? null : signedBar(effect),
+      ]),
+      [...(parts ? [app.t("why.direct")] : []), app.t("why.exact")],
     ),
   );
+  if (focused instanceof HTMLElement && holder.contains(focused)) focused.focus();
+}
+
+/**
+ * Returns the name of a part that is not a head; the name of a network opens its output.
+ * @param {App} app
+ * @param {string} name
+ */
+function partLabel(app, name) {
+  const layer = name.match(/^decoder\.layers\.(\d+)\.feed_forward$/)?.[1];
+  if (layer === undefined) return hint(app.t(`why.part.${name}`), app.t(`why.part.${name}.about`));
+  const open = () => app.show({ stage: "point", point: { name: `${name}.output`, head: 0 } });
+  const opener = button(app.t("why.part.network", layer), open, { className: "gf-link" });
+  return element("span", { className: "gf-head" }, opener);
+}
+
+/** @param {string} text */
+function note(text) {
+  return element("p", { className: "gf-note" }, text);
+}
+
+/**
+ * @param {number} value
+ * @returns {Bar}
+ */
+function signedBar(value) {
+  return { size: value, text: numberText(value, 3, true), exact: value };
 }
 
 /**
@@ -158,48 +296,49 @@ export async function collected(app, holder, steps, all, signal) {
 /**
  * Returns a head's name, which opens the head, and the button that switches it off.
  * @param {App} app
- * @param {HeadEffect} one
+ * @param {Pick<HeadEffect, "attention" | "head">} one
  */
 function headButtons(app, one) {
   const { attention, head } = one;
   const open = () => app.show({ stage: "point", point: { name: `${attention}.weights`, head } });
   const off = () => app.attempt(() => app.set(alsoAblated(app.changes, one)));
-  const name = headName(app, one);
   const switchOff = button("✕", off, { title: app.t("why.off") });
-  switchOff.setAttribute("aria-label", `${app.t("why.off")}: ${name}`);
-  return [button(name, open, { className: "gf-link" }), " ", switchOff];
+  switchOff.setAttribute("aria-label", `${app.t("why.off")}: ${headName(app, one)}`);
+  const name = button(shortHeadName(app, one), open, { className: "gf-link", title: headName(app, one) });
+  return element("span", { className: "gf-head" }, name, switchOff);
 }
 
 /**
- * Returns a table with a bar in each row: [label, size of the bar, text, exact number].
- * @param {string} caption
+ * Returns a table with a label and bars in each row; null leaves a bar's place empty.
+ * @param {Child} caption
  * @param {string} about
- * @param {[label: Child, size: number, text: string, exact: number][]} rows
+ * @param {[label: Child, ...bars: (Bar | null)[]][]} rows
+ * @param {string[]} columns - A heading for each column of bars.
  */
-export function barTable(caption, about, rows) {
-  const largest = Math.max(...rows.map(([, size]) => Math.abs(size))) || 1;
-  const isPositive = rows.every(([, size]) => size >= 0);
-  const bar = (/** @type {number} */ size) => {
-    const width = (50 * Math.abs(size)) / largest;
-    const made = element("i", { className: size < 0 ? "gf-minus" : "" });
-    Object.assign(made.style, { width: `${width}%`, left: `${size < 0 ? 50 - width : 50}%` });
-    return element("td", { className: "gf-bar" }, made);
+export function barTable(caption, about, rows, columns = []) {
+  const bars = rows.map(([, ...some]) => some);
+  const sizes = bars[0].map((_, at) => bars.map((some) => some[at]?.size ?? 0));
+  const largest = sizes.map((column) => Math.max(...column.map(Math.abs)) || 1);
+  const isPositive = sizes.flat().every((size) => size >= 0);
+  const cells = (/** @type {Bar | null} */ one, /** @type {number} */ at) => {
+    if (!one) return [element("td"), element("td", {}, "–")];
+    const width = (50 * Math.abs(one.size)) / largest[at];
+    const made = element("i", { className: one.size < 0 ? "gf-minus" : "" });
+    Object.assign(made.style, { width: `${width}%`, left: `${one.size < 0 ? 50 - width : 50}%` });
+    const number = element("data", { value: String(one.exact) }, one.text);
+    return [element("td", { className: "gf-bar" }, made), element("td", {}, number)];
   };
+  const heading = (/** @type {string} */ text) => element("th", { scope: "col", colSpan: 2 }, text);
   return element(
     "table",
     { className: `gf-table gf-terms${isPositive ? " gf-positive" : ""}` },
     element("caption", { title: about }, caption),
+    columns.length > 0 && element("thead", {}, element("tr", {}, element("td"), columns.map(heading))),
     element(
       "tbody",
       {},
-      rows.map(([label, size, text, exact]) =>
-        element(
-          "tr",
-          {},
-          element("th", { scope: "row" }, label),
-          bar(size),
-          element("td", {}, element("data", { value: String(exact) }, text)),
-        ),
+      rows.map(([label, ...some]) =>
+        element("tr", {}, element("th", { scope: "row" }, label), some.map(cells)),
       ),
     ),
   );
