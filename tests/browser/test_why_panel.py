@@ -134,6 +134,14 @@ def test_the_quick_guess_comes_first_and_is_left_out_where_it_would_be_wrong(mak
     assert len(rows) == len(ATTENTIONS) * 4 + 5
     assert {exact for _, exact in rows} == {"–"}
     assert {direct for direct, _ in rows} > {"–"}
+    page.locator(".gf-why table").nth(2).wait_for()
+    assert problems(page) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.evaluate("glassformer.app.show({language: 'zh', theme: 'dark'})")
+    page.locator(".gf-why table").nth(2).wait_for()
+    assert problems(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.evaluate("glassformer.app.show({language: 'en'})")
     patch = {"point": "decoder.layers.1.feed_forward.normed", "sentence": "the big cat .", "positions": [[PLACE, 0]]}
     page.evaluate("(patches) => glassformer.set({patches})", [patch])
     page.get_by_text("No direct parts of logit(").wait_for()
