@@ -5,6 +5,7 @@ import re
 import pytest
 
 from browser.test_save import saved
+from browser.test_view import problems
 
 SENTENCE = "the big black dog sees a cat and sleeps ."
 LIT = (
@@ -92,6 +93,41 @@ def test_a_different_order_stops_the_ablation_of_heads(shown):
       return calls;
     }"""
     assert 1 <= shown.evaluate(counted) <= 3  # one per family
+
+
+def test_stop_ends_the_ablation_of_heads_and_moves_nothing(shown):
+    top = "document.querySelector('.gf-cross .gf-grid canvas').getBoundingClientRect().top"
+    before = shown.evaluate(top)
+    shown.evaluate(
+        """async () => {
+          const { app } = glassformer, original = app.ablationEffect;
+          await app.compute();  // a new result, of which no effect is known
+          globalThis.calls = 0;
+          const held = new Promise((go) => { globalThis.go = go; });
+          app.ablationEffect = async (...asked) => {
+            calls++;
+            await held;
+            return original.apply(app, asked);
+          };
+        }"""
+    )
+    settings = shown.locator(".gf-settings")
+    settings.locator("summary").click()
+    shown.get_by_label("Sort heads by").select_option("ablation")
+    shown.keyboard.press("Escape")
+    progress = shown.locator(".gf-cross .gf-progress")
+    progress.get_by_text("switching off head after head: 0 of 8").wait_for()
+    assert shown.evaluate(top) == before
+    assert problems(shown) == []
+    progress.get_by_role("button", name="Stop").click()
+    progress.wait_for(state="hidden")
+    shown.evaluate("go()")
+    shown.evaluate("async () => { for (let i = 0; i < 30; i++) await new Promise(requestAnimationFrame); }")
+    assert shown.evaluate("calls") == 3  # one per family
+    assert shown.locator(".gf-progress:visible").count() == 0
+    assert shown.evaluate("glassformer.app.ui.order") == "index"
+    settings.locator("summary").click()
+    assert shown.get_by_label("Sort heads by").input_value() == "index"
 
 
 WEIGHTS = """async ({name, text}) => {

@@ -368,7 +368,12 @@ function createThumbnails(app, family) {
     moved: () => {},
     chosen: (row, column) => choose(places[row * across + column]),
   });
-  const progress = element("span", { className: "gf-note", role: "status" });
+  const measuring = element("span", { className: "gf-note", role: "status" });
+  const stop = button("", () => {
+    app.show({ order: "index" });
+    keys.element.focus();
+  });
+  const progress = element("div", { className: "gf-progress", hidden: true }, measuring, stop);
   const holder = element("div", { className: "gf-thumbnails" }, canvas, keys.element, progress);
   /** @param {MeasuredHead | undefined} place */
   function choose(place) {
@@ -392,7 +397,9 @@ function createThumbnails(app, family) {
   async function prepared() {
     const measured = await app.statistics(family);
     const heads = await ordered(app, family, measured, (count) => {
-      progress.textContent = app.t("map.measuring", count, measured.length);
+      progress.hidden = false;
+      measuring.textContent = app.t("map.measuring", count, measured.length);
+      stop.textContent = app.t("map.stop");
     });
     const names = heads.map(({ layer }) => `${attentionName(family, layer)}.weights`);
     return { heads, tensors: await Promise.all(names.map((name) => app.value(name))) };
@@ -400,7 +407,7 @@ function createThumbnails(app, family) {
 
   /** @param {{heads: MeasuredHead[], tensors: Tensor[]}} prepared */
   function show({ heads, tensors }) {
-    progress.textContent = "";
+    progress.hidden = true;
     places = heads;
     across = app.config.heads;
     const rows = Math.ceil(places.length / across);

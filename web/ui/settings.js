@@ -10,13 +10,18 @@ import { button, chooser, element, menu, refill } from "./dom.js";
 export function createSettings(app) {
   const { element: details, summary, choices } = menu("gf-settings");
   const contrast = button("", () => app.show({ contrast: !app.ui.contrast }));
-  const dress = () => contrast.setAttribute("aria-pressed", String(app.ui.contrast));
+  /** @type {HTMLSelectElement} */
+  let order;
+  const dress = () => {
+    contrast.setAttribute("aria-pressed", String(app.ui.contrast));
+    order.value = app.ui.order; // "Stop" on the map changes it
+  };
   const orders = HEAD_ORDERS.filter((order) => app.engine.live !== false || order !== "ablation");
   function fill() {
     summary.textContent = `⚙ ${app.t("page.settings")}`;
     contrast.textContent = app.t("map.contrast");
     contrast.title = app.t("map.contrast.title");
-    const order = chooser(
+    order = chooser(
       app.t("map.order"),
       orders.map((order) => [order, app.t(`order.${order}`)]),
       app.ui.order,
