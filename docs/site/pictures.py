@@ -26,8 +26,8 @@ def _table(page: str) -> list[tuple[re.Pattern[str], str]]:
     """Return each English label of a page as a pattern, in which {} stands for any text, with its Chinese label."""
     tables = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     rows = tables["common"] | tables.get(page, {})
-    # The most specific labels first.
-    ordered = sorted(rows, key=lambda english: (english.count("{}"), -len(english)))
+    # The most specific labels first: those with the most letters of their own.
+    ordered = sorted(rows, key=lambda english: -len(english.replace("{}", "")))
     return [(re.compile(re.escape(english).replace(r"\{\}", "(.+?)")), rows[english]) for english in ordered]
 
 

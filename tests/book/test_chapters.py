@@ -183,6 +183,8 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     lines = [
         "- head 5 of layer 0 gives “street” 32% of its weight",
         "Equal shares would be 7%. Layers and heads are counted from 0.",
+        "Without its strongest head (layer 1, head 5), the preference falls from 6.4 to 4.0. The translation changes when "
+        "4 of the 16 heads are off: “Elle.”",
         "| 8 | Le chat est large. |",
     ]
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
@@ -191,7 +193,8 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     assert localised(tour, notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
         "- 第 0 层的头 5 把 32% 的权重给了 “street”",
         "如果平均分配，每个词得到 7%。层和头都从 0 开始数。",
-        lines[2],
+        "关掉影响最大的头（第 1 层，头 5），偏向从 6.4 降到 4.0。16 个头中关掉 4 个时，译文变了：“Elle.”",
+        lines[3],
     ]
 
 
