@@ -34,6 +34,20 @@ def test_all_masked_cells_have_the_colour_of_masked_cells(make_translator, explo
     assert 2 < share < 3  # cells, of which hatching and text cover a part
 
 
+def test_a_masked_key_to_which_a_mistaken_model_gives_weight_is_not_drawn_as_blocked(shown):
+    shown.evaluate("glassformer.set({mistakes: ['mask_zero'], prefix: 'le chat'})")
+    grid = shown.get_by_role("grid", name="decoder.layers.1.self_attention.weights")
+    grid.focus()
+    shown.keyboard.press("Home")
+    shown.keyboard.press("End")
+    told = grid.get_by_role("gridcell").get_attribute("aria-label")
+    assert float(told.rsplit("weight ", 1)[1]) > 0
+    shown.evaluate("glassformer.set({mistakes: []})")
+    shown.keyboard.press("Home")
+    shown.keyboard.press("End")
+    assert grid.get_by_role("gridcell").get_attribute("aria-label").endswith("blocked (minus infinity)")
+
+
 def test_cross_and_decoder_show_a_word_at_the_same_height(shown):
     tops = shown.evaluate(
         """[".gf-cross", ".gf-decoder"].map((family) => {

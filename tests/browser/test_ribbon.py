@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 SENTENCE = "the big dog sees a cat ."
@@ -124,8 +125,72 @@ def test_each_step_has_a_picture_of_its_own(ribbon):
     until(ribbon, "document.querySelector('.gf-step-view caption').innerText.includes('head')")
     scores, masked, weights = table(ribbon)
     assert masked[1:4] == [*scores[1:3], "−∞"]
-    assert sum(map(float, weights[1:])) == pytest.approx(1, abs=2e-3)
+    assert sum(map(float, weights[1:-1])) == pytest.approx(1, abs=2e-3)
     assert float(weights[3]) == 0
+    assert [line[-1] for line in (scores, masked, weights)] == ["", "", "1.000"]
+
+
+STAGES = {
+    "mask_zero": ["scores", "mask", "softmax"],
+    "mask_after_softmax": ["scores", "softmax", "mask"],
+    "softmax_over_queries": ["scores", "mask", "softmax of each column"],
+    "no_scale": ["scores", "mask", "softmax"],
+    "no_causal_mask": ["scores", "mask", "softmax"],
+}
+
+
+@pytest.mark.parametrize("mistake", STAGES)
+def test_the_row_from_score_to_weight_shows_what_a_mistaken_model_does(ribbon, mistake):
+    name, row = "decoder.layers.0.self_attention", 1
+    ribbon.evaluate("(id) => glassformer.set({mistakes: [id], prefix: 'le chat voit'})", mistake)
+    ribbon.get_by_label("Encoder or decoder").select_option("decoder")
+    ribbon.get_by_label("layer", exact=True).select_option("0")
+    ribbon.locator("[data-step=softmax]").click()
+    until(ribbon, "document.querySelectorAll('.gf-step-view tbody tr').length === 3")
+    ribbon.get_by_label("Row", exact=True).select_option(str(row))
+    until(ribbon, f"document.querySelector('.gf-step-view caption').innerText.includes({STAGES[mistake]!r}.join(' → '))")
+    lines = {line[0]: [cell.replace("−∞", "-inf").replace("−", "-") for cell in line[1:]] for line in table(ribbon)}
+    assert list(lines) == STAGES[mistake]
+    head = ribbon.evaluate("glassformer.app.ui.point.head")
+    value = "async (name) => { const {shape, data} = await glassformer.value(name); return [shape, [...data]]; }"
+    scores, weights = (
+        np.array(data, np.float64).reshape(shape)[head]
+        for shape, data in (ribbon.evaluate(value, f"{name}.{end}") for end in ("scores", "weights"))
+    )
+    future = np.arange(len(scores))[None] > np.arange(len(scores))[:, None]
+    filled = scores.copy()
+    if mistake not in ("mask_after_softmax", "no_causal_mask"):
+        filled[future] = 0 if mistake == "mask_zero" else -np.inf
+    axis = 0 if mistake == "softmax_over_queries" else 1
+    shares = np.exp(filled - filled.max(axis, keepdims=True))
+    shares /= shares.sum(axis, keepdims=True)
+    stages = {"scores": scores, "softmax": shares, "softmax of each column": shares}
+    stages["mask"] = weights if mistake == "mask_after_softmax" else filled
+    for stage, cells in lines.items():
+        assert [float(cell) for cell in cells[:-1]] == pytest.approx(stages[stage][row], abs=6e-4), stage
+    last = lines[STAGES[mistake][-1]]
+    assert [float(cell) for cell in last[:-1]] == pytest.approx(weights[row], abs=5.1e-4)
+    assert float(last[-1]) == pytest.approx(weights[row].sum(), abs=6e-4)
+    assert (abs(float(last[-1]) - 1) < 1e-3) == (mistake in ("mask_zero", "no_scale", "no_causal_mask"))
+    ribbon.locator("[data-step=mask]").click()
+    until(ribbon, "document.querySelector('.gf-step-view caption').innerText.startsWith('Mask of')")
+    told = {"mask_zero": "0", "mask_after_softmax": "· 0", "no_causal_mask": "✓"}.get(mistake, "−∞")
+    assert table(ribbon)[0][2].removeprefix("+").removesuffix(".000") == told
+
+
+def test_a_row_by_hand_is_the_last_stage(ribbon):
+    ribbon.get_by_label("Encoder or decoder").select_option("encoder")
+    ribbon.evaluate(
+        """() => {
+          const { app } = glassformer, rows = Array.from({length: app.config.heads}, (_, head) => [head, 0, [0.25, 0.5]]);
+          return glassformer.set({overrides: {"encoder.layers.0.self_attention": rows}});
+        }"""
+    )
+    ribbon.locator("[data-step=softmax]").click()
+    until(ribbon, "document.querySelectorAll('.gf-step-view tbody tr').length === 4")
+    *_, softmax, hand = table(ribbon)
+    assert hand[:4] == ["Attention by hand", "0.250", "0.500", "0.000"]
+    assert (softmax[-1], hand[-1]) == ("1.000", "0.750")
 
 
 def test_the_likeliest_words_are_sorted_and_follow_the_sliders(ribbon):
@@ -154,7 +219,7 @@ def test_columns_of_words_that_are_not_written_yet_have_no_label(ribbon):
     labels = ribbon.locator(".gf-step-view thead th")
     ribbon.get_by_label("Encoder or decoder").select_option("decoder")
     ribbon.evaluate("glassformer.app.show({ shown: 2, step: 'softmax' })")
-    until(ribbon, "document.querySelectorAll('.gf-step-view thead th').length === 2")
+    until(ribbon, "document.querySelectorAll('.gf-step-view thead th').length === 3")  # two words, and their sum
     assert labels.first.inner_text() == "<bos>"
     ribbon.evaluate("glassformer.app.show({ stage: 'point', shown: 2 })")
     ribbon.get_by_role("button", name="As a table").click()

@@ -393,7 +393,7 @@ function attend(run, name, query, key, value, plainMask) {
   const mask = editedMask(run.changes, name, plainMask);
   const divisor = Math.sqrt(run.steps.scoreScale.square(run.config));
   const scores = run.tap(`${name}.scores`, attentionScores(query, key, divisor));
-  const computed = attentionWeights(run, scores, mask);
+  const { weights: computed } = attentionStages(run, scores, mask);
   const weights = run.tap(`${name}.weights`, overridden(run, name, computed, mask.start));
   const heads = run.tap(`${name}.heads`, ablated(run, name, weightedValues(weights, value)));
   const joined = run.tap(`${name}.joined`, joinHeads(heads));
@@ -422,15 +422,20 @@ function attentionScores(query, key, divisor) {
 }
 
 /**
- * Returns the softmax of each row over its visible keys, [H, T, S]; zeros if there are none.
- * @param {Run} run
+ * Returns the stages from scores to weights, each [H, T, S]: the scores with the masked ones replaced, their softmax, and
+ * the weights, which the mask of some mistakes changes once more. A row without visible keys has zeros.
+ * @param {Pick<Run, "steps">} run
  * @param {Tensor} scores
  * @param {Mask} mask
  */
-function attentionWeights({ steps }, scores, mask) {
+export function attentionStages({ steps }, scores, mask) {
   const size = mask.data.length;
-  const filled = scores.data.map((score, i) => (mask.data[i % size] ? score : steps.blocked.of(score)));
-  return steps.lateMask.of(steps.softmax.of(tensor(scores.shape, filled)), mask);
+  const filled = tensor(
+    scores.shape,
+    scores.data.map((score, i) => (mask.data[i % size] ? score : steps.blocked.of(score))),
+  );
+  const shares = steps.softmax.of(filled);
+  return { filled, shares, weights: steps.lateMask.of(shares, mask) };
 }
 
 /**

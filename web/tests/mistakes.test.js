@@ -1,9 +1,10 @@
 // The classic mistakes: each changes the same numbers as in PyTorch, and the first change is at the point in the table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NO_CHANGES } from "../engine/changes.js";
 import { createEngine, firstDifference } from "../engine/engine.js";
-import { STEPS } from "../engine/forward.js";
-import { MISTAKES } from "../engine/mistakes.js";
+import { attentionMask, attentionStages, STEPS } from "../engine/forward.js";
+import { MISTAKES, stepsUnder } from "../engine/mistakes.js";
 import { assertSamePoints } from "./points.js";
 import { traces } from "./traces.js";
 
@@ -52,4 +53,28 @@ test("a mistake that shows only with padding pads the sentences, and needs diffe
   const equal = { sourceIds: SOURCE.slice(1), targetIds: TARGET };
   const [before, after] = [await engine.trace(equal), await engine.trace({ ...equal, changes })];
   assert.equal(await firstDifference(before, after), null);
+});
+
+test("the stages from scores to weights, drawn from a trace, end in the trace's weights", async () => {
+  const engine = await createEngine(recorded.post);
+  const name = "decoder.layers.0.self_attention";
+  const late = ["mask_zero", "mask_after_softmax"]; // together, too
+  for (const mistakes of [[], ...Object.keys(MISTAKES).map((id) => [id]), late]) {
+    const changes = { ...NO_CHANGES, mistakes };
+    const sentence = { sourceIds: SOURCE, targetIds: TARGET };
+    const steps = stepsUnder(changes);
+    const read = { ...sentence, ...steps.readIds(SOURCE, TARGET, 0) };
+    const trace = await engine.trace({ ...read, changes });
+    const [scores, weights] = await Promise.all(
+      ["scores", "weights"].map((end) => trace.get(`${name}.${end}`)),
+    );
+    const mask = attentionMask({ config: engine.config, changes, steps }, name, read);
+    const stages = attentionStages({ steps }, scores, mask);
+    assert.deepEqual(stages.weights, weights, String(mistakes));
+    const future = (/** @type {import("../engine/types.js").Tensor} */ { data }) => data[1]; // of <bos>, in head 0
+    if (mistakes.includes("mask_zero")) assert.equal(future(stages.filled), 0);
+    if (mistakes.includes("mask_zero")) assert.ok(future(stages.shares) > 0);
+    if (String(mistakes) === "mask_after_softmax") assert.equal(future(stages.filled), future(scores));
+    if (mistakes.length === 0) assert.equal(future(stages.filled), -Infinity);
+  }
 });

@@ -274,8 +274,9 @@ export function attentionPicture(app, name, { shape: [, rows, columns], data }, 
   const unwritten = columnSide === "target" && shown !== null ? shown : Infinity;
   const columnLabels = (labels.columns ?? []).map((word, column) => (column < unwritten ? word : ""));
   const mask = app.mask(attention);
+  // Some mistakes give weight to a masked key; the weight is then shown.
   const blocked = (/** @type {number} */ row, /** @type {number} */ column) =>
-    mask.data[row * mask.columns + column] === 0;
+    mask.data[row * mask.columns + column] === 0 && (signed || data[offset + row * columns + column] === 0);
   const layer = Number(/\.(\d+)\./.exec(name)?.[1] ?? 0);
   const { compared } = app;
   const changes = compared?.changes.get(name);

@@ -1,4 +1,6 @@
 // What a step of the ribbon does with one row: tokens and their ids, the mask, score to weight, and the next words.
+import { attentionStages } from "../engine/forward.js";
+import { stepsUnder } from "../engine/mistakes.js";
 import { drawable } from "../engine/sampling.js";
 import { numberText, percentText } from "../engine/number_text.js";
 import { largestAt } from "../engine/tensor.js";
@@ -8,7 +10,7 @@ import { latestOnly } from "./latest.js";
 import { barCell } from "./numbers_panel.js";
 
 /**
- * @import { Stack, Tensor } from "../engine/types.js"
+ * @import { Mask, Stack, Tensor } from "../engine/types.js"
  * @import { App } from "./app.js"
  * @import { Child } from "./types.js"
  */
@@ -171,8 +173,10 @@ function tokens(app) {
 function maskTable(app, read) {
   const words = rowsOf(app, read);
   const { data, columns } = app.mask(read.attention);
+  const { blocked, lateMask } = stepsUnder(app.result.current.changes);
+  const masked = lateMask.masks ? "· 0" : stageText(blocked.of(1), false); // after the softmax, a weight becomes 0
   const cell = (/** @type {number} */ at) =>
-    element("td", { className: data[at] ? "" : "gf-masked" }, data[at] ? "✓" : "−∞");
+    element("td", { className: data[at] ? "" : "gf-masked" }, data[at] ? "✓" : masked);
   const rows = words.map((word, row) =>
     element(
       "tr",
@@ -181,11 +185,12 @@ function maskTable(app, read) {
       words.map((_, column) => cell(row * columns + column)),
     ),
   );
-  return keyTable(app.t("steps.mask", read.attention), words, rows);
+  return keyTable(app.t("steps.mask", read.attention, masked), words, rows);
 }
 
 /**
- * Returns one row of scores in three stages: the scores, the scores that the mask leaves, and their softmax.
+ * Returns one row from scores to weights, in the order of the model's own steps: usually the scores, the scores that the
+ * mask leaves, and their softmax. A column of sums tells whether weights sum to 1.
  * @param {App} app
  * @param {Read} read
  * @param {number} row
@@ -198,32 +203,72 @@ function stages(app, { step, stack, attention, tensors: [scores, weights] }, row
   const head = Math.min(chosen, heads - 1);
   const mask = app.mask(attention);
   const start = (head * rows + row) * columns;
-  const keys = (app.labels(`${attention}.weights`).columns ?? []).slice(
-    0,
-    stack === "decoder" ? (app.ui.shown ?? columns) : columns,
-  );
-  /** @type {(name: string, text: (column: number) => string) => Child} */
-  const line = (name, text) =>
+  const shown = stack === "decoder" ? (app.ui.shown ?? columns) : columns;
+  const keys = (app.labels(`${attention}.weights`).columns ?? []).slice(0, shown);
+  const lines = linesOf(app, attention, scores, mask, [head, row]);
+  lines[lines.length - 1].tensor = weights; // as the model computed them
+  const line = (/** @type {Line} */ { id, text, tensor: { data }, isWeight }) =>
     element(
       "tr",
-      { "aria-current": name === step ? "step" : null },
-      element("th", { scope: "row" }, app.t(`step.${name}`)),
+      { "aria-current": id === step ? "step" : null },
+      element("th", { scope: "row" }, text),
       keys.map((_, column) => {
-        const blocked = name !== "scores" && !mask.data[row * mask.columns + column];
-        const share = name === "softmax" ? `--share: ${100 * weights.data[start + column]}%` : "";
-        return element(
-          "td",
-          { className: blocked ? "gf-masked" : share && "gf-confident", style: share },
-          text(column),
-        );
+        const value = data[start + column];
+        const isMasked = !mask.data[row * mask.columns + column] && (id === "mask" || value === 0);
+        const share = isWeight && !isMasked ? `--share: ${100 * value}%` : "";
+        const className = isMasked ? "gf-masked" : share && "gf-confident";
+        return element("td", { className, style: share }, stageText(value, isWeight));
       }),
+      element(
+        "td",
+        {},
+        isWeight &&
+          numberText(
+            data.subarray(start, start + columns).reduce((sum, value) => sum + value, 0),
+            3,
+          ),
+      ),
     );
-  const score = (/** @type {number} */ column) => numberText(scores.data[start + column], 3, true);
-  return keyTable(app.t("steps.stages", word, attention, head), keys, [
-    line("scores", score),
-    line("mask", (column) => (mask.data[row * mask.columns + column] ? score(column) : "−∞")),
-    line("softmax", (column) => numberText(weights.data[start + column], 3)),
-  ]);
+  const order = lines.map(({ text }) => text).join(" → ");
+  return keyTable(app.t("steps.stages", word, attention, head, order), [...keys, "Σ"], lines.map(line));
+}
+
+/** @typedef {{id: string, text: string, tensor: Tensor, isWeight: boolean}} Line */
+
+/**
+ * Returns the stages from scores to weights under the present changes, by the function of the forward pass.
+ * @param {App} app
+ * @param {string} attention
+ * @param {Tensor} scores
+ * @param {Mask} mask
+ * @param {[head: number, row: number]} place
+ */
+function linesOf(app, attention, scores, mask, [head, row]) {
+  const { changes } = app.result.current;
+  const steps = stepsUnder(changes);
+  const { filled, shares, weights } = attentionStages({ steps }, scores, mask);
+  const isEarly = steps.blocked.of(1) !== 1; // the mask replaces scores
+  const written = changes.overrides[attention] ?? [];
+  const isByHand = written.some(([h, query]) => h === head && query === row);
+  const softmax = steps.softmax.over === "key" ? "step.softmax" : "steps.columns";
+  /** @type {(id: string, key: string, tensor: Tensor, isWeight: boolean, isDone?: boolean) => Line[]} */
+  const line = (id, key, tensor, isWeight, isDone = true) =>
+    isDone ? [{ id, text: app.t(key), tensor, isWeight }] : [];
+  return [
+    ...line("scores", "step.scores", scores, false),
+    ...line("mask", "step.mask", filled, false, isEarly),
+    ...line("softmax", softmax, shares, true),
+    ...line("mask", "step.mask", weights, true, steps.lateMask.masks),
+    ...line("hand", "changes.hand", weights, true, isByHand),
+  ];
+}
+
+/**
+ * @param {number} value
+ * @param {boolean} isWeight
+ */
+function stageText(value, isWeight) {
+  return value === -Infinity ? "−∞" : numberText(value, 3, !isWeight);
 }
 
 /**
