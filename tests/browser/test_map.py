@@ -207,7 +207,7 @@ def test_weights_that_differ_between_two_sentences_are_outlined_and_told(make_tr
 
 def test_weights_that_a_change_moves_are_outlined_while_both_translations_are_compared(shown, tmp_path):
     name = "encoder.layers.1.self_attention"
-    shown.evaluate(f"glassformer.app.show({{heads: {{...glassformer.app.ui.heads, encoder: {{layer: 1, head: 2}}}}}})")
+    shown.evaluate("glassformer.app.show({heads: {...glassformer.app.ui.heads, encoder: {layer: 1, head: 2}}})")
     rows = [[2, 3, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]]]
     before = shown.evaluate(f"async () => (await glassformer.value('{name}.weights')).data[(2 * 11 + 3) * 11 + 5]")
     shown.evaluate("(overrides) => glassformer.set({overrides})", {name: rows})

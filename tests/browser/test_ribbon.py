@@ -148,7 +148,8 @@ def test_the_row_from_score_to_weight_shows_what_a_mistaken_model_does(ribbon, m
     ribbon.locator("[data-step=softmax]").click()
     until(ribbon, "document.querySelectorAll('.gf-step-view tbody tr').length === 3")
     ribbon.get_by_label("Row", exact=True).select_option(str(row))
-    until(ribbon, f"document.querySelector('.gf-step-view caption').innerText.includes({STAGES[mistake]!r}.join(' → '))")
+    stages = f"{STAGES[mistake]!r}.join(' → ')"
+    until(ribbon, f"document.querySelector('.gf-step-view caption').innerText.includes({stages})")
     lines = {line[0]: [cell.replace("−∞", "-inf").replace("−", "-") for cell in line[1:]] for line in table(ribbon)}
     assert list(lines) == STAGES[mistake]
     head = ribbon.evaluate("glassformer.app.ui.point.head")
@@ -182,7 +183,8 @@ def test_a_row_by_hand_is_the_last_stage(ribbon):
     ribbon.get_by_label("Encoder or decoder").select_option("encoder")
     ribbon.evaluate(
         """() => {
-          const { app } = glassformer, rows = Array.from({length: app.config.heads}, (_, head) => [head, 0, [0.25, 0.5]]);
+          const { heads } = glassformer.app.config;
+          const rows = Array.from({length: heads}, (_, head) => [head, 0, [0.25, 0.5]]);
           return glassformer.set({overrides: {"encoder.layers.0.self_attention": rows}});
         }"""
     )
