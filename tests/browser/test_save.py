@@ -24,9 +24,10 @@ def opened(make_translator, explore):
     return translator, explore(translator, SENTENCE)
 
 
-def saved(page: Any, place: str, kind: str, folder: Path) -> Path:
-    """Save a picture by its menu, and return the file."""
-    menu = page.locator(f"{place} .gf-save:visible").first
+def saved(page: Any, place: str, kind: str, folder: Path, *, last: bool = False) -> Path:
+    """Save the first or the last picture of a place by its menu, and return the file."""
+    menus = page.locator(f"{place} .gf-save:visible")
+    menu = menus.last if last else menus.first
     if menu.get_attribute("open") is None:
         menu.locator("summary").click()
     with page.expect_download() as download:
@@ -91,6 +92,60 @@ def test_lines_and_the_beam_tree_are_saved_as_they_are_drawn(opened, tmp_path, t
     nodes = page.locator(".gf-node").count()
     assert sum("Σ" in text for text in tree) >= nodes - 1  # the root has no sum
     assert saved(page, ".gf-beam", "PNG", tmp_path).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_models_picture_is_saved_with_its_lines(opened, tmp_path, theme):
+    translator, page = opened
+    page.evaluate(f"glassformer.app.show({{theme: '{theme}'}})")
+    path = saved(page, ".gf-flow-frame", "SVG", tmp_path)
+    assert path.name == "model.svg"
+    said = texts(path)
+    for word in ["encoder", "decoder", "memory", *translator.bundle.source_tokenizer.split(SENTENCE), "<eos>"]:
+        assert word in said
+    [output] = translator.translate([SENTENCE])
+    caption = ["The model at a glance", f"{SENTENCE} → {output.text}"]
+    assert said[-3:] == [*caption, f"glassformer · {translator.bundle.folder.name}"]
+    assert [said.count(word) for word in ("self", "cross", "FFN")] == [4, 2, 4]
+    svg = ElementTree.parse(path)
+    drawn = [
+        (one.get("stroke"), one.get("stroke-dasharray")) for one in svg.iter("{http://www.w3.org/2000/svg}line")
+    ]
+    assert len(drawn) == 2 + 2 * 10 + 3 + 2  # the stacks' names, stubs, both streams and the memory, taps into it
+    assert sum(gaps != "none" for _, gaps in drawn) == 3  # what is read from the memory is dotted
+    colours = page.evaluate(
+        """["encoder", "decoder"].map((stack) => getComputedStyle(document.querySelector(
+          `.gf-flow-${stack} .gf-flow-stream > .gf-flow-line`)).borderTopColor)"""
+    )
+    assert {stroke for stroke, _ in drawn} == set(colours)
+    assert saved(page, ".gf-flow-frame", "PNG", tmp_path).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("positions", ["interleaved", "learned"])
+def test_the_positions_are_saved(make_translator, explore, tmp_path, positions):
+    page = explore(make_translator(positions=positions), SENTENCE)
+    page.evaluate("glassformer.app.show({panel: 'positions'})")
+    table = page.locator(".gf-positions canvas")
+    table.wait_for()
+    path = saved(page, ".gf-positions", "SVG", tmp_path)
+    assert path.name == "positions.svg"
+    [image] = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}image")
+    assert image.get("href") == table.evaluate("(one) => one.toDataURL()")
+    assert texts(path)[0].startswith("Positional encoding")
+    assert saved(page, ".gf-positions", "PNG", tmp_path).stat().st_size > 1000
+
+
+def test_a_pair_of_dimensions_is_saved_as_it_is_drawn(opened, tmp_path):
+    _, page = opened
+    page.evaluate("glassformer.app.show({panel: 'positions'})")
+    page.get_by_label("Pair i").fill("2")
+    path = saved(page, ".gf-positions", "SVG", tmp_path, last=True)
+    assert path.name == "positions-pair.svg"
+    said = texts(path)
+    assert "Pair 2 of the positional encoding" in said
+    shown = page.locator(".gf-equation .gf-column span").all_inner_texts()
+    assert set(shown) <= set(said)
+    assert len(list(ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}polyline"))) >= 2
 
 
 def test_a_copied_frame_shows_the_same_state(opened, page, tmp_path):

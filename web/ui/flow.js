@@ -3,6 +3,7 @@
 // from it and adds its result to it.
 import { hasAny } from "./app.js";
 import { element, refill, tokenElement } from "./dom.js";
+import { elementSvg, saveMenu } from "./take_away.js";
 
 /**
  * @import { ModelConfig, Stack } from "../engine/types.js"
@@ -82,9 +83,12 @@ export function litBoxes(config, { stage, point, step, shown }) {
 export function createFlow(app) {
   const { config } = app;
   const picture = element("section", { className: "gf-flow" });
+  const frame = element("div", { className: "gf-flow-frame" });
   /** @type {Map<string, HTMLElement>} */
   const boxes = new Map();
   picture.classList.toggle("gf-flow-many", config.encoder_layers + config.decoder_layers > 4);
+
+  const line = () => element("i", { className: "gf-flow-line" });
 
   /**
    * @param {Box} box
@@ -105,6 +109,8 @@ export function createFlow(app) {
         onclick: show,
       },
       layer === null ? name : app.t(`flow.${kind}.short`),
+      layer !== null && element("i", { className: "gf-flow-stubs" }),
+      kind === "cross_attention" && element("i", { className: "gf-flow-tap" }),
     );
     boxes.set(id, made);
     return made;
@@ -132,11 +138,17 @@ export function createFlow(app) {
     const layers = Array.from({ length: rest.length / per }, (_, layer) =>
       element(
         "div",
-        { className: "gf-flow-layer", "data-layer": layer },
+        { className: "gf-flow-layer" },
+        element("small", { "aria-hidden": "true" }, layer),
         rest.slice(layer * per, (layer + 1) * per),
       ),
     );
-    const stream = element("div", { className: "gf-flow-stream", title: app.t("flow.stream") }, layers);
+    const stream = element(
+      "div",
+      { className: "gf-flow-stream", title: app.t("flow.stream") },
+      line(),
+      layers,
+    );
     return { line: [element("strong", {}, app.t(`flow.${stack}`)), input, stream], last };
   }
 
@@ -152,7 +164,12 @@ export function createFlow(app) {
       picture,
       element("div", { className: "gf-flow-row gf-flow-encoder" }, encoder.line),
       element("div", { className: "gf-flow-row gf-flow-middle" }, encoder.last),
-      element("div", { className: "gf-flow-row gf-flow-decoder" }, decoder.line, decoder.last),
+      element("div", { className: "gf-flow-row gf-flow-decoder" }, line(), decoder.line, decoder.last),
+    );
+    refill(
+      frame,
+      picture,
+      saveMenu(app, "model", () => elementSvg(app, picture, app.t("flow.label"))),
     );
     light();
   }
@@ -170,5 +187,5 @@ export function createFlow(app) {
     if (hasAny(keys, "language", "shown") || (app.ui.shown !== null && keys.includes("step"))) fill();
     else if (hasAny(keys, "step", "stage", "point")) light();
   });
-  return picture;
+  return frame;
 }

@@ -8,6 +8,7 @@ import { drawing, remark, slider } from "./figure.js";
 import { STEPS, sinusoids } from "../engine/forward.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { latestOnly } from "./latest.js";
+import { elementSvg, saveMenu } from "./take_away.js";
 
 const ROWS = 64;
 const FURTHER = 16; // the largest shift is at least this
@@ -49,7 +50,7 @@ export function createPositionsPanel(app) {
     const vectors = await app.value("source.positions");
     return () => {
       const picture = createPicture(app, () => {});
-      refill(panel, remark(app.t("positions.learned")), picture.element);
+      refill(panel, remark(app.t("positions.learned")), picture.element, picture.save);
       picture.draw(vectors);
     };
   }
@@ -88,8 +89,10 @@ export function createPositionsPanel(app) {
       remark(app.t("positions.about")),
       !app.changes.positions && element("p", { className: "gf-change" }, app.t("positions.off")),
       picture.element,
+      picture.save,
       ...sliders,
       figures,
+      saveMenu(app, "positions-pair", () => elementSvg(app, figures, app.t("positions.pair.label", at.pair))),
     );
     update();
   }
@@ -156,7 +159,9 @@ function createPicture(app, picked) {
     for (const column of lit) brush.strokeRect(column * x, 1, x, canvas.height - 2);
     for (const row of marked) brush.strokeRect(1, row * y, canvas.width - 2, y);
   }
-  return { element: canvas, draw };
+  const holder = element("div", {}, canvas);
+  const save = saveMenu(app, "positions", () => elementSvg(app, holder, app.t("positions.label")));
+  return { element: holder, save, draw };
 }
 
 /**

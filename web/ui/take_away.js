@@ -184,20 +184,62 @@ function place(one, svg, origin, whole) {
   whole.width = Math.max(whole.width, x + width);
   whole.height = Math.max(whole.height, y + height);
   if (one instanceof SVGSVGElement) return svg.append(inlined(one, { x, y, width, height }));
-  if (one instanceof HTMLCanvasElement)
-    return svg.append(made("image", { x, y, width, height, href: one.toDataURL() }));
-  // The frame of what scrolls does not belong to the picture.
-  const border = style.overflowX === "visible" ? parseFloat(style.borderTopWidth) : 0;
-  const fill = style.backgroundColor;
-  if (border > 0 || !/^(transparent|rgba\(.*, 0\))$/.test(fill)) {
-    const rx = parseFloat(style.borderRadius) || 0;
-    const stroke = border > 0 ? style.borderTopColor : "none";
-    svg.append(made("rect", { x, y, width, height, rx, fill, stroke, "stroke-width": border }));
+  if (one instanceof HTMLCanvasElement) {
+    const looks = { href: one.toDataURL(), style: `image-rendering: ${style.imageRendering}` };
+    return svg.append(made("image", { x, y, width, height, preserveAspectRatio: "none", ...looks }));
   }
+  svg.append(...frameOfBox(style, { x, y, width, height }));
+  const isCut = style.overflowX === "hidden"; // what scrolls is drawn whole
+  const inside = isCut ? made("svg", { x, y, width, height }) : svg;
+  if (isCut) svg.append(inside);
+  const [from, extent] = isCut ? [box, { width: 0, height: 0 }] : [origin, whole];
   for (const child of one.childNodes) {
-    if (child instanceof Element) place(child, svg, origin, whole);
-    else if (child instanceof Text && child.data.trim()) svg.append(...wordsOf(child, style, origin));
+    if (child instanceof Element) place(child, inside, from, extent);
+    else if (child instanceof Text && child.data.trim()) inside.append(...wordsOf(child, style, from));
   }
+}
+
+/** The sides of a box by their names, from and to which share of its width and height each runs. */
+const SIDES = Object.entries({
+  top: [0, 0, 1, 0],
+  right: [1, 0, 1, 1],
+  bottom: [0, 1, 1, 1],
+  left: [0, 0, 0, 1],
+});
+
+/**
+ * Returns the fill and the borders of a box.
+ * @param {CSSStyleDeclaration} style
+ * @param {{x: number, y: number, width: number, height: number}} box
+ */
+function frameOfBox(style, box) {
+  const fill = style.backgroundColor;
+  const isFilled = !/^(transparent|rgba\(.*, 0\))$/.test(fill);
+  const isScrolled = /auto|scroll/.test(style.overflowX); // the frame of what scrolls does not belong to the picture
+  const borders = SIDES.map(([side, [x1, y1, x2, y2]]) => {
+    const of = (/** @type {string} */ part) => style.getPropertyValue(`border-${side}-${part}`);
+    const width = isScrolled || of("style") === "none" ? 0 : parseFloat(of("width"));
+    const gaps = { dotted: `${width} ${width}`, dashed: "3 3" }[of("style")] ?? "none";
+    const looks = { stroke: of("color"), "stroke-width": width, "stroke-dasharray": gaps };
+    const [left, top] = [x1, y1].map(
+      (share, axis) => box[axis ? "y" : "x"] + share * box[axis ? "height" : "width"],
+    );
+    const line = { x1: left, y1: top, x2: left + (x2 - x1) * box.width, y2: top + (y2 - y1) * box.height };
+    return { looks, line };
+  });
+  const widths = borders.map(({ looks }) => looks["stroke-width"]);
+  const isEven = new Set(widths).size === 1;
+  if (isEven && (widths[0] > 0 || isFilled)) {
+    const { looks } = borders[0];
+    const rx = parseFloat(style.borderRadius) || 0;
+    return [made("rect", { ...box, rx, fill: isFilled ? fill : "none", ...(widths[0] > 0 ? looks : {}) })];
+  }
+  return [
+    ...(isFilled ? [made("rect", { ...box, fill })] : []),
+    ...borders.flatMap(({ looks, line }, at) =>
+      widths[at] > 0 ? [made("line", { ...line, ...looks })] : [],
+    ),
+  ];
 }
 
 /**
