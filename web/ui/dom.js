@@ -106,7 +106,12 @@ export function hint(text, about) {
 export function menu(className) {
   const summary = element("summary");
   const choices = element("div", { className: "gf-choices" });
-  const details = element("details", { className: `gf-menu ${className}` }, summary, choices);
+  const details = element(
+    "details",
+    { className: `gf-menu ${className}`, name: className },
+    summary,
+    choices,
+  ); // one open at a time
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;

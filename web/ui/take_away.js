@@ -15,6 +15,7 @@ import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.js";
 const SVG = "http://www.w3.org/2000/svg";
 const SHARPNESS = 2; // pixels of a PNG per pixel of the page
 const FRAME_HEIGHT = 760;
+const COPIED_FOR = 2000; // milliseconds
 const STYLES = [
   "fill",
   "fill-opacity",
@@ -69,6 +70,7 @@ export function copyButton(app, title, text) {
     try {
       await navigator.clipboard.writeText(shown.value);
       copy.textContent = app.t("changes.link.copied");
+      setTimeout(() => (copy.textContent = title), COPIED_FOR);
     } catch {
       shown.hidden = false;
       shown.select();
