@@ -183,8 +183,8 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     lines = [
         "- head 5 of layer 0 gives “street” 32% of its weight",
         "Equal shares would be 7%. Layers and heads are counted from 0.",
-        "Without its strongest head (layer 1, head 5), the preference falls from 6.4 to 4.0. "
-        "The translation changes when 4 of the 16 heads are off: “Elle.”",
+        "Without its strongest head (layer 1, head 5), the preference falls from 6.4 to 4.0. The translation changes "
+        "when 4 of the 16 heads are off: “Elle.”",
         "| 8 | Le chat est large. |",
     ]
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
