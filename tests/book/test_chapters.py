@@ -30,6 +30,7 @@ from pages import (
 from glassformer.pictures import curves, player
 from pictures import TABLE, chinese_label, chinese_picture, labels
 
+RESULTS = BOOK / "experiments" / "results"
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
 NUMBERED = [
     chapter
@@ -201,6 +202,7 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
 def test_a_label_is_translated_on_its_own_page():
     assert chinese_label("residual", "post-norm, none") == "后归一化，无预热"
     assert chinese_label("attention", "wide") == "宽"
+    assert chinese_label("attention", "layer 0, head 5") == "第 0 层，头 5"
     assert chinese_label("decoding", "wide") is None
     assert chinese_label("output", "The smoothed loss") is None
     for page, rows in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
@@ -221,6 +223,7 @@ def test_each_row_of_the_table_is_a_label_of_its_page():
     for page, rows in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
         code = cells.get(page) or [buttons, *chain.from_iterable(cells.values())]
         named, text = set().union(*map(labels, code)), "\n".join(code)
+        text += "".join(path.read_text(encoding="utf-8") for path in RESULTS.glob("*.json") if path.name in text)
         for english in rows.keys() - named:  # a label may also be the value of a variable
             pieces = [piece.strip(" ,:“”().=√×") for piece in english.split("{}")]
             unknown += [f"[{page}] {english}"] * any(piece not in text for piece in pieces)
@@ -280,4 +283,4 @@ def test_the_tables_of_the_chinese_summaries_have_the_measured_numbers():
 
 
 def result(experiment: str):
-    return json.loads((BOOK / "experiments" / "results" / f"{experiment}.json").read_text(encoding="utf-8"))
+    return json.loads((RESULTS / f"{experiment}.json").read_text(encoding="utf-8"))
