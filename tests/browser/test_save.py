@@ -108,9 +108,7 @@ def test_the_models_picture_is_saved_with_its_lines(opened, tmp_path, theme):
     assert said[-3:] == [*caption, f"glassformer · {translator.bundle.folder.name}"]
     assert [said.count(word) for word in ("self", "cross", "FFN")] == [4, 2, 4]
     svg = ElementTree.parse(path)
-    drawn = [
-        (one.get("stroke"), one.get("stroke-dasharray")) for one in svg.iter("{http://www.w3.org/2000/svg}line")
-    ]
+    drawn = [(one.get("stroke"), one.get("stroke-dasharray")) for one in svg.iter("{http://www.w3.org/2000/svg}line")]
     assert len(drawn) == 2 + 2 * 10 + 3 + 2  # the stacks' names, stubs, both streams and the memory, taps into it
     assert sum(gaps != "none" for _, gaps in drawn) == 3  # what is read from the memory is dotted
     colours = page.evaluate(
