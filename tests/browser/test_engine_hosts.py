@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from browser.engine import PageEngine, assert_same
+from glassformer.explorer.packing import number_bytes
 from glassformer.explorer.payload import PageLimits, payload, recorded_payload, rounded
-from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.explorer.remote import Remote
 from glassformer.translator import Translator
 from traces import python_trace
 

@@ -154,8 +154,7 @@ def _cell(value: float | None, x: float, y: float, side: int, numbered: bool) ->
         colour = _colour(value)
         bright = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
         fill = [f"#{bytes(colour).hex()}", "black" if bright > 140 else "white"]
-    number = _number(value)
-    if numbered and number:
+    if numbered and (number := _number(value)):
         looks = 'text-anchor="middle" font-size="10"'
         parts.append(_text(x + side / 2, y + side / 2 + 4, number, looks, fill[1]))
     return [f'<rect x="{x:g}" y="{y:g}" width="{side}" height="{side}" fill="{fill[0]}"/>', *parts]

@@ -9,7 +9,8 @@ import anywidget
 from glassformer.errors import GlassformerError
 from glassformer.explorer.figure import AttentionFamily, Figure
 from glassformer.explorer.module import explorer_module
-from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.explorer.packing import number_bytes
+from glassformer.explorer.remote import Remote
 from glassformer.explorer.widget import StaticExplorer
 from glassformer.translator import Translator
 

@@ -1,4 +1,4 @@
-"""Tensors as text: joined into one base64 text of numbers, with a list of their names, shapes and offsets."""
+"""Tensors as numbers in a row, for a page: with a list of their names, shapes and offsets, as bytes or base64 text."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -8,26 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.explorer.remote import number_bytes
-
-__all__ = ["Dtype", "as_base64", "dequantised", "pack", "quantised"]
+__all__ = ["Dtype", "as_base64", "dequantised", "layout_of", "number_bytes", "pack", "quantised"]
 
 Dtype = Literal["float16", "float32"]
 
 
 def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
     """Return tensors as one base64 text of little-endian numbers, with each tensor's offset, counted in numbers."""
+    arrays = (tensor.detach().cpu().numpy().astype(dtype) for tensor in tensors.values())
+    return {"dtype": dtype, "tensors": layout_of(tensors), "data": as_base64(arrays)}
+
+
+def layout_of(tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    """Return the name, shape and offset of each tensor; offsets count the numbers of the tensors before it."""
     layout, offset = [], 0
     for name, tensor in tensors.items():
         layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
         offset += tensor.numel()
-    arrays = (tensor.detach().cpu().numpy().astype(dtype) for tensor in tensors.values())
-    return {"dtype": dtype, "tensors": layout, "data": as_base64(arrays)}
+    return layout
 
 
 def as_base64(arrays: Iterable[NDArray[Any]]) -> str:
     """Return the numbers of all arrays, one after another, as base64 text."""
     return base64.b64encode(b"".join(map(number_bytes, arrays))).decode("ascii")
+
+
+def number_bytes(array: NDArray[Any]) -> bytes:
+    """Return an array's numbers as bytes, row by row, little-endian."""
+    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def quantised(weights: NDArray[Any]) -> list[NDArray[Any]]:

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.transformer_step import padded
-from glassformer.explorer.packing import pack
-from glassformer.explorer.remote import number_bytes, search_data, unbatched
+from glassformer.explorer.packing import number_bytes, pack
+from glassformer.explorer.remote import search_data, unbatched
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 from glassformer.text.tokenizer import Tokenizer

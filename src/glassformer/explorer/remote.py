@@ -33,6 +33,7 @@ from glassformer.errors import (
     quoted,
     shortened,
 )
+from glassformer.explorer.packing import layout_of
 from glassformer.explorer.turns import StepInTurns, Turns
 from glassformer.inspection.changes import STRICT, Changes, changed
 from glassformer.inspection.forced import decoding, first_difference
@@ -43,7 +44,7 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translator
 
-__all__ = ["Answer", "Remote", "number_bytes", "search_data", "snapshot_halves", "unbatched"]
+__all__ = ["Answer", "Remote", "search_data", "snapshot_halves", "unbatched"]
 
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 """The JSON object of an answer, and its arrays of numbers."""
@@ -387,13 +388,8 @@ def _rows(name: str, matrix: Tensor, rows: Sequence[int] | None) -> Tensor:
 
 
 def _packed(tensors: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[NDArray[Any]]]:
-    """Return the layout of tensors, whose offsets count numbers, and the numbers of each."""
-    layout, arrays, offset = [], [], 0
-    for name, value in tensors.items():
-        layout.append({"name": name, "shape": list(value.shape), "offset": offset})
-        arrays.append(value.float().cpu().numpy())
-        offset += value.numel()
-    return layout, arrays
+    """Return the layout of tensors and the numbers of each."""
+    return layout_of(tensors), [value.float().cpu().numpy() for value in tensors.values()]
 
 
 def _question(message: Mapping[str, Any]) -> _Question:
@@ -457,8 +453,3 @@ def snapshot_halves(path: Path, model: Transformer) -> list[NDArray[Any]]:
     if set(names) != set(weights):
         raise CheckpointError(f"{path} belongs to a different model: delete the snapshot")
     return [weights[name].half().numpy() for name in names]
-
-
-def number_bytes(array: NDArray[Any]) -> bytes:
-    """Return an array's numbers as bytes, row by row, little-endian."""
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()

@@ -17,9 +17,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, GlassformerError, shortened
+from glassformer.explorer.packing import number_bytes
 from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
-from glassformer.explorer.remote import Remote, number_bytes
+from glassformer.explorer.remote import Remote
 from glassformer.system.machine import LOOPBACK
 from glassformer.translator import Translator
 
