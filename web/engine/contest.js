@@ -1,6 +1,6 @@
 // A contest of two words for one place in the translation, and the heads that decide it.
 import { NO_CHANGES } from "./changes.js";
-import { largestAt } from "./tensor.js";
+import { largestAt, rowOf } from "./tensor.js";
 
 /** @import { Changes, Engine, Tensor, Trace } from "./types.js" */
 
@@ -44,9 +44,9 @@ export function contestOf(one, other) {
  * @param {Tensor} logProbs - (positions, vocabulary)
  * @returns {Contest}
  */
-export function closestCall(sourceIds, ids, { shape: [, width], data }) {
+export function closestCall(sourceIds, ids, logProbs) {
   const calls = ids.slice(0, Math.max(1, ids.length - 1)).map((word, place) => {
-    const row = data.subarray(place * width, (place + 1) * width);
+    const row = rowOf(logProbs, place);
     const [rival] = largestAt(row, 1, (id) => id !== word);
     return { word, rival, place, margin: row[word] - row[rival] };
   });
@@ -112,9 +112,8 @@ export function ablatedHeads(heads) {
 }
 
 /**
- * Switches off each of these heads in turn, besides the heads that are `off` already; `changes` are the
- * other changes. Yields its margins, and its
- * effect: by how much the sum of the margins changes.
+ * Switches off each of these heads in turn, besides the heads that are `off` already; `changes` are the other changes.
+ * Yields its margins, and its effect: by how much the sum of the margins changes.
  * @param {Engine} engine
  * @param {Contest} contest
  * @param {Pick<HeadEffect, "attention" | "head">[]} heads

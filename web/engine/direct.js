@@ -6,7 +6,7 @@
 import { streamName } from "./lens.js";
 import { stepsUnder } from "./mistakes.js";
 import { layerNames } from "./model.js";
-import { momentsOf } from "./tensor.js";
+import { dot, momentsOf, rowOf } from "./tensor.js";
 
 /** @import { Changes, Deviation, LiveEngine, DistantEngine, ModelConfig, RowWords, Tensor, Trace } from "./types.js" */
 
@@ -36,6 +36,7 @@ export async function directParts(engine, { trace, changes }, { row, word, rival
   const rows = new Map(names.points.map((name, i) => [name, rowOf(tensors[i], row)]));
   const point = (/** @type {string} */ name) => /** @type {Float32Array} */ (rows.get(name));
   const weight = (/** @type {string} */ name) => model.weight(name).data;
+  const along = (/** @type {Float32Array} */ vector) => dot(direction, 0, vector, 0, vector.length);
 
   const logits = point("logits");
   const difference = logits[word] - logits[rival];
@@ -46,7 +47,7 @@ export async function directParts(engine, { trace, changes }, { row, word, rival
   let norms = 0;
   /** @type {(stream: Float32Array, name: string | null) => void} */
   const leadThroughNorm = (stream, name) => {
-    if (name) norms += product(direction, weight(`${name}.bias`));
+    if (name) norms += along(weight(`${name}.bias`));
     direction = throughNorm(direction, stream, name ? weight(`${name}.weight`) : null, steps.deviation);
   };
 
@@ -56,16 +57,16 @@ export async function directParts(engine, { trace, changes }, { row, word, rival
     const norm = `${name}_residual.norm`;
     if (!steps.preNorm(config)) leadThroughNorm(point(`${name}.added`), norm);
     if (name.endsWith("feed_forward")) {
-      const bias = product(direction, weight(`${name}.contract.bias`));
-      parts.push({ name, head: null, value: product(direction, point(`${name}.output`)) - bias });
+      const bias = along(weight(`${name}.contract.bias`));
+      parts.push({ name, head: null, value: along(point(`${name}.output`)) - bias });
       biases += bias;
     } else {
       parts.push(...headParts(name, config.heads, direction, weight, point(`${name}.joined`)));
-      biases += product(direction, weight(`${name}.output_projection.bias`));
+      biases += along(weight(`${name}.output_projection.bias`));
     }
     if (steps.shortcut.normed) leadThroughNorm(point(`${name}.input`), norm);
   }
-  const input = product(direction, point("target.input"));
+  const input = along(point("target.input"));
   parts.push(
     ...Object.entries({ input, biases, norms }).map(([name, value]) => ({ name, head: null, value })),
   );
@@ -140,22 +141,4 @@ function headParts(name, heads, direction, weight, joined) {
     });
   });
   return Array.from(sums, (value, head) => ({ name, head, value }));
-}
-
-/**
- * Returns a row of a matrix.
- * @param {Tensor} matrix
- * @param {number} row
- */
-function rowOf({ shape: [, width], data }, row) {
-  return data.subarray(row * width, (row + 1) * width);
-}
-
-/**
- * Returns Σ a · b.
- * @param {Float64Array} a
- * @param {Float32Array} b
- */
-function product(a, b) {
-  return a.reduce((sum, value, i) => sum + value * b[i], 0);
 }

@@ -4,7 +4,7 @@
 import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.js";
 import { forward } from "./forward.js";
 import { beamSearch } from "./search.js";
-import { bytesOf, floatsOf, tensor } from "./tensor.js";
+import { bytesOf, floatsOf, rowOf, tensor } from "./tensor.js";
 import { Model, makeModel, makeShrunkModel, pointNames, recordedPoints, slices } from "./model.js";
 import { Run } from "./run.js";
 import { makeTokenizer } from "./tokenizers.js";
@@ -163,10 +163,9 @@ class LocalEngine extends Engine {
    * @param {number | null} step
    */
   async rowsOf(name, rows, step) {
-    const { shape, data } = (await this.model(step)).weight(name);
-    const width = shape[1];
-    const chosen = rows.map((row) => data.subarray(row * width, (row + 1) * width));
-    return tensor([rows.length, width], Float32Array.from(chosen.flatMap((row) => [...row])));
+    const matrix = (await this.model(step)).weight(name);
+    const numbers = rows.flatMap((row) => [...rowOf(matrix, row)]);
+    return tensor([rows.length, matrix.shape[1]], Float32Array.from(numbers));
   }
 
   /** @param {number | null} step */

@@ -131,6 +131,16 @@ export function attentionNames(config) {
 }
 
 /**
+ * Returns every head of every attention, in the order of the forward pass.
+ * @param {ModelConfig} config
+ */
+export function allHeads(config) {
+  return attentionNames(config).flatMap((attention) =>
+    Array.from({ length: config.heads }, (_, head) => ({ attention, head })),
+  );
+}
+
+/**
  * Returns "encoder.layers.0", …
  * @param {Stack} stack
  * @param {number} count

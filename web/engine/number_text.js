@@ -21,11 +21,14 @@ export function percentText(probability) {
   return `${numberText(100 * probability, 2)} %`;
 }
 
+/** A smaller number is left blank in a table or a grid, where the colour of a cell says enough. */
+export const BLANK_BELOW = 0.005;
+
 /**
- * Returns a probability in four characters: .123, 1.00, and nothing near zero, where the colour of a cell says enough.
+ * Returns a probability in four characters: .123, 1.00, and nothing near zero.
  * @param {number} value
  */
 export function probabilityText(value) {
   if (value >= 0.9995) return "1.00";
-  return value < 0.005 ? "" : value.toFixed(3).slice(1);
+  return value < BLANK_BELOW ? "" : value.toFixed(3).slice(1);
 }

@@ -1,7 +1,8 @@
 // The reasons for one word of a translation: its rivals, the heads and the source words that it depends on.
-import { attentionNames } from "./model.js";
+import { allHeads, attentionNames } from "./model.js";
 import { headEffects } from "./contest.js";
 import { NO_CHANGES } from "./changes.js";
+import { largestAt, rowOf } from "./tensor.js";
 
 /** @import { Changes, Engine, Sentence, Tensor } from "./types.js" */
 /** @import { HeadEffect } from "./contest.js" */
@@ -19,13 +20,11 @@ import { NO_CHANGES } from "./changes.js";
  * @param {Pick<Place, "ids" | "place">} place
  * @returns {{word: Candidate, rivals: Candidate[]}}
  */
-export function rivalsOf({ shape: [, width], data }, { ids, place }, count = 10) {
-  const row = data.subarray(place * width, (place + 1) * width);
-  const others = Array.from(row, (logProb, id) => ({ id, logProb })).filter(
-    ({ id, logProb }) => id !== ids[place] && !Number.isNaN(logProb),
-  );
-  const rivals = others.sort((a, b) => b.logProb - a.logProb).slice(0, count);
-  return { word: { id: ids[place], logProb: row[ids[place]] }, rivals };
+export function rivalsOf(logProbs, { ids, place }, count = 10) {
+  const row = rowOf(logProbs, place);
+  const candidate = (/** @type {number} */ id) => ({ id, logProb: row[id] });
+  const rivals = largestAt(row, count, (id) => id !== ids[place]);
+  return { word: candidate(ids[place]), rivals: rivals.map(candidate) };
 }
 
 /**
@@ -38,9 +37,7 @@ export function rivalsOf({ shape: [, width], data }, { ids, place }, count = 10)
  */
 export function headReasons(engine, { sourceIds, ids, place, changes = {} }, rival) {
   const contest = { prefixIds: ids.slice(0, place), cases: [{ sourceIds, word: ids[place], rival }] };
-  const all = attentionNames(engine.config).flatMap((attention) =>
-    Array.from({ length: engine.config.heads }, (_, head) => ({ attention, head })),
-  );
+  const all = allHeads(engine.config);
   const off = all.filter(({ attention, head }) => changes.ablated?.[attention]?.includes(head));
   return headEffects(engine, contest, all, off, changes);
 }

@@ -69,8 +69,17 @@ export function floatsOfHalves(bytes) {
 }
 
 /**
+ * Returns a row of a matrix, without copying its numbers.
+ * @param {Tensor} matrix
+ * @param {number} row
+ */
+export function rowOf({ shape: [, width], data }, row) {
+  return data.subarray(row * width, (row + 1) * width);
+}
+
+/**
  * Returns Σ a[i + n] · b[j + n] over n < length, in four partial sums, which is faster.
- * @param {Float32Array} a
+ * @param {Float32Array | Float64Array} a
  * @param {number} i
  * @param {Float32Array} b
  * @param {number} j

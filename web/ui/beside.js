@@ -1,7 +1,7 @@
 // Two translations beside each other: of a second sentence or with the weights of another step, under the same changes;
 // or before and after the changes.
 import { alignment, MARKED_FROM, largestChanges, weightChanges, wordChanges } from "../engine/alignment.js";
-import { numberText } from "../engine/number_text.js";
+import { BLANK_BELOW, numberText } from "../engine/number_text.js";
 import { attentionName, FAMILIES, hasAny, messageOf } from "./app.js";
 import { placeName } from "./changes/attention.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
@@ -161,7 +161,7 @@ function marked(app, texts, shared, changes = new Map()) {
       const change = changes.get(at);
       const token = tokenElement(text);
       const shown = shared.has(at) ? token : element("mark", { title: app.t("beside.only") }, token);
-      const isSeen = change !== undefined && Math.abs(change) >= 0.005;
+      const isSeen = change !== undefined && Math.abs(change) >= BLANK_BELOW;
       return [
         shown,
         isSeen && element("span", { className: "gf-note" }, `Δp ${numberText(change, 2, true)}`),

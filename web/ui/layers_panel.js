@@ -12,9 +12,9 @@ import {
   streamName,
 } from "../engine/lens.js";
 import { attentionNames, layerNames } from "../engine/model.js";
-import { numberText } from "../engine/number_text.js";
+import { BLANK_BELOW, numberText } from "../engine/number_text.js";
 import { Run } from "../engine/run.js";
-import { largestAt } from "../engine/tensor.js";
+import { largestAt, rowOf } from "../engine/tensor.js";
 import { hasAny, messageOf } from "./app.js";
 import { likestExample } from "./changes/patches.js";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.js";
@@ -29,7 +29,6 @@ import { barTable, collected } from "./why_panel.js";
  */
 
 const MOST_ROWS = 512; // of a drawn matrix
-const SEEN = 0.005; // a smaller number is left blank
 
 /** A cell of a coloured table: `share` in [−1, 1] is the strength of its colour. */
 /** @typedef {{label: Child, share: number, exact: number, title?: string}} Cell */
@@ -118,13 +117,8 @@ async function lensParts(app, chosen, redraw) {
   for (const layer of layers) {
     const stream = await trace.get(streamName(app.config, changes, stack, layer));
     await new Promise((go) => setTimeout(go)); // a large vocabulary takes a while
-    const {
-      shape: [length, width],
-      data,
-    } = logitLens(run, stack, stream);
-    said.push(
-      Array.from({ length }, (_, at) => wordCell(app, side, data.subarray(at * width, (at + 1) * width))),
-    );
+    const lens = logitLens(run, stack, stream);
+    said.push(Array.from({ length: lens.shape[0] }, (_, at) => wordCell(app, side, rowOf(lens, at))));
   }
   return [
     stackChooser(app, "lens", chosen, redraw),
@@ -182,9 +176,9 @@ async function rolloutParts(app, chosen, redraw) {
  * @param {number} row
  * @returns {Cell[]}
  */
-function numberCells({ shape: [, width], data }, row) {
-  return Array.from(data.subarray(row * width, (row + 1) * width), (value) => ({
-    label: value < SEEN ? "" : numberText(value, 2),
+function numberCells(table, row) {
+  return Array.from(rowOf(table, row), (value) => ({
+    label: value < BLANK_BELOW ? "" : numberText(value, 2),
     share: value,
     exact: value,
   }));
@@ -249,7 +243,7 @@ async function sweep(app, { sweep: stack, sentence }, holder, signal) {
   if (signal.aborted) return;
   const largest = Math.max(...found.map(({ effect }) => Math.abs(effect))) || 1;
   const cells = found.map(({ effect }) => ({
-    label: Math.abs(effect) < SEEN ? "" : numberText(effect, 1, true),
+    label: Math.abs(effect) < BLANK_BELOW ? "" : numberText(effect, 1, true),
     share: effect / largest,
     exact: effect,
   }));
@@ -276,8 +270,7 @@ async function unitParts(app, chosen, redraw) {
   const position = Math.min(chosen.position, tokens.length - 1);
   const contract = `${network}.contract.weight`;
   const run = await runWith(app, [...readOutWeights(app.config, stack), contract]);
-  const { shape, data } = await trace.get(`${network}.activated`);
-  const active = data.subarray(position * shape[1], (position + 1) * shape[1]);
+  const active = rowOf(await trace.get(`${network}.activated`), position);
   const units = activeUnits(run, stack, run.weight(contract), active);
   const set = (/** @type {Partial<Choices>} */ values) => {
     Object.assign(chosen, values);

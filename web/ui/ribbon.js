@@ -1,7 +1,7 @@
 // The step ribbon: the paper's steps in order. The reader can choose a step, in any layer, or play them, word
 // by word, as a translation is computed: the encoder once, the decoder once per word.
 import { numberText, percentText } from "../engine/number_text.js";
-import { largestAt } from "../engine/tensor.js";
+import { rivalsOf } from "../engine/reasons.js";
 import { button, chooser, element, refill, tokenElement } from "./dom.js";
 import { remark } from "./figure.js";
 import { createStepView } from "./step_view.js";
@@ -347,7 +347,8 @@ function wantsStillness() {
  */
 function nextWord(app, probabilities, word) {
   const { outputTokens, hypothesis, trace } = app.result.current;
-  const rivals = probabilities ? rivalsOf(probabilities, word, hypothesis.ids[word]) : [];
+  const place = { ids: hypothesis.ids, place: word };
+  const { rivals } = probabilities ? rivalsOf(probabilities, place, RIVAL_WORDS) : { rivals: [] };
   const ids = rivals.map(({ id }) => id);
   const names = app.engine.tokens("target", ids);
   return element(
@@ -357,22 +358,10 @@ function nextWord(app, probabilities, word) {
     tokenElement(outputTokens[word], { className: "gf-token gf-big" }),
     element("b", {}, numberText(Math.exp(hypothesis.tokenLogProbs[word]))),
     rivals.length > 0 && remark(app.t("ribbon.rivals")),
-    ...rivals.flatMap(({ probability }, at) => [tokenElement(names[at]), remark(numberText(probability))]),
+    ...rivals.flatMap(({ logProb }, at) => [tokenElement(names[at]), remark(numberText(Math.exp(logProb)))]),
     trace.words &&
       remark(app.t("ribbon.recorded", trace.words.ids[word].length, percentText(trace.words.rest[word]))),
   );
-}
-
-/**
- * Returns the likeliest words except the chosen one at a position of log probabilities [T, V], best first.
- * @param {Tensor} logProbs
- * @param {number} position
- * @param {number} chosen
- */
-function rivalsOf({ shape: [, width], data }, position, chosen) {
-  const row = data.subarray(position * width, (position + 1) * width);
-  const ids = largestAt(row, RIVAL_WORDS, (id) => id !== chosen);
-  return ids.map((id) => ({ id, probability: Math.exp(row[id]) }));
 }
 
 /** Plays a translation frame by frame: the encoder's steps once, then the decoder's for each word. */

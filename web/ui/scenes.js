@@ -1,12 +1,14 @@
 // The five scenes of the story. Each computes what it shows, and its button makes the model do something.
 import { NO_CHANGES } from "../engine/changes.js";
 import { ablatedHeads, closestCall, contestOf, headEffects, marginsOf, sum } from "../engine/contest.js";
+import { allHeads } from "../engine/model.js";
 import { numberText, percentText } from "../engine/number_text.js";
 import { headStatistics } from "../engine/statistics.js";
-import { largestAt } from "../engine/tensor.js";
+import { largestAt, rowOf } from "../engine/tensor.js";
 import { attentionName, FAMILIES, logProbOf } from "./app.js";
 import { firstDifference } from "../engine/engine.js";
 import { button, chooser, element, tokenElement } from "./dom.js";
+import { gathered } from "./latest.js";
 import { createLines } from "./lines.js";
 
 /**
@@ -145,11 +147,7 @@ async function writeWord(story) {
   const { sourceIds } = await story.translated(sentence);
   const { bos_id: bos, pad_id: pad } = app.config;
   const trace = await app.traced(sourceIds, [bos, ...written], app.engineChanges(NO_CHANGES));
-  const {
-    shape: [, width],
-    data,
-  } = await trace.get("log_probs");
-  const row = data.subarray(written.length * width, (written.length + 1) * width);
+  const row = rowOf(await trace.get("log_probs"), written.length);
   const ids = largestAt(row, CANDIDATES, (id) => id !== bos && id !== pad);
   story.candidates = ids.map((id) => ({ id, probability: Math.exp(row[id]) }));
   story.written = [...written, ids[0]];
@@ -308,20 +306,11 @@ async function decide(story) {
 async function measured(story, off) {
   const { app, signal } = story;
   const { contest } = await questionOf(story);
-  const heads = FAMILIES.flatMap((family) =>
-    Array.from({ length: app.layersOf(family) * app.config.heads }, (_, at) => ({
-      attention: attentionName(family, Math.floor(at / app.config.heads)),
-      head: at % app.config.heads,
-    })),
+  const heads = allHeads(app.config);
+  const found = await gathered(headEffects(app.engine, contest, heads, off), signal, (count) =>
+    story.progress(count, heads.length - off.length),
   );
-  const found = [];
-  for await (const one of headEffects(app.engine, contest, heads, off)) {
-    found.push(one);
-    story.progress(found.length, heads.length - off.length);
-    await new Promise((go) => setTimeout(go)); // so that the page shows the progress
-    if (signal.aborted) return null;
-  }
-  return found.sort((a, b) => a.effect - b.effect);
+  return signal.aborted ? null : found.sort((a, b) => a.effect - b.effect);
 }
 
 /**

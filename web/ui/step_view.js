@@ -3,7 +3,7 @@ import { attentionStages } from "../engine/forward.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { drawable } from "../engine/sampling.js";
 import { numberText, percentText } from "../engine/number_text.js";
-import { largestAt } from "../engine/tensor.js";
+import { largestAt, rowOf } from "../engine/tensor.js";
 import { element, refill, tokenElement } from "./dom.js";
 import { remark, slider } from "./figure.js";
 import { latestOnly } from "./latest.js";
@@ -295,8 +295,8 @@ function keyTable(caption, words, rows) {
  * @param {string} word
  * @param {import("../engine/sampling.js").Sampling | null} sampling
  */
-function likeliest(app, { shape: [, width], data }, row, word, sampling) {
-  const numbers = data.subarray(row * width, (row + 1) * width);
+function likeliest(app, tensor, row, word, sampling) {
+  const numbers = rowOf(tensor, row);
   const ids = largestAt(numbers, LIKELIEST);
   const names = app.engine.tokens("target", ids);
   const kept = sampling && drawable(numbers, sampling);
@@ -335,7 +335,7 @@ function likeliest(app, { shape: [, width], data }, row, word, sampling) {
       ),
       element("tbody", {}, rows),
     ),
-    kept && remark(app.t("steps.kept", kept.size, width)),
+    kept && remark(app.t("steps.kept", kept.size, numbers.length)),
     trace.words &&
       remark(` ${app.t("ribbon.recorded", trace.words.ids[row].length, percentText(trace.words.rest[row]))}`),
   ];

@@ -176,9 +176,10 @@ function stage(app) {
   choose();
   const made = element("div", { className: "gf-stage" }, map, point);
   app.on("ui", (keys) => {
-    const isAbove = made.getBoundingClientRect().top < 0; // on a phone the model's picture is below it
+    const isAsked = keys.includes("point") && !keys.includes("step");
+    const isAbove = isAsked && made.getBoundingClientRect().top < 0; // on a phone the model's picture is below it
     choose();
-    if (!isAbove || !keys.includes("point") || keys.includes("step")) return;
+    if (!isAbove) return;
     const arrive = () => requestAnimationFrame(() => made.scrollIntoView()); // when it has its height
     app.value(app.ui.point.name).then(arrive, () => {});
   });

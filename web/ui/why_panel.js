@@ -1,11 +1,13 @@
 // The panel "Why?": the rivals of one word of the translation, and the heads and source words that it depends on.
 import { directParts } from "../engine/direct.js";
 import { stepsUnder } from "../engine/mistakes.js";
-import { attentionNames } from "../engine/model.js";
+import { allHeads } from "../engine/model.js";
 import { numberText } from "../engine/number_text.js";
 import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/reasons.js";
+import { rowOf } from "../engine/tensor.js";
 import { messageOf } from "./app.js";
 import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.js";
+import { gathered } from "./latest.js";
 import { headName, shortHeadName } from "./scenes.js";
 
 /**
@@ -82,7 +84,7 @@ async function explain(app, holder, word, signal) {
     holder,
     element("h3", {}, app.t("why.title", words[0])),
     element("p", {}, app.t("why.row", word, targetTokens[word], outputTokens[word])),
-    !current.trace.words && entropyLine(app, logProbs.data, word, logProbs.shape[1]),
+    !current.trace.words && entropyLine(app, rowOf(logProbs, word)),
     barTable(
       app.t("why.rivals"),
       app.t("why.logp.about"),
@@ -151,9 +153,7 @@ async function gradientsOf(app, { sourceIds, targetIds, changes }, asked) {
  * @returns {PartRow[]}
  */
 function partRows(app, parts) {
-  const heads = attentionNames(app.config).flatMap((name) =>
-    Array.from({ length: app.config.heads }, (_, head) => ({ name, head })),
-  );
+  const heads = allHeads(app.config).map(({ attention, head }) => ({ name: attention, head }));
   const others = (parts ?? []).filter(({ head }) => head === null);
   const rows = [...others, ...heads].map(({ name, head }) => ({
     name,
@@ -255,12 +255,9 @@ function signedBar(value) {
 /**
  * Returns the entropy of a row, in nats.
  * @param {App} app
- * @param {Float32Array} data
- * @param {number} row
- * @param {number} width
+ * @param {Float32Array} logs - The log probabilities of the row.
  */
-function entropyLine(app, data, row, width) {
-  const logs = data.subarray(row * width, (row + 1) * width);
+function entropyLine(app, logs) {
   const entropy = logs.reduce((sum, one) => (one === -Infinity ? sum : sum - one * Math.exp(one)), 0);
   return element(
     "p",
@@ -270,7 +267,7 @@ function entropyLine(app, data, row, width) {
 }
 
 /**
- * Returns what a computation yields, and shows its progress; the page can act between two steps.
+ * Returns what a computation yields, and shows its progress as a bar.
  * @template Made
  * @param {App} app
  * @param {HTMLElement} holder
@@ -278,19 +275,13 @@ function entropyLine(app, data, row, width) {
  * @param {number} all
  * @param {AbortSignal} signal
  */
-export async function collected(app, holder, steps, all, signal) {
+export function collected(app, holder, steps, all, signal) {
   const bar = element("progress", { max: all, value: 0 });
   refill(holder, bar);
-  /** @type {Made[]} */
-  const found = [];
-  for await (const one of steps) {
-    if (signal.aborted) return found;
-    found.push(one);
-    bar.value = found.length;
-    bar.setAttribute("aria-label", app.t("why.progress", found.length, all));
-    await new Promise((go) => setTimeout(go));
-  }
-  return found;
+  return gathered(steps, signal, (count) => {
+    bar.value = count;
+    bar.setAttribute("aria-label", app.t("why.progress", count, all));
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 // Words: a different source, a forced beginning of the output.
-import { largestAt } from "../../engine/tensor.js";
+import { dot, largestAt, rowOf } from "../../engine/tensor.js";
 import { numberText } from "../../engine/number_text.js";
 import { button, element, refill } from "../dom.js";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.js";
@@ -145,16 +145,16 @@ function suggestions(app, typed) {
  */
 async function nearestWords(app, id) {
   if (app.engine.live !== true || id < 4) return [];
-  const { shape, data } = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");
-  const vector = (/** @type {number} */ word) => data.subarray(word * shape[1], (word + 1) * shape[1]);
-  const product = (/** @type {Float32Array} */ a, /** @type {Float32Array} */ b) =>
-    a.reduce((sum, value, d) => sum + value * b[d], 0);
+  const table = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");
+  const [count] = table.shape;
+  const vector = (/** @type {number} */ word) => rowOf(table, word);
+  const product = (/** @type {Float32Array} */ a, /** @type {Float32Array} */ b) => dot(a, 0, b, 0, a.length);
   const here = vector(id);
   const cosine = (/** @type {number} */ word) =>
     product(here, vector(word)) / Math.sqrt(product(vector(word), vector(word)));
   const other = (/** @type {number} */ word) => word > 3 && word !== id;
-  const close = Array.from({ length: shape[0] }, (_, word) => (other(word) ? cosine(word) : -Infinity));
-  const ids = largestAt(close, Math.min(RIVALS, shape[0] - 5));
+  const close = Array.from({ length: count }, (_, word) => (other(word) ? cosine(word) : -Infinity));
+  const ids = largestAt(close, Math.min(RIVALS, count - 5));
   return app.engine.tokens("source", ids).map((token) => token.replaceAll("▁", ""));
 }
 
@@ -165,11 +165,7 @@ async function nearestWords(app, id) {
  */
 async function rivalButtons({ app }, rival) {
   const { ids } = app.result.current.hypothesis;
-  const {
-    shape: [, width],
-    data,
-  } = await app.value("log_probs");
-  const logProbs = data.subarray(rival * width, (rival + 1) * width);
+  const logProbs = rowOf(await app.value("log_probs"), rival);
   const { pad_id: pad, bos_id: bos, eos_id: eos } = app.config;
   const best = largestAt(logProbs, RIVALS, (id) => ![pad, bos, eos].includes(id));
   const force = (/** @type {number} */ id) =>
