@@ -52,8 +52,8 @@
 #
 # ### The same model, forwards
 #
-# The tools, the words and the weights are those of the first half, cell for cell. The numbers of the forward pass come
-# from the library this time: the first half has shown that it computes every one of them as the pencil does.
+# The tools, the words and the weights are the same as in the first half, cell for cell. The numbers of the forward
+# pass come from the library this time: the first half has shown that it computes every one of them as the pencil does.
 
 # %%
 import math

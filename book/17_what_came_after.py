@@ -55,7 +55,7 @@ _ = torch.manual_seed(1)
 # | fewer keys and values | Shazeer; grouped: Ainslie et al. | 2019, 2023 | [heads that share](#grouped-queries) |
 # | exact attention without the table of weights | FlashAttention: Dao et al. | 2022 | [the same numbers](#flashattention) |
 #
-# The years are those of the first public version, which is often a year before the conference.
+# Each year is the year of the first public version, often one year before the conference.
 
 # %% [markdown]
 # ## The intuition
@@ -120,8 +120,8 @@ def trained(loss_of, steps=250):
 # %% [markdown]
 # ### GPT: only the decoder
 #
-# Take the paper's decoder and remove cross-attention, as there is no source. What remains of a decoder layer is an encoder
-# layer with a causal mask. Its task is to predict the next word at every position:
+# GPT has no source, so its decoder has no cross-attention. What remains of the paper's decoder layer is an encoder layer
+# with a causal mask. Its task is to predict the next word at every position:
 
 
 # %%
@@ -181,8 +181,8 @@ print("right at position 0, 1, …:", [f"{100 * share:.0f} %" for share in share
 assert min(shares) > 0.9
 
 # %% [markdown]
-# With both sides in sight, a blank at position 1 is no harder than any other. But BERT cannot write a sentence word by
-# word. GPT can: that is why the models that people talk to are of its kind.
+# BERT sees the words on both sides, so a blank at position 1 is as easy as any other. But BERT cannot write a sentence
+# word by word. GPT can: that is why the models that people talk to are of its kind.
 #
 # ### T5: everything is translation
 #
@@ -496,5 +496,5 @@ with torch.no_grad():
 # ## Next
 #
 # What this book's model can do as it is: [experiments](experiments/pronoun.py). What each part is worth that the paper
-# chose: [parts](experiments/parts.py). The library's settings are those of the paper and of models that
-# translate; they stand in [model/config.py](../src/glassformer/model/config.py#ModelConfig).
+# chose: [parts](experiments/parts.py). The library has the settings of the paper and of
+# translation models; they are listed in [model/config.py](../src/glassformer/model/config.py#ModelConfig).

@@ -31,7 +31,7 @@ CONTENTS = {
 }
 
 CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
-"""What stands for a folded cell of assertions, by language."""
+"""The line that replaces a folded cell of assertions, by language."""
 
 Parts = list[tuple[str, list[str]]]
 """Parts of the table of contents: captions with their pages in order."""

@@ -32,7 +32,8 @@ export function alignment(one, other) {
 }
 
 /**
- * Returns the words that two outputs share, each with Δp: its probability in the other output minus that in the one.
+ * Returns the words that two outputs share, each with Δp: its probability in the other output minus its probability in
+ * the one.
  * @param {Pick<Hypothesis, "ids" | "tokenLogProbs">} one
  * @param {Pick<Hypothesis, "ids" | "tokenLogProbs">} other
  * @returns {{pair: Pair, change: number}[]}
@@ -45,8 +46,8 @@ export function wordChanges(one, other) {
 }
 
 /**
- * Returns how the cells of one tensor of weights (heads, rows, columns) differ from those of another: the other's weight
- * minus the one's at the tokens that both share, 0 elsewhere.
+ * Returns the differences between two tensors of weights (heads, rows, columns): the other's weight minus the one's at
+ * tokens that both share, 0 elsewhere.
  * @param {Tensor} one
  * @param {Tensor} other
  * @param {Pair[]} rows

@@ -1,8 +1,8 @@
 // Direct attribution: the parts of a difference of two logits that reach it through the residual stream alone.
 //
-// A logit is a sum over the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is linear if its
-// mean and its deviation stay those of the row. So the direction in which the two logits differ is led back from the
-// output to the input, and each part of the stream is multiplied with the direction at its place.
+// A logit is a sum over the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is linear if the
+// mean and the deviation of its row are kept fixed. So the direction in which the two logits differ is led back from
+// the output to the input, and each part of the stream is multiplied with the direction at its place.
 import { streamName } from "./lens.js";
 import { stepsUnder } from "./mistakes.js";
 import { layerNames } from "./model.js";

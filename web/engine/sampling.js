@@ -6,7 +6,7 @@ import { largestAt } from "./tensor.js";
  * @typedef {{temperature: number, topK: number, topP: number}} Sampling
  */
 
-const TINY = 2 ** -126; // the smallest temperature in Python: that of greedy search
+const TINY = 2 ** -126; // the smallest temperature in Python, which stands for greedy search
 
 /**
  * Returns the words that may be drawn with the probability of each: first the temperature, then the `topK` likeliest,

@@ -198,7 +198,7 @@ async function changesOf(app, here, there) {
  * @param {App} app
  * @param {Translated} here - What the map shows, so that a button finds its cell there.
  * @param {Compared["changes"]} changes
- * @param {1 | -1} sign - -1 if the difference is that of `here` from the other translation.
+ * @param {1 | -1} sign - -1 if the difference is `here` minus the other translation.
  */
 function mostChanged(app, here, changes, sign) {
   return [...changes]

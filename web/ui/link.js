@@ -94,7 +94,7 @@ function isLinkable(app) {
 
 /**
  * Writes the hash. A new sentence is an entry of the history, to which the browser's Back returns; not in a frame, whose
- * entries would be those of the page around it.
+ * entries would belong to the page around it.
  * @param {string} hash
  * @param {boolean} isNew
  */
