@@ -16,7 +16,6 @@ SECTIONS = ["Words", "Heads", "Mask", "Attention by hand", "Patch", "Leave somet
 
 def shown(page: Any, section: str = "") -> Any:
     """Return the tab with the panel in front, and one of its sections open."""
-    page.set_default_timeout(5000)
     page.get_by_role("tab", name="What if?").click()
     if section not in ("", "Words"):
         page.locator("summary", has_text=section).click()

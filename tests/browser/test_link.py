@@ -255,7 +255,6 @@ def until(page: Any, condition: str) -> None:
 
 def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
-    page.set_default_timeout(5000)
     page.evaluate("glassformer.set({positions: false})")
     field = page.get_by_role("textbox", name="Source sentence")
     state = "[glassformer.app.sentence, glassformer.app.changes.positions].join()"
@@ -285,7 +284,6 @@ def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator,
 
 def test_a_second_sentence_is_compared_word_by_word_and_linked(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
-    page.set_default_timeout(5000)
     page.locator("summary", has_text="Compare two translations").click()
     page.get_by_role("textbox", name="Second sentence").fill("the big cat sleeps .")
     page.keyboard.press("Enter")

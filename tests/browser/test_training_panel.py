@@ -40,7 +40,6 @@ def translation(make_translator: Any, seed: int, *, shrunk: bool = True) -> str:
 
 
 def played(page: Any) -> Any:
-    page.set_default_timeout(5000)
     page.get_by_role("tab", name="Training").click()
     return page
 
