@@ -3,6 +3,7 @@
 Each text has exactly one result, in order; a text that cannot be translated has an empty result whose status says why.
 """
 
+import json
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["Explanation", "Status", "Translation", "Translator"]
+__all__ = ["Explanation", "Status", "Translation", "Translator", "status_entry"]
 
 Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
 
@@ -398,6 +399,11 @@ class Translator:
     def _scored(self, text: str, target: Ids, log_probs: Sequence[float], decoding: DecodingConfig) -> Translation:
         hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, decoding)
         return replace(self._one(text, hypothesis, longest=0), text=text)
+
+
+def status_entry(line: int, status: Status) -> str:
+    """Return the line of a file of statuses (JSONL) for a line of the input, from 1."""
+    return json.dumps({"line": line, "status": status}) + "\n"
 
 
 def _engine(model: "Transformer | Engine", *others: Engine) -> Engine:

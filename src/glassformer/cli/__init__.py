@@ -7,23 +7,24 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import zip_longest
 from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from glassformer.cli.hidden_options import log_details, show_traceback, with_hidden_options
 from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
 from glassformer.errors import GlassformerError
 
-__all__ = ["COMMANDS", "GROUPS", "GroupedCommands", "application", "main"]
+__all__ = ["BARE", "COMMANDS", "GROUPS", "BareOptions", "GroupedCommands", "application", "main"]
 
 SPINS = "3000"
 """The number of times that a waiting OpenMP thread checks the other threads before it sleeps."""
 
 GROUPS = {
-    "Use": ("demo", "translate", "learn"),
+    "Use": ("demo", "translate", "bulk", "learn"),
     "Train": ("recipes", "prepare", "train", "average", "distil"),
     "Look inside": ("explore", "trace", "check", "report"),
     "Measure": ("evaluate", "compare", "score", "estimate", "bench"),
@@ -37,7 +38,21 @@ MOVED = {
 }
 """Options of version 0.1.0 that are decoding settings now, by command."""
 
+BARE = {"--ray": "local"}
+"""Options that may be given without a value, with the value that they then have."""
+
 COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
+
+
+class BareOptions(TyperCommand):
+    """A command whose options in `BARE` may be given without a value, which Typer does not support."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, after adding the values that were left out."""
+        words = list[str]()
+        for word, following in zip_longest(args, args[1:], fillvalue="-"):
+            words += [word, BARE[word]] if word in BARE and following.startswith("-") else [word]
+        return super().parse_args(ctx, words)
 
 
 class GroupedCommands(TyperGroup):
@@ -74,7 +89,7 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command(name)(with_hidden_options(command, MOVED.get(name, ())))
+            app.command(name, cls=BareOptions)(with_hidden_options(command, MOVED.get(name, ())))
     return app
 
 

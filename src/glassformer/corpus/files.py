@@ -36,6 +36,7 @@ __all__ = [
     "raw_lines",
     "reading",
     "stored_bytes",
+    "text_of",
     "too_long",
 ]
 
@@ -296,6 +297,16 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
             if len(line) > LONGEST_LINE:
                 raise too_long(str(path), number)
             yield line
+
+
+def text_of(line: bytes, *, first: bool) -> str | None:
+    """Return the text of a line without its line end; bytes that are not UTF-8 become surrogates.
+
+    The first line of a file may begin with a byte order mark, which is not text. None is returned if it has nothing
+    else, because a file of a byte order mark has no lines.
+    """
+    line = line.removeprefix(BYTE_ORDER_MARK) if first else line
+    return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape") if line else None
 
 
 def too_long(path: str, line: int) -> DataError:

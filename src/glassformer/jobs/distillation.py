@@ -29,10 +29,11 @@ from glassformer.corpus.readers import Corpus, PairReader
 from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
 from glassformer.jobs.evaluation import corpus_of
+from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs
 from glassformer.jobs.manifest import CorpusFile
 from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
-from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
+from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import changed_decoding, load
 from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.system.locks import locked
@@ -242,7 +243,7 @@ class _Distillation:
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
             "teachers": [hash_of_file(_weights(teacher)) for teacher in self.teachers],
-            **_of_outputs(self.settings),
+            **settings_of_outputs(self.settings),
             **asdict(self.search),
             "files": [file.hash for file in files],
             "lines_of_a_part": PART_LINES,
@@ -251,17 +252,11 @@ class _Distillation:
         if not path.exists():
             write_safely(path, lambda temporary: write_json(temporary, settings))
             return
-        there = _of_outputs(DecodingConfig()) | read_json(path)  # older folders lack settings added since
-        for name, value in settings.items():
-            if there.get(name) != value:
-                hashes = isinstance(value, list)  # a hash would tell the reader nothing
-                difference = (
-                    f"different {name}" if hashes else f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
-                )
-                raise ConfigError(
-                    f"{self.folder} holds a corpus that was distilled with {difference}: choose another folder, or "
-                    "delete that folder"
-                )
+        if difference := difference_of_settings(read_json(path), settings):
+            raise ConfigError(
+                f"{self.folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
+                "that folder"
+            )
 
     def _own_texts(self, data: str | Path | None) -> CorpusTexts:
         configuration = self.bundle.configuration
@@ -427,11 +422,6 @@ def _data_overrides(folder: Path) -> list[str]:
         values[f"{name}_source"] = str(both if both.exists() else source) if both.exists() or source.exists() else ""
         values[f"{name}_target"] = str(target) if target.exists() else ""
     return [f"data.{name}={_toml(value)}" for name, value in values.items()]
-
-
-def _of_outputs(settings: DecodingConfig) -> dict[str, Any]:
-    """Return the settings that decide the output of beam search, by name."""
-    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
 
 
 def _toml(value: Any) -> str:

@@ -1,6 +1,5 @@
 """`glassformer translate`."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -21,9 +20,9 @@ from glassformer.cli.streams import arriving_lines, is_terminal
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Translation, Translator
+    from glassformer.translator import Status, Translation, Translator
 
-__all__ = ["translate_command"]
+__all__ = ["print_untranslated", "translate_command"]
 
 
 def translate_command(
@@ -83,24 +82,19 @@ def translate_command(
         outputs = _translations(translator.stream(lines, **options), n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
         counts = _print(outputs, log, at_once=file is None)
-    _summarise(counts)
+    print_untranslated(counts)
 
 
 def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
-    """Yield each line as text without a byte order mark, and None whenever no more has arrived.
-
-    Only bytes that are not UTF-8 become surrogates. Text after the last line end is a line, too.
-    """
-    from glassformer.corpus.files import BYTE_ORDER_MARK
+    """Yield each line as text, and None whenever no more has arrived; text after the last line end is a line, too."""
+    from glassformer.corpus.files import text_of
 
     first = True
-    for raw_line in raw:
-        if raw_line is None:
-            yield None
-            continue
-        if line := raw_line.removeprefix(BYTE_ORDER_MARK) if first else raw_line:
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
-        first = False
+    for line in raw:
+        text = None if line is None else text_of(line, first=first)
+        if line is None or text is not None:
+            yield text
+        first = first and line is None
 
 
 def _check_explained(sample: bool, n_best: int) -> None:
@@ -110,7 +104,7 @@ def _check_explained(sample: bool, n_best: int) -> None:
         raise ConfigError("--explain shows all outputs that the beam finished: leave out --n-best")
 
 
-def _translations(results: "Iterable[Translation]", n_best: int) -> Iterator[tuple[str, str]]:
+def _translations(results: "Iterable[Translation]", n_best: int) -> "Iterator[tuple[str, Status]]":
     """Yield the printed text and the status of each result."""
     for number, result in enumerate(results, start=1):
         if n_best == 1:
@@ -120,7 +114,7 @@ def _translations(results: "Iterable[Translation]", n_best: int) -> Iterator[tup
             yield "".join(f"{number}\t{one.score:.4f}\t{one.text}\n" for one in several), result.status
 
 
-def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> Iterator[tuple[str, str]]:
+def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> "Iterator[tuple[str, Status]]":
     """Yield the explanation of each line, laid out for the terminal, and its status."""
     from rich.console import Console
 
@@ -134,21 +128,23 @@ def _explanations(translator: "Translator", lines: Iterable[str | None], prefix:
         yield captured.get(), explanation.translation.status
 
 
-def _print(outputs: Iterable[tuple[str, str]], log: TextIO | None, *, at_once: bool) -> Counter[str]:
+def _print(outputs: "Iterable[tuple[str, Status]]", log: TextIO | None, *, at_once: bool) -> Counter[str]:
     """Print each output and log its status; return the number of outputs by status.
 
     `at_once` flushes each output before reading on, because the writer of the input may wait for the output.
     """
+    from glassformer.translator import status_entry
+
     counts: Counter[str] = Counter()
     for number, (text, status) in enumerate(outputs, start=1):
         print(text, end="", flush=at_once)
         counts[status] += 1
         if log:
-            log.write(json.dumps({"line": number, "status": status}) + "\n")
+            log.write(status_entry(number, status))
     return counts
 
 
-def _summarise(counts: Counter[str]) -> None:
+def print_untranslated(counts: Counter[str]) -> None:
     """Print on stderr the number of lines without a translation, by reason, and of truncated outputs."""
     empty = {status: count for status, count in counts.items() if status not in ("ok", "max_length")}
     if empty:

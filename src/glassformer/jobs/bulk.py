@@ -1,0 +1,476 @@
+"""Bulk translation: translate a large corpus in parts, by any number of processes, each part once.
+
+    bulk.json                         the models, the settings, and the names and sizes of the files
+    parts/FILE-BEGIN-END.txt          a part: one line for each line that starts in the bytes BEGIN to END - 1 of a file
+    parts/FILE-BEGIN-END.status.jsonl the statuses of its lines, from 1, as `translate --status` writes them
+    parts/FILE-BEGIN-END.json         its record, with hashes, written last: the part is complete
+    manifest.json                     written by `finish_bulk`, after all checks
+
+Each file appears only when it is complete, so a killed process leaves no incomplete part, and processes need no lock:
+if two of them translate the same part, both write the same bytes.
+"""
+
+import hashlib
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import IO, Any
+
+from glassformer.bundle import WEIGHTS, Bundle
+from glassformer.corpus.files import expand, stored_bytes
+from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
+from glassformer.decoding.options import EngineName, Quantization
+from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
+from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs
+from glassformer.jobs.run_reports import ProgressReport
+from glassformer.recipes.toml import changed_decoding
+from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
+from glassformer.system.machine import cores
+from glassformer.system.storage import Storage, storage_of
+from glassformer.translator import Translator, status_entry
+
+__all__ = [
+    "BULK",
+    "PART_BYTES",
+    "BulkJob",
+    "BulkPart",
+    "BulkSummary",
+    "PartRecord",
+    "bulk",
+    "collected",
+    "finish_bulk",
+    "translate_part",
+]
+
+BULK = "bulk.json"
+"""The file that records how a folder's parts are made."""
+PART_BYTES = 1_000_000
+"""Default size of a part of an uncompressed file, in bytes."""
+_PARTS, _MANIFEST = "parts", "manifest.json"
+_RECORD, _TEXT, _STATUS = ".json", ".txt", ".status.jsonl"
+_NAME = re.compile(r"(?P<index>\d{6})-.*-(?P<begin>\d{13})-(?P<end>\d{13})")
+_NAMED = 3
+"""Number of parts that an error names."""
+
+_OnProgress = Callable[[ProgressReport], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkPart:
+    """A range of a file, which one process translates."""
+
+    index: int
+    """Index of the file among the job's files, from 0."""
+    range: FileRange
+
+    @property
+    def name(self) -> str:
+        """The name of its files without their ending; sorted by name, parts are in the order of the lines."""
+        file = re.sub(r"[^\w.-]", "_", self.range.file.rpartition("/")[2], flags=re.ASCII)
+        return f"{self.index:06d}-{file[:100]}-{self.range.begin:013d}-{self.range.end:013d}"
+
+    @property
+    def bytes(self) -> int:
+        """The size of its range in bytes."""
+        return self.range.end - self.range.begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRecord:
+    """What is in a complete part."""
+
+    name: str
+    lines: int
+    statuses: Mapping[str, int]
+    """Number of lines by status."""
+    engine: str
+    """Name of the engine that translated the part."""
+    bytes: int
+    """Size of the text in bytes."""
+    sha256: str
+    """Hash of the text."""
+    status_sha256: str
+    """Hash of the file with the statuses."""
+
+    @classmethod
+    def parse(cls, text: bytes) -> "PartRecord":
+        """Return the record in a JSON text.
+
+        Raises:
+            ValueError: the text is not a record.
+        """
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cls).validate_python(parse_json(text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkJob:
+    """The files to translate, the models and their settings, and the folder of the outputs."""
+
+    runs: tuple[Path, ...]
+    """A run, or the runs of an ensemble."""
+    files: tuple[str, ...]
+    """Paths and URLs of existing files."""
+    output: str
+    """Path or URL of the folder for the outputs."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Decoding settings by name, which override the first run's own."""
+    column: str | None = None
+    """The column to translate in TSV files (a name, or a number from 0) or JSONL files (a name)."""
+    part_bytes: int = PART_BYTES
+    """Size of a part of an uncompressed file, in bytes."""
+    engine: EngineName = "auto"
+    quantization: Quantization | None = None
+
+    @classmethod
+    def of(cls, runs: Iterable[Path], inputs: Sequence[str], output: str, **options: Any) -> "BulkJob":
+        """Return the job for files given as names, globs and URLs; `options` are the other fields.
+
+        Raises:
+            ConfigError: a setting is impossible, or a file is given twice.
+            DataError: a file does not exist, or a glob matches no file.
+        """
+        return cls(runs=tuple(runs), files=expand(inputs), output=output, **options)
+
+    def __post_init__(self) -> None:
+        """Check the files and the settings."""
+        if self.part_bytes < 1:
+            raise ConfigError(f"part_bytes: expected a positive integer, got {self.part_bytes}")
+        [(file, times)] = Counter(self.files).most_common(1)
+        if times > 1:
+            raise ConfigError(f"{file} is given {times} times: name each file once")
+        for file in self.files:
+            check_column(file, self.column)
+
+    @property
+    def storage(self) -> Storage:
+        """The folder of the outputs."""
+        return _storage(self.output)
+
+    def parts(self, share: int = 1, shares: int = 1) -> list[BulkPart]:
+        """Return all parts, in the order of the lines, or a share: every `shares`-th part from number `share` on.
+
+        Raises:
+            ConfigError: the share does not exist.
+        """
+        if not 1 <= share <= shares:
+            raise ConfigError(f"part: expected I/N with 1 ≤ I ≤ N, such as 1/4, got {share}/{shares}")
+        files = enumerate(self.files)
+        parts = (BulkPart(index=index, range=one) for index, file in files for one in ranges_of(file, self.part_bytes))
+        return list(islice(parts, share - 1, None, shares))
+
+    def missing(self, parts: Iterable[BulkPart]) -> list[BulkPart]:
+        """Return the parts that are not complete."""
+        names = self.storage.names(_PARTS)
+        return [part for part in parts if not _is_there(part.name, names)]
+
+    def keep_settings(self) -> None:
+        """Write the settings into the output folder; refuse a folder made with different settings.
+
+        Raises:
+            ConfigError: the parts there were made with different models, settings or files.
+            CheckpointError: the folder cannot be read or written.
+        """
+        settings = self._identity()
+        if BULK not in self.storage.names(""):
+            _write_json(self.storage, BULK, settings)
+        if difference := difference_of_settings(self._there(), settings):
+            raise ConfigError(
+                f"{self.output} holds parts that were translated with {difference}: choose another folder, or delete "
+                "that folder"
+            )
+
+    def translator(self) -> Translator:
+        """Return the translator of the job, with one worker per core that this process may use."""
+        first, *others = self.runs
+        how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "workers": cores()}
+        return Translator.load(first, *others, settings=self.settings, **how)
+
+    def _identity(self) -> dict[str, Any]:
+        decoding = Bundle.load(self.runs[0]).configuration.decoding
+        return {
+            "runs": [hash_of_file(_weights(run)) for run in self.runs],
+            **settings_of_outputs(changed_decoding(decoding, self.settings)),
+            "engine": self.engine,
+            "quantization": self.quantization,
+            "column": self.column,
+            "part_bytes": self.part_bytes,
+            "files": [[file.rpartition("/")[2], stored_bytes(file)] for file in self.files],
+        }
+
+    def _there(self) -> dict[str, Any]:
+        try:
+            content = parse_json(b"".join(self.storage.read(BULK)))
+            if isinstance(content, dict):
+                return content
+        except (OSError, ValueError):
+            pass
+        raise CheckpointError(f"{self.output}/{BULK} is damaged: delete the folder, and run the same command again")
+
+
+def _is_there(part: str, names: Collection[str]) -> bool:
+    return all(f"{part}{end}" in names for end in (_TEXT, _STATUS, _RECORD))
+
+
+@cache
+def _storage(place: str) -> Storage:
+    return storage_of(place)
+
+
+def _weights(run: Path) -> Path:
+    """Return the file with the weights of a run, or of an export for CTranslate2."""
+    for path in (run / WEIGHTS, run / "model.bin"):
+        if path.exists():
+            return path
+    raise CheckpointError(f"{run / WEIGHTS} does not exist: train the run to its first validation, or copy the file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkSummary:
+    """What one command has translated."""
+
+    parts: int
+    """Number of the command's parts, including those that were complete before."""
+    made: int
+    """Number of parts translated by this command."""
+    statuses: Counter[str]
+    """Number of lines translated by this command, by status."""
+
+
+def bulk(job: BulkJob, share: int = 1, shares: int = 1, *, on_progress: _OnProgress = lambda _: None) -> BulkSummary:
+    """Translate the missing parts of a share of a job in this process.
+
+    A part whose lines cannot be read does not keep the others from being translated.
+
+    Raises:
+        ConfigError: a setting is impossible, the share does not exist, or the parts in the folder were made with
+            different settings.
+        DataError: files of some parts cannot be read.
+        CheckpointError: a run is missing or damaged, or a file cannot be written.
+    """
+    parts = job.parts(share, shares)
+    job.keep_settings()
+    missing = job.missing(parts)
+    return collected(_translated(job, missing), missing, len(parts), on_progress)
+
+
+def _translated(job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
+    if not parts:
+        return  # without loading the model
+    translator = job.translator()
+    for part in parts:
+        try:
+            yield part, translate_part(job, translator, part)
+        except DataError as error:
+            yield part, error
+
+
+def collected(
+    results: Iterable[tuple[BulkPart, PartRecord | DataError]],
+    missing: Sequence[BulkPart],
+    total: int,
+    on_progress: _OnProgress,
+) -> BulkSummary:
+    """Report the progress of parts as they are translated, in any order; return the summary.
+
+    Raises:
+        DataError: files of some parts could not be read.
+    """
+    statuses, failed, made = Counter[str](), list[DataError](), 0
+    size, done, begun = sum(part.bytes for part in missing), 0, time.perf_counter()
+    for part, result in results:
+        done += part.bytes
+        if isinstance(result, DataError):
+            failed.append(result)
+            continue
+        made += 1
+        statuses.update(result.statuses)
+        left = (time.perf_counter() - begun) / max(done, 1) * (size - done)
+        on_progress(ProgressReport(stage="translating", done=done, total=size, unit="bytes", seconds_left=left))
+    if failed:
+        raise DataError(f"{len(failed)} of {total} parts failed, all others are complete; the first: {failed[0]}")
+    return BulkSummary(parts=total, made=made, statuses=statuses)
+
+
+def translate_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecord:
+    """Translate a part and write its files; return its record.
+
+    Raises:
+        DataError: the lines cannot be read.
+        CheckpointError: a file cannot be written.
+    """
+    storage, path, statuses = job.storage, f"{_PARTS}/{part.name}", Counter[str]()
+    with storage.writing(path + _STATUS) as status_file, storage.writing(path + _TEXT) as text_file:
+        text, status = _Hashed(text_file), _Hashed(status_file)
+        translations = translator.stream(part.range.texts(job.column), log_probs=False)
+        for number, translation in enumerate(translations, start=1):
+            text.write(f"{translation.text}\n".encode("utf-8", "surrogateescape"))
+            status.write(status_entry(number, translation.status).encode())
+            statuses[translation.status] += 1
+    record = PartRecord(
+        name=part.name,
+        lines=statuses.total(),
+        statuses=dict(statuses),
+        engine=translator.engine.name,
+        bytes=text.bytes,
+        sha256=text.sha256,
+        status_sha256=status.sha256,
+    )
+    _write_json(storage, path + _RECORD, asdict(record))
+    return record
+
+
+class _Hashed:
+    """A file whose written bytes are counted and hashed."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.bytes, self._digest = file, 0, hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def write(self, text: bytes) -> None:
+        self.file.write(text)
+        self._digest.update(text)
+        self.bytes += len(text)
+
+
+# The end
+
+
+def finish_bulk(job: BulkJob, *, on_progress: _OnProgress = lambda _: None) -> dict[str, Any]:
+    """Check that the parts are whole and hold each line of the files once; write and return the manifest.
+
+    The number of lines of each file is counted over the whole file, independently of the ranges. Damaged parts are
+    renamed, so that the command that translates the missing parts makes them again.
+
+    Raises:
+        ConfigError: the parts were made with different settings.
+        CheckpointError: parts are missing, damaged or do not fit, or the manifest cannot be written.
+        DataError: an input file cannot be read.
+    """
+    if BULK not in job.storage.names(""):
+        raise CheckpointError(f"{job.output} has no {BULK}: translate the parts first, by the command without --finish")
+    job.keep_settings()
+    records = _checked_records(job, on_progress)
+    of_file: list[list[PartRecord]] = [[] for _ in job.files]
+    for record in records:
+        of_file[_place(record.name)[0]].append(record)
+    files = [_checked_file(file, job.column, some) for file, some in zip(job.files, of_file, strict=True)]
+    statuses = Counter[str]()
+    for record in records:
+        statuses.update(record.statuses)
+    engines = sorted({record.engine for record in records})
+    if len(engines) > 1:
+        raise CheckpointError(
+            f"{job.output}: expected parts of one engine, got parts of {' and '.join(engines)}; delete the folder, and "
+            f"translate all parts with --engine {engines[0]}"
+        )
+    manifest = {"lines": statuses.total(), "statuses": dict(statuses), "engine": "".join(engines), "files": files}
+    _write_json(job.storage, _MANIFEST, manifest)
+    job.storage.clear(_PARTS)
+    return manifest
+
+
+def _checked_records(job: BulkJob, on_progress: _OnProgress) -> list[PartRecord]:
+    """Return the records of all parts, in the order of the lines, after comparing each with its files."""
+    there, expected = job.storage.names(_PARTS), [part.name for part in job.parts()]
+    stems = {name.removesuffix(_RECORD) for name in there if name.endswith(_RECORD)}
+    if unknown := sorted(stems - set(expected)):
+        raise CheckpointError(
+            f"{job.output}/{_PARTS}: expected the parts of this command, got also {_listed(unknown)}; delete these "
+            "files, and run the same command again"
+        )
+    records, missing, damaged = list[PartRecord](), list[str](), list[str]()
+    for number, name in enumerate(expected, start=1):
+        if not _is_there(name, there):
+            missing.append(name)
+            continue
+        record = _whole(job.storage, name)
+        if record:
+            records.append(record)
+        else:
+            damaged.append(name)
+            _put_aside(job.storage, name)
+        on_progress(ProgressReport(stage="checking the parts", done=number, total=len(expected), unit="parts"))
+    if missing or damaged:
+        found = [f"{len(missing)} missing ({_listed(missing)})"] if missing else []
+        if damaged:
+            found.append(f"{len(damaged)} cut or altered ({_listed(damaged)}; renamed to *.damaged)")
+        raise CheckpointError(
+            f"{job.output}: expected {len(expected)} whole parts, got {' and '.join(found)}; run the same command "
+            "without --finish to translate these parts, and then with --finish again"
+        )
+    return records
+
+
+def _whole(storage: Storage, name: str) -> PartRecord | None:
+    """Return the record of a part, or None if its files differ from the record."""
+    path = f"{_PARTS}/{name}"
+    try:
+        record = PartRecord.parse(b"".join(storage.read(path + _RECORD)))
+    except (OSError, ValueError):
+        return None
+    lines, hashes = Counter[str](), dict[str, str]()
+    for end in (_TEXT, _STATUS):
+        digest = hashlib.sha256()
+        for block in storage.read(path + end):
+            digest.update(block)
+            lines[end] += block.count(b"\n")
+        hashes[end] = digest.hexdigest()
+    whole = hashes == {_TEXT: record.sha256, _STATUS: record.status_sha256}
+    counted = lines[_TEXT] == lines[_STATUS] == record.lines == sum(record.statuses.values())
+    return record if whole and counted and record.name == name else None
+
+
+def _put_aside(storage: Storage, name: str) -> None:
+    for end in (_RECORD, _STATUS, _TEXT):
+        storage.rename(f"{_PARTS}/{name}{end}", f"{_PARTS}/{name}{end}.damaged")
+
+
+def _checked_file(file: str, column: str | None, records: Sequence[PartRecord]) -> dict[str, Any]:
+    """Return a file's entry in the manifest, after checking that its parts hold each of its lines once."""
+    size = stored_bytes(file)
+    ranges = [_place(record.name)[1:] for record in records]
+    bounds = [(0, 0), *ranges, (size, size)]
+    for (_, end), (begin, _) in pairwise(bounds):
+        if begin != end:
+            between = f"a gap from byte {end} to {begin}" if begin > end else f"an overlap at byte {begin}"
+            raise CheckpointError(f"{file}: expected parts that cover the file, got {between}; translate it again")
+    lines, written = count_texts(file, column), sum(record.lines for record in records)
+    if lines != written:
+        raise CheckpointError(
+            f"{file}: expected {lines} translated lines, as many as the file has, got {written}; the file has changed "
+            "since it was translated: delete the output folder, and translate it again"
+        )
+    parts, first = list[dict[str, Any]](), 1
+    for record, (begin, end) in zip(records, ranges, strict=True):
+        parts.append({**asdict(record), "begin": begin, "end": end, "first_line": first})
+        first += record.lines
+    return {"name": file, "bytes": size, "lines": lines, "parts": parts}
+
+
+def _place(name: str) -> tuple[int, int, int]:
+    """Return the index of the file, and the range, that a part's name gives."""
+    found = _NAME.fullmatch(name)
+    assert found
+    return int(found["index"]), int(found["begin"]), int(found["end"])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
+    return f"{', '.join(map(shortened, names[:_NAMED]))}{more}"
+
+
+def _write_json(storage: Storage, name: str, content: Mapping[str, Any]) -> None:
+    text = json.dumps({"format_version": JSON_VERSION, **content}, ensure_ascii=False, indent=1)
+    with storage.writing(name) as file:
+        file.write(f"{text}\n".encode())

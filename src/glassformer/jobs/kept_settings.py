@@ -1,0 +1,29 @@
+"""The settings with which a folder's contents were made, so that a later command with different ones is refused."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from glassformer.errors import quoted
+from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
+
+__all__ = ["difference_of_settings", "settings_of_outputs"]
+
+
+def settings_of_outputs(settings: DecodingConfig) -> dict[str, Any]:
+    """Return the settings that decide the output of beam search, by name."""
+    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
+
+
+def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return the first difference between the settings of a folder and those of a command, in words; "" if none.
+
+    Older folders lack decoding settings added since, whose defaults hold there.
+    """
+    there = settings_of_outputs(DecodingConfig()) | dict(there)
+    for name, value in settings.items():
+        if there.get(name) != value:
+            if isinstance(value, list):  # hashes and sizes would tell the reader nothing
+                return f"different {name}"
+            return f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
+    return ""

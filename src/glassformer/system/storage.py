@@ -1,0 +1,203 @@
+"""Folders for results, local or remote (any URL of fsspec), in which each file appears only when it is complete."""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Protocol
+
+from glassformer.errors import CheckpointError
+from glassformer.system.files import clear_temporaries, sync
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+__all__ = ["LocalStorage", "RemoteStorage", "Storage", "storage_of"]
+
+_BUFFER = 1 << 20
+
+
+class Storage(Protocol):
+    """A folder in which several processes may write, even the same file at the same time; the last one wins."""
+
+    place: str
+    """The folder's path or URL."""
+
+    def names(self, folder: str) -> set[str]:
+        """Return the names of the complete files in one of its folders; none if the folder does not exist."""
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file that gets its name when the context ends without an error.
+
+        Raises:
+            CheckpointError: the file cannot be written.
+        """
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the blocks of a file.
+
+        Raises:
+            OSError: the file is missing or cannot be read.
+        """
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file.
+
+        Raises:
+            OSError: the file is missing or cannot be renamed.
+        """
+
+    def clear(self, folder: str) -> None:
+        """Remove what killed processes left in one of its folders; no other process may be writing there."""
+
+
+def storage_of(place: str) -> Storage:
+    """Return the storage with this path or URL.
+
+    Raises:
+        CheckpointError: the URL's protocol is unknown, or its file system is not installed.
+    """
+    return RemoteStorage(place) if "://" in place else LocalStorage(place)
+
+
+class LocalStorage:
+    """A folder of this machine or of a shared file system; a file is written under a temporary name and renamed."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def names(self, folder: str) -> set[str]:
+        """Return the names of the complete files in one of its folders; none if the folder does not exist."""
+        try:
+            with os.scandir(Path(self.place, folder)) as found:
+                return {entry.name for entry in found if not entry.name.startswith(".")}
+        except FileNotFoundError:
+            return set()
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file that gets its name when the context ends without an error.
+
+        Raises:
+            CheckpointError: the file cannot be written, for example because the disk is full.
+        """
+        path = Path(self.place, name)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync(path.parent)
+        except OSError as error:
+            raise _unwritable(str(path), error) from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the blocks of a file.
+
+        Raises:
+            OSError: the file is missing or cannot be read.
+        """
+        with Path(self.place, name).open("rb") as file:
+            while block := file.read(_BUFFER):
+                yield block
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file.
+
+        Raises:
+            OSError: the file is missing or cannot be renamed.
+        """
+        Path(self.place, name).replace(Path(self.place, new))
+
+    def clear(self, folder: str) -> None:
+        """Remove what killed processes left in one of its folders; no other process may be writing there."""
+        clear_temporaries(Path(self.place, folder))
+
+
+class RemoteStorage:
+    """A folder of an object store, to which a file is uploaded under its final name when it is complete."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._files, self._folder = _file_system(place)
+        self._made = set[str]()  # asking whether a folder exists costs a request
+
+    def names(self, folder: str) -> set[str]:
+        """Return the names of the files in one of its folders; none if the folder does not exist."""
+        try:
+            found = self._files.ls(self._path(folder), detail=False, refresh=True)
+        except FileNotFoundError:
+            return set()
+        return {PurePosixPath(path).name for path in found}
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a local file that is uploaded when the context ends without an error.
+
+        Raises:
+            CheckpointError: the file cannot be written.
+        """
+        with tempfile.NamedTemporaryFile(prefix="glassformer-") as file:
+            try:
+                yield file
+                file.flush()
+                self._make_folder_of(name)
+                self._files.put_file(file.name, self._path(name))
+            except OSError as error:
+                raise _unwritable(f"{self.place.rstrip('/')}/{name}", error) from error
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the blocks of a file.
+
+        Raises:
+            OSError: the file is missing or cannot be read.
+        """
+        with self._files.open(self._path(name), "rb") as file:
+            while block := file.read(_BUFFER):
+                yield block
+
+    def rename(self, name: str, new: str) -> None:
+        """Copy a file to a different name, and remove the old one.
+
+        Raises:
+            OSError: the file is missing or cannot be renamed.
+        """
+        self._files.mv(self._path(name), self._path(new))
+
+    def clear(self, folder: str) -> None:
+        """Do nothing: a killed process leaves nothing in an object store."""
+
+    def _make_folder_of(self, name: str) -> None:
+        folder = self._path(name).rpartition("/")[0]
+        if folder not in self._made:
+            self._files.makedirs(folder, exist_ok=True)
+            self._made.add(folder)
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder.rstrip('/')}/{name}"
+
+
+def _file_system(place: str) -> tuple["AbstractFileSystem", str]:
+    from fsspec.core import url_to_fs
+
+    try:
+        files, folder = url_to_fs(place)
+    except (ImportError, ValueError) as error:
+        raise CheckpointError(f"cannot open {place}: {error}; correct the URL, or install its file system") from error
+    return files, str(folder)
+
+
+def _unwritable(path: str, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"cannot write {path}: {error.strerror or error}; make sure that there is space and that the folder can be "
+        "written, and run the same command again"
+    )
