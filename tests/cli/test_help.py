@@ -17,7 +17,7 @@ DESIGN = {
     "demo": (),
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),
     "train": ("--set", "--data", "--verify-resume"),
-    "bulk": ("--output", "--part", "--finish", "--column"),
+    "bulk": ("--output", "--part", "--ray", "--finish", "--column"),
     "translate": ("--beam-size", "--n-best", "--prefix", "--sample", "--engine", "--status", "--max-source"),
     "evaluate": (),
     "score": (),

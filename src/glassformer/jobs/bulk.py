@@ -187,10 +187,10 @@ class BulkJob:
                 "that folder"
             )
 
-    def translator(self) -> Translator:
-        """Return the translator of the job, with one worker per core that this process may use."""
+    def translator(self, workers: int = 0) -> Translator:
+        """Return the translator of the job; by default, with one worker per core that this process may use."""
         first, *others = self.runs
-        how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "workers": cores()}
+        how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "workers": workers or cores()}
         return Translator.load(first, *others, settings=self.settings, **how)
 
     def _identity(self) -> dict[str, Any]:

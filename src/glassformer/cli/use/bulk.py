@@ -29,6 +29,12 @@ def bulk_command(
         str | None,
         typer.Option("--part", metavar="I/N", help="Translate the I-th of N shares of the parts.  [default: 1/1]"),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray", metavar="[ADDRESS]", help="Translate on a Ray cluster.  [ADDRESS: local, this machine alone]"
+        ),
+    ] = None,
     finish: Annotated[
         bool,
         typer.Option("--finish", help="Only check that the parts hold each line once; then write manifest.json."),
@@ -51,8 +57,10 @@ def bulk_command(
     Each part is written once, under a name that holds its file and byte range. Run the same command to resume, on any
     machine; complete parts are not translated again.
     """
-    if finish and part is not None:
-        raise ConfigError("--finish checks all parts: leave out --part")
+    if finish and (part is not None or ray is not None):
+        raise ConfigError(f"--finish checks all parts: leave out {'--ray' if part is None else '--part'}")
+    if part is not None and ray is not None:
+        raise ConfigError("--ray translates all parts: leave out --part, or leave out --ray")
     share, shares = _share(part or "1/1")
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.cli.use.translate import print_untranslated
@@ -65,6 +73,10 @@ def bulk_command(
         job = BulkJob.of([run, *(ensemble or ())], inputs, output, column=column, part_bytes=part_bytes, **how)
         if finish:
             manifest = finish_bulk(job, on_progress=show)
+        elif ray is not None:
+            from glassformer.jobs.ray_pool import bulk_with_ray
+
+            summary = bulk_with_ray(job, ray, on_progress=show)
         else:
             summary = bulk(job, share, shares, on_progress=show)
     if finish:

@@ -1,0 +1,32 @@
+"""Two nodes of a Ray cluster on this machine: the program prints the address, and replaces one for each line read.
+
+A node's raylet is ended by SIGKILL, like a machine that fails; a new node then takes its place. The nodes end with the
+input. The dashboard is off, and everything listens on 127.0.0.1.
+"""
+
+import os
+import sys
+
+__all__ = ["SETTINGS", "main"]
+
+SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Environment variables of the nodes and of their commands; the second one keeps Ray on the loopback address."""
+
+
+def main() -> None:
+    os.environ |= SETTINGS
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 80 << 20, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    second = cluster.add_node(**node)
+    print(cluster.address, flush=True)
+    for _ in sys.stdin:
+        cluster.remove_node(second, allow_graceful=False)
+        second = cluster.add_node(**node)
+        print("replaced", flush=True)
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

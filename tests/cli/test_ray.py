@@ -1,0 +1,102 @@
+"""`glassformer bulk --ray` on two nodes: actors, a node and the driver are killed, and the bytes stay the same."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from benchmarks.bulk import contents, write_nasty
+from benchmarks.ray_nodes import SETTINGS
+
+import word_by_word
+
+ROOT = Path(__file__).parents[2]
+PATHS = {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+ENVIRONMENT = {**os.environ, **SETTINGS, **PATHS, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def nodes() -> Iterator[subprocess.Popen]:
+    """Return the program with two nodes, which has printed the address."""
+    command = [sys.executable, "-m", "benchmarks.ray_nodes"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env=ENVIRONMENT, cwd=ROOT, text=True, **pipes)
+    yield process
+    process.stdin.close()
+    process.wait(timeout=60)
+    process.stdout.close()
+
+
+def actors(nodes: subprocess.Popen) -> list[psutil.Process]:
+    """Return the processes that translate a part."""
+    found = []
+    for process in psutil.Process(nodes.pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if "_Actor.translate" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+@pytest.mark.long
+def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassformer, tmp_path, nodes):
+    lines, alone, out = tmp_path / "nasty.txt", tmp_path / "alone", tmp_path / "out"
+    write_nasty(lines, 4000, 3, list(word_by_word.WORDS))
+    options = ["--part-bytes", "2000", "--beam-size", "4"]
+    parts = -(-lines.stat().st_size // 2000)
+    assert glassformer("bulk", trained, lines, "--output", alone, *options).status == 0
+    address = nodes.stdout.readline().strip()
+    command = [sys.executable, "-m", "glassformer", "bulk", trained, lines, "--output", out, *options, "--ray", address]
+
+    def start() -> subprocess.Popen:
+        return subprocess.Popen(list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+
+    def complete() -> dict[str, int]:
+        return {path.stem: path.stat().st_mtime_ns for path in out.glob("parts/*[0-9].json")}
+
+    def wait_for(number: int) -> None:
+        while len(complete()) < number:
+            assert driver.poll() is None
+            time.sleep(0.01)
+
+    driver = start()
+    for number in (5, 15):
+        wait_for(number)
+        while not (found := actors(nodes)):
+            time.sleep(0.01)
+        found[0].kill()
+    wait_for(25)
+    nodes.stdin.write("replace\n")
+    nodes.stdin.flush()
+    assert nodes.stdout.readline() == "replaced\n"
+    wait_for(40)
+    driver.kill()
+    driver.communicate()
+    before = complete()
+    assert 40 <= len(before) < parts
+    again = start()
+    said, _ = again.communicate(timeout=120)
+    assert again.returncode == 0
+    after = complete()
+    assert {name: when for name, when in after.items() if name in before} == before
+    [(total, now)] = re.findall(r"([\d,]+) parts, ([\d,]+) of them translated now", said)
+    assert (int(total), int(now)) == (parts, parts - len(before))
+    assert contents(out) == contents(alone)
+    assert glassformer("bulk", trained, lines, "--output", out, *options, "--finish").status == 0
+
+
+@pytest.mark.slow
+def test_an_address_without_a_cluster_is_one_line(trained, tmp_path):
+    (tmp_path / "text").write_text("the cat\n")
+    command = ["bulk", trained, tmp_path / "text", "--output", tmp_path / "out", "--ray", "127.0.0.1:1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "glassformer", *map(str, command)], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "error: --ray: expected the address of a Ray cluster, got '127.0.0.1:1'" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
