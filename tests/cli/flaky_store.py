@@ -1,0 +1,92 @@
+"""An object store with the protocol of S3 on the loopback address, behind a proxy that refuses a share of requests."""
+
+import http.client
+import logging
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from moto.server import ThreadedMotoServer
+
+HOST = "127.0.0.1"
+REFUSAL = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+
+
+class FlakyProxy(ThreadingHTTPServer):
+    """Passes requests on to a server, except a share of them, which it answers with status 503."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, share: float) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.port, self.share, self.chance = port, share, random.Random(4)
+        self.passed, self.refused = 0, 0
+        self.turn = threading.Lock()
+
+    def refuses(self) -> bool:
+        with self.turn:
+            refused = self.chance.random() < self.share
+            self.refused += refused
+            self.passed += not refused
+        return refused
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: FlakyProxy
+
+    def answer(self) -> None:
+        body = self._body()
+        if self.server.refuses():
+            self._send(503, {"Content-Type": "application/xml"}, REFUSAL)
+            return
+        connection = http.client.HTTPConnection(HOST, self.server.port)
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "transfer-encoding"}
+        connection.request(self.command, self.path, body, headers)
+        answer = connection.getresponse()
+        self._send(answer.status, dict(answer.getheaders()), answer.read())
+        connection.close()
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815 (names that http.server calls)
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        pieces = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return b"".join(pieces)
+
+    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("content-length", "transfer-encoding", "connection", "server", "date"):
+                self.send_header(name, value)
+        length = headers.get("Content-Length", len(body)) if self.command == "HEAD" else len(body)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def flaky_store(share: float) -> Iterator[FlakyProxy]:
+    """Serve an object store behind a proxy; `share` is the share of refused requests."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    store = ThreadedMotoServer(HOST, 0)
+    store.start()
+    proxy = FlakyProxy(store.get_host_and_port()[1], share)
+    thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield proxy
+    proxy.shutdown()
+    proxy.server_close()
+    thread.join()
+    store.stop()
