@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -255,6 +256,22 @@ def test_kills_lose_no_part_and_repeat_none(trained, glassformer, tmp_path):
     assert outputs(out) == glassformer("translate", trained, lines, "--beam-size", 1).out.encode()
     assert glassformer(*command[3:], "--finish").status == 0
     assert not list(out.glob("parts/.*"))
+
+
+@pytest.mark.long
+def test_processes_that_start_together_convert_the_run_once(trained, tmp_path, nasty):
+    """The first use converts a run for CTranslate2; a process that failed to do so would use a different engine."""
+    run = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("ctranslate2"))
+    command = [sys.executable, "-m", "glassformer", "bulk", run, nasty, "--output", tmp_path / "out", *SMALL]
+    processes = [
+        subprocess.Popen([*map(str, command), "--part", f"{number}/4"], stderr=subprocess.PIPE, text=True)
+        for number in (1, 2, 3, 4)
+    ]
+    said = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4
+    assert {json.loads(path.read_text())["engine"] for path in records(tmp_path / "out")} == {"ctranslate2"}
+    assert sum("converting" in one for one in said) == 1
+    assert [path.name for path in (run / "ctranslate2").iterdir() if not path.name.startswith(".")] == ["float32"]
 
 
 @pytest.mark.long

@@ -24,6 +24,7 @@ from glassformer.interop.verification import Verification, verify_ctranslate2
 from glassformer.model.config import ModelConfig
 from glassformer.system.files import read_json, remove, write_json
 from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
+from glassformer.system.locks import locked
 
 __all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2", "is_export", "read_export"]
 
@@ -124,6 +125,8 @@ def export_ctranslate2(
 def converted(bundle: Bundle, quantization: Quantization) -> Path:
     """Return the run's folder with its model for CTranslate2; convert and verify the model first if necessary.
 
+    Processes that need the model at the same time wait for the first one to convert it.
+
     The model is converted again if the weights, the tokenizers, the model's configuration or a converted file have
     changed since `export.json` was written.
 
@@ -131,11 +134,16 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
         the errors of `export_ctranslate2`.
     """
     folder = bundle.folder / CACHE / quantization
-    if reason := _why_convert(bundle, folder):
-        _log.warning(
-            "converting %s for CTranslate2 and verifying the result (%s); later calls reuse it", bundle.folder, reason
-        )
-        export_ctranslate2(bundle, folder, quantization)
+    if not _why_convert(bundle, folder):
+        return folder
+    with locked(folder.parent, on_wait=lambda: _log.info("waiting for the process that converts %s", bundle.folder)):
+        if reason := _why_convert(bundle, folder):  # unless the other process has done it
+            _log.warning(
+                "converting %s for CTranslate2 and verifying the result (%s); later calls reuse it",
+                bundle.folder,
+                reason,
+            )
+            export_ctranslate2(bundle, folder, quantization)
     return folder
 
 
