@@ -1,24 +1,42 @@
-"""Bulk translation of nasty lines: the same bytes by one process, by several, and by Ray, despite kills; its overhead.
+"""Bulk translation of nasty lines: the same bytes by one process, by several and by Ray, despite kills; its overhead.
 
-    python -m benchmarks.bulk RUN [--lines 2000000] [--kills 30] [--processes 4]
+    python -m benchmarks.bulk RUN [--lines 2000000] [--kills 30] [--processes 4] [--ray]
 
 RUN is a run or an export, such as the demo's exported to CTranslate2. Every part is translated by greedy search.
 
-1. `translate FILE` is timed, and one process translates the same file in parts: the ratio is the overhead of the parts.
-2. Several processes translate the shares of the parts at the same time (`--part I/N`, by `xargs -P`).
-3. Processes that translate all shares are killed (SIGKILL) at random moments, and started again.
-4. With `--ray`, an actor pool on two local nodes does the same, and actors, nodes and the driver are killed.
+1. `translate FILE` and `bulk FILE` are timed in turns: the ratio is the overhead of the parts.
+2. Several processes translate the shares of the parts at the same time (`--part I/N`).
+3. The same processes are killed (SIGKILL) at random moments, and started again.
+4. With --ray, a command on two local nodes is started; actors, a node's raylet and the command itself are killed.
 
 All outputs must equal those of `translate FILE` byte for byte. Parts that were complete before a kill must not be
-written again. `--finish` must prove each folder.
+written again. `--finish` must prove each folder. An assertion fails otherwise.
 """
 
+import argparse
+import json
+import os
 import random
-from collections.abc import Iterator
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
+from typing import IO, Any
 
-__all__ = ["contents", "nasty_lines", "outputs", "write_nasty"]
+import psutil
 
+from benchmarks.command import as_command
+from benchmarks.ray_nodes import SETTINGS
+
+__all__ = ["contents", "main", "nasty_lines", "outputs", "write_nasty"]
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = os.environ | SETTINGS | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 WORDS = [
     "the",
     "a",
@@ -85,3 +103,182 @@ def contents(folder: Path) -> dict[str, bytes]:
 def outputs(folder: Path) -> bytes:
     """Return the outputs of all parts, one after the other."""
     return b"".join(path.read_bytes() for path in sorted((folder / "parts").glob("*.txt")))
+
+
+class Bench:
+    """The commands of the benchmark, on one file."""
+
+    def __init__(self, run: str, file: Path, part_bytes: int) -> None:
+        self.run, self.file, self.part_bytes = run, file, part_bytes
+
+    def start(self, name: str, *options: object, out: int | IO[bytes] = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+        """Start a command of glassformer."""
+        words = [sys.executable, "-m", "glassformer", name, self.run, self.file, "--beam-size", 1, *options]
+        return subprocess.Popen(list(map(str, words)), env=ENVIRONMENT, stdout=out, stderr=subprocess.DEVNULL)
+
+    def bulk(self, folder: Path, *options: object) -> subprocess.Popen[bytes]:
+        """Start `bulk` with its output in a folder."""
+        return self.start("bulk", "--output", folder, "--part-bytes", self.part_bytes, *options)
+
+    def check(self, folder: Path, expected: Path) -> None:
+        """Assert that the parts are whole, and that their outputs equal a file."""
+        assert self.bulk(folder, "--finish").wait() == 0, f"{folder}: --finish found a fault"
+        assert outputs(folder) == expected.read_bytes(), f"{folder}: other bytes than those of translate"
+
+
+def timed(processes: Sequence[subprocess.Popen[bytes]]) -> float:
+    """Return the seconds until all processes have ended, without an error."""
+    begun = time.perf_counter()
+    assert [process.wait() for process in processes] == [0] * len(processes)
+    return time.perf_counter() - begun
+
+
+@contextmanager
+def measured() -> Iterator[list[float]]:
+    """Yield a list that then holds the seconds of the context, and the processors' seconds of its child processes."""
+    found, begun, before = list[float](), time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    yield found
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    found += [time.perf_counter() - begun, used]
+
+
+def complete(folder: Path) -> dict[str, int]:
+    """Return the complete parts by name, with the moments at which their records were written."""
+    return {path.stem: path.stat().st_mtime_ns for path in folder.glob("parts/*[0-9].json")}
+
+
+def kill_and_restart(bench: Bench, folder: Path, processes: int, kills: int, seconds: float) -> int:
+    """Translate the shares while processes are killed; return the number of complete parts that were written again.
+
+    The kills are spread over about `seconds`.
+    """
+    chance, seen = random.Random(1), dict[str, int]()
+    shares = [f"{number}/{processes}" for number in range(1, processes + 1)]
+    running = {share: bench.bulk(folder, "--part", share) for share in shares}
+    for _ in range(kills):
+        time.sleep(chance.uniform(0, 2 * seconds / kills))
+        share = chance.choice(shares)
+        running[share].kill()
+        running[share].wait()
+        seen |= {name: when for name, when in complete(folder).items() if name not in seen}
+        running[share] = bench.bulk(folder, "--part", share)
+    timed(list(running.values()))
+    after = complete(folder)
+    return sum(after[name] != when for name, when in seen.items())
+
+
+@contextmanager
+def ray_nodes() -> Iterator[subprocess.Popen[str]]:
+    """Start two nodes; yield their program."""
+    words = [sys.executable, "-m", "benchmarks.ray_nodes"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    nodes = subprocess.Popen(words, env=ENVIRONMENT, cwd=ROOT, text=True, **pipes)
+    try:
+        yield nodes
+    finally:
+        assert nodes.stdin
+        nodes.stdin.close()
+        nodes.wait()
+
+
+def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple[int, dict[str, int]]:
+    """Translate on Ray while actors, nodes and the command are killed.
+
+    Returns the number of complete parts that were written again, and the kills by kind.
+    """
+    chance, seen, done = random.Random(2), dict[str, int](), dict.fromkeys(("actor", "node", "driver"), 0)
+    with ray_nodes() as nodes:
+        assert nodes.stdin
+        assert nodes.stdout
+        address = nodes.stdout.readline().strip()
+        driver = bench.bulk(folder, "--ray", address)
+        for number in range(kills):
+            time.sleep(chance.uniform(0, 2 * seconds / kills))
+            kind = ("actor", "actor", "driver", "actor", "node")[number % 5]
+            if kind == "actor":
+                for process in _actors(nodes.pid)[:1]:
+                    process.kill()
+            elif kind == "node":
+                nodes.stdin.write("replace\n")
+                nodes.stdin.flush()
+                nodes.stdout.readline()
+            else:
+                driver.kill()
+                driver.wait()
+            done[kind] += 1
+            seen |= {name: when for name, when in complete(folder).items() if name not in seen}
+            if driver.poll() is not None:
+                driver = bench.bulk(folder, "--ray", address)
+        timed([driver])
+    after = complete(folder)
+    return sum(after[name] != when for name, when in seen.items()), done
+
+
+def _actors(pid: int) -> list[psutil.Process]:
+    """Return the processes below a process that translate a part for Ray."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if "_Actor.translate" in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run")
+    parser.add_argument("--lines", type=int, default=2_000_000)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3, help="timed rounds of translate and bulk")
+    parser.add_argument("--part-bytes", type=int, default=1_000_000)
+    parser.add_argument("--ray", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        file, whole = Path(work, "nasty.txt"), Path(work, "whole.txt")
+        write_nasty(file, given.lines)
+        bench = Bench(given.run, file, given.part_bytes)
+        print(json.dumps(vars(given) | {"bytes": file.stat().st_size}))
+        ratios = list[tuple[float, float]]()
+        for number in range(given.rounds):
+            folder = Path(work, f"one-{number}")
+            with whole.open("wb") as out, measured() as translate:
+                timed([bench.start("translate", out=out)])
+            with measured() as parts:
+                timed([bench.bulk(folder)])
+            ratios.append((parts[0] / translate[0], parts[1] / translate[1]))
+            print(
+                f"translate {translate[0]:.1f} s ({translate[1]:.1f} s of processors), "
+                f"bulk {parts[0]:.1f} s ({parts[1]:.1f} s)",
+                flush=True,
+            )
+        bench.check(folder, whole)
+        time_ratio, work_ratio = (median(column) for column in zip(*ratios, strict=True))
+        print(
+            f"one process: equal bytes, {len(complete(folder))} parts; overhead {time_ratio - 1:.1%} of the time, "
+            f"{work_ratio - 1:.1%} of the processors' time",
+            flush=True,
+        )
+        folder = Path(work, "several")
+        shares = [f"{number}/{given.processes}" for number in range(1, given.processes + 1)]
+        seconds = timed([bench.bulk(folder, "--part", share) for share in shares])
+        bench.check(folder, whole)
+        print(f"{given.processes} processes: equal bytes, {seconds:.1f} s", flush=True)
+        folder = Path(work, "killed")
+        again = kill_and_restart(bench, folder, given.processes, given.kills, seconds)
+        bench.check(folder, whole)
+        assert again == 0
+        print(f"{given.kills} kills: equal bytes, {again} complete parts written again", flush=True)
+        if given.ray:
+            folder = Path(work, "ray")
+            again, done = kill_on_ray(bench, folder, given.kills, seconds)
+            bench.check(folder, whole)
+            assert again == 0
+            print(f"Ray, kills {done}: equal bytes, {again} complete parts written again", flush=True)
+
+
+if __name__ == "__main__":
+    as_command(main)

@@ -589,6 +589,21 @@ MISTAKES = [
         "return pairs, kept",
         "tests/jobs/test_preparation.py",
     ),
+    # Bulk translation
+    Mistake(
+        "a line that starts where a range begins is skipped",
+        "corpus/ranges.py",
+        "position = self.begin - 1",
+        "position = self.begin",
+        "tests/corpus/test_ranges.py",
+    ),
+    Mistake(
+        "a line that starts where a range ends is read twice",
+        "corpus/ranges.py",
+        "self._is_whole or position < self.end",
+        "self._is_whole or position <= self.end",
+        "tests/corpus/test_ranges.py",
+    ),
 ]
 
 
