@@ -6,6 +6,9 @@ input. The dashboard is off, and everything listens on 127.0.0.1.
 
 import os
 import sys
+from typing import Any
+
+from glassformer.system.machine import LOOPBACK
 
 __all__ = ["SETTINGS", "main"]
 
@@ -14,10 +17,12 @@ SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER":
 
 
 def main() -> None:
+    """Start the cluster, and replace its second node for each line of the input."""
     os.environ |= SETTINGS
     from ray.cluster_utils import Cluster
 
-    node = {"num_cpus": 1, "object_store_memory": 80 << 20, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+    node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+    node["node_ip_address"] = LOOPBACK
     cluster = Cluster(initialize_head=True, head_node_args=node)
     second = cluster.add_node(**node)
     print(cluster.address, flush=True)

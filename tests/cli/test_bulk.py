@@ -30,7 +30,7 @@ def nasty(tmp_path) -> Path:
 
 def made(result) -> tuple[int, int]:
     """Return the numbers of parts, and of parts translated by the command."""
-    found = re.search(r"([\d,]+) parts, ([\d,]+) of them translated now", result.out)
+    found = re.search(r"parts: ([\d,]+), translated now: ([\d,]+)", result.out)
     return int(found[1]), int(found[2])
 
 
@@ -59,7 +59,7 @@ def test_the_parts_are_the_output_of_translate(glassformer, trained, nasty, tmp_
     assert {"ok", "blank", "undecodable", "too_long"} <= set(expected)
 
     finished = glassformer("bulk", trained, nasty, "--output", tmp_path / "out", *SMALL, "--finish")
-    assert f"{parts} parts, 300 lines, each translated once" in finished.out
+    assert f"parts: {parts}, lines: 300)" in finished.out
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     [file] = manifest["files"]
     assert (manifest["lines"], file["lines"], file["bytes"]) == (300, 300, nasty.stat().st_size)

@@ -84,7 +84,7 @@ def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassform
     assert again.returncode == 0
     after = complete()
     assert {name: when for name, when in after.items() if name in before} == before
-    [(total, now)] = re.findall(r"([\d,]+) parts, ([\d,]+) of them translated now", said)
+    [(total, now)] = re.findall(r"parts: ([\d,]+), translated now: ([\d,]+)", said)
     assert (int(total), int(now)) == (parts, parts - len(before))
     assert contents(out) == contents(alone)
     assert glassformer("bulk", trained, lines, "--output", out, *options, "--finish").status == 0

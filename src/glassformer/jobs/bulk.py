@@ -22,12 +22,12 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
-from glassformer.bundle import WEIGHTS, Bundle
+from glassformer.bundle import Bundle
 from glassformer.corpus.files import expand, stored_bytes
 from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
-from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs
+from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import changed_decoding
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
@@ -196,7 +196,7 @@ class BulkJob:
     def _identity(self) -> dict[str, Any]:
         decoding = Bundle.load(self.runs[0]).configuration.decoding
         return {
-            "runs": [hash_of_file(_weights(run)) for run in self.runs],
+            "runs": [hash_of_file(stored_weights(run)) for run in self.runs],
             **settings_of_outputs(changed_decoding(decoding, self.settings)),
             "engine": self.engine,
             "quantization": self.quantization,
@@ -222,14 +222,6 @@ def _is_there(part: str, names: Collection[str]) -> bool:
 @cache
 def _storage(place: str) -> Storage:
     return storage_of(place)
-
-
-def _weights(run: Path) -> Path:
-    """Return the file with the weights of a run, or of an export for CTranslate2."""
-    for path in (run / WEIGHTS, run / "model.bin"):
-        if path.exists():
-            return path
-    raise CheckpointError(f"{run / WEIGHTS} does not exist: train the run to its first validation, or copy the file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from glassformer.corpus.readers import Corpus, PairReader
 from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
 from glassformer.jobs.evaluation import corpus_of
-from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs
+from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
 from glassformer.jobs.manifest import CorpusFile
 from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
@@ -242,7 +242,7 @@ class _Distillation:
         """Write the settings of the distillation into the folder; refuse a folder made with different settings."""
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
-            "teachers": [hash_of_file(_weights(teacher)) for teacher in self.teachers],
+            "teachers": [hash_of_file(stored_weights(teacher)) for teacher in self.teachers],
             **settings_of_outputs(self.settings),
             **asdict(self.search),
             "files": [file.hash for file in files],
@@ -394,13 +394,6 @@ def _write_records(path: Path, records: Sequence[dict[str, Any]]) -> None:
 
 def _write_bytes(path: Path, text: bytes) -> None:
     write_safely(path, lambda temporary: temporary.write_bytes(text))
-
-
-def _weights(teacher: Path) -> Path:
-    path = teacher / WEIGHTS
-    if not path.exists():
-        raise CheckpointError(f"{path} does not exist: train the run to its first validation, or copy the file")
-    return path
 
 
 # The student

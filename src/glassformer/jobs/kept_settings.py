@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from glassformer.errors import quoted
+from glassformer.bundle import WEIGHTS
+from glassformer.errors import CheckpointError, quoted
 from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
 
-__all__ = ["difference_of_settings", "settings_of_outputs"]
+__all__ = ["difference_of_settings", "settings_of_outputs", "stored_weights"]
 
 
 def settings_of_outputs(settings: DecodingConfig) -> dict[str, Any]:
@@ -27,3 +29,15 @@ def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]
                 return f"different {name}"
             return f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
     return ""
+
+
+def stored_weights(run: Path) -> Path:
+    """Return the file with the weights of a run, or of an export for CTranslate2.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    for path in (run / WEIGHTS, run / "model.bin"):
+        if path.exists():
+            return path
+    raise CheckpointError(f"{run / WEIGHTS} does not exist: train the run to its first validation, or copy the file")

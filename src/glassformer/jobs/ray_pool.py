@@ -58,7 +58,7 @@ def _connected(address: str) -> Any:
         import ray
     except ImportError as error:
         raise MissingDependencyError(f"--ray needs Ray: {install_command('ray')}") from error
-    own = {"include_dashboard": False, "_node_ip_address": LOOPBACK} if address == LOCAL else {}
+    own: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": LOOPBACK} if address == LOCAL else {}
     try:
         _check_reachable(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)

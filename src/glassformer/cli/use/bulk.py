@@ -82,12 +82,12 @@ def bulk_command(
     if finish:
         parts = sum(len(file["parts"]) for file in manifest["files"])
         typer.echo(
-            f"{len(job.files):,} files, {parts:,} parts, {manifest['lines']:,} lines, each translated once: "
-            f"{output}/manifest.json"
+            f"each line translated once (files: {len(job.files):,}, parts: {parts:,}, lines: {manifest['lines']:,}); "
+            f"manifest: {output}/manifest.json"
         )
         return
     print_untranslated(summary.statuses)
-    typer.echo(f"{summary.parts:,} parts, {summary.made:,} of them translated now: {output}")
+    typer.echo(f"parts: {summary.parts:,}, translated now: {summary.made:,}; folder: {output}")
 
 
 def _share(part: str) -> tuple[int, int]:
