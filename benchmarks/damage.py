@@ -32,7 +32,7 @@ from benchmarks.command import as_command
 from benchmarks.results import table
 from glassformer.bundle import Bundle, save_weights
 from glassformer.errors import GlassformerError
-from glassformer.interop.choice import load_engine
+from glassformer.interop.choice import EngineRequest, load_engine
 from glassformer.interop.ctranslate2_export import converted, export_ctranslate2
 from glassformer.jobs.averaging import average
 from glassformer.jobs.log import read_log
@@ -301,7 +301,7 @@ def translate(folder: Path) -> None:
 def translate_fast(folder: Path) -> None:
     """Translate as `translate` does by default."""
     bundle = Bundle.load(folder)
-    Translator(bundle, load_engine(bundle, "auto", workers=1)).translate(SOURCE[:2])
+    Translator(bundle, load_engine(bundle, EngineRequest(engine="auto", workers=1))).translate(SOURCE[:2])
 
 
 def resume(folder: Path) -> None:

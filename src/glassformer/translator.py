@@ -104,6 +104,7 @@ class Translator:
         engine: EngineName = "torch",
         quantization: Quantization | None = None,
         workers: int = 0,
+        device: str = "auto",
         settings: Mapping[str, Any] | None = None,
         needs: Collection[Need] = (),
     ) -> "Translator":
@@ -120,24 +121,27 @@ class Translator:
             workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker but
                 the first is a process with its own copy of the models; these processes start when there is enough to
                 translate. The default, 0, means one worker per core for CTranslate2, and one worker for torch.
+            device: where to compute: "cpu", "cuda", "cuda:1" or another device of PyTorch; "auto" is a GPU if there is
+                one. On a GPU there is one worker.
             settings: decoding settings by name, which override the run's own.
             needs: abilities that the engine chosen by "auto" must have, such as "sampling".
 
         Raises:
             CheckpointError: a part of a folder is missing or damaged.
-            ConfigError: the models' target vocabularies differ, a setting is unknown or impossible, or the engine does
-                not support the request.
+            ConfigError: the models' target vocabularies differ, a setting is unknown or impossible, the device is not
+                available, or the engine does not support the request.
             MissingDependencyError: CTranslate2 is requested but not installed.
         """
-        from glassformer.interop.choice import load_engine
+        from glassformer.interop.choice import EngineRequest, load_engine
 
         bundle = Bundle.load(folder)
         if settings:
             decoding = changed_decoding(bundle.configuration.decoding, settings)
             bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
         wanted: set[Need] = {*needs, "ensemble"} if others else {*needs}
-        found = load_engine(bundle, engine, quantization, workers, wanted)
-        return cls(bundle, found, *(cls.load(other, quantization=quantization) for other in others))
+        how: dict[str, Any] = {"quantization": quantization, "device": device}
+        found = load_engine(bundle, EngineRequest(engine=engine, workers=workers, needs=wanted, **how))
+        return cls(bundle, found, *(cls.load(other, **how) for other in others))
 
     @property
     def model(self) -> "Transformer":

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from glassformer.errors import ConfigError, MissingDependencyError
-from glassformer.interop.choice import load_engine
+from glassformer.interop.choice import EngineRequest, load_engine
 from glassformer.interop.ctranslate2_export import converted, export_ctranslate2
 from glassformer.translator import Translator
 from interop.small_runs import some
@@ -23,9 +23,9 @@ def absent(monkeypatch):
 def test_a_run_is_translated_by_the_chosen_engine(run):
     assert Translator.load(run.folder).engine.name == "torch"
     for engine in ("auto", "ctranslate2"):
-        assert load_engine(run, engine).name == "ctranslate2"
-    assert load_engine(run, "auto").quantization == "float32"
-    assert load_engine(run, "auto", "int8").quantization == "int8_float32"
+        assert load_engine(run, EngineRequest(engine=engine)).name == "ctranslate2"
+    assert load_engine(run, EngineRequest(engine="auto")).quantization == "float32"
+    assert load_engine(run, EngineRequest(engine="auto", quantization="int8")).quantization == "int8_float32"
 
 
 @pytest.mark.slow
@@ -40,26 +40,26 @@ def test_the_torch_engine_holds_its_matrices_in_the_chosen_format(run, quantizat
 @pytest.mark.slow
 def test_pytorch_translates_without_ctranslate2(run, absent, caplog):
     caplog.set_level(logging.INFO)
-    assert load_engine(run, "auto").name == "torch"
+    assert load_engine(run, EngineRequest(engine="auto")).name == "torch"
     assert "engine torch: CTranslate2 is not installed" in caplog.text
     with pytest.raises(MissingDependencyError, match=r"run `pip install '\.\[ctranslate2\]'`"):
-        load_engine(run, "ctranslate2")
+        load_engine(run, EngineRequest(engine="ctranslate2"))
 
 
 @pytest.mark.slow
 def test_pytorch_translates_with_models_that_ctranslate2_cannot_express(make_run, caplog):
     caplog.set_level(logging.INFO)
     bundle = make_run(d_k=5)
-    assert load_engine(bundle, "auto").name == "torch"
+    assert load_engine(bundle, EngineRequest(engine="auto")).name == "torch"
     assert "engine torch: model.d_k, model.d_v: expected d_model / heads = " in caplog.text
     with pytest.raises(ConfigError, match="the only width that CTranslate2 supports, got 5"):
-        load_engine(bundle, "ctranslate2")
+        load_engine(bundle, EngineRequest(engine="ctranslate2"))
 
 
 @pytest.mark.slow
 def test_pytorch_translates_if_the_conversion_gives_different_answers(make_run, caplog, monkeypatch):
     monkeypatch.setattr("glassformer.interop.verification.EXACT", 0.0)
-    assert load_engine(make_run(), "auto").name == "torch"
+    assert load_engine(make_run(), EngineRequest(engine="auto")).name == "torch"
     assert "engine torch, because CTranslate2 cannot be used" in caplog.text
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from glassformer.decoding.engine import Engine, Job, Search
 from glassformer.errors import CheckpointError, ConfigError, DecodingError
-from glassformer.interop.choice import load_engine
-from glassformer.interop.ctranslate2_engine import CTranslate2Engine
+from glassformer.interop.choice import EngineRequest, load_engine
+from glassformer.interop.ctranslate2_engine import CTranslate2Engine, device_and_index
 from glassformer.interop.ctranslate2_export import converted
+from glassformer.interop.ctranslate2_model import import_ctranslate2
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.translator import Translator
 from interop.small_runs import KINDS, WORDS, some
@@ -149,7 +150,10 @@ def test_an_output_is_cut_at_the_same_length_as_ours(translators, beam_size, ext
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_an_output_of_one_token_is_eos(run, beam_size):
-    engines: list[Engine] = [load_engine(run, "torch"), load_engine(run, "ctranslate2")]
+    engines: list[Engine] = [
+        load_engine(run, EngineRequest(engine="torch")),
+        load_engine(run, EngineRequest(engine="ctranslate2")),
+    ]
     jobs = [Job(((5, 6, 2),), (), 1), Job(((7, 2),), (), 2)]
     search = Search(settings=DecodingConfig(beam_size=beam_size), n_best=beam_size)
     expected, found = (list(engine.decode(jobs, search)) for engine in engines)
@@ -253,3 +257,16 @@ def test_another_formula_of_the_length_penalty_is_used_by_every_search(run, monk
         assert all(node.score == pytest.approx(node.log_prob / (node.position + 1) ** 1.5) for node in found)
         [drawn] = translator.translate(["the cat"], sample=True, length_penalty=1.5)
         assert drawn.score == pytest.approx(drawn.log_prob / len(drawn.tokens) ** 1.5)
+
+
+@pytest.mark.parametrize("device", ["mps", "gpu", "cuda:x", "cuda:99", "auto:1"])
+def test_a_device_that_ctranslate2_does_not_have_is_refused(device):
+    with pytest.raises(ConfigError, match=r"device: expected .* got") as refused:
+        device_and_index(device)
+    assert repr(device) in str(refused.value)
+
+
+def test_the_cpu_is_chosen_where_ctranslate2_finds_no_gpu():
+    gpus = import_ctranslate2().get_cuda_device_count()
+    assert device_and_index("cpu") == ("cpu", 0)
+    assert device_and_index("auto") == (("cuda", 0) if gpus else ("cpu", 0))

@@ -108,7 +108,7 @@ def _measure(job: Workload) -> Measurement:
     keep_memory()
     base = psutil.Process().memory_info().rss
     threads = max(torch.get_num_threads(), processes(job.training))
-    device = device_of(job.training.device)
+    device = device_of(job.training.device, "training.device")
     training = decided(job.training, device)
     speed = matrix_speed(precision=training.precision, threads=threads, device=device)
     model = Transformer(job.model).to(device)

@@ -58,7 +58,7 @@ def training_speed(
         ConfigError: an open setting depends on a missing corpus, or the model does not fit into memory.
     """
     on_progress("reading the corpus")
-    device = device_of(configuration.training.device)
+    device = device_of(configuration.training.device, "training.device")
     sample = read_sample(replace(configuration, training=decided(configuration.training, device)))
     config = model_config(sample.configuration, sample.source_vocabulary, sample.target_vocabulary)
     busy = psutil.cpu_percent(0.3) / 100

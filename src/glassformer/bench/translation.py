@@ -66,12 +66,13 @@ def translation_speed(
     file: str | Path | None = None,
     *,
     beam_size: int | None = None,
+    device: str = "auto",
     seconds: float = 30.0,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> TranslationSpeed:
     """Translate for about `seconds` seconds; return the speed, with advice on faster settings.
 
-    The lines come from a file, or else from the run's test or validation set.
+    The lines come from a file, or else from the run's test or validation set. `device` is as in `Translator.load`.
 
     Raises:
         CheckpointError: the run is missing or damaged.
@@ -79,8 +80,8 @@ def translation_speed(
         DataError: the file cannot be read, or none of its lines can be translated.
     """
     on_progress("loading the model")
-    bundle = Bundle.load(run)
-    translator = Translator(bundle, bundle.model())
+    translator = Translator.load(run, device=device)
+    bundle = translator.bundle
     lines, origin = _lines(bundle, file)
     size = bundle.configuration.decoding.beam_size if beam_size is None else beam_size
     each = seconds / 8
@@ -95,7 +96,7 @@ def translation_speed(
     work = _work(translator, lines[: first.lines], size)
     ceiling = matrix_speed(seconds=min(each, 1.0))
     flops = _flops(bundle, measured.translations, size) / first.seconds
-    trials = [_greedy(first, paces), *_trials(bundle, measured, first, on_progress)]
+    trials = [_greedy(first, paces), *_trials(bundle, device, measured, first, on_progress)]
     tried = tuple(trial for trial in trials if trial is not None)
     return TranslationSpeed(
         origin=origin,
@@ -202,25 +203,27 @@ def _greedy(first: Pace, paces: Sequence[Pace]) -> Trial | None:
     return Trial.over(first.lines_per_second, "--beam-size 1", greedy.lines_per_second, remark)
 
 
-def _trials(bundle: Bundle, measured: _Measured, first: Pace, on_progress: Callable[[str], object]) -> list[Trial]:
+def _trials(
+    bundle: Bundle, device: str, measured: _Measured, first: Pace, on_progress: Callable[[str], object]
+) -> list[Trial]:
     """Return the gains of several processes, a different engine and quantized matrices over the first pace."""
     trials = []
-    for change, translator in _others(bundle):
+    for change, translator in _others(bundle, device):
         on_progress(f"trying {change}")
         trials.append(_other(change, translator, measured, first))
     return trials
 
 
-def _others(bundle: Bundle) -> Iterator[tuple[str, Translator]]:
+def _others(bundle: Bundle, device: str) -> Iterator[tuple[str, Translator]]:
     """Yield other translators of the same model, with the options that choose them."""
     if cores() > 1:
-        yield f"workers={cores()} (as `translate` does)", Translator.load(bundle.folder, workers=cores())
+        yield f"workers={cores()} (as `translate` does)", Translator.load(bundle.folder, workers=cores(), device=device)
     ways: list[tuple[EngineName, Quantization]] = [("torch", "bfloat16"), ("torch", "int8")]
     if find_spec("ctranslate2"):
         ways += [("ctranslate2", "float32"), ("ctranslate2", "int8")]
     for engine, quantization in ways:
         try:
-            translator = Translator.load(bundle.folder, engine=engine, quantization=quantization)
+            translator = Translator.load(bundle.folder, engine=engine, quantization=quantization, device=device)
         except ConfigError:
             continue  # this engine does not support this quantization
         yield f"--engine {engine} --quantization {quantization}", translator

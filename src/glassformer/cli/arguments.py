@@ -12,6 +12,7 @@ __all__ = [
     "ConfigName",
     "Data",
     "DecodingOverrides",
+    "Device",
     "EngineChoice",
     "Ensemble",
     "Group",
@@ -23,6 +24,8 @@ __all__ = [
     "RunFolder",
     "TestReference",
     "TestSource",
+    "TrainingDevice",
+    "with_device",
 ]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo.")]
@@ -79,6 +82,18 @@ QuantizationChoice = Annotated[
         help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
     ),
 ]
+Device = Annotated[
+    str,
+    typer.Option("--device", metavar="NAME", help="Compute on cpu, cuda, cuda:N or mps; auto = a GPU if there is one."),
+]
+TrainingDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Train on cpu, cuda, cuda:N or mps; auto = a GPU if there is one.  [default: the configuration's]",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Ensemble = Annotated[
     list[Path] | None,
@@ -102,3 +117,8 @@ Group = Annotated[
         "[default: --group if one file has sources and references]",
     ),
 ]
+
+
+def with_device(overrides: list[str] | None, device: str | None) -> list[str]:
+    """Return the changed settings of a training, with the device that was given."""
+    return [*(overrides or ()), *(() if device is None else (f"training.device={device}",))]

@@ -18,7 +18,7 @@ from glassformer.decoding.engine import check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, penalty_of, score_of
 from glassformer.decoding.queued_step import Active
 from glassformer.decoding.search_trace import SearchStep, SearchTree
-from glassformer.decoding.step import State, Step
+from glassformer.decoding.step import State, Step, widest
 from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = ["beam_search", "search_tree"]
@@ -132,8 +132,8 @@ def _search(
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Yield the index of each sentence when its search ends, with its finished hypotheses, best first."""
     (B, longest), beam_size = constraints.forced.shape, settings.beam_size
-    penalties = torch.tensor([penalty_of(length, settings) for length in range(1, longest + 1)], dtype=torch.float64)
-    penalties = penalties.to(step.device)
+    each = [penalty_of(length, settings) for length in range(1, longest + 1)]
+    penalties = torch.tensor(each, dtype=widest(step.device), device=step.device)
     active = Active(step, B)
     living, finished = _beginning(active.admit(), beam_size, step.device)
     newest = torch.full_like(living.sort_keys, step.bos_id, dtype=torch.int64)

@@ -41,13 +41,14 @@ class Constraints:
         """
         prefixes = [()] * len(max_lengths) if prefixes is None else prefixes
         _check(step, max_lengths, prefixes)
-        forced = torch.full((len(max_lengths), max(max_lengths, default=0)), FREE)
-        forced[torch.arange(len(forced)), torch.tensor(max_lengths, dtype=torch.int64) - 1] = step.eos_id
-        for row, prefix in zip(forced, prefixes, strict=True):
-            row[: len(prefix)] = torch.tensor(prefix, dtype=torch.int64)
+        longest = max(max_lengths, default=0)
+        forced = [[FREE] * longest for _ in max_lengths]
+        for row, max_length, prefix in zip(forced, max_lengths, prefixes, strict=True):
+            row[max_length - 1] = step.eos_id
+            row[: len(prefix)] = prefix
         last_positions = (max_length - 1 for max_length in max_lengths)
         return cls(
-            forced=forced.to(step.device),
+            forced=torch.tensor(forced, dtype=torch.int64, device=step.device).view(len(forced), longest),
             forced_positions=frozenset(last_positions).union(*(range(len(prefix)) for prefix in prefixes)),
             suppressed=torch.tensor([step.bos_id, step.pad_id], device=step.device),
         )

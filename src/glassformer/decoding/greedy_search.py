@@ -15,7 +15,7 @@ from torch import Tensor
 from glassformer.decoding.constraints import Constraints, no_output
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import Active
-from glassformer.decoding.step import State, Step
+from glassformer.decoding.step import State, Step, widest
 from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = ["Choose", "follow", "greedy"]
@@ -55,14 +55,16 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
     # These tensors are allocated once: small tensors allocated at each step would fragment the memory that the growing
     # state frees, which cost gigabytes for outputs of a thousand tokens.
     tokens = torch.full_like(constraints.forced, step.pad_id)
-    token_log_probs = torch.zeros_like(constraints.forced, dtype=torch.float64)
+    token_log_probs = torch.zeros_like(constraints.forced, dtype=widest(step.device))
     while len(newest):
         log_probs = active.advance(newest)
         sentences, positions = active.sentences, active.positions
         constraints.apply_(log_probs, sentences, positions)
         newest = choose(log_probs, sentences, positions)
         tokens[sentences, positions] = newest
-        token_log_probs[sentences, positions] = log_probs.gather(1, newest[:, None]).squeeze(1).double()
+        token_log_probs[sentences, positions] = (
+            log_probs.gather(1, newest[:, None]).squeeze(1).to(token_log_probs.dtype)
+        )
 
         going = ((newest != step.eos_id) & (positions < longest - 1)).nonzero().squeeze(1)
         active.keep(going)

@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer.decoding.constraints import Constraints
 from glassformer.decoding.greedy_search import follow
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.decoding.step import State, Step
+from glassformer.decoding.step import State, Step, widest
 from glassformer.errors import DecodingError
 from glassformer.recipes.configuration import DecodingConfig
 
@@ -47,7 +47,7 @@ def sample(
         DecodingError: a prefix does not fit, or a sentence has no output.
     """
     decoding, constraints = DecodingConfig(**settings), Constraints.of(step, max_lengths, prefixes)
-    heights = _heights(seeds, max_lengths).to(step.device)
+    heights = _heights(seeds, max_lengths).to(step.device, widest(step.device))
 
     def by_lot(log_probs: Tensor, sentences: Tensor, positions: Tensor) -> Tensor:
         return draw(
@@ -86,8 +86,8 @@ def _heights(seeds: Sequence[int], max_lengths: Sequence[int]) -> Float[Tensor, 
     """Return random numbers in (0, 1], one per position, from a separate generator for each sentence."""
     if len(seeds) != len(max_lengths):
         raise DecodingError(f"seeds: expected one for each of {len(max_lengths)} sentences, got {len(seeds)}")
-    heights = torch.ones(len(seeds), max(max_lengths, default=0), dtype=torch.float64)
+    heights = torch.ones(len(seeds), max(max_lengths, default=0), dtype=torch.float64, device="cpu")
     for row, seed, length in zip(heights, seeds, max_lengths, strict=True):
         generator = torch.Generator().manual_seed(seed % SEEDS)
-        row[:length] -= torch.rand(length, generator=generator, dtype=torch.float64)
+        row[:length] -= torch.rand(length, generator=generator, dtype=torch.float64, device="cpu")
     return heights

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["JoinableStep", "State", "Step"]
+__all__ = ["JoinableStep", "State", "Step", "widest"]
 
 State = TypeVar("State")
 
@@ -72,3 +72,8 @@ class JoinableStep(Step[State], Protocol[State]):
         In the result, each new sentence has as many rows as a sentence of `state`: the first row is its empty
         hypothesis, the others are unused.
         """
+
+
+def widest(device: torch.device) -> torch.dtype:
+    """Return the widest floating-point type of a device: float64, or float32 for "mps", which has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64

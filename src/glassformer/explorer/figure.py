@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from glassformer.decoding.transformer_step import padded
 from glassformer.errors import ConfigError, quoted
 from glassformer.explorer.module import strings
 from glassformer.model.taps import record
@@ -76,10 +77,10 @@ def head_figure(
         if not least <= value < count:
             raise ConfigError(f"{name}: expected a number from {least} to {count - 1}, got {value}")
     name = f"{stack}.layers.{layer % layers}.{sublayer}.weights"
-    source, target = (torch.tensor([ids[f"{side}_ids"]]) for side in ("source", "target"))
+    source, target = (padded(model, [ids[f"{side}_ids"]]) for side in ("source", "target"))
     with torch.no_grad(), record(model, name) as trace:
         model(source, target)
-    weights = trace[name][0, head].float().numpy()
+    weights = trace[name][0, head].float().cpu().numpy()
     tokens = {
         "encoder": translator.bundle.source_tokenizer.tokens(ids["source_ids"]),
         "decoder": translator.bundle.target_tokenizer.tokens(ids["target_ids"]),

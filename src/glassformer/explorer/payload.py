@@ -206,7 +206,7 @@ def _count(translator: Translator) -> int:
 
 def _room(largest: int, page: Mapping[str, Any], model: Transformer) -> int:
     """Return the number of shrunk snapshots that fit into the rest of the page."""
-    size = sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().numpy()))
+    size = sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().cpu().numpy()))
     return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // size
 
 
@@ -229,7 +229,7 @@ def _shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any])
 def _log_prob(model: Transformer, source: Sequence[int], target: Sequence[int]) -> float:
     """Return the log probability of a target, without what follows its last token."""
     output = [*target[1:], model.config.pad_id]
-    return target_log_probs(model, *(torch.tensor([ids]) for ids in (source, target, output))).sum().item()
+    return target_log_probs(model, *(padded(model, [ids]) for ids in (source, target, output))).sum().item()
 
 
 def rounded(model: Transformer) -> Transformer:

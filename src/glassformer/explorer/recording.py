@@ -57,8 +57,9 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], wri
         model(padded(model, [source]), padded(model, [target]))
     points = {name: unbatched(value).float().cpu() for name, value in trace.items()}
     log_probs = points["log_probs"]
-    ids = best_words(log_probs, torch.tensor(written))
-    rest = 1 - log_probs.gather(1, ids).double().exp().sum(1) if ids.size(1) < log_probs.size(1) else torch.zeros(0)
+    ids = best_words(log_probs, torch.tensor(written, device="cpu"))
+    whole = ids.size(1) == log_probs.size(1)
+    rest = [] if whole else (1 - log_probs.gather(1, ids).double().exp().sum(1)).clamp(min=0).tolist()
     halves = {name: in_halves(v.gather(1, ids) if name in VOCABULARY_POINTS else v) for name, v in points.items()}
     packed = _packed_once(halves)
     return {
@@ -67,7 +68,7 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], wri
         "dtype": packed["dtype"],
         "points": packed["tensors"],
         "data": packed["data"],
-        "words": {"ids": ids.tolist(), "rest": rest.clamp(min=0).tolist()},
+        "words": {"ids": ids.tolist(), "rest": rest},
     }
 
 

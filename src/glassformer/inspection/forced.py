@@ -121,7 +121,7 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
     target_input = padded(model, [[config.bos_id, *output[:-1]] for _, output in pairs])
     log_probs = model(source, target_input).log_softmax(-1)
     real = output != config.pad_id
-    given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).double()
+    given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).cpu().double()
     log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # searches never choose these tokens
     best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
     rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)

@@ -209,8 +209,8 @@ def _doubled_exponent(model: Transformer) -> AbstractContextManager[None]:
 
     def make(positions: Positions) -> Callable[[int, Tensor], Tensor]:
         def patterns(end: int, like: Tensor) -> Tensor:
-            i = torch.arange(positions.d_model, dtype=torch.float64)
-            angles = torch.arange(end)[:, None] * 10000.0 ** (-2 * i / positions.d_model)
+            i = torch.arange(positions.d_model, dtype=torch.float64, device="cpu")
+            angles = torch.arange(end, device="cpu")[:, None] * 10000.0 ** (-2 * i / positions.d_model)
             table = torch.where(i % 2 == 0, angles.sin(), angles.cos())
             if positions.kind == "halves":
                 table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=-1)

@@ -2,116 +2,136 @@
 
 import logging
 from collections.abc import Collection
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.decoding.engine import Engine, Need
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command
-from glassformer.interop.ctranslate2_engine import CTranslate2Engine
+from glassformer.interop.ctranslate2_engine import CTranslate2Engine, device_and_index
 from glassformer.interop.ctranslate2_export import check_export, converted, is_export, read_export
 from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2
 from glassformer.system.files import remove
+from glassformer.system.machine import device_of
 
-__all__ = ["load_engine"]
+__all__ = ["EngineRequest", "load_engine"]
 
 _log = logging.getLogger(__name__)
 
 
-def load_engine(
-    bundle: Bundle,
-    engine: EngineName,
-    quantization: Quantization | None = None,
-    workers: int = 0,
-    needs: Collection[Need] = (),
-) -> Engine:
-    """Return the engine for a run or an export; `workers` = 0 means one per core (CTranslate2), or one (torch).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest:
+    """What a translator asks of its engine."""
+
+    engine: EngineName = "torch"
+    quantization: Quantization | None = None
+    """Number format of the matrices; None = as trained or exported."""
+    workers: int = 0
+    """Number of batches decoded in parallel; 0 = one per core (CTranslate2 on the CPU), or one."""
+    device: str = "auto"
+    """Where to compute: "cpu", "cuda", "cuda:1" or another device of PyTorch; "auto" = a GPU if there is one."""
+    needs: Collection[Need] = ()
+    """Abilities that the engine must have."""
+
+
+def load_engine(bundle: Bundle, request: EngineRequest) -> Engine:
+    """Return the engine for a run or an export.
 
     "auto" chooses CTranslate2 if it supports all needs and gives the outputs of the run's own search, torch otherwise.
+    Since CTranslate2 is verified on the CPU, "auto" does not choose it on a GPU.
 
     Raises:
         CheckpointError: the folder is damaged, or the converted model gives different answers.
-        ConfigError: the engine does not support this model or one of the needs.
+        ConfigError: the engine does not support this model, the device or one of the needs.
         MissingDependencyError: CTranslate2 was asked for and is not installed.
     """
     exported = is_export(bundle.folder)
-    if exported or engine == "ctranslate2":
-        _check_needs(bundle, engine, needs, exported)
-        how = _from_export if exported else _from_run
-        return how(bundle, quantization, workers, needs)
-    if engine == "auto" and (reason := _why_not(bundle, quantization, needs)):
+    if exported or request.engine == "ctranslate2":
+        _check_needs(bundle, request, exported)
+        return _from_export(bundle, request) if exported else _from_run(bundle, request)
+    if request.engine == "auto" and (reason := _why_not(bundle, request)):
         _log.info("engine torch: %s", reason)
-    elif engine == "auto":
+    elif request.engine == "auto":
         try:
-            return _from_run(bundle, quantization, workers, needs)
+            return _from_run(bundle, request)
         except GlassformerError as error:
             _log.warning("engine torch, because CTranslate2 cannot be used: %s", error)
-    return _torch(bundle, quantization, workers)
+    return _torch(bundle, request)
 
 
-def _check_needs(bundle: Bundle, engine: EngineName, needs: Collection[Need], exported: bool) -> None:
+def _check_needs(bundle: Bundle, request: EngineRequest, exported: bool) -> None:
     """Refuse an export for the engine torch, and needs that CTranslate2 does not support."""
-    if exported and engine == "torch":
+    if exported and request.engine == "torch":
         raise ConfigError(
             f"{bundle.folder} is an export for CTranslate2, without weights for the engine torch; give the exported "
             "run itself, or leave out --engine"
         )
-    for need in needs:
+    for need in request.needs:
         if reason := CTranslate2Engine.cannot.get(need):
             remedy = f"{bundle.folder} is an export: give the run itself" if exported else "choose the engine torch"
             raise ConfigError(f"engine ctranslate2: {reason}; {remedy}, or leave out {need}")
 
 
-def _from_export(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
+def _from_export(bundle: Bundle, request: EngineRequest) -> Engine:
     export = read_export(bundle.folder)
-    if quantization not in (None, export.quantization):
+    if request.quantization not in (None, export.quantization):
         raise ConfigError(
-            f"{bundle.folder} was exported with {export.quantization}, not {quantization}; leave out --quantization, "
-            "or export the run again"
+            f"{bundle.folder} was exported with {export.quantization}, not {request.quantization}; leave out "
+            "--quantization, or export the run again"
         )
     check_export(bundle)
-    return _engine(bundle, bundle.folder, workers, needs)
+    return _engine(bundle, bundle.folder, request)
 
 
-def _from_run(bundle: Bundle, quantization: Quantization | None, workers: int, needs: Collection[Need]) -> Engine:
-    folder = converted(bundle, quantization or "float32")
+def _from_run(bundle: Bundle, request: EngineRequest) -> Engine:
+    quantization = request.quantization or "float32"
+    folder = converted(bundle, quantization)
     try:
-        return _engine(bundle, folder, workers, needs)
+        return _engine(bundle, folder, request)
     except CheckpointError as error:  # a damaged conversion is only a copy of the run's weights: convert them again
         _log.warning("%s", error)
         remove(folder)
-        return _engine(bundle, converted(bundle, quantization or "float32"), workers, needs)
+        return _engine(bundle, converted(bundle, quantization), request)
 
 
-def _engine(bundle: Bundle, folder: Path, workers: int, needs: Collection[Need]) -> Engine:
-    engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions, workers=workers)
-    _log.info("engine ctranslate2 (%s), %d workers", engine.quantization, engine.workers)
+def _engine(bundle: Bundle, folder: Path, request: EngineRequest) -> Engine:
+    how: dict[str, Any] = {"workers": request.workers, "device": request.device}
+    engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions, **how)
+    _log.info("engine ctranslate2 (%s) on %s, %d workers", engine.quantization, engine.device, engine.workers)
     if bundle.configuration.decoding.beam_size > 1:
         _log.info("CTranslate2's beam ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)")
-    for difference in CTranslate2Engine.differences(bundle.configuration.decoding, needs):
+    for difference in CTranslate2Engine.differences(bundle.configuration.decoding, request.needs):
         _log.info("outputs can differ from the engine torch: %s", difference)
     return engine
 
 
-def _torch(bundle: Bundle, quantization: Quantization | None, workers: int) -> Engine:
+def _torch(bundle: Bundle, request: EngineRequest) -> Engine:
     from glassformer.decoding.quantisation import quantise
     from glassformer.decoding.torch_engine import TorchEngine
 
-    return TorchEngine(quantise(bundle.model(), quantization or "float32"), workers=workers or 1)
+    device = device_of(request.device)
+    model = quantise(bundle.model().to(device), request.quantization or "float32")
+    workers = request.workers or 1 if device.type == "cpu" else 1
+    return TorchEngine(model, workers=workers)
 
 
-def _why_not(bundle: Bundle, quantization: Quantization | None, needs: Collection[Need]) -> str:
+def _why_not(bundle: Bundle, request: EngineRequest) -> str:
     """Return why CTranslate2 cannot be used for this run's own outputs; "" if it can."""
-    lacking = [CTranslate2Engine.cannot[need] for need in needs if need in CTranslate2Engine.cannot]
-    for reason in (*lacking, *CTranslate2Engine.differences(bundle.configuration.decoding, needs)):
+    lacking = [CTranslate2Engine.cannot[need] for need in request.needs if need in CTranslate2Engine.cannot]
+    for reason in (*lacking, *CTranslate2Engine.differences(bundle.configuration.decoding, request.needs)):
         return reason
     if not find_spec("ctranslate2"):
         return f"CTranslate2 is not installed; {install_command('ctranslate2')}"
     try:
         check_convertible(bundle.model_config)
+        device, _ = device_and_index(request.device)
     except ConfigError as error:
         return str(error)
-    if quantization not in (None, *import_ctranslate2().get_supported_compute_types("cpu")):
-        return f"CTranslate2 does not support {quantization} on this processor"
+    if device != "cpu":
+        return f"CTranslate2 is verified on the CPU, not on {device}"
+    if request.quantization not in (None, *import_ctranslate2().get_supported_compute_types("cpu")):
+        return f"CTranslate2 does not support {request.quantization} on this processor"
     return "" if (bundle.folder / WEIGHTS).is_file() else "the run has no weights yet"

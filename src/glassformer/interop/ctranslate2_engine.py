@@ -1,4 +1,4 @@
-"""The engine CTranslate2: it computes and searches on CPUs, by default with one worker per core.
+"""The engine CTranslate2: on CPUs, by default with one worker per core; it also computes on Nvidia GPUs.
 
 Length limits and scores follow the rules of the engine torch. docs/decisions/engines.md says where the beam searches
 differ.
@@ -23,13 +23,13 @@ from glassformer.decoding.engine import (
     longest,
 )
 from glassformer.decoding.hypothesis import Hypothesis, penalty_of, score_of
-from glassformer.errors import CheckpointError, ConfigError, shortened
+from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.interop.ctranslate2_model import import_ctranslate2
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.machine import cores
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
-__all__ = ["CTranslate2Engine"]
+__all__ = ["CTranslate2Engine", "device_and_index"]
 
 BATCH_SENTENCES = 48
 """Maximum number of texts in a worker's batch; larger batches do not fit into the processor's caches."""
@@ -41,6 +41,27 @@ NEARLY_NONE = 1e-9
 """Exponent to use instead of 0, with which CTranslate2 would end a search early; it leaves every score unchanged."""
 LARGEST_EXPONENT = 2.0
 """Largest exponent of the length penalty: with a larger one, CTranslate2 would keep only long outputs."""
+
+
+def device_and_index(device: str) -> tuple[str, int]:
+    """Return CTranslate2's name and index of a device; "auto" is the first GPU if CTranslate2 can use one.
+
+    Raises:
+        ConfigError: CTranslate2 does not compute on the device, or the machine does not have it.
+    """
+    gpus = import_ctranslate2().get_cuda_device_count()
+    kind, _, index = device.partition(":")
+    if kind == "auto" and not index:
+        return ("cuda", 0) if gpus else ("cpu", 0)
+    if device == "cpu":
+        return "cpu", 0
+    if kind != "cuda" or not (index or "0").isdecimal():
+        raise ConfigError(
+            f"device: expected auto, cpu or cuda with CTranslate2, got {quoted(device)}; or choose the engine torch"
+        )
+    if int(index or 0) >= gpus:
+        raise ConfigError(f"device: expected one of the {gpus} GPUs that CTranslate2 finds, got {quoted(device)}")
+    return "cuda", int(index or 0)
 
 
 class CTranslate2Engine:
@@ -72,7 +93,14 @@ class CTranslate2Engine:
             yield f"length_penalty = {alpha:g}: CTranslate2 searches with at most {most:g}"
 
     def __init__(
-        self, folder: Path, bundle: Bundle, *, positions: int, workers: int = 0, budget: int = DECODED_POSITIONS
+        self,
+        folder: Path,
+        bundle: Bundle,
+        *,
+        positions: int,
+        workers: int = 0,
+        budget: int = DECODED_POSITIONS,
+        device: str = "auto",
     ) -> None:
         self.longest, self.budget = positions, budget
         self._source_tokens, self._target_tokens = (
@@ -80,9 +108,11 @@ class CTranslate2Engine:
         )
         self._ids = {token: id for id, token in enumerate(self._target_tokens)}
         # One thread per batch: the matrices are so small that more threads would cost more than they save.
-        module, threads = import_ctranslate2(), {"inter_threads": workers or cores(), "intra_threads": 1}
+        module, (kind, index) = import_ctranslate2(), device_and_index(device)
+        threads = {"inter_threads": workers or (cores() if kind == "cpu" else 1), "intra_threads": 1}
+        where = {"device": kind, "device_index": index}
         try:
-            self._translator = module.Translator(str(folder), device="cpu", max_queued_batches=-1, **threads)
+            self._translator = module.Translator(str(folder), max_queued_batches=-1, **where, **threads)
         except (RuntimeError, ValueError) as error:
             raise CheckpointError(
                 f"CTranslate2 cannot read {folder} ({shortened(str(error))}): export the run again"
@@ -92,6 +122,11 @@ class CTranslate2Engine:
     def workers(self) -> int:
         """Number of batches decoded in parallel."""
         return int(self._translator.num_translators)
+
+    @property
+    def device(self) -> str:
+        """Where the engine computes: "cpu" or "cuda"."""
+        return str(self._translator.device)
 
     @property
     def quantization(self) -> str:

@@ -54,7 +54,7 @@ def average_if_better(
     """Validate the mean of the last checkpoints and the best weights; keep the mean if it is better."""
     settings = bundle.configuration.training
     paths = checkpoints.paths()[-settings.average :]
-    device = device_of(settings.device)
+    device = device_of(settings.device, "training.device")
     best, mean = bundle.model().to(device), Transformer(bundle.model_config).eval().to(device)
     put_weights(mean, average_weights(paths), f"the mean of {len(paths)} checkpoints")
 

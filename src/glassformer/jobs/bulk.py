@@ -128,6 +128,8 @@ class BulkJob:
     """Size of a part of an uncompressed file, in bytes."""
     engine: EngineName = "auto"
     quantization: Quantization | None = None
+    device: str = "auto"
+    """Where to compute; "auto" = a GPU of the machine that translates the part, if there is one."""
 
     @classmethod
     def of(cls, runs: Iterable[Path], inputs: Sequence[str], output: str, **options: Any) -> "BulkJob":
@@ -190,8 +192,8 @@ class BulkJob:
     def translator(self, workers: int = 0) -> Translator:
         """Return the translator of the job; by default, with one worker per core that this process may use."""
         first, *others = self.runs
-        how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "workers": workers or cores()}
-        return Translator.load(first, *others, settings=self.settings, **how)
+        how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "device": self.device}
+        return Translator.load(first, *others, settings=self.settings, workers=workers or cores(), **how)
 
     def _identity(self) -> dict[str, Any]:
         decoding = Bundle.load(self.runs[0]).configuration.decoding

@@ -109,7 +109,7 @@ def training_run(
 
 
 def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
-    device = device_of(prepared.configuration.training.device)
+    device = device_of(prepared.configuration.training.device, "training.device")
     bundle = _bundle(prepared, folder, device)
     configuration, settings = bundle.configuration, bundle.configuration.training
     _check_validation(settings, prepared.valid)

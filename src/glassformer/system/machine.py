@@ -32,8 +32,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def device_of(name: str) -> "torch.device":
+def device_of(name: str, setting: str = "device") -> "torch.device":
     """Return the device of this name; "auto" is a GPU if PyTorch can use one, and the CPU otherwise.
+
+    Error messages begin with the name of the setting.
 
     Raises:
         ConfigError: the device is not available.
@@ -48,8 +50,8 @@ def device_of(name: str) -> "torch.device":
     except (AssertionError, RuntimeError) as error:  # PyTorch asserts that it was built with CUDA
         reason = str(error).partition("\n")[0].partition(". ")[0]
         raise ConfigError(
-            f'training.device: expected "auto", "cpu", "cuda" or another device of the installed PyTorch, got '
-            f"{quoted(name)} ({reason})"
+            f'{setting}: expected "auto", "cpu", "cuda" or another device of the installed PyTorch, got {quoted(name)} '
+            f"({reason})"
         ) from error
     return device
 

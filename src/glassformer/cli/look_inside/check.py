@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import Json, RunFolder
+from glassformer.cli.arguments import Device, Json, RunFolder
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from glassformer.inspection.diagnosis import Diagnosis
     from glassformer.inspection.self_test import Check, SelfTest
+    from glassformer.translator import Translator
 
 __all__ = ["check_command"]
 
@@ -45,6 +46,7 @@ def check_command(
             help=f"Use at most N of the pairs, spread evenly over the files.  [default: {_PAIRS}]",
         ),
     ] = None,
+    device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
     """Test a model: masks, cache, saving, use of the source.
@@ -57,10 +59,12 @@ def check_command(
 
     from glassformer.inspection.check import check
     from glassformer.inspection.self_test import SelfTest
+    from glassformer.translator import Translator
 
     if pairs is None and limit is not None:
         raise ConfigError("--limit: has an effect only with --pairs; leave it out, or add --pairs SOURCE TARGET")
-    report = check(run) if pairs is None else _diagnosis(run, *pairs, limit or _PAIRS)
+    subject = Translator.load(run, device=device)
+    report = check(subject) if pairs is None else _diagnosis(subject, *pairs, limit or _PAIRS)
     console = Console(highlight=False)
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
@@ -71,13 +75,13 @@ def check_command(
     raise typer.Exit(0 if report.passed else 1)
 
 
-def _diagnosis(run: Path, source: Path, target: Path, limit: int) -> "Diagnosis":
+def _diagnosis(subject: "Translator", source: Path, target: Path, limit: int) -> "Diagnosis":
     from glassformer.corpus.readers import read_parallel_lines
     from glassformer.inspection.diagnosis import diagnose
 
     lines = read_parallel_lines(source, target)
     with _progress() as on_progress:
-        return diagnose(run, list(zip(*lines, strict=True)), limit=limit, on_progress=on_progress)
+        return diagnose(subject, list(zip(*lines, strict=True)), limit=limit, on_progress=on_progress)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import RunFolder
+from glassformer.cli.arguments import Device, RunFolder
 from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, DataError, quoted
 
@@ -43,6 +43,7 @@ def explore_command(
             min=0, max=65535, metavar="PORT", help="Serve at this port; 0 = any free port.  [default: 8765 if free]"
         ),
     ] = None,
+    device: Device = "cpu",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:
     """See and change every number of a model, in the browser.
@@ -63,14 +64,14 @@ def explore_command(
             "--snapshots has no effect without --html FILE, because a served page shows them anyway: leave it out"
         )
     if file is None:
-        _serve_page(_load(run, text), text or "", port, browser=browser)
+        _serve_page(_load(run, text, device), text or "", port, browser=browser)
         return
     from glassformer.explorer.page import check_path, write_page
 
     if port is not None:
         raise ConfigError(f"--port {port} has no effect with --html, which serves nothing: leave one of them out")
     check_path(file)
-    print_page(write_page(_load(run, text), file, text or "", snapshots=snapshots, recorded=recorded))
+    print_page(write_page(_load(run, text, device), file, text or "", snapshots=snapshots, recorded=recorded))
 
 
 def print_page(page: "Page") -> None:
@@ -80,17 +81,17 @@ def print_page(page: "Page") -> None:
         typer.echo(f"left out: {what}")
 
 
-def _load(run: Path, text: str | None) -> "Translator":
+def _load(run: Path, text: str | None, device: str) -> "Translator":
     """Return the translator of a run, after checking the sentence to explain."""
     from glassformer.translator import Translator
 
     if text is None:
-        return Translator.load(run)
+        return Translator.load(run, device=device)
     if not text.strip():
         raise DataError("the text is blank: give a sentence, or leave it out")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError("the text is not valid Unicode: give it in UTF-8")
-    translator = Translator.load(run)
+    translator = Translator.load(run, device=device)
     if unknown := translator.unknown(text):
         typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(quoted, unknown))}", err=True)
     return translator

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import BeamSize, Data, Json, Overrides, RunFolder
+from glassformer.cli.arguments import (
+    BeamSize,
+    Data,
+    Device,
+    Json,
+    Overrides,
+    RunFolder,
+    TrainingDevice,
+    with_device,
+)
 from glassformer.cli.bar import bar
 from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
@@ -41,6 +50,7 @@ def bench_train_command(
     config: Annotated[str, typer.Argument(metavar="CONFIG|RUN", help="TOML file, name of a recipe, or run directory.")],
     overrides: Overrides = None,
     data: Data = None,
+    device: TrainingDevice = None,
     seconds: Seconds = 30.0,
     svg: Svg = None,
     as_json: Json = False,
@@ -57,7 +67,7 @@ def bench_train_command(
 
     _silence_the_profiler()
     of_run = Path(config) / CONFIG
-    configuration = load(of_run if of_run.is_file() else config, overrides or (), data)
+    configuration = load(of_run if of_run.is_file() else config, with_device(overrides, device), data)
     with stage_on_stderr() as on_progress:
         speed = training_speed(configuration, seconds=seconds, on_progress=on_progress)
     _draw(svg, speed.work, "an update")
@@ -75,6 +85,7 @@ def bench_translate_command(
         Path | None, typer.Argument(metavar="FILE", help="Text, one sentence per line.  [default: the run's test data]")
     ] = None,
     beam_size: BeamSize = None,
+    device: Device = "auto",
     seconds: Seconds = 30.0,
     svg: Svg = None,
     as_json: Json = False,
@@ -88,7 +99,9 @@ def bench_translate_command(
     from glassformer.bench.translation import translation_speed
 
     with stage_on_stderr() as on_progress:
-        speed = translation_speed(run, file, beam_size=beam_size, seconds=seconds, on_progress=on_progress)
+        speed = translation_speed(
+            run, file, beam_size=beam_size, device=device, seconds=seconds, on_progress=on_progress
+        )
     _draw(svg, speed.work, "a sentence")
     if as_json:
         typer.echo(json.dumps(_with_rates(speed), ensure_ascii=False))

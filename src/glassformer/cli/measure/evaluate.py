@@ -11,6 +11,7 @@ import typer
 from glassformer.cli.arguments import (
     BeamSize,
     DecodingOverrides,
+    Device,
     EngineChoice,
     Ensemble,
     Group,
@@ -47,6 +48,7 @@ def evaluate_command(
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
+    device: Device = "auto",
     bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Print the 95 % interval of each score.")] = False,
     output: Annotated[
         Path | None,
@@ -63,7 +65,7 @@ def evaluate_command(
     from glassformer.system.machine import cores
     from glassformer.translator import Translator
 
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores()}
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     settings = decoding_changes(overrides or ()) | ({} if beam_size is None else {"beam_size": beam_size})
     translator = Translator.load(run, *ensemble or [], settings=settings, **how)
     if source is None and translator.bundle.configuration.data.task:

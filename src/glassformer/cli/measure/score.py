@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.arguments import DecodingOverrides, Ensemble, Json, RunFolder
+from glassformer.cli.arguments import DecodingOverrides, Device, Ensemble, Json, RunFolder
 
 __all__ = ["score_command"]
 
@@ -18,6 +18,7 @@ def score_command(
     target: Annotated[Path, typer.Argument(metavar="TGT", help="Targets to score, line by line.")],
     ensemble: Ensemble = None,
     overrides: DecodingOverrides = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Print the log probability that a model gives to each target.
@@ -29,7 +30,7 @@ def score_command(
     from glassformer.translator import Translator
 
     sources, targets = read_parallel_lines(source, target)
-    translator = Translator.load(run, *ensemble or [], settings=decoding_changes(overrides or ()))
+    translator = Translator.load(run, *ensemble or [], settings=decoding_changes(overrides or ()), device=device)
     for one in translator.score(list(zip(sources, targets, strict=True))):
         if as_json:
             typer.echo(json.dumps(asdict(one), ensure_ascii=False))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import ConfigName, Data, Overrides
+from glassformer.cli.arguments import ConfigName, Data, Overrides, TrainingDevice, with_device
 
 if TYPE_CHECKING:
     from glassformer.jobs import Summary
@@ -21,18 +21,23 @@ VerifyResume = Annotated[
 
 
 def train_command(
-    config: ConfigName, overrides: Overrides = None, data: Data = None, verify: VerifyResume = False
+    config: ConfigName,
+    overrides: Overrides = None,
+    data: Data = None,
+    device: TrainingDevice = None,
+    verify: VerifyResume = False,
 ) -> None:
     """Train a model, or resume its training.
 
     Ctrl-C stops the training with a checkpoint. Run the same command to resume.
     """
+    changes = with_device(overrides, device)
     if verify:
-        _print_verdict(config, overrides or [], data)
+        _print_verdict(config, changes, data)
         return
     from glassformer.recipes.toml import load
 
-    print_summary(train_with_progress(load(config, overrides or (), data)))
+    print_summary(train_with_progress(load(config, changes, data)))
 
 
 def print_summary(summary: "Summary") -> None:

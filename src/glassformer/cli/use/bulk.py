@@ -8,6 +8,7 @@ import typer
 from glassformer.cli.arguments import (
     BeamSize,
     DecodingOverrides,
+    Device,
     EngineChoice,
     Ensemble,
     QuantizationChoice,
@@ -51,6 +52,7 @@ def bulk_command(
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
+    device: Device = "auto",
 ) -> None:
     """Translate a large corpus in parts, by many processes.
 
@@ -68,7 +70,7 @@ def bulk_command(
     from glassformer.recipes.toml import decoding_changes
 
     settings = decoding_changes(overrides or ()) | ({} if beam_size is None else {"beam_size": beam_size})
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "settings": settings}
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "settings": settings}
     with TrainingProgress() as show, stop_on_signal(show):
         job = BulkJob.of([run, *(ensemble or ())], inputs, output, column=column, part_bytes=part_bytes, **how)
         if finish:

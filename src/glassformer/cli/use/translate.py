@@ -11,6 +11,7 @@ import typer
 from glassformer.cli.arguments import (
     BeamSize,
     DecodingOverrides,
+    Device,
     EngineChoice,
     Ensemble,
     QuantizationChoice,
@@ -44,6 +45,7 @@ def translate_command(
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
+    device: Device = "auto",
     status: Annotated[
         Path | None, typer.Option("--status", metavar="FILE", help="Write each line's status to FILE, as JSONL.")
     ] = None,
@@ -67,9 +69,11 @@ def translate_command(
     if beam_size is not None:
         settings["beam_size"] = beam_size
     raw = arriving_lines() if file is None else raw_lines(file)
-    needs = [need for need, wanted in (("sampling", sample), ("prefix", prefix), ("explanation", explain)) if wanted]
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "workers": cores(), "needs": needs}
-    translator = Translator.load(run, *ensemble or [], settings=settings, **how)
+    needs: list[Any] = [
+        need for need, wanted in (("sampling", sample), ("prefix", prefix), ("explanation", explain)) if wanted
+    ]
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
+    translator = Translator.load(run, *ensemble or [], settings=settings, needs=needs, **how)
     if file is None and is_terminal():
         typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)
     lines = _lines(raw)
