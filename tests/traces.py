@@ -307,13 +307,13 @@ def explained(model: gf.Transformer, changes: dict[str, Any]) -> dict[str, Any]:
         if head not in ablated.get(name, []):
             without = changes | {"ablated": ablated | {name: [*ablated.get(name, []), head]}}
             heads.append([name, head, margin(last_row(model, without)) - margin(plain)])
-    hidden = [last_row(model, changes, position)[word].item() for position in range(len(SOURCE))]
+    hidden = [margin(last_row(model, changes, position)) for position in range(len(SOURCE))]
     return {
         "changes": changes,
         "word": [word, plain[word].item()],
         "rivals": [[id, plain[id].item()] for id in rivals],
         "heads": heads,
-        "sources": [log_prob - plain[word].item() for log_prob in hidden],
+        "sources": [one - margin(plain) for one in hidden],
         "direct": direct_parts(deepcopy(model).double(), changes, word, rivals[0], SOURCE, TARGET[: PLACE + 1]),
     }
 

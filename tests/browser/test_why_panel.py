@@ -88,6 +88,7 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     page, word = explore(translator, SENTENCE), Word(translator)
     page.locator("[data-side=output]").nth(PLACE).press("Enter")
     page.locator(".gf-why table").nth(2).wait_for()
+    page.locator(".gf-measured:empty").wait_for(state="attached")
     assert page.evaluate("glassformer.app.ui.panel") == "why"
     plain = word.row({})
     others = [id for id in plain.argsort(descending=True).tolist() if id != word.word][:10]
@@ -107,9 +108,15 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     direct = {name: part for name, (part, _) in parts.items() if part is not None}
     assert direct == pytest.approx(word.direct(others[0]), abs=1e-4)
     assert sum(direct.values()) == pytest.approx(margin(plain), abs=1e-5)
-    hidden = [word.without_source(position) - plain for position in range(word.source.shape[1])]
-    occluded = sorted(row[word.word].item() for row in hidden)
-    assert [one for [one] in numbers(page, 2)] == pytest.approx(occluded, abs=1e-4)
+    hidden = [margin(word.without_source(position)) - margin(plain) for position in range(word.source.shape[1])]
+    assert [one for [one] in numbers(page, 2)] == pytest.approx(sorted(hidden), abs=1e-4)
+    said = page.locator(".gf-why [role=status]").inner_text()
+    tokens = [*translator.bundle.source_tokenizer.tokens(word.source[0].tolist())]
+    assert f"most on the source word {tokens[hidden.index(min(hidden))]}: without it, " in said
+    assert f"The head that matters most is {min(ablated, key=ablated.__getitem__)}: without it, " in said
+    leading = f"is {math.exp(abs(margin(plain))):.2g} times as probable as"
+    assert said.startswith("Here ")
+    assert leading in said
     assert problems(page) == []
     page.locator(".gf-why .gf-link[title*=head]").first.click()
     assert page.evaluate("glassformer.app.ui.point.name").endswith(".weights")
@@ -118,6 +125,20 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     page.get_by_role("button", name="Switch it off").first.click()
     page.locator(".gf-change").wait_for()
     assert len(page.evaluate("Object.values(glassformer.app.changes.ablated).flat()")) == 1
+
+
+def test_a_click_on_a_rival_makes_the_model_write_it(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    before = page.locator("[data-side=output]").all_inner_texts()
+    page.locator("[data-side=output]").nth(PLACE).click()
+    rivals = page.get_by_title(re.compile("^Write .* here"))
+    rival = rivals.first.inner_text()
+    rivals.first.click()
+    page.locator(".gf-change").wait_for()
+    after = page.locator("[data-side=output]").all_inner_texts()
+    assert after[: PLACE + 1] == [*before[:PLACE], rival]
+    page.get_by_text(f"times as probable as {rival}, which was given").wait_for()
+    assert problems(page) == []
 
 
 def test_a_recorded_page_says_what_it_cannot_explain(make_translator, explore):

@@ -1,7 +1,6 @@
 // The reasons for one word of a translation: its rivals, the heads and the source words that it depends on.
 import { allHeads, attentionNames } from "./model.js";
-import { headEffects } from "./contest.js";
-import { NO_CHANGES } from "./changes.js";
+import { headEffects, marginsOf } from "./contest.js";
 import { largestAt, rowOf } from "./tensor.js";
 
 /** @import { Changes, Engine, Sentence, Tensor } from "./types.js" */
@@ -63,29 +62,23 @@ export function withoutSource(attentions, { sourceIds, targetIds }, position, ch
 }
 
 /**
- * Masks out each source position in turn. Yields its effect: by how much log p of the word changes.
+ * Masks out each source position in turn. Yields its effect: by how much log p(word) − log p(rival) changes while the
+ * words before the place stay as they are.
  * @param {Engine} engine
  * @param {Place} place
+ * @param {number} rival
  * @returns {AsyncGenerator<{position: number, effect: number}>}
  */
-export async function* sourceReasons(engine, { sourceIds, ids, place, changes = {} }) {
+export async function* sourceReasons(engine, { sourceIds, ids, place, changes = {} }, rival) {
   const prefixIds = ids.slice(0, place);
   const targetIds = [engine.config.bos_id, ...prefixIds];
-  /** @param {Partial<Changes>} under */
-  const logProb = async (under) => {
-    const trace = await engine.trace({ sourceIds, targetIds, changes: { ...NO_CHANGES, ...under } });
-    if (trace.remote) {
-      const before = place > 0 ? await trace.remote.logProb(prefixIds) : 0;
-      return (await trace.remote.logProb(ids.slice(0, place + 1))) - before;
-    }
-    const { shape, data } = await trace.get("log_probs");
-    return data[place * shape[1] + ids[place]];
-  };
-  const plain = await logProb(changes);
+  const contest = { prefixIds, cases: [{ sourceIds, word: ids[place], rival }] };
+  const [plain] = await marginsOf(engine, contest, changes);
   const attentions = attentionNames(engine.config);
   for (const position of sourceIds.keys()) {
     const under = withoutSource(attentions, { sourceIds, targetIds }, position, changes);
-    yield { position, effect: (await logProb(under)) - plain };
+    const [margin] = await marginsOf(engine, contest, under);
+    yield { position, effect: margin - plain };
   }
 }
 

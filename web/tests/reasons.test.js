@@ -73,7 +73,7 @@ for (const [kind, { payload: page, cases }] of Object.entries(await traces("reas
         heads.map((/** @type {Head} */ [attention, head]) => [attention, head]),
       );
       effects.forEach(({ effect }, i) => isClose(effect, heads[i][2]));
-      const needed = await all(sourceReasons(of, at));
+      const needed = await all(sourceReasons(of, at, rivals[0][0]));
       needed.forEach(({ effect }, i) => isClose(effect, sources[i]));
       assert.equal(needed.length, sources.length);
 
@@ -140,18 +140,19 @@ test("heads that the reader has ablated stay off, and are not tried again", asyn
   assert.ok(Math.abs(value.margins[0] - (one[place.ids[1]] - one[4])) < 1e-5);
 });
 
-test("a source position that is masked out changes log p of the word, whatever its token is", async () => {
+test("a source position that is masked out changes the margin of the word, whatever its token is", async () => {
   const names = attentionNames(engine.config);
   const plain = await row({});
   const found = [];
-  for await (const one of sourceReasons(engine, place)) found.push(one);
+  for await (const one of sourceReasons(engine, place, 4)) found.push(one);
   assert.deepEqual(
     found.map(({ position }) => position),
     [...sourceIds.keys()],
   );
   for (const { position, effect } of found) {
     const masked = withoutSource(names, { sourceIds, targetIds }, position);
-    assert.ok(Math.abs(effect - ((await row(masked))[place.ids[1]] - plain[place.ids[1]])) < 1e-5);
+    const [before, after] = [plain, await row(masked)].map((one) => one[place.ids[1]] - one[4]);
+    assert.ok(Math.abs(effect - (after - before)) < 1e-5);
   }
   const changes = /** @type {import("../engine/types.js").Changes} */ ({
     ...NO_CHANGES,

@@ -2,9 +2,9 @@
 import { directParts } from "../engine/direct.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { allHeads } from "../engine/model.js";
-import { numberText } from "../engine/number_text.js";
+import { numberText, percentText, timesText } from "../engine/number_text.js";
 import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/reasons.js";
-import { rowOf } from "../engine/tensor.js";
+import { largestAt, rowOf } from "../engine/tensor.js";
 import { messageOf } from "./app.js";
 import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.js";
 import { gathered } from "./latest.js";
@@ -13,6 +13,7 @@ import { headName, shortHeadName } from "./scenes.js";
 /**
  * @import { HeadEffect } from "../engine/contest.js"
  * @import { DirectPart } from "../engine/direct.js"
+ * @import { Place } from "../engine/reasons.js"
  * @import { RowWords } from "../engine/types.js"
  * @import { App } from "./app.js"
  * @import { Child, Translated } from "./types.js"
@@ -58,7 +59,8 @@ export function createWhyPanel(app) {
 }
 
 /**
- * Fills the panel: at once what the trace contains, then the heads and the source words as they are measured.
+ * Fills the panel: at once what the trace contains, then the source words and the heads as they are measured. A few
+ * sentences at the top say what was found.
  * @param {App} app
  * @param {HTMLElement} holder
  * @param {number} word
@@ -75,6 +77,17 @@ async function explain(app, holder, word, signal) {
   const asked = { row: word, word: found.word.id, rival: found.rivals[0].id };
   const direct = app.engine.live === false ? null : await directParts(app.engine, current, asked);
   if (signal.aborted) return;
+  const margin = found.word.logProb - found.rivals[0].logProb;
+  const isGiven = word < current.prefixIds.length;
+  const say = element(
+    "p",
+    { className: "gf-story-say", role: "status" },
+    hint(
+      app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, timesText(margin)),
+      app.t("why.margin", ...words, numberText(margin, 3, true)),
+    ),
+  );
+  const tell = (/** @type {string} */ text) => void say.append(" ", text);
   const [progress, parts, sources] = [
     element("div", { className: "gf-measured" }),
     element("div"),
@@ -83,7 +96,8 @@ async function explain(app, holder, word, signal) {
   refill(
     holder,
     element("h3", {}, app.t("why.title", words[0])),
-    element("p", {}, app.t("why.row", word, targetTokens[word], outputTokens[word])),
+    say,
+    note(app.t("why.row", word, targetTokens[word], outputTokens[word])),
     !current.trace.words && entropyLine(app, rowOf(logProbs, word)),
     barTable(
       app.t("why.rivals"),
@@ -91,7 +105,7 @@ async function explain(app, holder, word, signal) {
       [found.word, ...found.rivals].map(({ id, logProb }) => {
         const p = Math.exp(logProb);
         const text = `${numberText(p, 3)} · log p ${numberText(logProb, 2)}`;
-        return [tokenElement(app.engine.tokens("target", [id])[0]), { size: p, text, exact: logProb }];
+        return [candidate(app, place, id), { size: p, text, exact: logProb }];
       }),
     ),
     progress,
@@ -102,23 +116,25 @@ async function explain(app, holder, word, signal) {
 
   const rows = partRows(app, direct.parts);
   drawParts(app, parts, rows, words, direct);
-  const effects = shownEffects(headReasons(app.engine, place, asked.rival), rows, parts);
-  await collected(app, progress, effects, rows.filter(({ head }) => head !== null).length, signal);
-  if (signal.aborted) return;
-  refill(progress);
-  rows.sort(inOrder);
-  drawParts(app, parts, rows, words, direct);
-
   const gradients = await gradientsOf(app, current, asked);
-  const needed = await collected(app, sources, sourceReasons(app.engine, place), sourceIds.length, signal);
+  const needed = await collected(
+    app,
+    sources,
+    sourceReasons(app.engine, place, asked.rival),
+    sourceIds.length,
+    signal,
+  );
   if (signal.aborted) return;
   needed.sort((a, b) => a.effect - b.effect);
+  const [most] = needed;
+  if (most.effect < 0)
+    tell(app.t("why.needs", sourceTokens[most.position], then(app, words, margin + most.effect)));
   const { values, problem } = gradients;
   refill(
     sources,
     barTable(
-      [app.t("why.sources", words[0]), values && note(app.t("why.gradient.about", ...words))],
-      app.t("why.sources.about"),
+      [app.t("why.sources", ...words), values && note(app.t("why.gradient.about", ...words))],
+      app.t("why.sources.about", words[0]),
       needed.map(({ position, effect }) => [
         tokenElement(sourceTokens[position]),
         signedBar(effect),
@@ -128,6 +144,72 @@ async function explain(app, holder, word, signal) {
     ),
     problem && note(app.t("why.gradient.problem", problem)),
   );
+
+  const effects = shownEffects(headReasons(app.engine, place, asked.rival), rows, parts);
+  const heads = await collected(
+    app,
+    progress,
+    effects,
+    rows.filter(({ head }) => head !== null).length,
+    signal,
+  );
+  if (signal.aborted) return;
+  refill(progress);
+  rows.sort(inOrder);
+  drawParts(app, parts, rows, words, direct);
+  heads.sort((a, b) => a.effect - b.effect);
+  if (!(heads[0]?.effect < 0)) return;
+  tell(app.t("why.head", headName(app, heads[0]), then(app, words, margin + heads[0].effect)));
+  const read = await readBy(current, heads[0], word);
+  if (read && !signal.aborted) tell(app.t("why.reads", ...read));
+}
+
+/**
+ * Returns which of two words is the more probable, in words.
+ * @param {App} app
+ * @param {string[]} words - The word and its rival.
+ * @param {number} margin
+ */
+function then(app, words, margin) {
+  return app.t("why.then", ...(margin >= 0 ? words : [...words].reverse()), timesText(margin));
+}
+
+/**
+ * Returns the token at which a head of the decoder looks most in one row, and its weight; null for an encoder's head.
+ * @param {Translated} current
+ * @param {HeadEffect} one
+ * @param {number} row
+ */
+async function readBy({ trace, sourceTokens, targetTokens }, { attention, head }, row) {
+  if (attention.startsWith("encoder")) return null;
+  const { shape, data } = await trace.get(`${attention}.weights`);
+  const [, rows, columns] = shape;
+  const weights = data.subarray((head * rows + row) * columns, (head * rows + row + 1) * columns);
+  const [at] = largestAt(weights, 1);
+  const tokens = attention.endsWith("cross_attention") ? sourceTokens : targetTokens;
+  return [tokens[at], percentText(weights[at])];
+}
+
+/**
+ * Returns a word that competes for a place. A rival is a button: it makes the model write the rival there, and go on.
+ * @param {App} app
+ * @param {Place} place
+ * @param {number} id
+ */
+function candidate(app, { ids, place }, id) {
+  const [token] = app.engine.tokens("target", [id]);
+  if (id === ids[place] || id === app.config.eos_id || app.engine.live === false) return tokenElement(token);
+  const force = async () => {
+    const forced = [...ids.slice(0, place), id];
+    const prefix = app.engine.decode(forced);
+    const read = await app.engine.encode("target", prefix);
+    if (String(read.ids) !== String(forced)) throw new Error(app.t("why.force.not", token));
+    await app.set({ prefix });
+  };
+  return button(tokenElement(token), () => app.attempt(force), {
+    className: "gf-link",
+    title: app.t("why.force", token),
+  });
 }
 
 /**
