@@ -247,6 +247,14 @@ def test_the_mask_is_shown_on_the_map_in_the_chosen_layer(ribbon):
     assert [ui(ribbon)["heads"][family]["layer"] for family in ("cross", "decoder")] == [0, 0]
 
 
+def test_the_mask_opens_where_it_blocks_something(ribbon):
+    ribbon.locator("[data-step=mask]").click()
+    ribbon.locator(".gf-step-view").get_by_text("Mask of decoder.layers.0.self_attention").wait_for()
+    assert ribbon.locator(".gf-step-view td.gf-masked").count() == words(ribbon) * (words(ribbon) - 1) // 2
+    ribbon.get_by_label("Encoder or decoder").select_option("encoder")
+    ribbon.locator(".gf-step-view").get_by_text("Mask of encoder.layers.0.self_attention").wait_for()
+
+
 def test_selecting_something_else_leaves_the_step(ribbon):
     ribbon.locator("[data-step=scores]").click()
     ribbon.evaluate("glassformer.app.show({ stage: 'point', point: { name: 'logits', head: 0 } })")

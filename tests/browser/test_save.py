@@ -42,6 +42,14 @@ def texts(svg: Path) -> list[str]:
     return [one.text or "" for one in ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
+    _, page = opened
+    saved(page, ".gf-cross", kind, tmp_path)
+    page.get_by_role("button", name="Saved", exact=True).wait_for()
+    page.get_by_role("button", name=kind, exact=True).wait_for()
+
+
 def test_a_grid_is_saved_with_the_bytes_of_pythons_figure(opened, tmp_path):
     translator, page = opened
     page.evaluate("glassformer.app.show({heads: {...glassformer.app.ui.heads, cross: {layer: 1, head: 2}}})")

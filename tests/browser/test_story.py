@@ -1,6 +1,7 @@
 """The story: each scene changes what it says, with the model's own numbers, and the page stays as it was."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_the_story_opens_at_the_first_visit_and_ends_where_the_reader_wants(make
     page.reload()
     page.evaluate("() => glassformer.ready.then(() => null)")
     assert page.evaluate("glassformer.app.ui.story") == 0
-    page.get_by_role("button", name="Story").press("Enter")
+    page.get_by_role("button", name="Story", exact=True).press("Enter")
     assert settled(page).evaluate("glassformer.app.ui.story") == 1
 
 
@@ -124,7 +125,7 @@ def test_links_decide_where_the_story_opens(make_translator, explore, opens, fra
 def test_a_recorded_page_has_no_story(make_translator, explore):
     page = explore(make_translator(), SENTENCE, data=recorded_payload, story={"opens": "always", "pair": []})
     assert page.evaluate("glassformer.app.ui.story") == 0
-    assert page.get_by_role("button", name="Story").count() == 0
+    assert page.get_by_role("button", name="Story", exact=True).count() == 0
 
 
 def test_scene_1_writes_the_likeliest_word_each_time(make_translator, explore):
@@ -178,9 +179,26 @@ def test_scenes_3_and_4_find_the_deciding_heads_and_switch_them_off(make_transla
         press(page, "Switch the next head off, too")
         off = plus(off, *contest.effects(off)[0][1:])
         assert margins(page) == pytest.approx(contest.margins(off), abs=1e-4)
+    words = page.evaluate("(ids) => glassformer.app.engine.tokens('target', ids)", contest.words)
+    if min(contest.margins(off)) < 0:
+        assert told(page).startswith("The translation changes: “")
+        assert all(f"“\u2068{one}\u2069”" in told(page) for one in words)
+    else:
+        assert re.match("The translation (does not change|changes, but not the word “)", told(page))
     page.get_by_role("button", name="Open this on the page").click()
     page.locator(".gf-change").wait_for()
     assert page.evaluate("glassformer.app.changes.ablated") == off
+
+
+def test_the_button_says_that_the_story_is_measuring(make_translator, explore):
+    page = settled(explore(make_translator(), SENTENCE, story=STORY, fragment="#story=3"))
+    page.evaluate("""() => {
+      globalThis.seen = [];
+      const act = document.querySelector(".gf-story-act");
+      new MutationObserver(() => seen.push(act.textContent)).observe(act, { childList: true });
+    }""")
+    press(page, "Switch off each head in turn")
+    assert [*dict.fromkeys(page.evaluate("seen"))] == ["Measuring…", "Measure again"]
 
 
 def test_without_its_sentences_scene_3_asks_about_the_closest_call(make_translator, explore):

@@ -112,7 +112,7 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     assert [one for [one] in numbers(page, 2)] == pytest.approx(sorted(hidden), abs=1e-4)
     said = page.locator(".gf-why [role=status]").inner_text()
     tokens = [*translator.bundle.source_tokenizer.tokens(word.source[0].tolist())]
-    assert f"most on the source word {tokens[hidden.index(min(hidden))]}: without it, " in said
+    assert f"most on the source word “{tokens[hidden.index(min(hidden))]}”: without it, " in said
     assert f"The head that matters most is {min(ablated, key=ablated.__getitem__)}: without it, " in said
     leading = f"is {math.exp(abs(margin(plain))):.2g} times as probable as"
     assert said.startswith("Here ")
@@ -137,7 +137,7 @@ def test_a_click_on_a_rival_makes_the_model_write_it(make_translator, explore):
     page.locator(".gf-change").wait_for()
     after = page.locator("[data-side=output]").all_inner_texts()
     assert after[: PLACE + 1] == [*before[:PLACE], rival]
-    page.get_by_text(f"times as probable as {rival}, which was given").wait_for()
+    page.get_by_text(f"“{rival}”, which was given").wait_for()
     assert problems(page) == []
 
 

@@ -154,7 +154,8 @@ export function createFlow(app) {
 
   function fill() {
     const { sourceTokens, targetTokens, outputTokens } = app.result.current;
-    const shown = app.ui.shown ?? targetTokens.length;
+    const { word } = app.ui;
+    const shown = app.ui.shown ?? Math.min((word ?? Infinity) + 1, targetTokens.length);
     picture.setAttribute("aria-label", app.t("flow.label"));
     const encoder = row("encoder", sourceTokens);
     const decoder = row("decoder", targetTokens.slice(0, Math.max(1, shown)));
@@ -184,7 +185,7 @@ export function createFlow(app) {
   fill();
   app.on("result", fill);
   app.on("ui", (keys) => {
-    if (hasAny(keys, "language", "shown") || (app.ui.shown !== null && keys.includes("step"))) fill();
+    if (hasAny(keys, "language", "shown", "word") || (app.ui.shown !== null && keys.includes("step"))) fill();
     else if (hasAny(keys, "step", "stage", "point")) light();
   });
   return frame;

@@ -8,6 +8,7 @@ import { cellText } from "./picture_svg.js";
 
 const FONT = "system-ui, sans-serif";
 const LABEL = 12;
+const SMALLEST_LABEL = 9;
 const NUMBERS_FROM = 34;
 const WIDEST = 12000;
 
@@ -285,15 +286,23 @@ function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
     brush.fillStyle = colours("--paper");
     brush.fillRect(...box);
   };
-  const every = (/** @type {number} */ size) => Math.max(1, Math.ceil(LABEL / size));
-  const rowStep = every(height),
-    columnStep = every(width);
+  const [rowLabel, columnLabel] = [height, width].map(labelSize);
+  const [rowStep, columnStep] = [Math.ceil(rowLabel / height), Math.ceil(columnLabel / width)];
   data.rowLabels.forEach((label, row) => {
     const on = lit.rows.includes(row);
     if (!on && (row % rowStep || data.hidden(row))) return;
     const middle = top + (row + 0.5) * height;
     if (on) clear(0, middle - 8, left - 2, 16);
-    ink(brush, fitted(brush, label, left - 8, on), left - 6, middle, on ? strong : plain, LABEL, "right", on);
+    ink(
+      brush,
+      fitted(brush, label, left - 8, on),
+      left - 6,
+      middle,
+      on ? strong : plain,
+      rowLabel,
+      "right",
+      on,
+    );
   });
   data.columnLabels.forEach((label, column) => {
     const on = lit.columns.includes(column);
@@ -302,9 +311,17 @@ function paintLabels({ brush, data, colours, left, top, width, height }, lit) {
     brush.translate(left + (column + 0.5) * width, top - 6);
     brush.rotate(-Math.PI / 2);
     if (on) clear(-4, -8, top, 16);
-    ink(brush, fitted(brush, label, top - 8, on), 0, 0, on ? strong : plain, LABEL, "left", on);
+    ink(brush, fitted(brush, label, top - 8, on), 0, 0, on ? strong : plain, columnLabel, "left", on);
     brush.restore();
   });
+}
+
+/**
+ * Returns the size of labels for cells of this size: small, if every cell can then have its label.
+ * @param {number} cell
+ */
+function labelSize(cell) {
+  return cell >= SMALLEST_LABEL ? Math.min(cell, LABEL) : LABEL;
 }
 
 /**

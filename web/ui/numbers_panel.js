@@ -1,4 +1,6 @@
 // The panel "Arithmetic": the computation of the chosen number, with each of its inputs one click away.
+import { NO_CHANGES } from "../engine/changes.js";
+import { contestOf } from "../engine/contest.js";
 import { numberText } from "../engine/number_text.js";
 import { hasHeads, pointText } from "../engine/model.js";
 import { attentionName, FAMILIES, messageOf, rowWords } from "./app.js";
@@ -135,8 +137,26 @@ async function invitation(app) {
     element("p", { className: "gf-note" }, app.t("numbers.begin")),
     await lookExample(app, ask),
     ask(app.t("numbers.next", outputTokens[word]), app.engine.live === false ? "log_probs" : "logits", last),
-    app.engine.live !== false && tasks(app, word),
+    app.engine.live !== false && tasks(app, (await contested(app)) ?? word),
   ];
+}
+
+/**
+ * Returns the place of the word that differs in the translation of the story's other sentence, such as a pronoun; null
+ * if the page shows a different sentence.
+ * @param {App} app
+ */
+async function contested(app) {
+  const { reference } = app.result;
+  const { pair } = app.payload.story;
+  if (!pair.includes(app.sentence)) return null;
+  const other = pair.find((text) => text !== app.sentence) ?? "";
+  const made = await app.translated(other, "", app.engineChanges(NO_CHANGES, []));
+  const [one, two] = [reference, made].map(({ sourceIds, hypothesis }) => ({
+    sourceIds,
+    ids: hypothesis.ids,
+  }));
+  return contestOf(one, two)?.prefixIds.length ?? null;
 }
 
 /**

@@ -108,7 +108,11 @@ export function createRibbon(app) {
   const names = STEPS.map(() => element("span"));
   const steps = STEPS.map((step, at) => {
     const label = [element("span", { className: "gf-number" }, at + 1), names[at]];
-    const made = button(label, () => choose(step), { className: "gf-step" });
+    const open = () => {
+      if (step.id === "mask") place.stack = "decoder"; // in the encoder, the mask blocks nothing
+      choose(step);
+    };
+    const made = button(label, open, { className: "gf-step" });
     made.dataset.step = step.id;
     made.tabIndex = at ? -1 : 0;
     return made;

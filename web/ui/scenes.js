@@ -389,6 +389,7 @@ async function without(story) {
   const now = marginsNow(off, margins);
   const lost = lostAt(now, margins);
   const [right, wrong] = wordsOf(app, contest, Math.max(lost, 0)).map(isolated);
+  const isSame = after.every((one, at) => one.text === question.made[at].text);
   const [before, sumNow] = [margins, now].map((one) => numberText(sum(one)));
   return {
     say: app.t("story.4.say"),
@@ -412,7 +413,7 @@ async function without(story) {
       off.length === 0
         ? ""
         : lost < 0
-          ? app.t("story.4.stays", off.length, before, sumNow)
+          ? app.t(isSame ? "story.4.stays" : "story.4.partly", off.length, before, sumNow, right)
           : app.t("story.4.told", off.length, right, wrong),
     hint: app.t("story.4.try"),
     tries: [

@@ -75,6 +75,7 @@ export function createStory(app) {
       progress(done, all) {
         Object.assign(bar, { max: all, value: done, hidden: done === all });
         bar.setAttribute("aria-label", app.t("story.progress", done, all));
+        act.textContent = app.t("story.measuring");
         told.textContent = done === all || done % 8 > 0 ? told.textContent : bar.ariaLabel;
       },
       redraw: () => draw(),
@@ -113,12 +114,14 @@ export function createStory(app) {
 
   async function run() {
     const { signal } = left;
+    const label = act.textContent;
     act.disabled = true;
     try {
       await scene().act(story);
       if (!signal.aborted) await draw();
     } finally {
       act.disabled = false;
+      if (act.textContent === app.t("story.measuring")) act.textContent = label; // nothing was drawn
       bar.hidden = true;
       if (!signal.aborted && section.contains(document.activeElement) === false)
         act.focus({ preventScroll: true });

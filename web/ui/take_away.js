@@ -15,7 +15,7 @@ import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.js";
 const SVG = "http://www.w3.org/2000/svg";
 const SHARPNESS = 2; // pixels of a PNG per pixel of the page
 const FRAME_HEIGHT = 760;
-const COPIED_FOR = 2000; // milliseconds
+const SAID_FOR = 2000; // milliseconds
 const STYLES = [
   "fill",
   "fill-opacity",
@@ -40,16 +40,24 @@ export function saveMenu(app, name, svg) {
   const file = name.replace(/[^\w.-]+/g, "-");
   const { element: details, summary, choices } = menu("gf-save");
   summary.textContent = app.t("save.title");
-  const saving = (/** @type {() => Promise<[Blob, string]>} */ made) => () =>
-    app.attempt(async () => download(...(await made())));
-  const asSvg = saving(async () => [new Blob([svg()], { type: "image/svg+xml" }), `${file}.svg`]);
-  const asPng = saving(async () => [await pngOf(svg()), `${file}.png`]);
+  const saving = (
+    /** @type {string} */ kind,
+    /** @type {string} */ title,
+    /** @type {() => Blob | Promise<Blob>} */ made,
+  ) => {
+    const save = async () => {
+      download(await made(), `${file}.${kind.toLowerCase()}`);
+      sayOn(one, app.t("save.saved"), kind);
+    };
+    const one = button(kind, () => app.attempt(save), { title });
+    return one;
+  };
   details.addEventListener("toggle", () => {
     if (!details.open) return;
     refill(
       choices,
-      button("SVG", asSvg, { title: app.t("save.svg") }),
-      button("PNG", asPng, { title: app.t("save.png") }),
+      saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
+      saving("PNG", app.t("save.png"), () => pngOf(svg())),
       linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
       linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app)),
     );
@@ -69,14 +77,24 @@ export function copyButton(app, title, text) {
     shown.value = text();
     try {
       await navigator.clipboard.writeText(shown.value);
-      copy.textContent = app.t("changes.link.copied");
-      setTimeout(() => (copy.textContent = title), COPIED_FOR);
+      sayOn(copy, app.t("changes.link.copied"), title);
     } catch {
       shown.hidden = false;
       shown.select();
     }
   });
   return [copy, shown];
+}
+
+/**
+ * Shows on a button that its action is done; after a while, its title again.
+ * @param {HTMLElement} button
+ * @param {string} text
+ * @param {string} title
+ */
+function sayOn(button, text, title) {
+  button.textContent = text;
+  setTimeout(() => (button.textContent = title), SAID_FOR);
 }
 
 /**

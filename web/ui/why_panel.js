@@ -2,7 +2,7 @@
 import { directParts } from "../engine/direct.js";
 import { stepsUnder } from "../engine/mistakes.js";
 import { allHeads } from "../engine/model.js";
-import { numberText, percentText, timesText } from "../engine/number_text.js";
+import { numberText, timesText } from "../engine/number_text.js";
 import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/reasons.js";
 import { largestAt, rowOf } from "../engine/tensor.js";
 import { messageOf } from "./app.js";
@@ -187,7 +187,7 @@ async function readBy({ trace, sourceTokens, targetTokens }, { attention, head }
   const weights = data.subarray((head * rows + row) * columns, (head * rows + row + 1) * columns);
   const [at] = largestAt(weights, 1);
   const tokens = attention.endsWith("cross_attention") ? sourceTokens : targetTokens;
-  return [tokens[at], percentText(weights[at])];
+  return [tokens[at], `${Math.round(100 * weights[at])} %`];
 }
 
 /**

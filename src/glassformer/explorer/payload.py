@@ -275,7 +275,8 @@ def _words_of_mistakes(language: str) -> dict[str, str]:
 def _examples(bundle: Bundle) -> list[str]:
     configuration = bundle.configuration
     if configuration.data.task == "english-french":
-        return [example.source for example in CLASSIC]
+        others = (example for example in CLASSIC if example not in STORY)
+        return [example.source for example in (*STORY, *others)]  # a pronoun can be asked about at once
     if configuration.data.task in TASKS:
         task = TASKS[configuration.data.task](configuration.run.seed)
         return [example.source for example in task.splits["test"][:EXAMPLES]]

@@ -117,7 +117,8 @@ function folded(panel, group, id, content) {
       const { app } = panel,
         count = active.filter(({ section }) => section === id).length;
       refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
-      about.textContent = app.t(`changes.${id}.about`);
+      const swaps = id === "words" && /\b(tired|wide)\b/.test(app.sentence);
+      about.textContent = app.t(swaps ? "changes.words.swap" : `changes.${id}.about`);
       refill(body, children);
     },
   };
