@@ -10,6 +10,7 @@ exception, so that code written without glassformer in mind can catch it::
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
     ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of a different model
     │   └── CheckpointVersionError           the run was written by a newer glassformer
+    ├── RankError(RuntimeError)              a process of a training run by several was killed, hangs or fails
     ├── DivergenceError(ArithmeticError)     training diverged: the loss is not a number, or rises and stays high
     ├── DecodingError(RuntimeError)          a search cannot do what was asked
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
@@ -27,6 +28,7 @@ __all__ = [
     "DivergenceError",
     "GlassformerError",
     "MissingDependencyError",
+    "RankError",
     "ShapeError",
     "VocabularyError",
     "install_command",
@@ -65,6 +67,10 @@ class CheckpointError(GlassformerError, ValueError):
 
 class CheckpointVersionError(CheckpointError):
     """A run was written in a newer format than this version of glassformer reads."""
+
+
+class RankError(GlassformerError, RuntimeError):
+    """A process (rank) of a training run by several processes failed; the message names the rank and its machine."""
 
 
 class DivergenceError(GlassformerError, ArithmeticError):

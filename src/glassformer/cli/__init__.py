@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from glassformer.cli.hidden_options import log_details, show_traceback, with_hidden_options
 from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
-from glassformer.errors import GlassformerError
+from glassformer.errors import GlassformerError, RankError
 
 __all__ = ["BARE", "COMMANDS", "GROUPS", "BareOptions", "GroupedCommands", "application", "main"]
 
@@ -150,7 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (GlassformerError, OSError) as error:
         if flags.get("debug"):
             raise
-        print(f"error: {' '.join(_sentence(error).split())}", file=sys.stderr)
+        # Before the processes of torchrun know each other, each meets the same error: the first of a machine prints it.
+        if isinstance(error, RankError) or os.environ.get("LOCAL_RANK", "0") == "0":
+            print(f"error: {' '.join(_sentence(error).split())}", file=sys.stderr)
         sys.exit(1)
 
 

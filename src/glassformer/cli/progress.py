@@ -1,5 +1,6 @@
 """The progress of a training run on stderr: a live bar in a terminal, a line every ten seconds elsewhere."""
 
+import os
 import signal
 import threading
 import time
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from glassformer.cli.streams import INTERRUPTED
 from glassformer.jobs.run_reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
+from glassformer.training.distributed import is_first_process
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
 __all__ = ["TrainingProgress", "stop_on_signal"]
@@ -26,7 +28,7 @@ class TrainingProgress:
     """A context that shows the reports of a training run: `with TrainingProgress() as show: … show(report)`."""
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True, highlight=False)
+        self.console = Console(stderr=True, highlight=False, quiet=not is_first_process())
         self.bar = Progress(BarColumn(24), TextColumn("{task.description}"), console=self.console, transient=True)
         self.task: TaskID | None = None
         self.last_line = 0.0
@@ -130,13 +132,15 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     """
     stop = threading.Event()
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    def ask(number: int, _frame: FrameType | None) -> None:
         if show.ending:
             return
         if stop.is_set() or not show.training:
             show.ending = True
             raise KeyboardInterrupt
         stop.set()
+        if number == signal.SIGTERM and "TORCHELASTIC_RUN_ID" in os.environ:
+            return  # torchrun also ends the ranks in this way after one of them was killed
         show.console.print("Stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one.")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -13,7 +13,7 @@ Each file is written only when it is complete, so that a second run does only th
 import json
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property
 from io import BytesIO
@@ -103,8 +103,10 @@ class CorpusTexts:
     """Empty where the configuration names no test files."""
 
 
-def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: None) -> Prepared:
+def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: None, *, whole: bool = False) -> Prepared:
     """Return a configuration's corpus, prepared in `data.prepared` or the run's folder; finished parts are not redone.
+
+    `whole`: another process of this job has just prepared the folder, which is read without a lock.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
@@ -117,24 +119,26 @@ def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: No
     start = StartingRun.of(configuration)
     configuration = start.adapted(configuration) if start else configuration
     folder = Path(configuration.data.prepared or Path(configuration.run.directory) / PREPARED)
-    with _lock_of(folder, on_progress):
-        clear_temporaries(folder)
+    with nullcontext() if whole else _alone_in(folder, on_progress):
         prepared = _Preparation(configuration, folder, on_progress).run()
     if start:
         start.check_tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, folder)
     return prepared
 
 
-def prepare_all(configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None) -> Examples:
+def prepare_all(
+    configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None, *, whole: bool = False
+) -> Examples:
     """Return a configuration's training pairs, prepared in this folder; none are held out for validation.
+
+    `whole`: as in `prepare`.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
         DataError: the corpus cannot be read.
         CheckpointError: a file cannot be written.
     """
-    with _lock_of(folder, on_progress):
-        clear_temporaries(folder)
+    with nullcontext() if whole else _alone_in(folder, on_progress):
         return _Preparation(configuration, folder, on_progress, hold_out=False).run().train
 
 
@@ -146,8 +150,7 @@ def read_texts(configuration: Configuration, folder: Path, on_progress: OnProgre
         DataError: the corpus cannot be read.
         CheckpointError: a file cannot be written.
     """
-    with _lock_of(folder, on_progress):
-        clear_temporaries(folder)
+    with _alone_in(folder, on_progress):
         return _Preparation(configuration, folder, on_progress).corpus_texts()
 
 
@@ -537,7 +540,10 @@ def _write_pairs(path: Path, pairs: TextPairs) -> None:
     write_safely(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
-def _lock_of(folder: Path, on_progress: OnProgress) -> AbstractContextManager[None]:
-    """Return a context that holds the folder's lock; `on_progress` reports when another process holds it."""
+@contextmanager
+def _alone_in(folder: Path, on_progress: OnProgress) -> Iterator[None]:
+    """Hold the folder's lock within the context; `on_progress` reports when another process holds it."""
     stage = f"waiting for another process that is preparing {folder}"
-    return locked(folder, lambda: on_progress(ProgressReport(stage=stage, done=0, total=0, unit="")))
+    with locked(folder, lambda: on_progress(ProgressReport(stage=stage, done=0, total=0, unit=""))):
+        clear_temporaries(folder)
+        yield

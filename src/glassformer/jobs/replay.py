@@ -23,10 +23,11 @@ _OTHERS = ("valid", "test", "replay")
 """Other corpora of the configuration, which the replayed corpus is prepared without."""
 
 
-def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None) -> Prepared:
+def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None, *, whole: bool = False) -> Prepared:
     """Return a prepared corpus whose epochs also replay the pairs of `data.replay_source`, if there are any.
 
     Without `data.replay_target`, the starting run translates the source; finished parts are not translated again.
+    `whole`: another process of this job has just done this.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
@@ -44,7 +45,7 @@ def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None) ->
             changes |= _translated(prepared, folder, on_progress)
     others = {f"{split}_{side}": "" for split in _OTHERS for side in ("source", "target")}
     configuration = replace(prepared.configuration, data=replace(data, **(changes | others)))
-    replay = prepare_all(configuration, folder / PREPARED, on_progress)
+    replay = prepare_all(configuration, folder / PREPARED, on_progress, whole=whole)
     train = prepared.train
     examples = ReplayedExamples(source=train.source, target=train.target, replay=replay, share=data.replay_share)
     return replace(prepared, train=examples)

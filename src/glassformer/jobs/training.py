@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from glassformer.bundle import CONFIG, WEIGHTS, Bundle, load_weights, save_weights
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.readers import TextPairs
 from glassformer.corpus.resampling import Resampler
 from glassformer.corpus.vectors import read_vectors
-from glassformer.errors import ConfigError, quoted
+from glassformer.errors import CheckpointError, ConfigError, quoted
 from glassformer.evaluation.metrics import METRICS
 from glassformer.jobs.averaging import average_if_better
 from glassformer.jobs.evaluation import evaluate, validation_items
 from glassformer.jobs.log import METRICS_FILE, Log, best
+from glassformer.jobs.manifest import MANIFEST
 from glassformer.jobs.preparation import Prepared, prepare
 from glassformer.jobs.replay import with_replay
 from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
@@ -25,10 +27,11 @@ from glassformer.jobs.starting_run import START, check_start, keep_start
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config
-from glassformer.system.files import clear_temporaries
+from glassformer.system.files import clear_temporaries, hash_of_file, hash_of_folder
 from glassformer.system.locks import locked
 from glassformer.system.machine import device_of, keep_memory
-from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, use_weights
+from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, restore_from, use_weights
+from glassformer.training.distributed import Ranks, joined
 from glassformer.training.loop import (
     CheckpointReport,
     EndReport,
@@ -69,6 +72,7 @@ def train(
         ConfigError: a setting is unknown or impossible, or the folder holds another run.
         DataError: the corpus cannot be read.
         CheckpointError: a file cannot be written or read back.
+        RankError: one of the processes that torchrun started failed.
     """
     if not isinstance(configuration, Configuration):
         configuration = load(configuration, overrides, data)
@@ -101,19 +105,30 @@ def training_run(
     configuration.training.check_limit()
     keep_memory()
     folder = Path(configuration.run.directory)
-    with locked(folder):
-        for place in (folder, folder / SNAPSHOTS):
-            clear_temporaries(place)
-        prepared = with_replay(prepare(configuration, on_progress), on_progress)
-        yield from _reports(prepared, folder, stop, change)
+    with joined(configuration.training.timeout) as ranks, locked(folder) if ranks.leads else nullcontext():
+        with ranks.in_turn():
+            if ranks.leads:
+                for place in (folder, folder / SNAPSHOTS):
+                    clear_temporaries(place)
+            else:
+                _check_shared(folder)
+            prepared = prepare(configuration, on_progress, whole=not ranks.leads)
+            prepared = with_replay(prepared, on_progress, whole=not ranks.leads)
+            device = ranks.place(device_of(configuration.training.device, "training.device"))
+            bundle = _bundle(prepared, folder, device)
+            _check_validation(bundle.configuration.training, prepared.valid)
+            if ranks.leads:
+                if configuration.training.start_from:
+                    keep_start(bundle)
+                _keep(bundle)
+        ranks.check_same(f"{prepared.folder / MANIFEST}", lambda: hash_of_file(prepared.folder / MANIFEST))
+        yield from _reports(prepared, bundle, device, ranks, stop, change)
 
 
-def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change: Change) -> Iterator[RunReport]:
-    device = device_of(prepared.configuration.training.device, "training.device")
-    bundle = _bundle(prepared, folder, device)
-    configuration, settings = bundle.configuration, bundle.configuration.training
-    _check_validation(settings, prepared.valid)
-
+def _reports(
+    prepared: Prepared, bundle: Bundle, device: torch.device, ranks: Ranks, stop: Callable[[], bool], change: Change
+) -> Iterator[RunReport]:
+    configuration, settings, folder = bundle.configuration, bundle.configuration.training, bundle.folder
     torch.manual_seed(configuration.run.seed)
     model = Transformer(bundle.model_config)
     if settings.init_std:
@@ -121,17 +136,11 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
     checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
     _load_embeddings(model, bundle, resumed=bool(checkpoints.paths()))
     if settings.start_from:
-        keep_start(bundle)
         load_weights(model, folder / START)
     model.to(device)  # drawn on the CPU, for the same initial weights on every device
-    _keep(bundle)
     optimiser = make_optimiser(model, settings)
     average = MovingAverage(model, settings.ema) if settings.ema else None
-    state = checkpoints.restore(model, optimiser, average)
-    snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
-    snapshots.forget_after(state.step if state else 0)
-    if state and not len(prepared.valid):  # the run may have been killed right after a checkpoint
-        use_weights(checkpoints.paths()[-1], folder / WEIGHTS)
+    state = _restored(checkpoints, ranks, model, optimiser, average)
     yield PreparedReport(
         folder=folder,
         train_pairs=len(prepared.train),
@@ -144,8 +153,6 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
         resumed_step=state.step if state else 0,
     )
     metric = _metric(bundle, prepared.valid_pairs)
-    log = Log(folder / METRICS_FILE, settings.log_every, state or TrainingState())
-    checkpoints.before_naming = log.sync
     reports = steps(
         model,
         prepared.train,
@@ -155,11 +162,22 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
         state=state,
         valid=prepared.valid,
         metric=metric,
-        checkpoints=checkpoints,
+        checkpoints=checkpoints if ranks.leads else None,
         average=average,
         resample=_resampler(prepared),
         stop=stop,
+        ranks=ranks,
     )
+    if not ranks.leads:
+        with closing(reports), change(model):
+            yield from reports
+        return
+    snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
+    snapshots.forget_after(state.step if state else 0)
+    if state and not len(prepared.valid):  # the run may have been killed right after a checkpoint
+        use_weights(checkpoints.paths()[-1], folder / WEIGHTS)
+    log = Log(folder / METRICS_FILE, settings.log_every, state or TrainingState())
+    checkpoints.before_naming = log.sync
     with closing(reports), change(model):
         for report in reports:
             _keep_weights(report, model, folder, validated=len(prepared.valid) > 0)
@@ -172,6 +190,30 @@ def _reports(prepared: Prepared, folder: Path, stop: Callable[[], bool], change:
                 yield averaged
             log.write(report, report.step)
             yield report
+
+
+def _check_shared(folder: Path) -> None:
+    """Raise an error if this machine does not see the files that rank 0 has written."""
+    if not (folder / CONFIG).exists():
+        raise CheckpointError(
+            f"{folder / CONFIG} was written by rank 0, but does not exist on this machine; set run.directory to a "
+            "folder that all machines share"
+        )
+
+
+def _restored(
+    checkpoints: Checkpoints, ranks: Ranks, model: Transformer, optimiser: Optimizer, average: MovingAverage | None
+) -> TrainingState | None:
+    """Load the checkpoint from which the run resumes; rank 0 chooses it, and all ranks load the same one."""
+    state = None
+    with ranks.in_turn():
+        if ranks.leads:
+            state = checkpoints.restore(model, optimiser, average)
+    name = ranks.decide(lambda: checkpoints.paths()[-1].name if state else "")
+    if name and not ranks.leads:
+        state = restore_from(checkpoints.folder / name, model, optimiser, average)
+    ranks.check_same(f"checkpoint {name}", lambda: hash_of_folder(checkpoints.folder / name))
+    return state
 
 
 def _bundle(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:

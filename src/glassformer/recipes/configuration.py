@@ -183,6 +183,9 @@ class TrainingConfig:
     """Batches whose gradients are summed up for one update."""
     workers: Annotated[int, Range(0, 1024)] = 1
     """Processes that share each update on CPUs, faster than the same number of threads; 0 = one for each core."""
+    timeout: Annotated[float, Range(1, 10**6)] = 600.0
+    """Seconds that the processes started by torchrun wait for one that does not answer, before training ends; longer
+    than any update takes."""
     start_from: str = ""
     """Folder of a run to fine-tune: training starts from its weights, with its tokenizers, vocabulary and model."""
     init_std: Annotated[float, Range(0, 10)] = 0.0

@@ -28,7 +28,7 @@ from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import moment_names
 
-__all__ = ["CHECKPOINTS", "Checkpoints", "TrainingState", "average_weights", "step_of", "use_weights"]
+__all__ = ["CHECKPOINTS", "Checkpoints", "TrainingState", "average_weights", "restore_from", "step_of", "use_weights"]
 
 CHECKPOINTS = "checkpoints"
 """The folder of the checkpoints in a run."""
@@ -175,7 +175,7 @@ class Checkpoints:
         problems: dict[Path, CheckpointError] = {}
         for path in reversed(self.paths()):
             try:
-                state = _restore_from(path, model, optimiser, average)
+                state = restore_from(path, model, optimiser, average)
             except CheckpointVersionError:
                 raise
             except CheckpointError as error:
@@ -292,7 +292,13 @@ def average_weights(paths: list[Path]) -> dict[str, Tensor]:
     return {name: weight.float() for name, weight in mean.items()}
 
 
-def _restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAverage | None) -> TrainingState:
+def restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAverage | None) -> TrainingState:
+    """Load a checkpoint, including the random state; change nothing on the disk.
+
+    Raises:
+        CheckpointError: a file cannot be read, or belongs to a different model.
+        CheckpointVersionError: the checkpoint was written by a newer glassformer.
+    """
     state = _read_state(path / _STATE)
     moments = read_weights(path / _OPTIMISER)
     random_states = {name: moments.pop(name) for name in list(moments) if name.startswith(_RANDOM)}

@@ -64,7 +64,8 @@ def adding_gradients(model: Transformer, config: TrainingConfig) -> Iterator[Add
 
 def processes(config: TrainingConfig) -> int:
     """Return the number of processes that share an update, including this one."""
-    return config.workers or max(1, min(cores(), config.batch_tokens * config.accumulate // SHARE))
+    ranks, here = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))  # set by torchrun
+    return config.workers or max(1, min(cores() // here, config.batch_tokens * config.accumulate // ranks // SHARE))
 
 
 def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:

@@ -21,6 +21,7 @@ from glassformer.errors import DataError, DivergenceError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.checkpoint import Checkpoints, TrainingState, step_of
+from glassformer.training.distributed import ALONE, Ranks, hash_of_weights
 from glassformer.training.gradients import AddGradients, adding_gradients, batch_loss
 from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
@@ -137,17 +138,19 @@ def steps(
     average: MovingAverage | None = None,
     resample: Resample | None = None,
     stop: Callable[[], bool] = lambda: False,
+    ranks: Ranks = ALONE,
 ) -> Generator[TrainingReport, None, None]:
     """Yield a report after each update, validation and checkpoint, and one at the end.
 
     `state`, `optimiser` and `average` continue an earlier training run (see `Checkpoints.restore`). `stop` is called
     after each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an
     `average`, the model has the averaged weights while a validation is reported. `resample` encodes the texts anew in
-    each epoch.
+    each epoch. Each of several `ranks` passes the same arguments, but only rank 0 has a `metric` and `checkpoints`.
 
     Raises:
         DataError: `examples` is empty.
         DivergenceError: the gradient is not finite, or the loss has climbed back towards its first value.
+        RankError: another rank was killed, does not answer, or has different weights.
 
     >>> import glassformer as gf
     >>> from glassformer.recipes.configuration import TrainingConfig
@@ -172,26 +175,27 @@ def steps(
             config=config,
             state=state,
             average=average,
-            add_gradients=add_gradients,
+            add_gradients=ranks.sharing(model, config, add_gradients),
+            ranks=ranks,
             started=time.perf_counter() - state.seconds,
             recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),
         )
         updates = _updates(examples, config, seed, state, resample)
         ending = _ending(config, state, lambda: False)
+        training.check_weights()
         # If a run was stopped while a validation was due, it resumes with that validation.
         validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
         while not ending or validation_due:
             if not validation_due:
                 yield training.update(*next(updates))
-                ending = _ending(config, state, stop)
+                ending = _ending(config, state, lambda: ranks.any(stop()))
                 validation_due = ending != "stopped" and bool(ending or _due(state.step, config.validate_every))
             if valid and validation_due:
                 with training.averaged():
                     yield training.validate(valid, metric)
-                ending = ending or _ending(config, state, stop)
+                ending = ending or _ending(config, state, lambda: ranks.any(stop()))
             validation_due = False
-            if checkpoints:
-                yield from training.checkpoint(checkpoints, ending)
+            yield from training.checkpoint(checkpoints, ending)
         yield EndReport(step=state.step, reason=ending, seconds=state.seconds)
 
 
@@ -239,6 +243,7 @@ class _Training:
     state: TrainingState
     average: MovingAverage | None
     add_gradients: AddGradients
+    ranks: Ranks
     started: float
     """Start time of the training as if it had never been interrupted, on the clock of `time.perf_counter`."""
     recent: deque[tuple[float, float]]
@@ -285,8 +290,7 @@ class _Training:
     def validate(self, valid: Examples, metric: Callable[[Transformer], Measured] | None) -> ValidationReport:
         """Validate the model, and remember whether the weights are the best so far."""
         state = self.state
-        loss = validation_loss(self.model, valid, self.config.batch_tokens)
-        measured = _measure(self.model, metric) if metric else None
+        loss, measured = self.ranks.decide(lambda: self._validated(valid, metric))
         now = badness(loss, measured, self.config)
         best = state.best is None or now < state.best
         if best:
@@ -297,18 +301,34 @@ class _Training:
         perplexity = math.exp(min(loss, 700))
         return ValidationReport(step=state.step, loss=loss, perplexity=perplexity, metric=measured, best=best)
 
-    def checkpoint(self, checkpoints: Checkpoints, ending: Ending | None) -> Iterator[CheckpointReport]:
+    def checkpoint(self, checkpoints: Checkpoints | None, ending: Ending | None) -> Iterator[CheckpointReport]:
         """Start a checkpoint when one is due; yield a report per checkpoint written; at the end, wait for all."""
         due = _due(self.state.step, self.config.checkpoint_every) and not self.watch.suspicious
+        written: Sequence[Path] = ()
         if due or ending:
-            yield from _written(checkpoints.wait())  # writing a new checkpoint may delete an older one
+            self.check_weights()
+            written = self.ranks.decide(checkpoints.wait if checkpoints else list)
+        if checkpoints is None:
+            return
+        if due or ending:
+            yield from _written(written)  # before writing a new checkpoint, which may delete an older one
             passing = ending == "stopped" and not due
             checkpoints.begin(self.model, self.optimiser, self.state, self.average, passing=passing)
         yield from _written(checkpoints.wait() if ending else checkpoints.finished())
 
+    def check_weights(self) -> None:
+        """Check that all ranks have the same weights, bit for bit."""
+        self.ranks.check_same(f"weights after step {self.state.step}", lambda: hash_of_weights(self.model))
+
     def averaged(self) -> AbstractContextManager[None]:
         """Return a context in which the model has the averaged weights, if an average is kept."""
         return self.average.applied(self.model) if self.average else nullcontext()
+
+    def _validated(
+        self, valid: Examples, metric: Callable[[Transformer], Measured] | None
+    ) -> tuple[float, Measured | None]:
+        loss = validation_loss(self.model, valid, self.config.batch_tokens)
+        return loss, _measure(self.model, metric) if metric else None
 
     def _clip(self, scale: float) -> float:
         """Divide the gradients by the loss scale and clip their norm; return the norm before clipping."""
@@ -348,7 +368,7 @@ class _Training:
 
     def _tick(self) -> float:
         now = time.perf_counter()
-        self.state.seconds = now - self.started
+        self.state.seconds = self.ranks.first(now - self.started)  # `minutes` and the schedule follow one clock
         return now
 
 

@@ -29,15 +29,19 @@ def train_command(
 ) -> None:
     """Train a model, or resume its training.
 
-    Ctrl-C stops the training with a checkpoint. Run the same command to resume.
+    Ctrl-C stops the training with a checkpoint. Run the same command to resume. Several processes share the training if
+    torchrun starts them: torchrun --nproc-per-node 2 -m glassformer train CONFIG.
     """
     changes = with_device(overrides, device)
     if verify:
         _print_verdict(config, changes, data)
         return
     from glassformer.recipes.toml import load
+    from glassformer.training.distributed import is_first_process
 
-    print_summary(train_with_progress(load(config, changes, data)))
+    summary = train_with_progress(load(config, changes, data))
+    if is_first_process():
+        print_summary(summary)
 
 
 def print_summary(summary: "Summary") -> None:
