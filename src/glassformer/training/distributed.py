@@ -9,6 +9,7 @@ all ranks that wait for one that was killed or does not answer.
 
 import os
 import pickle
+import signal
 import socket
 import threading
 import time
@@ -284,6 +285,9 @@ class _Group(Ranks):
             )
         behind = [number for number, count in enumerate(passed) if count is not None and count < self._passed]
         missing = [number for number, count in enumerate(passed) if count is None] or behind
+        for number in range(self.count):
+            if passed[number] is None:
+                self._end(number)
         names = _listed([self._name(number) for number in missing]) or "the connection between the ranks"
         if "timed out" in str(error).lower() or "timeout" in str(error).lower():
             what = f"did not answer within {self._timeout:g} s (training.timeout)"
@@ -306,6 +310,13 @@ class _Group(Ranks):
                 if self._store.check(["roll-call"]):
                     self._store.set(f"passed-{self.number}", str(self._passed))
                     return
+
+    def _end(self, number: int) -> None:
+        """End a rank of this machine that does not answer, for which torchrun would wait half a minute."""
+        host, process, _ = self._members[number]
+        if host == socket.gethostname():
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
 
     def _speaks(self) -> bool:
         """Return True for the first rank that asks, so that a failure is reported once."""

@@ -1,0 +1,107 @@
+"""Ranks that start quickly: one process imports torch, and each rank is a fork of it, in turn for each of its cases.
+
+    python ranks.py FOLDER < cases.json
+
+For each case, rank 0 writes the final weights to FOLDER/NAME.safetensors, and each rank the rows of the batches on
+which it computed, update by update, to FOLDER/NAME-rank-NUMBER.json.
+"""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo
+from safetensors.torch import save_file
+
+from glassformer.corpus.batching import Examples
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.training import gradients
+from glassformer.training.checkpoint import Checkpoints, restore_from
+from glassformer.training.distributed import joined
+from glassformer.training.loop import StepReport, steps
+from glassformer.training.optimiser import make_optimiser
+from models import random_model
+
+LENGTHS = (3, 3, 5, 5, 5, 6, 7, 7, 7, 8, 8, 9, 11, 11, 13, 17, 19, 19, 23, 29, 31, 37)
+"""Target lengths: at 40 tokens, batches of 1 to 8 pairs, an odd number, so that ranks without a row or a batch occur."""
+CONFIG: dict[str, Any] = {"batch_tokens": 40, "accumulate": 2, "learning_rate": 1e-3, "warmup": 5, "epsilon": 1e-6}
+
+
+def examples() -> Examples:
+    random = np.random.default_rng(1)
+    source, target = ([np.append(random.integers(4, 19, length - 1), 2) for length in LENGTHS] for _ in range(2))
+    return Examples(source=source, target=target)
+
+
+def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, **settings: Any) -> None:
+    """Train as one rank, with all weights random and equal."""
+    torch.set_num_threads(1)
+    torch.set_default_dtype(getattr(torch, dtype))
+    torch.manual_seed(7)
+    model = random_model(dropout=dropout, encoder_layers=1, decoder_layers=1)
+    config = TrainingConfig(**{**CONFIG, **settings})
+    used: list[list[int]] = []
+    loss_of = gradients.batch_loss
+
+    def noted(model: Any, batch: Any, *options: Any) -> Any:
+        used[-1] += batch.rows.tolist()
+        return loss_of(model, batch, *options)
+
+    gradients.batch_loss = noted
+    with joined(60) as ranks:
+        optimiser = make_optimiser(model, config)
+        checkpoints = Checkpoints(folder / name, 1)
+        before = Checkpoints(folder / resume, 1).paths() if resume else []
+        state = restore_from(before[-1], model, optimiser, None) if resume else None
+        used.append([])
+        for report in steps(
+            model,
+            examples(),
+            config,
+            optimiser=optimiser,
+            state=state,
+            checkpoints=checkpoints if ranks.leads else None,
+            ranks=ranks,
+        ):
+            if isinstance(report, StepReport):
+                used.append([])
+        (folder / f"{name}-rank-{ranks.number}.json").write_text(json.dumps(used[:-1]))
+        if ranks.leads:
+            save_file(
+                {key: weight.detach() for key, weight in model.named_parameters()}, folder / f"{name}.safetensors"
+            )
+
+
+def start(number: int, count: int, port: int) -> None:
+    """Set the environment variables of torchrun."""
+    here = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in here.items()}, MASTER_ADDR="127.0.0.1")
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def main(folder: Path) -> None:
+    for case in json.load(sys.stdin):
+        count, port = case.pop("ranks"), free_port()
+        children = []
+        for number in range(count):
+            children.append(os.fork())
+            if not children[-1]:
+                start(number, count, port)
+                rank(folder, **case)
+                os._exit(0)
+        if any(os.waitpid(child, 0)[1] for child in children):
+            sys.exit(f"{case} failed")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

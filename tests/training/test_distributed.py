@@ -1,0 +1,142 @@
+"""Training by several ranks: real processes on loopback, connected by gloo."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import accumulate, chain
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassformer.bundle import read_weights
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.training.distributed import ALONE, joined
+from glassformer.training.gradients import processes
+from training.ranks import LENGTHS
+
+STEPS = 50
+COUNTS = (1, 2, 3, 4)
+BOUNDS = {"adam": 1e-12, "adamw": 1e-12, "muon": 1e-12, "float32": 1e-5}
+"""Largest distance between the weights of one rank and of several, relative to the weights."""
+
+
+def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", **settings):
+    return {
+        "name": name,
+        "ranks": ranks,
+        "dtype": dtype,
+        "steps": steps,
+        "dropout": dropout,
+        "resume": resume,
+    } | settings
+
+
+def cases_of(name):
+    kind = {"dtype": "float32"} if name == "float32" else {"optimiser": name}
+    return [case(f"{name}-{count}", count, **kind) for count in COUNTS]
+
+
+def run(folder, cases):
+    paths = os.pathsep.join((str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
+    command = [sys.executable, Path(__file__).with_name("ranks.py"), folder]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    subprocess.run(command, input=json.dumps(cases), text=True, env=environment, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Return a folder with the weights and the used rows of all cases, which one process starts."""
+    cases = cases_of("adam")
+    cases += [case("changed", 4, 17), case("changed-to-1", 1, 29, resume="changed")]
+    cases += [case("changed-to-3", 3, resume="changed-to-1")]
+    cases += [case("whole", 2, 9, dropout=0.3), case("half", 2, 5, dropout=0.3)]
+    cases += [case("resumed", 2, 9, dropout=0.3, resume="half")]
+    return run(tmp_path_factory.mktemp("ranks"), cases)
+
+
+def used(folder, name):
+    """Return the rows of each update, by rank."""
+    ranks = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name}-rank-*.json"))]
+    return list(zip(*ranks, strict=True))
+
+
+def together(updates):
+    """Return the rows of each update, by whichever rank."""
+    return [sorted(chain.from_iterable(rows)) for rows in updates]
+
+
+def distance(folder, one, other):
+    """Return the norm of the difference of all weights, relative to the norm of the weights."""
+    left, right = (read_weights(folder / f"{name}.safetensors") for name in (one, other))
+    assert left.keys() == right.keys()
+    total = sum(float((left[name] - right[name]).square().sum()) for name in left)
+    return (total / sum(float(weight.square().sum()) for weight in left.values())) ** 0.5
+
+
+def assert_close(folder, name):
+    assert [distance(folder, f"{name}-1", f"{name}-{count}") for count in COUNTS] == pytest.approx(
+        [0.0] * len(COUNTS), abs=BOUNDS[name]
+    )
+
+
+@pytest.mark.slow
+def test_the_weights_do_not_depend_on_the_number_of_ranks(trained):
+    """Sums in a different order differ by rounding, in float64 by 1e-16; 50 updates by Adam enlarge the difference."""
+    assert_close(trained, "adam")
+    assert distance(trained, "adam-1", "changed-to-3") <= BOUNDS["adam"]
+
+
+@pytest.mark.long
+def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp_path):
+    names = [name for name in BOUNDS if name != "adam"]
+    run(tmp_path, [one for name in names for one in cases_of(name)])
+    for name in names:
+        assert_close(tmp_path, name)
+
+
+@pytest.mark.slow
+def test_every_pair_is_used_once_an_epoch_in_one_order_of_batches(trained):
+    """Proven from what each rank computed on, also where the number of ranks changes from 4 to 1 to 3."""
+    updates = together(used(trained, "adam-1"))
+    done = list(accumulate(len(rows) for rows in updates))
+    epochs = [done.index(number * len(LENGTHS)) + 1 for number in (1, 2)]  # the updates that end an epoch
+    for begin, end in ((0, epochs[0]), epochs):
+        assert sorted(chain.from_iterable(updates[begin:end])) == list(range(len(LENGTHS)))
+    for count in COUNTS[1:]:
+        assert together(used(trained, f"adam-{count}")) == updates
+    changed = [used(trained, name) for name in ("changed", "changed-to-1", "changed-to-3")]
+    assert [len(part) for part in changed] == [17, 12, 21]
+    assert together(chain.from_iterable(changed)) == updates
+
+
+@pytest.mark.slow
+def test_ranks_without_a_row_are_among_the_cases(trained):
+    """With 2 ranks, whole batches are shared, of which the last update of an epoch has one; with 4, rows."""
+    for count in (2, 3, 4):
+        sizes = [[len(rows) for rows in ranks] for ranks in used(trained, f"adam-{count}")]
+        assert any(0 in ranks for ranks in sizes)
+        assert any(len(set(ranks)) > 1 and 0 not in ranks for ranks in sizes)
+
+
+@pytest.mark.slow
+def test_ranks_resume_bit_for_bit_with_dropout(trained):
+    assert distance(trained, "whole", "resumed") == 0.0
+    assert distance(trained, "whole", "half") > 0.0
+
+
+def test_a_process_alone_makes_no_group(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with joined(1) as ranks:
+        assert ranks is ALONE
+    assert not torch.distributed.is_initialized()
+
+
+def test_0_workers_means_the_cores_of_a_machine_for_all_its_ranks(monkeypatch):
+    monkeypatch.setattr("glassformer.training.gradients.cores", lambda: 8)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert processes(TrainingConfig(batch_tokens=10**6, workers=0)) == 4
+    assert processes(TrainingConfig(batch_tokens=8192, workers=0)) == 2
