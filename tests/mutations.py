@@ -526,6 +526,13 @@ MISTAKES = [
         "tests/training/test_loop.py::test_a_training_equals_a_simple_loop",
     ),
     Mistake(
+        "each rank divides by the number of its own tokens",
+        "training/distributed.py",
+        "add_gradients(own, tokens)",
+        "add_gradients(own, 1 + sum(batch.target_tokens for batch in own))",
+        "tests/training/test_distributed.py::test_the_weights_do_not_depend_on_the_number_of_ranks",
+    ),
+    Mistake(
         "validation with dropout",
         "training/loop.py",
         "was_training, A, B = model.training, X, Y\nmodel.eval()",

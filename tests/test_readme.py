@@ -100,7 +100,8 @@ def test_the_readme_is_short_and_begins_with_the_essentials():
 def test_the_commands_run_as_printed(folder: Path, client: Callable[[str], Path]):
     """The README's commands, then the guide's, page by page; only training runs are shortened."""
     texts = [text for path in (README, *GUIDE) for text in blocks(path, "sh")]
-    lines = [line for text in texts for line in text.splitlines() if line.startswith(("glassformer", "echo"))]
+    commands = ("glassformer", "echo", "torchrun")
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(commands)]
     assert len(lines) >= 30
     for line in lines:
         if " train " in line or " distil " in line:

@@ -28,7 +28,7 @@ from glassformer.training.optimiser import make_optimiser
 from models import random_model
 
 LENGTHS = (3, 3, 5, 5, 5, 6, 7, 7, 7, 8, 8, 9, 11, 11, 13, 17, 19, 19, 23, 29, 31, 37)
-"""Target lengths: at 40 tokens, batches of 1 to 8 pairs, an odd number, so that ranks without a row or a batch occur."""
+"""Target lengths: at 40 tokens, nine batches of 1 to 6 pairs, so that ranks without a row or a batch occur."""
 CONFIG: dict[str, Any] = {"batch_tokens": 40, "accumulate": 2, "learning_rate": 1e-3, "warmup": 5, "epsilon": 1e-6}
 
 

@@ -33,9 +33,9 @@ def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", **se
     } | settings
 
 
-def cases_of(name):
+def cases_of(name, counts=COUNTS):
     kind = {"dtype": "float32"} if name == "float32" else {"optimiser": name}
-    return [case(f"{name}-{count}", count, **kind) for count in COUNTS]
+    return [case(f"{name}-{count}", count, **kind) for count in counts]
 
 
 def run(folder, cases):
@@ -76,10 +76,9 @@ def distance(folder, one, other):
     return (total / sum(float(weight.square().sum()) for weight in left.values())) ** 0.5
 
 
-def assert_close(folder, name):
-    assert [distance(folder, f"{name}-1", f"{name}-{count}") for count in COUNTS] == pytest.approx(
-        [0.0] * len(COUNTS), abs=BOUNDS[name]
-    )
+def assert_close(folder, name, counts=COUNTS):
+    distances = [distance(folder, f"{name}-1", f"{name}-{count}") for count in counts]
+    assert max(distances) <= BOUNDS[name], distances
 
 
 @pytest.mark.slow
@@ -91,10 +90,10 @@ def test_the_weights_do_not_depend_on_the_number_of_ranks(trained):
 
 @pytest.mark.long
 def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp_path):
-    names = [name for name in BOUNDS if name != "adam"]
-    run(tmp_path, [one for name in names for one in cases_of(name)])
+    names, counts = [name for name in BOUNDS if name != "adam"], (1, 4)
+    run(tmp_path, [one for name in names for one in cases_of(name, counts)])
     for name in names:
-        assert_close(tmp_path, name)
+        assert_close(tmp_path, name, counts)
 
 
 @pytest.mark.slow

@@ -117,30 +117,28 @@ def training_run(
             device = ranks.place(device_of(configuration.training.device, "training.device"))
             bundle = _bundle(prepared, folder, device)
             _check_validation(bundle.configuration.training, prepared.valid)
+            if ranks.leads and configuration.training.start_from:
+                keep_start(bundle)
+            model = _initial_model(bundle).to(device)  # drawn on the CPU, for the same weights on every device
             if ranks.leads:
-                if configuration.training.start_from:
-                    keep_start(bundle)
                 _keep(bundle)
         ranks.check_same(f"{prepared.folder / MANIFEST}", lambda: hash_of_file(prepared.folder / MANIFEST))
-        yield from _reports(prepared, bundle, device, ranks, stop, change)
+        yield from _reports(prepared, bundle, model, ranks, stop, change)
 
 
 def _reports(
-    prepared: Prepared, bundle: Bundle, device: torch.device, ranks: Ranks, stop: Callable[[], bool], change: Change
+    prepared: Prepared, bundle: Bundle, model: Transformer, ranks: Ranks, stop: Callable[[], bool], change: Change
 ) -> Iterator[RunReport]:
     configuration, settings, folder = bundle.configuration, bundle.configuration.training, bundle.folder
-    torch.manual_seed(configuration.run.seed)
-    model = Transformer(bundle.model_config)
-    if settings.init_std:
-        _initialise(model, settings.init_std)
     checkpoints = Checkpoints(folder / CHECKPOINTS, settings.keep_checkpoints)
-    _load_embeddings(model, bundle, resumed=bool(checkpoints.paths()))
-    if settings.start_from:
-        load_weights(model, folder / START)
-    model.to(device)  # drawn on the CPU, for the same initial weights on every device
     optimiser = make_optimiser(model, settings)
     average = MovingAverage(model, settings.ema) if settings.ema else None
     state = _restored(checkpoints, ranks, model, optimiser, average)
+    snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
+    if ranks.leads:
+        snapshots.forget_after(state.step if state else 0)
+    if ranks.leads and state and not len(prepared.valid):  # the run may have been killed right after a checkpoint
+        use_weights(checkpoints.paths()[-1], folder / WEIGHTS)
     yield PreparedReport(
         folder=folder,
         train_pairs=len(prepared.train),
@@ -172,10 +170,6 @@ def _reports(
         with closing(reports), change(model):
             yield from reports
         return
-    snapshots = Snapshots(folder / SNAPSHOTS, settings.snapshots)
-    snapshots.forget_after(state.step if state else 0)
-    if state and not len(prepared.valid):  # the run may have been killed right after a checkpoint
-        use_weights(checkpoints.paths()[-1], folder / WEIGHTS)
     log = Log(folder / METRICS_FILE, settings.log_every, state or TrainingState())
     checkpoints.before_naming = log.sync
     with closing(reports), change(model):
@@ -278,6 +272,19 @@ def _identity(bundle: Bundle) -> dict[str, dict[str, Any]]:
         del sections["data"][name]
     sections["training"] = {"start_from": configuration.training.start_from}
     return {**sections, "run": {"seed": configuration.run.seed}, "model": bundle.model_config.to_dict()}
+
+
+def _initial_model(bundle: Bundle) -> Transformer:
+    """Return the model with its weights before the first step."""
+    settings = bundle.configuration.training
+    torch.manual_seed(bundle.configuration.run.seed)
+    model = Transformer(bundle.model_config)
+    if settings.init_std:
+        _initialise(model, settings.init_std)
+    _load_embeddings(model, bundle, resumed=bool(Checkpoints(bundle.folder / CHECKPOINTS, 1).paths()))
+    if settings.start_from:
+        load_weights(model, bundle.folder / START)
+    return model
 
 
 @torch.no_grad()

@@ -35,6 +35,8 @@ __all__ = ["ALONE", "Ranks", "hash_of_weights", "is_first_process", "joined"]
 
 BEATS = 4
 """Number of signs of life that rank 0 sends per time-out while the other ranks wait for its work."""
+ARRIVING, MEETING = 600.0, 0.05
+"""Seconds that a rank waits for the others to start, and between two looks for them."""
 POLLING, ROLL_CALL = 0.3, 3.0
 """Seconds between two looks for a roll call, and seconds in which a rank that is alive answers it."""
 
@@ -126,18 +128,20 @@ class _Group(Ranks):
         waiting = timedelta(seconds=self._timeout)
         gpus = torch.cuda.is_available() and dist.is_nccl_available()
         try:
-            store, self.number, self.count = next(rendezvous("env://", timeout=waiting))
-            backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
-            dist.init_process_group(backend, store=store, rank=self.number, world_size=self.count, timeout=waiting)
-            self._members: list[tuple[str, int, int]] = [("", 0, 0)] * self.count
-            dist.all_gather_object(self._members, (socket.gethostname(), os.getpid(), time.time_ns()))
-            # torchrun may keep the store when it restarts the ranks: a prefix of this start keeps old keys out.
-            self._store = PrefixStore("glassformer/{}/{}/{}".format(*self._members[0]), store)
+            store, self.number, self.count = next(rendezvous("env://", timeout=timedelta(seconds=ARRIVING)))
+            self._members = _meet(store, self.number, self.count)
+            self._store = PrefixStore(self._members[0], store)
+            dist.init_process_group(
+                "cpu:gloo,cuda:nccl" if gpus else "gloo",
+                store=PrefixStore("group", self._store),
+                rank=self.number,
+                world_size=self.count,
+                timeout=waiting,
+            )
         except RuntimeError as error:
             raise RankError(
-                f"rank {os.environ['RANK']} on {socket.gethostname()} could not join {os.environ['WORLD_SIZE']} "
-                f"processes within {self._timeout:g} s (training.timeout): {_first_line(error)}; start the same "
-                "number of processes as torchrun announces, with free ports between the machines"
+                f"rank {os.environ['RANK']} on {socket.gethostname()} could not connect to the other ranks: "
+                f"{_first_line(error)}; run the same command again"
             ) from error
         self._answering.start()
         return self
@@ -313,17 +317,17 @@ class _Group(Ranks):
 
     def _end(self, number: int) -> None:
         """End a rank of this machine that does not answer, for which torchrun would wait half a minute."""
-        host, process, _ = self._members[number]
+        host, process, _ = self._members[number].split()
         if host == socket.gethostname():
             with suppress(OSError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(int(process), signal.SIGKILL)
 
     def _speaks(self) -> bool:
         """Return True for the first rank that asks, so that a failure is reported once."""
         return int(self._store.add("spoken", 1)) == 1
 
     def _name(self, number: int) -> str:
-        host, process, _ = self._members[number]
+        host, process, _ = self._members[number].split()
         return f"rank {number} of {self.count} (process {process} on {host})"
 
 
@@ -333,6 +337,36 @@ def hash_of_weights(model: nn.Module) -> str:
     for weight in model.parameters():
         digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _meet(store: dist.Store, number: int, count: int) -> list[str]:
+    """Return the host, the process id and the starting time of each rank, once all have come.
+
+    torchrun keeps the store when it starts the ranks again, so a rank may find what an earlier rank 0 has left there.
+    Only the present rank 0 repeats the answer of this rank.
+    """
+    own, until = f"{socket.gethostname()} {os.getpid()} {time.time_ns()}", time.monotonic() + ARRIVING
+    if number == 0:
+        store.set("first", own)
+        keys = [f"{own} {other}" for other in range(1, count)]
+        while not store.check(keys):
+            if time.monotonic() > until:
+                missing = [f"rank {place}" for place, key in enumerate(keys, start=1) if not store.check([key])]
+                raise RuntimeError(f"{_listed(missing)} did not come")
+            time.sleep(MEETING)
+        members = [own, *(store.get(key).decode() for key in keys)]
+        store.set(f"{own} all", "\n".join(members))
+        return members
+    while time.monotonic() < until:
+        if store.check(["first"]):
+            first = store.get("first").decode()
+            store.set(f"{first} {number}", own)
+            if store.check([f"{first} all"]):
+                present: list[str] = store.get(f"{first} all").decode().split("\n")
+                if own in present:
+                    return present
+        time.sleep(MEETING)
+    raise RuntimeError("rank 0 did not come")
 
 
 def _share(batches: Sequence[Batch], number: int, count: int, *, whole: bool) -> list[Batch]:
