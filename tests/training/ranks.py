@@ -38,8 +38,8 @@ def examples() -> Examples:
     return Examples(source=source, target=target)
 
 
-def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, **settings: Any) -> None:
-    """Train as one rank, with all weights random and equal."""
+def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, differs: bool, **settings: Any) -> None:
+    """Train as one rank, with all weights random and equal, unless a weight of rank 1 `differs` in its last bit."""
     torch.set_num_threads(1)
     torch.set_default_dtype(getattr(torch, dtype))
     torch.manual_seed(7)
@@ -58,6 +58,8 @@ def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, **set
         checkpoints = Checkpoints(folder / name, 1)
         before = Checkpoints(folder / resume, 1).paths() if resume else []
         state = restore_from(before[-1], model, optimiser, None) if resume else None
+        if differs and ranks.number == 1:
+            model.output.weight.data[0, 0] = torch.nextafter(model.output.weight[0, 0], torch.tensor(9.0))
         used.append([])
         for report in steps(
             model,
@@ -91,13 +93,13 @@ def free_port() -> int:
 
 def main(folder: Path) -> None:
     for case in json.load(sys.stdin):
-        count, port = case.pop("ranks"), free_port()
+        count, port = case["ranks"], free_port()
         children = []
         for number in range(count):
             children.append(os.fork())
             if not children[-1]:
                 start(number, count, port)
-                rank(folder, **case)
+                rank(folder, **{name: value for name, value in case.items() if name != "ranks"})
                 os._exit(0)
         if any(os.waitpid(child, 0)[1] for child in children):
             sys.exit(f"{case} failed")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from itertools import accumulate, chain
@@ -22,15 +23,9 @@ BOUNDS = {"adam": 1e-12, "adamw": 1e-12, "muon": 1e-12, "float32": 1e-5}
 """Largest distance between the weights of one rank and of several, relative to the weights."""
 
 
-def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", **settings):
-    return {
-        "name": name,
-        "ranks": ranks,
-        "dtype": dtype,
-        "steps": steps,
-        "dropout": dropout,
-        "resume": resume,
-    } | settings
+def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", differs=False, **settings):
+    own = {"name": name, "dtype": dtype, "dropout": dropout, "resume": resume, "differs": differs}
+    return {"ranks": ranks, "steps": steps, **own, **settings}
 
 
 def cases_of(name, counts=COUNTS):
@@ -42,8 +37,7 @@ def run(folder, cases):
     paths = os.pathsep.join((str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
     command = [sys.executable, Path(__file__).with_name("ranks.py"), folder]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-    subprocess.run(command, input=json.dumps(cases), text=True, env=environment, check=True)
-    return folder
+    return subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +48,11 @@ def trained(tmp_path_factory):
     cases += [case("changed-to-3", 3, resume="changed-to-1")]
     cases += [case("whole", 2, 9, dropout=0.3), case("half", 2, 5, dropout=0.3)]
     cases += [case("resumed", 2, 9, dropout=0.3, resume="half")]
-    return run(tmp_path_factory.mktemp("ranks"), cases)
+    folder = tmp_path_factory.mktemp("ranks")
+    ended = run(folder, [*cases, case("differs", 3, 3, differs=True)])
+    assert ended.stderr.splitlines()[-1].startswith("{'ranks': 3, 'steps': 3, 'name': 'differs'"), ended.stderr
+    (folder / "said.txt").write_text(ended.stderr)
+    return folder
 
 
 def used(folder, name):
@@ -91,7 +89,10 @@ def test_the_weights_do_not_depend_on_the_number_of_ranks(trained):
 @pytest.mark.long
 def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp_path):
     names, counts = [name for name in BOUNDS if name != "adam"], (1, 4)
-    run(tmp_path, [one for name in names for one in cases_of(name, counts)])
+    cases = [*cases_of("adam", [1]), case("workers", 2, workers=2)]
+    cases += [one for name in names for one in cases_of(name, counts)]
+    assert run(tmp_path, cases).returncode == 0
+    assert distance(tmp_path, "adam-1", "workers") <= BOUNDS["adam"]  # each rank shares its work again
     for name in names:
         assert_close(tmp_path, name, counts)
 
@@ -124,6 +125,12 @@ def test_ranks_without_a_row_are_among_the_cases(trained):
 def test_ranks_resume_bit_for_bit_with_dropout(trained):
     assert distance(trained, "whole", "resumed") == 0.0
     assert distance(trained, "whole", "half") > 0.0
+
+
+@pytest.mark.slow
+def test_a_rank_with_different_weights_ends_all_with_one_message(trained):
+    [said] = re.findall(r"RankError: (.*)", (trained / "said.txt").read_text())
+    assert re.match(r"rank 1 of 3 \(process \d+ on .*\): expected the same weights after step 0 as rank 0", said)
 
 
 def test_a_process_alone_makes_no_group(monkeypatch):
