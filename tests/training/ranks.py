@@ -2,13 +2,12 @@
 
     python ranks.py FOLDER < cases.json
 
-For each case, rank 0 writes the final weights to FOLDER/NAME.safetensors, and each rank the rows of the batches on
-which it computed, update by update, to FOLDER/NAME-rank-NUMBER.json.
+For each case, rank 0 writes the final weights to FOLDER/NAME.safetensors. Each rank writes the rows of the batches on
+which it computed, update by update, to FOLDER/NAME-rank-NUMBER.json, and how it ended to FOLDER/NAME-ended-NUMBER.txt.
 """
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ import numpy as np
 import torch
 import torch._dynamo
 from safetensors.torch import save_file
+from torch.distributed import TCPStore
 
 from glassformer.corpus.batching import Examples
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import gradients
 from glassformer.training.checkpoint import Checkpoints, restore_from
 from glassformer.training.distributed import joined
-from glassformer.training.loop import StepReport, steps
+from glassformer.training.loop import EndReport, StepReport, steps
 from glassformer.training.optimiser import make_optimiser
 from models import random_model
 
@@ -38,8 +38,13 @@ def examples() -> Examples:
     return Examples(source=source, target=target)
 
 
-def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, differs: bool, **settings: Any) -> None:
-    """Train as one rank, with all weights random and equal, unless a weight of rank 1 `differs` in its last bit."""
+def rank(
+    folder: Path, name: str, dtype: str, dropout: float, resume: str, differs: bool, diverges: bool, **settings: Any
+) -> str:
+    """Train as one rank, with all weights random and equal; return the reason and the step of the end.
+
+    If the case `differs`, a weight of rank 1 differs in its last bit; if it `diverges`, a weight is not a number.
+    """
     torch.set_num_threads(1)
     torch.set_default_dtype(getattr(torch, dtype))
     torch.manual_seed(7)
@@ -58,8 +63,11 @@ def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, diffe
         checkpoints = Checkpoints(folder / name, 1)
         before = Checkpoints(folder / resume, 1).paths() if resume else []
         state = restore_from(before[-1], model, optimiser, None) if resume else None
+        weight = model.output.weight.data[0, 0]
         if differs and ranks.number == 1:
-            model.output.weight.data[0, 0] = torch.nextafter(model.output.weight[0, 0], torch.tensor(9.0))
+            weight.copy_(torch.nextafter(weight, torch.tensor(9.0)))
+        if diverges:
+            weight.fill_(torch.nan)
         used.append([])
         for report in steps(
             model,
@@ -68,41 +76,49 @@ def rank(folder: Path, name: str, dtype: str, dropout: float, resume: str, diffe
             optimiser=optimiser,
             state=state,
             checkpoints=checkpoints if ranks.leads else None,
+            valid=examples() if "validate_every" in settings else None,
             ranks=ranks,
         ):
             if isinstance(report, StepReport):
                 used.append([])
+            if isinstance(report, EndReport):
+                ended = f"{report.reason} at step {report.step}"
         (folder / f"{name}-rank-{ranks.number}.json").write_text(json.dumps(used[:-1]))
         if ranks.leads:
             save_file(
                 {key: weight.detach() for key, weight in model.named_parameters()}, folder / f"{name}.safetensors"
             )
+    return ended
 
 
 def start(number: int, count: int, port: int) -> None:
     """Set the environment variables of torchrun."""
     here = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in here.items()}, MASTER_ADDR="127.0.0.1")
+    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+def ending(folder: Path, **case: Any) -> str:
+    """Train as one rank; return the reason of the end, or the error."""
+    try:
+        return rank(folder, **case)
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def main(folder: Path) -> None:
     for case in json.load(sys.stdin):
-        count, port = case["ranks"], free_port()
-        children = []
+        count, children = case["ranks"], []
+        server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # torchrun serves the store, too
         for number in range(count):
             children.append(os.fork())
             if not children[-1]:
-                start(number, count, port)
-                rank(folder, **{name: value for name, value in case.items() if name != "ranks"})
+                start(number, count, server.port)
+                ended = ending(folder, **{name: value for name, value in case.items() if name != "ranks"})
+                (folder / f"{case['name']}-ended-{number}.txt").write_text(ended)
                 os._exit(0)
-        if any(os.waitpid(child, 0)[1] for child in children):
-            sys.exit(f"{case} failed")
+        for child in children:
+            os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

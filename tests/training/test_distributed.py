@@ -23,8 +23,9 @@ BOUNDS = {"adam": 1e-12, "adamw": 1e-12, "muon": 1e-12, "float32": 1e-5}
 """Largest distance between the weights of one rank and of several, relative to the weights."""
 
 
-def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", differs=False, **settings):
-    own = {"name": name, "dtype": dtype, "dropout": dropout, "resume": resume, "differs": differs}
+def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", differs=False, diverges=False, **settings):
+    own = {"name": name, "dtype": dtype, "dropout": dropout, "resume": resume}
+    own |= {"differs": differs, "diverges": diverges}
     return {"ranks": ranks, "steps": steps, **own, **settings}
 
 
@@ -37,7 +38,7 @@ def run(folder, cases):
     paths = os.pathsep.join((str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
     command = [sys.executable, Path(__file__).with_name("ranks.py"), folder]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-    return subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, env=environment)
+    subprocess.run(command, input=json.dumps(cases), check=True, text=True, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +49,19 @@ def trained(tmp_path_factory):
     cases += [case("changed-to-3", 3, resume="changed-to-1")]
     cases += [case("whole", 2, 9, dropout=0.3), case("half", 2, 5, dropout=0.3)]
     cases += [case("resumed", 2, 9, dropout=0.3, resume="half")]
+    others = [case("differs", 3, 3, differs=True), case("diverges", 3, diverges=True)]
+    others += [case("patience", 3, 99, validate_every=1, patience=1, learning_rate=10)]
+    others += [case("minutes", 3, 10**6, minutes=1e-9)]
     folder = tmp_path_factory.mktemp("ranks")
-    ended = run(folder, [*cases, case("differs", 3, 3, differs=True)])
-    assert ended.stderr.splitlines()[-1].startswith("{'ranks': 3, 'steps': 3, 'name': 'differs'"), ended.stderr
-    (folder / "said.txt").write_text(ended.stderr)
+    run(folder, cases + others)
+    for one in cases:
+        assert endings(folder, one["name"]) == [f"steps at step {one['steps']}"] * one["ranks"]
     return folder
+
+
+def endings(folder, name):
+    """Return how each rank ended."""
+    return [path.read_text() for path in sorted(folder.glob(f"{name}-ended-*.txt"))]
 
 
 def used(folder, name):
@@ -91,7 +100,7 @@ def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp
     names, counts = [name for name in BOUNDS if name != "adam"], (1, 4)
     cases = [*cases_of("adam", [1]), case("workers", 2, workers=2)]
     cases += [one for name in names for one in cases_of(name, counts)]
-    assert run(tmp_path, cases).returncode == 0
+    run(tmp_path, cases)
     assert distance(tmp_path, "adam-1", "workers") <= BOUNDS["adam"]  # each rank shares its work again
     for name in names:
         assert_close(tmp_path, name, counts)
@@ -129,8 +138,20 @@ def test_ranks_resume_bit_for_bit_with_dropout(trained):
 
 @pytest.mark.slow
 def test_a_rank_with_different_weights_ends_all_with_one_message(trained):
-    [said] = re.findall(r"RankError: (.*)", (trained / "said.txt").read_text())
-    assert re.match(r"rank 1 of 3 \(process \d+ on .*\): expected the same weights after step 0 as rank 0", said)
+    *others, said = sorted(endings(trained, "differs"), key=len)
+    assert others == ["SystemExit: 1"] * 2
+    assert re.match(r"RankError: rank 1 of 3 \(process \d+ on .*\): expected the same weights after step 0 as", said)
+
+
+@pytest.mark.slow
+def test_all_ranks_end_together_and_rank_0_reports_a_divergence(trained):
+    """The command prints the errors of rank 0, and those that name a rank."""
+    said, *others = endings(trained, "diverges")
+    assert said.startswith("DivergenceError: training has diverged")
+    assert others == ["SystemExit: 1"] * 2
+    for name in ("patience", "minutes"):
+        [ended] = set(endings(trained, name))
+        assert ended.startswith(f"{name} at step ")
 
 
 def test_a_process_alone_makes_no_group(monkeypatch):

@@ -151,8 +151,11 @@ class _Group(Ranks):
     ) -> None:
         """Leave the group; after an error, say so once, and name the rank."""
         speaks = True
-        with suppress(RuntimeError):  # the store may be gone, together with the machine that had it
-            speaks = error is None or isinstance(error, RankError | SystemExit) or self._speaks()
+        if isinstance(error, DivergenceError):  # which all ranks meet
+            speaks = self.leads
+        elif error is not None and not isinstance(error, RankError | SystemExit):
+            with suppress(RuntimeError):  # the store may be gone, together with the machine that had it
+                speaks = self._speaks()
         self._ended.set()
         self._answering.join()
         with suppress(RuntimeError):
