@@ -199,14 +199,18 @@ def _restored(
     checkpoints: Checkpoints, ranks: Ranks, model: Transformer, optimiser: Optimizer, average: MovingAverage | None
 ) -> TrainingState | None:
     """Load the checkpoint from which the run resumes; rank 0 chooses it, and all ranks load the same one."""
-    state = None
-    with ranks.in_turn():
-        if ranks.leads:
-            state = checkpoints.restore(model, optimiser, average)
-    name = ranks.decide(lambda: checkpoints.paths()[-1].name if state else "")
-    if name and not ranks.leads:
-        state = restore_from(checkpoints.folder / name, model, optimiser, average)
-    ranks.check_same(f"checkpoint {name}", lambda: hash_of_folder(checkpoints.folder / name))
+
+    def latest() -> tuple[TrainingState, Path] | None:
+        state = checkpoints.restore(model, optimiser, average)
+        return (state, checkpoints.paths()[-1]) if state else None
+
+    restored = ranks.decide(latest)
+    if not restored:
+        return None
+    state, path = restored
+    if not ranks.leads:
+        state = restore_from(path, model, optimiser, average)
+    ranks.check_same(str(path), lambda: hash_of_folder(path))
     return state
 
 
