@@ -169,7 +169,8 @@ def _reports(
     if not ranks.leads:
         with closing(reports), change(model):
             yield from reports
-        return
+        with ranks.in_turn():  # rank 0 may be averaging checkpoints
+            return
     log = Log(folder / METRICS_FILE, settings.log_every, state or TrainingState())
     checkpoints.before_naming = log.sync
     with closing(reports), change(model):
@@ -177,12 +178,13 @@ def _reports(
             _keep_weights(report, model, folder, validated=len(prepared.valid) > 0)
             if isinstance(report, StepReport) and snapshots.due(report.step):
                 snapshots.save(model, report.step)
-            ended = isinstance(report, EndReport) and report.reason != "stopped"
-            if ended and settings.average and not log.has_average(report.step):
-                averaged = average_if_better(bundle, checkpoints, prepared.valid, metric, change)
-                log.write(averaged, report.step)
-                yield averaged
-            log.write(report, report.step)
+            with ranks.in_turn() if isinstance(report, EndReport) else nullcontext():
+                ended = isinstance(report, EndReport) and report.reason != "stopped"
+                if ended and settings.average and not log.has_average(report.step):
+                    averaged = average_if_better(bundle, checkpoints, prepared.valid, metric, change)
+                    log.write(averaged, report.step)
+                    yield averaged
+                log.write(report, report.step)
             yield report
 
 

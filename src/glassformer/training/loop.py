@@ -145,7 +145,7 @@ def steps(
     `state`, `optimiser` and `average` continue an earlier training run (see `Checkpoints.restore`). `stop` is called
     after each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an
     `average`, the model has the averaged weights while a validation is reported. `resample` encodes the texts anew in
-    each epoch. Each of several `ranks` passes the same arguments, but only rank 0 has a `metric` and `checkpoints`.
+    each epoch. Each of several `ranks` passes the same arguments, but only rank 0 has `checkpoints`.
 
     Raises:
         DataError: `examples` is empty.
@@ -304,17 +304,17 @@ class _Training:
     def checkpoint(self, checkpoints: Checkpoints | None, ending: Ending | None) -> Iterator[CheckpointReport]:
         """Start a checkpoint when one is due; yield a report per checkpoint written; at the end, wait for all."""
         due = _due(self.state.step, self.config.checkpoint_every) and not self.watch.suspicious
-        written: Sequence[Path] = ()
+        wait = checkpoints.wait if checkpoints else list
         if due or ending:
             self.check_weights()
-            written = self.ranks.decide(checkpoints.wait if checkpoints else list)
-        if checkpoints is None:
-            return
-        if due or ending:
-            yield from _written(written)  # before writing a new checkpoint, which may delete an older one
-            passing = ending == "stopped" and not due
-            checkpoints.begin(self.model, self.optimiser, self.state, self.average, passing=passing)
-        yield from _written(checkpoints.wait() if ending else checkpoints.finished())
+            yield from _written(self.ranks.decide(wait))  # writing a new checkpoint may delete an older one
+            if checkpoints:
+                passing = ending == "stopped" and not due
+                checkpoints.begin(self.model, self.optimiser, self.state, self.average, passing=passing)
+        if ending:
+            yield from _written(self.ranks.decide(wait))
+        elif checkpoints:
+            yield from _written(checkpoints.finished())
 
     def check_weights(self) -> None:
         """Check that all ranks have the same weights, bit for bit."""
