@@ -20,7 +20,7 @@ from glassformer.jobs.averaging import average_if_better
 from glassformer.jobs.evaluation import evaluate, validation_items
 from glassformer.jobs.log import METRICS_FILE, Log, best
 from glassformer.jobs.manifest import MANIFEST
-from glassformer.jobs.preparation import Prepared, prepare
+from glassformer.jobs.preparation import PREPARED, Prepared, prepare
 from glassformer.jobs.replay import with_replay
 from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
 from glassformer.jobs.starting_run import START, check_start, keep_start
@@ -111,7 +111,7 @@ def training_run(
                 for place in (folder, folder / SNAPSHOTS):
                     clear_temporaries(place)
             else:
-                _check_shared(folder)
+                _check_shared(configuration)
             prepared = prepare(configuration, on_progress, whole=not ranks.leads)
             prepared = with_replay(prepared, on_progress, whole=not ranks.leads)
             device = ranks.place(device_of(configuration.training.device, "training.device"))
@@ -188,13 +188,15 @@ def _reports(
             yield report
 
 
-def _check_shared(folder: Path) -> None:
+def _check_shared(configuration: Configuration) -> None:
     """Raise an error if this machine does not see the files that rank 0 has written."""
-    if not (folder / CONFIG).exists():
-        raise CheckpointError(
-            f"{folder / CONFIG} was written by rank 0, but does not exist on this machine; set run.directory to a "
-            "folder that all machines share"
-        )
+    folder = Path(configuration.run.directory)
+    for path in (folder / CONFIG, Path(configuration.data.prepared or folder / PREPARED) / MANIFEST):
+        if not path.exists():
+            raise CheckpointError(
+                f"{path} was written by rank 0, but does not exist on this machine; set run.directory and "
+                "data.prepared to folders that all machines share"
+            )
 
 
 def _restored(
