@@ -1,7 +1,8 @@
-"""Training by processes that torchrun starts: kills, stopped processes, Ctrl-C and a full disk."""
+"""Training by ranks that torchrun's agent starts: kills, stopped processes, Ctrl-C and a full disk."""
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -11,49 +12,14 @@ import time
 import psutil
 import pytest
 
+from end_to_end.agent import Agents
 from end_to_end.conftest import write_corpus
-from end_to_end.runs import steps, train
+from end_to_end.runs import latest, steps, train
 from glassformer.jobs.verify_resume import difference_between_runs
-from glassformer.training.checkpoint import Checkpoints, step_of
 
-TIMEOUT = 6
-LONG = ("training.steps=120", f"training.timeout={TIMEOUT}", "data.prepared=prepared")
-
-
-class Launch:
-    """A command of torchrun, running."""
-
-    def __init__(self, folder, ranks, settings, *options, prefix=()):
-        command = [*prefix, sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-        command += [*options, "-m", "glassformer", "train", "small.toml"]
-        command += [part for setting in settings for part in ("--set", setting)]
-        self.said = folder / f"said-{time.monotonic_ns()}.txt"
-        with self.said.open("wb") as file:
-            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-            self.process = subprocess.Popen(command, cwd=folder, stdout=file, stderr=file, env=environment)
-
-    def ranks(self):
-        """Return the ranks that run, by their numbers."""
-        found = {}
-        for child in psutil.Process(self.process.pid).children():
-            try:
-                found[child.environ()["RANK"]] = child
-            except (psutil.Error, KeyError):
-                continue
-        return found
-
-    def wait_for(self, seen):
-        while not seen():
-            assert self.process.poll() is None, self.said.read_text()
-            time.sleep(0.005)
-
-    def ended(self):
-        """Return the exit status and the output."""
-        return self.process.wait(), self.said.read_text()
-
-    def errors(self):
-        """Return our own messages."""
-        return [line for line in self.said.read_text().splitlines() if line.startswith("error: ")]
+TIMEOUT = 8
+"""Seconds after which a rank that hangs ends the others; a busy machine may delay an update by some seconds."""
+LONG = ("training.steps=90", f"training.timeout={TIMEOUT}", "data.prepared=prepared")
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +30,17 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(folder):
+def agents(folder):
+    agents = Agents(folder)
+    yield agents
+    agents.close()
+
+
+@pytest.fixture(scope="module")
+def whole(folder, agents):
     """Return a run of two ranks that was left alone."""
-    assert Launch(folder, 2, train(folder / "whole", *LONG)).ended()[0] == 0
+    ended = agents.run(*train(folder / "whole", *LONG))
+    assert ended.status == 0, ended.said
     return folder / "whole"
 
 
@@ -75,43 +49,59 @@ def assert_equal(run, whole):
     assert not [path.name for path in run.rglob(".*") if path.name != ".lock"]
 
 
-@pytest.mark.long
-def test_killed_stopped_and_interrupted_ranks_end_bit_identical_to_a_run_left_alone(folder, whole):
-    """Three kills of a random rank and one that hangs, after each of which torchrun starts all again; then Ctrl-C."""
+@pytest.mark.slow
+def test_killed_and_stopped_ranks_end_bit_identical_to_a_run_left_alone(folder, agents, whole):
+    """Three kills of a random rank and one that hangs, after each of which the agent starts all again."""
     run = folder / "broken"
-    launch = Launch(folder, 2, train(run, *LONG), "--max-restarts=4")
-    for number, step in enumerate((10, 25, 40, 60)):
-        launch.wait_for(lambda step=step: (run / "metrics.jsonl").exists() and steps(run) >= step)
-        rank, victim = random.choice(list(launch.ranks().items()))
+    launch = agents.start(*train(run, *LONG), restarts=4)
+    for number, step in enumerate((8, 20, 32, 44)):
+        launch.wait_until(lambda step=step: (run / "metrics.jsonl").exists() and steps(run) >= step)
+        victim = random.choice(launch.agent.children())
         victim.send_signal(signal.SIGSTOP if number == 3 else signal.SIGKILL)
-        launch.wait_for(lambda number=number: len(launch.errors()) > number)
-        assert f"rank {rank} of 2 (process {victim.pid} on " in launch.errors()[number]
-        assert ("was killed", f"did not answer within {TIMEOUT} s")[number == 3] in launch.errors()[number]
-    launch.wait_for(lambda: steps(run) >= 75)
-    ranks = launch.ranks().values()
-    launch.process.send_signal(signal.SIGINT)
-    said = launch.ended()[1]
-    assert len(ranks) == 2
-    assert not any(rank.is_running() for rank in ranks)
-    assert len(launch.errors()) == 4, said
-    latest = step_of(Checkpoints(run / "checkpoints", 2).paths()[-1])
-    assert f"Stopped at step {latest}; a checkpoint is in {run}" in said
-    assert Launch(folder, 2, train(run, *LONG)).ended()[0] == 0
+        launch.wait_until(lambda number=number: len(launch.errors()) > number)
+        end = ("was killed", f"did not answer within {TIMEOUT} s")[number == 3]
+        assert re.match(rf"error: rank [01] of 2 \(process {victim.pid} on .*\) {end}", launch.errors()[number])
+    ended = launch.ended()
+    assert ended.status == 0, ended.said
+    assert len(launch.errors()) == 4, ended.said
     assert_equal(run, whole)
 
 
 @pytest.mark.long
-def test_one_process_under_torchrun_equals_a_process_without(folder):
-    settings = ("training.steps=24", "data.prepared=prepared")
-    plain = [part for setting in train(folder / "plain", *settings) for part in ("--set", setting)]
-    command = [sys.executable, "-m", "glassformer", "train", "small.toml", *plain]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert Launch(folder, 1, train(folder / "alone", *settings)).ended()[0] == 0
-    assert_equal(folder / "alone", folder / "plain")
+def test_the_commands_torchrun_and_glassformer_train_alike(folder, agents, whole):
+    """One rank equals a process without torchrun, bit for bit; two ranks stop at Ctrl-C and leave no process behind."""
+    plain, alone, run = folder / "plain", folder / "alone", folder / "interrupted"
+    for starter, directory in (([], plain), (["torch.distributed.run", "--standalone", "-m"], alone)):
+        launch = start(folder, starter, directory, "training.steps=24", "data.prepared=prepared")
+        said, _ = launch.communicate()
+        assert launch.returncode == 0, said
+    assert_equal(alone, plain)
+    launch = start(folder, ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"], run, *LONG)
+    while not ((run / "metrics.jsonl").exists() and steps(run) >= 30):
+        assert launch.poll() is None, launch.stdout.read()
+        time.sleep(0.005)
+    ranks = launch.children(recursive=True)
+    launch.send_signal(signal.SIGINT)
+    said, _ = launch.communicate()
+    assert f"Stopped at step {latest(run)}; a checkpoint is in {run}" in said
+    assert "error: " not in said
+    assert len(ranks) >= 2
+    assert not any(rank.is_running() for rank in ranks)
+    assert agents.run(*train(run, *LONG)).status == 0
+    assert_equal(run, whole)
 
 
-@pytest.mark.long
-def test_a_full_disk_on_rank_0_ends_all_ranks_and_loses_nothing(folder, whole):
+def start(folder, starter, run, *settings):
+    """Start the command in a fresh process."""
+    given = [part for setting in train(run, *settings) for part in ("--set", setting)]
+    command = [sys.executable, "-m", *starter, "glassformer", "train", "small.toml", *given]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return psutil.Popen(command, cwd=folder, text=True, env=environment, **output)
+
+
+@pytest.mark.slow
+def test_a_full_disk_on_rank_0_ends_all_ranks_and_loses_nothing(folder, agents, whole):
     """The disk has room for one checkpoint, and not for two beside the weights."""
     disk, run = folder / "disk", folder / "full"
     disk.mkdir()
@@ -119,15 +109,17 @@ def test_a_full_disk_on_rank_0_ends_all_ranks_and_loses_nothing(folder, whole):
     prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     if not shutil.which("unshare") or subprocess.run([*prefix, mount, "sh"], capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
-    copied = f"{mount} && \"$@\"; cp -a '{disk}/run' '{run}'"
-    launch = Launch(folder, 2, train(disk / "run", *LONG), prefix=[*prefix, copied, "sh"])
-    said = launch.ended()[1]
+    limited = Agents(folder, [*prefix, f'{mount} && "$@"', "sh"])
+    launch = limited.start(*train(disk / "run", *LONG))
+    said = launch.ended().said
+    shutil.copytree(f"/proc/{limited.pid}/root{disk}/run", run)
+    limited.close()
     [error] = launch.errors()
     assert error.startswith("error: rank 0 of 2 (process "), said
     assert "cannot write " in error
     assert "No space left on device" in error
-    latest = step_of(Checkpoints(run / "checkpoints", 2).paths()[-1])
-    again, said = Launch(folder, 2, train(run, *LONG)).ended()
-    assert again == 0
-    assert f"resuming from step {latest} " in said
+    step = latest(run)
+    again = agents.run(*train(run, *LONG))
+    assert again.status == 0
+    assert f"resuming from step {step} " in again.said
     assert_equal(run, whole)

@@ -94,7 +94,8 @@ class Zygote(Forking):
             os.kill(pid, number)
 
 
-def main() -> None:
+def preload() -> None:
+    """Import what a training run imports."""
     import sacrebleu  # noqa: F401
     import torch._dynamo  # noqa: F401  (torch's optimisers import it, in a second)
 
@@ -104,6 +105,9 @@ def main() -> None:
 
     load("copy")
 
+
+def main() -> None:
+    preload()
     answer(pid=os.getpid())
     for line in sys.stdin:
         request = json.loads(line)
