@@ -5,9 +5,11 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,6 +19,7 @@ from end_to_end.conftest import write_corpus
 from end_to_end.runs import latest, steps, train
 from glassformer.jobs.verify_resume import difference_between_runs
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "13_many_machines.md"
 TIMEOUT = 8
 """Seconds after which a rank that hangs ends the others; a busy machine may delay an update by some seconds."""
 LONG = ("training.steps=90", f"training.timeout={TIMEOUT}", "data.prepared=prepared")
@@ -89,6 +92,27 @@ def test_the_commands_torchrun_and_glassformer_train_alike(folder, agents, whole
     assert not any(rank.is_running() for rank in ranks)
     assert agents.run(*train(run, *LONG)).status == 0
     assert_equal(run, whole)
+
+
+@pytest.mark.long
+def test_the_command_for_several_machines_trains_on_one(folder, agents, whole):
+    """The guide's command, with two agents of one rank each in place of four machines."""
+    [printed] = re.findall(r"^torchrun (--nnodes .*) -m glassformer train mine.toml$", GUIDE.read_text(), re.MULTILINE)
+    for old, new in (("nnodes 4", "nnodes 2"), ("node 8", "node 1"), ("HOST:29400", f"127.0.0.1:{free_port()}")):
+        assert old in printed
+        printed = printed.replace(old, new)
+    starter = ["torch.distributed.run", *printed.split(), "-m"]
+    launches = [start(folder, starter, folder / "machines", *LONG) for _ in range(2)]
+    for launch in launches:
+        said, _ = launch.communicate()
+        assert launch.returncode == 0, said
+    assert_equal(folder / "machines", whole)
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
 
 
 def start(folder, starter, run, *settings):
