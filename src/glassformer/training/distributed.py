@@ -293,8 +293,8 @@ class _Group(Ranks):
         behind = [number for number, count in enumerate(passed) if count is not None and count < self._passed]
         missing = [number for number, count in enumerate(passed) if count is None] or behind
         for number in range(self.count):
-            if passed[number] is None:
-                self._end(number)
+            if passed[number] is None:  # torchrun would wait half a minute for a rank that is stopped
+                self._signal(number, signal.SIGKILL)
         names = _listed([self._name(number) for number in missing]) or "the connection between the ranks"
         if "timed out" in str(error).lower() or "timeout" in str(error).lower():
             what = f"did not answer within {self._timeout:g} s (training.timeout)"
@@ -306,8 +306,12 @@ class _Group(Ranks):
         """Return the number of collectives that each rank has reached; None for ranks that do not answer."""
         self._store.set("roll-call", "")
         keys, until = [f"passed-{number}" for number in range(self.count)], time.monotonic() + ROLL_CALL
-        while time.monotonic() < until and not self._store.check(keys):
+        awaited = list(range(self.count))
+        while awaited and time.monotonic() < until:
             time.sleep(POLLING / 3)
+            awaited = [
+                number for number in awaited if not self._store.check([keys[number]]) and self._signal(number, 0)
+            ]
         return [int(self._store.get(key)) if self._store.check([key]) else None for key in keys]
 
     def _answer_roll_calls(self) -> None:
@@ -318,19 +322,22 @@ class _Group(Ranks):
                     self._store.set(f"passed-{self.number}", str(self._passed))
                     return
 
-    def _end(self, number: int) -> None:
-        """End a rank of this machine that does not answer, for which torchrun would wait half a minute."""
-        host, process, _ = self._members[number].split()
-        if host == socket.gethostname():
-            with suppress(OSError):
-                os.kill(int(process), signal.SIGKILL)
+    def _signal(self, number: int, sent: int) -> bool:
+        """Send a signal to a rank that this machine's agent has started; return False if the rank has ended."""
+        _, process, agent, _ = self._members[number].split()
+        if agent == _agent():
+            try:
+                os.kill(int(process), sent)
+            except OSError:
+                return False
+        return True
 
     def _speaks(self) -> bool:
         """Return True for the first rank that asks, so that a failure is reported once."""
         return int(self._store.add("spoken", 1)) == 1
 
     def _name(self, number: int) -> str:
-        host, process, _ = self._members[number].split()
+        host, process, *_ = self._members[number].split()
         return f"rank {number} of {self.count} (process {process} on {host})"
 
 
@@ -343,12 +350,12 @@ def hash_of_weights(model: nn.Module) -> str:
 
 
 def _meet(store: dist.Store, number: int, count: int) -> list[str]:
-    """Return the host, the process id and the starting time of each rank, once all have come.
+    """Return the host, the process id, the agent and the starting time of each rank, once all have come.
 
     torchrun keeps the store when it starts the ranks again, so a rank may find what an earlier rank 0 has left there.
     Only the present rank 0 repeats the answer of this rank.
     """
-    own, until = f"{socket.gethostname()} {os.getpid()} {time.time_ns()}", time.monotonic() + ARRIVING
+    own, until = f"{socket.gethostname()} {os.getpid()} {_agent()} {time.time_ns()}", time.monotonic() + ARRIVING
     if number == 0:
         store.set("first", own)
         keys = [f"{own} {other}" for other in range(1, count)]
@@ -370,6 +377,11 @@ def _meet(store: dist.Store, number: int, count: int) -> list[str]:
                     return present
         time.sleep(MEETING)
     raise RuntimeError("rank 0 did not come")
+
+
+def _agent() -> str:
+    """Return the number of torchrun's agent on this machine; process ids of different agents may be equal."""
+    return os.environ.get("GROUP_RANK", "0")
 
 
 def _share(batches: Sequence[Batch], number: int, count: int, *, whole: bool) -> list[Batch]:
