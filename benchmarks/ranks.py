@@ -1,14 +1,17 @@
-"""Kill ranks of a training run, and measure what training by ranks costs: `python -m benchmarks.ranks`.
+"""Kill ranks of a training run, and measure its losses and its speed: `python -m benchmarks.ranks`.
 
 Kills: torchrun trains two ranks of a small model and restarts them after each kill. A random rank is killed by SIGKILL,
 at a random step, or while a checkpoint is written (every second kill). The run must end bit-identical to a run that was
 left alone.
 
+Losses: a training run with dropout by 1, 2 and 4 ranks, with several seeds each. A rank drops values of its own, so the
+validation losses differ, but no more than between seeds.
+
 Speed: the demo's training, as one process with and without torchrun, and as two single-threaded processes, which
 `training.workers` or torchrun starts. The processes take turns, so noise of the machine affects all alike; a ratio
 compares two processes of the same round.
 
-Writes results/ranks.json.
+Writes results/ranks-kills.json, ranks-losses.json and ranks-speed.json.
 """
 
 import argparse
@@ -19,8 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import psutil
@@ -31,8 +35,11 @@ from benchmarks.results import described, machine, read, spread, table, write
 from glassformer.jobs import METRICS_FILE, read_log
 from glassformer.jobs.verify_resume import difference_between_runs
 
-NAME = "ranks"
-KILLS, ROUNDS = 100, 7
+KILLS, SEEDS, ROUNDS = 100, 3, 7
+COUNTS = (1, 2, 4)
+"""Numbers of ranks whose losses are compared."""
+LEARNING = 600
+"""Number of updates of a run whose loss is compared."""
 APART = 40
 """Maximum number of steps from one kill to the next."""
 EVERY = 10
@@ -123,6 +130,24 @@ def _wait(process: "subprocess.Popen[bytes]", seen: Any) -> bool:
     return False
 
 
+# Losses
+
+
+def losses(folder: Path, seeds: int) -> dict[str, list[float]]:
+    """Return the validation losses after training, one per seed, by number of ranks."""
+    found: dict[str, list[float]] = {f"{count}": [] for count in COUNTS}
+    for seed in range(1, seeds + 1):
+        for count in COUNTS:
+            run = f"ranks-{count}-seed-{seed}"
+            prepared = folder / f"prepared-{seed}"  # the seed also chooses the validation pairs
+            own = (f"run.seed={seed}", f"data.prepared={json.dumps(str(prepared))}")
+            finish(start(settings(folder, run, LEARNING, *SMALL, *own), count))
+            log = read_log(folder / run / METRICS_FILE)
+            found[f"{count}"] += [line["loss"] for line in log if line["type"] == "validation"]
+        print(f"seed {seed} of {seeds}", file=sys.stderr)
+    return found
+
+
 # Speed
 
 
@@ -143,40 +168,57 @@ def speeds(folder: Path, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def markdown(figures: dict[str, Any]) -> str:
-    """Return the section."""
-    kills, found = figures["kills"], figures["updates_per_second"]
-    parts = []
-    if kills:
-        end = (
-            "bit-identical to a run left alone" if kills["difference"] is None else f"NOT exact: {kills['difference']}"
-        )
-        parts.append(
-            f"{kills['kills']} kills of a random rank of two, {kills['while a checkpoint was written']} of them while "
-            f"a checkpoint was written, in {kills['steps']} steps ({kills['minutes']:.0f} minutes): {end}.\n"
-        )
-    if found:
-        rows = [[name, spread(values).text(2)] for name, values in found.items()]
-        for name, (one, other) in RATIOS.items():
-            pairs = [left / right for left, right in zip(found[one], found[other], strict=True)]
-            rows.append([name, spread(pairs).text(3)])
-        parts.append(table(["", "updates/s, or their ratio: median (quartiles)"], rows))
-        parts.append(f"{len(found['one process'])} rounds of {UPDATES} updates.\n")
-    what = "\n".join(parts)
-    return f"## Ranks\n\n`{figures['command']}`, {figures['day']}:\n\n{what}\n{described(figures['machine'])}.\n"
+def kills_text(kills: dict[str, Any]) -> str:
+    end = "bit-identical to a run left alone" if kills["difference"] is None else f"NOT exact: {kills['difference']}"
+    return (
+        f"{kills['kills']} kills of a random rank of two, {kills['while a checkpoint was written']} of them while a "
+        f"checkpoint was written, in {kills['steps']} steps ({kills['minutes']:.0f} minutes): {end}.\n"
+    )
+
+
+def losses_text(found: dict[str, list[float]]) -> str:
+    """Return a table; a seed also chooses the validation pairs, so losses are compared seed by seed, too."""
+    rows = []
+    for count, values in found.items():
+        apart = ", ".join(f"{value - one:+.4f}" for value, one in zip(values, found["1"], strict=True))
+        rows.append([count, f"{mean(values):.4f}", f"{stdev(values):.4f}", apart])
+    return table(["ranks", "validation loss", "standard deviation over seeds", "difference from 1 rank, by seed"], rows)
+
+
+def speed_text(found: dict[str, list[float]]) -> str:
+    rows = [[name, spread(values).text(2)] for name, values in found.items()]
+    for name, (one, other) in RATIOS.items():
+        pairs = [left / right for left, right in zip(found[one], found[other], strict=True)]
+        rows.append([name, spread(pairs).text(3)])
+    rounds = f"{len(found['one process'])} rounds of {UPDATES} updates.\n"
+    return f"{table(['', 'updates/s, or their ratio: median (quartiles)'], rows)}\n{rounds}"
+
+
+PARTS: dict[str, tuple[Callable[[Path, int], dict[str, Any]], Callable[[dict[str, Any]], str]]] = {
+    "kills": (killed, kills_text),
+    "losses": (losses, losses_text),
+    "speed": (speeds, speed_text),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=KILLS, help="number of kills; 0 = measure only the speed")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of the speed; 0 = only kill")
+    parser.add_argument("--kills", type=int, default=KILLS, help="number of kills; 0 = none")
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help="number of seeds whose losses are compared, from 2; 0 = none"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of the speed; 0 = none")
     given = parser.parse_args()
     of = machine()
     with tempfile.TemporaryDirectory(prefix="glassformer-ranks-") as temporary:
-        folder = Path(temporary)
-        kills = killed(folder, given.kills) if given.kills else {}
-        write(NAME, {"kills": kills, "updates_per_second": speeds(folder, given.rounds)}, of)
-    print(markdown(read(NAME)))
+        for (name, (measure, text_of)), number in zip(
+            PARTS.items(), (given.kills, given.seeds, given.rounds), strict=True
+        ):
+            if number:
+                write(f"ranks-{name}", {name: measure(Path(temporary), number)}, of)
+                figures = read(f"ranks-{name}")
+                print(f"`{figures['command']}`, {figures['day']}:\n\n{text_of(figures[name])}")
+                print(f"{described(figures['machine'])}.\n")
 
 
 if __name__ == "__main__":
