@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from glassformer.cli.streams import INTERRUPTED
 from glassformer.jobs.run_reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
-from glassformer.training.distributed import is_first_process
+from glassformer.system.machine import is_first_process
 from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
 __all__ = ["TrainingProgress", "stop_on_signal"]

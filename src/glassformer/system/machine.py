@@ -17,7 +17,16 @@ from glassformer.errors import ConfigError, quoted
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["LOOPBACK", "cores", "device_of", "is_intel", "keep_memory", "saturates_int8", "using_threads"]
+__all__ = [
+    "LOOPBACK",
+    "cores",
+    "device_of",
+    "is_first_process",
+    "is_intel",
+    "keep_memory",
+    "saturates_int8",
+    "using_threads",
+]
 
 LOOPBACK = "127.0.0.1"
 """The loopback address, on which pages are served, because no other machine can reach it."""
@@ -30,6 +39,11 @@ _CACHES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_first_process() -> bool:
+    """Return whether this process is rank 0 of the processes that torchrun started, or was not started by torchrun."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def device_of(name: str, setting: str = "device") -> "torch.device":

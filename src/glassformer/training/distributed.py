@@ -31,7 +31,7 @@ from glassformer.errors import DivergenceError, GlassformerError, RankError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.gradients import AddGradients
 
-__all__ = ["ALONE", "Ranks", "hash_of_weights", "is_first_process", "joined"]
+__all__ = ["ALONE", "Ranks", "hash_of_weights", "joined"]
 
 BEATS = 4
 """Number of signs of life that rank 0 sends per time-out while the other ranks wait for its work."""
@@ -41,11 +41,6 @@ POLLING, ROLL_CALL = 0.3, 3.0
 """Seconds between two looks for a roll call, and seconds in which a rank that is alive answers it."""
 
 T = TypeVar("T")
-
-
-def is_first_process() -> bool:
-    """Return whether this process is rank 0, or was not started by torchrun."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def train_command(
         _print_verdict(config, changes, data)
         return
     from glassformer.recipes.toml import load
-    from glassformer.training.distributed import is_first_process
+    from glassformer.system.machine import is_first_process
 
     summary = train_with_progress(load(config, changes, data))
     if is_first_process():
