@@ -1,0 +1,46 @@
+"""Estimates of training by several processes."""
+
+import pytest
+
+from glassformer.bench.estimate import estimate
+from glassformer.bench.ranks import EFFICIENT, Network, all_reduce_seconds, estimate_ranks, ring_seconds
+from glassformer.errors import ConfigError
+from glassformer.recipes.toml import load
+
+COPY = ["model.d_model=32", "model.heads=4", "model.d_ff=48", "training.batch_tokens=500", "training.steps=7"]
+NETWORK = Network(bandwidth=1e9, latency=1e-5)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the estimate of a small training by one process."""
+    return estimate(load("copy", [*COPY, f"run.directory={tmp_path_factory.mktemp('ranks') / 'run'}"]), seconds=0.2)
+
+
+def test_a_ring_sends_each_number_about_twice():
+    """N ranks pass on 1/n of the numbers 2(n − 1) times."""
+    assert ring_seconds(4e9, 2, NETWORK) == pytest.approx(4.0 + 2e-5)
+    assert ring_seconds(4e9, 5, NETWORK) == pytest.approx(8 * (0.8 + 1e-5))
+    assert ring_seconds(4e9, 1, NETWORK) == 0
+
+
+@pytest.mark.slow
+def test_an_all_reduce_takes_time_only_between_processes():
+    assert all_reduce_seconds(1, 1000) == 0
+    assert all_reduce_seconds(2, 1000) > 0
+
+
+@pytest.mark.long
+def test_the_network_counts_only_between_machines(whole):
+    alone = estimate_ranks(whole, 1, 2, NETWORK, seconds=0.2)
+    assert (alone.ranks, alone.network, alone.tokens_per_rank) == (2, None, whole.tokens_per_step / 2)
+    assert 0 < alone.efficiency <= 1
+    assert alone.seconds == pytest.approx(alone.steps * alone.seconds_per_step, rel=0.5)  # and the validations
+    slow = Network(bandwidth=1e3, latency=1.0)
+    apart = estimate_ranks(whole, 3, 2, slow, seconds=0.2)
+    assert apart.communication_seconds > ring_seconds(4 * whole.parameters, 6, slow) > 100
+    assert apart.efficiency < EFFICIENT
+    assert apart.efficient_tokens > apart.tokens_per_rank
+    assert apart.device_hours == pytest.approx(6 * apart.seconds / 3600)
+    with pytest.raises(ConfigError, match="nodes: expected a positive integer, got 0"):
+        estimate_ranks(whole, 0, 2, NETWORK)
