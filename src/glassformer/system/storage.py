@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol, runtime_checkable
 
 from glassformer.errors import CheckpointError
 from glassformer.system.files import clear_temporaries, sync
@@ -19,6 +19,7 @@ __all__ = ["LocalStorage", "RemoteStorage", "Storage", "storage_of"]
 _BUFFER = 1 << 20
 
 
+@runtime_checkable
 class Storage(Protocol):
     """A folder in which several processes may write, even the same file at the same time; the last one wins."""
 
