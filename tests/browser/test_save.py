@@ -45,8 +45,8 @@ def texts(svg: Path) -> list[str]:
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
     _, page = opened
-    saved(page, ".gf-cross", kind, tmp_path)
-    page.get_by_role("button", name="Saved", exact=True).wait_for()
+    path = saved(page, ".gf-cross", kind, tmp_path)
+    page.get_by_role("button", name=f"Saved: {path.name}", exact=True).wait_for()
     page.get_by_role("button", name=kind, exact=True).wait_for()
 
 

@@ -181,7 +181,7 @@ def test_scenes_3_and_4_find_the_deciding_heads_and_switch_them_off(make_transla
         assert margins(page) == pytest.approx(contest.margins(off), abs=1e-4)
     words = page.evaluate("(ids) => glassformer.app.engine.tokens('target', ids)", contest.words)
     if min(contest.margins(off)) < 0:
-        assert told(page).startswith("The translation changes: “")
+        assert told(page).startswith("The translation changes: the model now writes “")
         assert all(f"“\u2068{one}\u2069”" in told(page) for one in words)
     else:
         assert re.match("The translation (does not change|changes, but not the word “)", told(page))

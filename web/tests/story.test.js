@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ablatedHeads, closestCall, contestOf, headEffects, marginsOf, sum } from "../engine/contest.js";
 import { createEngine } from "../engine/engine.js";
-import { changedSpan } from "../ui/scenes.js";
 import { traces } from "./traces.js";
 
 /** @type {import("../engine/types.js").Payload} */
@@ -56,12 +55,4 @@ test("the effect of a head counts from the heads that are off already, which are
   assert.deepEqual(ablatedHeads([off, second]), { [attention]: [0, 1] });
   assert.deepEqual(second.margins, await marginsOf(engine, contest, { ablated: { [attention]: [0, 1] } }));
   assert.equal(second.effect, sum(second.margins) - sum(off.margins));
-});
-
-test("the changed span is what lies between the common beginning and the common end", () => {
-  const before = ["a", "b", "c", "d"];
-  assert.deepEqual(changedSpan(before, ["a", "x", "y", "d"]), [1, 3]);
-  assert.deepEqual(changedSpan(before, before), [4, 4]);
-  assert.deepEqual(changedSpan(before, ["a", "d"]), [1, 1]);
-  assert.deepEqual(changedSpan(["a", "a"], ["a", "a", "a"]), [2, 3]);
 });

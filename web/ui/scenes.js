@@ -1,4 +1,5 @@
 // The five scenes of the story. Each computes what it shows, and its button makes the model do something.
+import { alignment } from "../engine/alignment.js";
 import { NO_CHANGES } from "../engine/changes.js";
 import { ablatedHeads, closestCall, contestOf, headEffects, marginsOf, sum } from "../engine/contest.js";
 import { allHeads } from "../engine/model.js";
@@ -377,6 +378,20 @@ function ranking(app, heads) {
   );
 }
 
+/**
+ * Returns the map's heads, with the head that decides if scene 3 has found it, so that the page goes on with it.
+ * @param {Story} story
+ * @returns {Pick<Looks, "heads">}
+ */
+export function headsAfter({ app, deciding: [best] }) {
+  const { heads } = app.ui;
+  if (!best) return { heads };
+  const [stack, , layer, sublayer] = best.attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  if (!family) return { heads };
+  return { heads: { ...heads, [family.id]: { layer: Number(layer), head: best.head } } };
+}
+
 // Scene 4: switch the deciding head off
 
 /** @param {Story} story */
@@ -552,31 +567,16 @@ function line(label, tokens, chosen = -1) {
 }
 
 /**
- * Returns the line of a changed translation, whose words between the common beginning and the common end are marked.
+ * Returns the line of a changed translation, whose words that the translation before does not have are marked.
  * @param {App} app
  * @param {Translated} before
  * @param {Translated} after
  */
 function changedLine(app, before, after) {
-  const [from, to] = changedSpan(before.outputTokens, after.outputTokens);
+  const kept = alignment(before.hypothesis.ids, after.hypothesis.ids).map(([, other]) => other);
   const made = line(app.t("output.after"), after.outputTokens);
-  made
-    .querySelectorAll(".gf-token")
-    .forEach((one, at) => one.classList.toggle("gf-lit", at >= from && at < to));
+  made.querySelectorAll(".gf-token").forEach((one, at) => one.classList.toggle("gf-lit", !kept.includes(at)));
   return made;
-}
-
-/**
- * Returns the span of `after` between the beginning and the end that it shares with `before`.
- * @param {string[]} before
- * @param {string[]} after
- */
-export function changedSpan(before, after) {
-  const most = Math.min(before.length, after.length);
-  let [start, end] = [0, 0];
-  while (start < most && before[start] === after[start]) start++;
-  while (end < most - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
-  return [start, after.length - end];
 }
 
 /**

@@ -4,7 +4,7 @@ import { NO_CHANGES } from "../engine/changes.js";
 import { messageOf } from "./app.js";
 import { button, element, refill } from "./dom.js";
 import { latestOnly } from "./latest.js";
-import { SCENES } from "./scenes.js";
+import { headsAfter, SCENES } from "./scenes.js";
 
 /**
  * @import { App } from "./app.js"
@@ -174,7 +174,9 @@ export function createStory(app) {
     refill(
       foot,
       here > 1 && button(`← ${app.t("story.back")}`, go(here - 1)),
-      button(isLast ? app.t("story.end") : `${app.t("story.next")} →`, go(isLast ? 0 : here + 1)),
+      isLast
+        ? button(app.t("story.end"), () => app.show({ story: 0, ...headsAfter(story) }))
+        : button(`${app.t("story.next")} →`, go(here + 1)),
     );
   }
 

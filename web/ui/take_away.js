@@ -15,7 +15,7 @@ import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.js";
 const SVG = "http://www.w3.org/2000/svg";
 const SHARPNESS = 2; // pixels of a PNG per pixel of the page
 const FRAME_HEIGHT = 760;
-const SAID_FOR = 2000; // milliseconds
+const SAID_FOR = 5000; // milliseconds
 const STYLES = [
   "fill",
   "fill-opacity",
@@ -46,8 +46,9 @@ export function saveMenu(app, name, svg) {
     /** @type {() => Blob | Promise<Blob>} */ made,
   ) => {
     const save = async () => {
-      download(await made(), `${file}.${kind.toLowerCase()}`);
-      sayOn(one, app.t("save.saved"), kind);
+      const whole = `${file}.${kind.toLowerCase()}`;
+      download(await made(), whole);
+      sayOn(one, app.t("save.saved", whole), kind);
     };
     const one = button(kind, () => app.attempt(save), { title });
     return one;

@@ -63,6 +63,8 @@ MOST_POINTS = 200
 EXAMPLES = 5
 
 StoryOpens = Literal["never", "first", "always"]
+GENDERED = frozenset(["ca", "cs", "de", "es", "fr", "it", "pl", "pt", "ro", "ru", "uk"])
+"""Languages, among others, in which "animal" and "street" have different genders and pronouns."""
 STORY = CLASSIC[1:3]
 """The two sentences of the page's story: the animal was too tired, or the street too wide."""
 
@@ -284,9 +286,9 @@ def _examples(bundle: Bundle) -> list[str]:
 
 
 def _story_pair(bundle: Bundle) -> list[str]:
-    """Return the two sentences of the story if the model translates them from English, otherwise none."""
+    """Return the two sentences of the story if the model translates them into a language with genders, or none."""
     data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
-    translates = data.source_language == "en" and data.target_language not in ("", "en")
+    translates = data.source_language == "en" and data.target_language in GENDERED
     cuts_words = tokenizer.to_dict()["kind"] != "characters"  # models of characters transliterate words
     pair = [example.source for example in STORY]
     known = all(UNK_ID not in tokenizer.encode(sentence) for sentence in pair)
