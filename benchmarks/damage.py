@@ -359,7 +359,8 @@ def cases(folders: list[Path], count: int, seed: int, work: Path) -> Iterator[Ca
     chance = random.Random(seed)
     for number in range(count):
         folder = chance.choice(folders)
-        files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        found = (path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)  # a lock has no content
+        files = sorted(path.relative_to(folder) for path in found)
         file = chance.choice(files)
         name, damage = chance.choice(damages(file))
         reader = chance.choice(readers(file))

@@ -268,6 +268,7 @@ def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_tr
     frame, word = request.getfixturevalue(host)(translator), Word(translator, SENTENCE)
     frame.evaluate("(word) => glassformer.app.show({panel: 'why', word})", PLACE)
     frame.get_by_text("gradient × input", exact=True).wait_for()
+    frame.locator(".gf-measured:empty").wait_for(state="attached")  # the table of heads changes until then
     [rival] = [id for id in word.row({}).argsort(descending=True).tolist() if id != word.word][:1]
     parts = sorted(part for part, _ in table(frame, 1) if part is not None)
     assert parts == pytest.approx(sorted(word.direct(rival).values()), abs=1e-4)
