@@ -247,7 +247,7 @@ def test_kills_lose_no_part_and_repeat_none(trained, glassformer, tmp_path):
     complete = {path: path.stat().st_mtime_ns for path in out.glob("parts/[!.]*")}
     shares = f"seq 4 | xargs -P 4 -I@ {' '.join(command)} --part @/4"
     done = subprocess.run(["bash", "-ec", shares], env=environment, capture_output=True, text=True, check=True)
-    counts = [tuple(map(int, found)) for found in re.findall(r"(\d+) parts, (\d+) of them", done.stdout)]
+    counts = [tuple(map(int, found)) for found in re.findall(r"parts: (\d+), translated now: (\d+)", done.stdout)]
     parts = -(-lines.stat().st_size // 20000)
     assert sum(all_of for all_of, _ in counts) == parts
     assert sum(now for _, now in counts) == parts - len(whole)

@@ -46,7 +46,7 @@ def actors(nodes: subprocess.Popen) -> list[psutil.Process]:
 @pytest.mark.long
 def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassformer, tmp_path, nodes):
     lines, alone, out = tmp_path / "nasty.txt", tmp_path / "alone", tmp_path / "out"
-    write_nasty(lines, 4000, 3, list(word_by_word.WORDS))
+    write_nasty(lines, 12_000, 3, list(word_by_word.WORDS))
     options = ["--part-bytes", "2000", "--beam-size", "4"]
     parts = -(-lines.stat().st_size // 2000)
     assert glassformer("bulk", trained, lines, "--output", alone, *options).status == 0
@@ -65,20 +65,20 @@ def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassform
             time.sleep(0.01)
 
     driver = start()
-    for number in (5, 15):
+    for number in (15, 45):
         wait_for(number)
         while not (found := actors(nodes)):
             time.sleep(0.01)
         found[0].kill()
-    wait_for(25)
+    wait_for(75)
     nodes.stdin.write("replace\n")
     nodes.stdin.flush()
-    assert nodes.stdout.readline() == "replaced\n"
-    wait_for(40)
+    wait_for(110)  # the other node goes on, while the new node starts
     driver.kill()
     driver.communicate()
     before = complete()
-    assert 40 <= len(before) < parts
+    assert 110 <= len(before) < parts
+    assert nodes.stdout.readline() == "replaced\n"
     again = start()
     said, _ = again.communicate(timeout=120)
     assert again.returncode == 0

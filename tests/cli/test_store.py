@@ -37,10 +37,10 @@ def test_parts_in_an_object_store_equal_local_parts(trained, glassformer, tmp_pa
         part = next(name for name in sorted(expected) if name.endswith(".txt") and expected[name])
         store.rm_file(f"corpus/french/parts/{part}")
         assert "1 missing" in glassformer(*command, "--finish").err
-        assert re.search(r"parts, 1 of them", glassformer(*command).out)
+        assert re.search(r"translated now: 1;", glassformer(*command).out)
         store.pipe_file(f"corpus/french/parts/{part}", expected[part][:-1])
         assert "1 cut or altered" in glassformer(*command, "--finish").err
-        assert re.search(r"parts, 1 of them", glassformer(*command).out)
+        assert re.search(r"translated now: 1;", glassformer(*command).out)
         assert glassformer(*command, "--finish").status == 0
         manifest = json.loads(store.cat_file("corpus/french/manifest.json"))
         assert manifest["files"][0]["lines"] == 300
