@@ -1,6 +1,5 @@
 // The panel "Arithmetic": the computation of the chosen number, with each of its inputs one click away.
 import { NO_CHANGES } from "../engine/changes.js";
-import { contestOf } from "../engine/contest.js";
 import { numberText } from "../engine/number_text.js";
 import { hasHeads, pointText } from "../engine/model.js";
 import { attentionName, FAMILIES, messageOf, rowWords } from "./app.js";
@@ -8,12 +7,13 @@ import { placeOf } from "./map.js";
 import { arithmetic } from "../engine/arithmetic.js";
 import { button, comeIntoView, element, refill, tokenElement } from "./dom.js";
 import { latestOnly } from "./latest.js";
+import { contestBetween } from "./scenes.js";
 import { snippet } from "../engine/snippet.js";
 
 /**
  * @import { Cell, Explanation, Part, Tensor } from "../engine/types.js"
  * @import { App } from "./app.js"
- * @import { Child, SomeChanges, Token } from "./types.js"
+ * @import { Child, SomeChanges, Token, Translated } from "./types.js"
  */
 
 /**
@@ -142,21 +142,34 @@ async function invitation(app) {
 }
 
 /**
+ * The contested place of each translation, which is searched for once, however often the panel is drawn.
+ * @type {WeakMap<Translated, Promise<number | null>>}
+ */
+const contestedPlaces = new WeakMap();
+
+/**
  * Returns the place of the word that differs in the translation of the story's other sentence, such as a pronoun; null
  * if the page shows a different sentence.
  * @param {App} app
  */
-async function contested(app) {
+function contested(app) {
   const { reference } = app.result;
+  const found = contestedPlaces.get(reference) ?? contestedIn(app, reference);
+  contestedPlaces.set(reference, found);
+  found.catch(() => contestedPlaces.delete(reference));
+  return found;
+}
+
+/**
+ * @param {App} app
+ * @param {Translated} reference
+ */
+async function contestedIn(app, reference) {
   const { pair } = app.payload.story;
   if (!pair.includes(app.sentence)) return null;
   const other = pair.find((text) => text !== app.sentence) ?? "";
-  const made = await app.translated(other, "", app.engineChanges(NO_CHANGES, []));
-  const [one, two] = [reference, made].map(({ sourceIds, hypothesis }) => ({
-    sourceIds,
-    ids: hypothesis.ids,
-  }));
-  return contestOf(one, two)?.prefixIds.length ?? null;
+  const made = await app.translated(other, "", app.engineChanges(NO_CHANGES));
+  return contestBetween(reference, made)?.prefixIds.length ?? null;
 }
 
 /**

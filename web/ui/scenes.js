@@ -227,6 +227,19 @@ async function crossHeads(app, { trace, sourceTokens }) {
 // Scene 3: who decides
 
 /**
+ * Returns the contest of two translated sentences; null if their translations do not differ.
+ * @param {Translated} one
+ * @param {Translated} other
+ */
+export function contestBetween(one, other) {
+  const [first, second] = [one, other].map(({ sourceIds, hypothesis }) => ({
+    sourceIds,
+    ids: hypothesis.ids,
+  }));
+  return contestOf(first, second);
+}
+
+/**
  * Returns the contest of the two sentences about the animal and the street, if the model reads them; otherwise, the
  * closest call in the page's own sentence.
  * @param {Story} story
@@ -245,8 +258,7 @@ async function asked(story) {
   const { app } = story;
   const { pair } = app.payload.story;
   const both = await Promise.all(pair.map((text) => story.translated(text)));
-  const [one, other] = both.map(({ sourceIds, hypothesis }) => ({ sourceIds, ids: hypothesis.ids }));
-  const ofPair = both.length === 2 ? contestOf(one, other) : null;
+  const ofPair = both.length === 2 ? contestBetween(both[0], both[1]) : null;
   const texts = ofPair ? pair : [app.payload.sentence];
   const made = ofPair ? both : [await story.translated(texts[0])];
   const [{ sourceIds, hypothesis, trace }] = made;
@@ -336,14 +348,24 @@ function differing([one, other]) {
 }
 
 /**
+ * Returns the family and the layer of an attention, such as "decoder.layers.0.cross_attention".
+ * @param {string} attention
+ */
+function placeIn(attention) {
+  const [stack, , layer, sublayer] = attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  if (!family) throw new Error(`no attention is called ${attention}`);
+  return { family, layer: Number(layer) };
+}
+
+/**
  * Returns the name of a head in the reader's language.
  * @param {App} app
  * @param {Pick<HeadEffect, "attention" | "head">} head
  */
 export function headName(app, { attention, head }) {
-  const [stack, , layer, sublayer] = attention.split(".");
-  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
-  return app.t("story.head", layer, head, app.t(`family.${family?.id}`).toLowerCase());
+  const { family, layer } = placeIn(attention);
+  return app.t("story.head", layer, head, app.t(`family.${family.id}`).toLowerCase());
 }
 
 /**
@@ -352,9 +374,8 @@ export function headName(app, { attention, head }) {
  * @param {Pick<HeadEffect, "attention" | "head">} head
  */
 export function shortHeadName(app, { attention, head }) {
-  const [stack, , layer, sublayer] = attention.split(".");
-  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
-  return app.t("head.short", app.t(`head.${family?.id}`), layer, head);
+  const { family, layer } = placeIn(attention);
+  return app.t("head.short", app.t(`head.${family.id}`), layer, head);
 }
 
 /**
@@ -386,10 +407,8 @@ function ranking(app, heads) {
 export function headsAfter({ app, deciding: [best] }) {
   const { heads } = app.ui;
   if (!best) return { heads };
-  const [stack, , layer, sublayer] = best.attention.split(".");
-  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
-  if (!family) return { heads };
-  return { heads: { ...heads, [family.id]: { layer: Number(layer), head: best.head } } };
+  const { family, layer } = placeIn(best.attention);
+  return { heads: { ...heads, [family.id]: { layer, head: best.head } } };
 }
 
 // Scene 4: switch the deciding head off
