@@ -18,7 +18,7 @@ def settings_of_outputs(settings: DecodingConfig) -> dict[str, Any]:
 
 
 def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return the first difference between the settings of a folder and those of a command, in words; "" if none.
+    """Return the first difference between a folder's settings and a command's, in words; "" if none.
 
     Older folders lack decoding settings added since, whose defaults hold there.
     """

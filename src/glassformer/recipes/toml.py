@@ -151,8 +151,10 @@ def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> De
     return changed
 
 
-def decoding_changes(overrides: Iterable[str], *, sampling: bool = False) -> dict[str, Any]:
-    """Return the settings in overrides of the form "decoding.NAME=VALUE", by name.
+def decoding_changes(
+    overrides: Iterable[str], *, beam_size: int | None = None, sampling: bool = False
+) -> dict[str, Any]:
+    """Return the settings in overrides of the form "decoding.NAME=VALUE", by name; a given beam size replaces theirs.
 
     Raises:
         ConfigError: an override has a different form or section, or sets a field that only sampling reads.
@@ -161,7 +163,7 @@ def decoding_changes(overrides: Iterable[str], *, sampling: bool = False) -> dic
     for name in OF_SAMPLING:
         if name in changes and not sampling:
             raise ConfigError(f"decoding.{name} has no effect without `translate --sample`: leave it out")
-    return changes
+    return changes if beam_size is None else changes | {"beam_size": beam_size}
 
 
 def section_changes(section: str, overrides: Iterable[str], example: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Ranks:
         """Return the device of this rank: of several GPUs, each rank of a machine has its own."""
         return device
 
-    def sharing(self, model: nn.Module, config: TrainingConfig, add_gradients: AddGradients) -> AddGradients:  # noqa: ARG002
+    def sharing(self, model: nn.Module, config: TrainingConfig, add_gradients: AddGradients) -> AddGradients:  # noqa: ARG002 – a group uses them
         """Return `add_gradients` with its work shared among all ranks; each rank passes all batches of the update."""
         return add_gradients
 

@@ -61,7 +61,7 @@ def compare_command(
             raise ConfigError("--beam-size and --set have no effect on files of translations: leave them out")
         results = [_of_files(first, second, _given(source, reference, group), **wanted)]
     else:
-        settings = decoding_changes(overrides or ()) | ({} if beam_size is None else {"beam_size": beam_size})
+        settings = decoding_changes(overrides or (), beam_size=beam_size)
         results = list(_of_runs(first, second, source, reference, group, settings, **wanted))
     if as_json:
         typer.echo(json.dumps([_to_dict(result) for result in results], ensure_ascii=False))

@@ -66,7 +66,7 @@ def evaluate_command(
     from glassformer.translator import Translator
 
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
-    settings = decoding_changes(overrides or ()) | ({} if beam_size is None else {"beam_size": beam_size})
+    settings = decoding_changes(overrides or (), beam_size=beam_size)
     translator = Translator.load(run, *ensemble or [], settings=settings, **how)
     if source is None and translator.bundle.configuration.data.task:
         given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}

@@ -75,7 +75,7 @@ def distil_command(
     from glassformer.recipes.toml import decoding_changes
 
     search = TeacherSearch(n_best=n_best, best_of_reference=best_of_reference, keep_reference=keep_reference)
-    settings = decoding_changes(of_search) | ({} if beam_size is None else {"beam_size": beam_size})
+    settings = decoding_changes(of_search, beam_size=beam_size)
     with TrainingProgress() as show, stop_on_signal(show):
         corpus = distil(
             runs, output, search=search, settings=settings, data=data, source=source, target=target, on_progress=show

@@ -69,7 +69,7 @@ def bulk_command(
     from glassformer.jobs.bulk import BulkJob, bulk, finish_bulk
     from glassformer.recipes.toml import decoding_changes
 
-    settings = decoding_changes(overrides or ()) | ({} if beam_size is None else {"beam_size": beam_size})
+    settings = decoding_changes(overrides or (), beam_size=beam_size)
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "settings": settings}
     with TrainingProgress() as show, stop_on_signal(show):
         job = BulkJob.of([run, *(ensemble or ())], inputs, output, column=column, part_bytes=part_bytes, **how)

@@ -65,9 +65,7 @@ def translate_command(
 
     if explain:
         _check_explained(sample, n_best)
-    settings = decoding_changes(overrides or (), sampling=sample)
-    if beam_size is not None:
-        settings["beam_size"] = beam_size
+    settings = decoding_changes(overrides or (), beam_size=beam_size, sampling=sample)
     raw = arriving_lines() if file is None else raw_lines(file)
     needs: list[Any] = [
         need for need, wanted in (("sampling", sample), ("prefix", prefix), ("explanation", explain)) if wanted
