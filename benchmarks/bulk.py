@@ -9,7 +9,7 @@ RUN is a run or an export, such as the demo's exported to CTranslate2. Every par
 3. The same processes are killed (SIGKILL) at random moments, and started again.
 4. With --ray, a command on two local nodes is started; actors, a node's raylet and the command itself are killed.
 
-All outputs must equal those of `translate FILE` byte for byte. Parts that were complete before a kill must not be
+All outputs must equal the output of `translate FILE`, byte for byte. Parts that were complete before a kill must not be
 written again. `--finish` must prove each folder. An assertion fails otherwise.
 """
 
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
@@ -33,7 +33,17 @@ import psutil
 from benchmarks.command import as_command
 from benchmarks.ray_nodes import SETTINGS
 
-__all__ = ["contents", "main", "nasty_lines", "outputs", "write_nasty"]
+__all__ = [
+    "ENVIRONMENT",
+    "actors",
+    "complete",
+    "contents",
+    "main",
+    "nasty_lines",
+    "outputs",
+    "ray_nodes",
+    "write_nasty",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = os.environ | SETTINGS | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
@@ -123,7 +133,7 @@ class Bench:
     def check(self, folder: Path, expected: Path) -> None:
         """Assert that the parts are whole, and that their outputs equal a file."""
         assert self.bulk(folder, "--finish").wait() == 0, f"{folder}: --finish found a fault"
-        assert outputs(folder) == expected.read_bytes(), f"{folder}: other bytes than those of translate"
+        assert outputs(folder) == expected.read_bytes(), f"{folder}: the bytes differ from translate's"
 
 
 def timed(processes: Sequence[subprocess.Popen[bytes]]) -> float:
@@ -178,8 +188,10 @@ def ray_nodes() -> Iterator[subprocess.Popen[str]]:
         yield nodes
     finally:
         assert nodes.stdin
+        assert nodes.stdout
         nodes.stdin.close()
-        nodes.wait()
+        nodes.wait(timeout=60)
+        nodes.stdout.close()
 
 
 def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple[int, dict[str, int]]:
@@ -197,7 +209,7 @@ def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple
             time.sleep(chance.uniform(0, 2 * seconds / kills))
             kind = ("actor", "actor", "driver", "actor", "node")[number % 5]
             if kind == "actor":
-                for process in _actors(nodes.pid)[:1]:
+                for process in actors(nodes)[:1]:
                     process.kill()
             elif kind == "node":
                 nodes.stdin.write("replace\n")
@@ -215,15 +227,13 @@ def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple
     return sum(after[name] != when for name, when in seen.items()), done
 
 
-def _actors(pid: int) -> list[psutil.Process]:
-    """Return the processes below a process that translate a part for Ray."""
+def actors(nodes: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Return the processes of the nodes that translate a part."""
     found = []
-    for process in psutil.Process(pid).children(recursive=True):
-        try:
+    for process in psutil.Process(nodes.pid).children(recursive=True):
+        with suppress(psutil.Error):
             if "_Actor.translate" in " ".join(process.cmdline()):
                 found.append(process)
-        except psutil.Error:
-            continue
     return found
 
 

@@ -229,7 +229,7 @@ def test_a_damaged_file_does_not_keep_the_others_from_being_translated(glassform
 
 @pytest.mark.long
 def test_kills_lose_no_part_and_repeat_none(trained, glassformer, tmp_path):
-    """20 000 nasty lines: three kills of one process, then four processes; the bytes are those of `translate`."""
+    """20 000 nasty lines: three kills of one process, then four processes; the bytes equal `translate`'s."""
     lines = tmp_path / "nasty.txt"
     write_nasty(lines, 20_000, 3, list(word_by_word.WORDS))
     out = tmp_path / "out"

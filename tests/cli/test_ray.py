@@ -1,46 +1,22 @@
 """`glassformer bulk --ray` on two nodes: actors, a node and the driver are killed, and the bytes stay the same."""
 
-import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
-import psutil
 import pytest
-from benchmarks.bulk import contents, write_nasty
-from benchmarks.ray_nodes import SETTINGS
+from benchmarks.bulk import ENVIRONMENT, actors, complete, contents, ray_nodes, write_nasty
 
 import word_by_word
-
-ROOT = Path(__file__).parents[2]
-PATHS = {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
-ENVIRONMENT = {**os.environ, **SETTINGS, **PATHS, "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
 def nodes() -> Iterator[subprocess.Popen]:
-    """Return the program with two nodes, which has printed the address."""
-    command = [sys.executable, "-m", "benchmarks.ray_nodes"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env=ENVIRONMENT, cwd=ROOT, text=True, **pipes)
-    yield process
-    process.stdin.close()
-    process.wait(timeout=60)
-    process.stdout.close()
-
-
-def actors(nodes: subprocess.Popen) -> list[psutil.Process]:
-    """Return the processes that translate a part."""
-    found = []
-    for process in psutil.Process(nodes.pid).children(recursive=True):
-        with suppress(psutil.Error):
-            if "_Actor.translate" in " ".join(process.cmdline()):
-                found.append(process)
-    return found
+    """Return the program with two nodes, which prints the address."""
+    with ray_nodes() as program:
+        yield program
 
 
 @pytest.mark.long
@@ -56,11 +32,8 @@ def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassform
     def start() -> subprocess.Popen:
         return subprocess.Popen(list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
 
-    def complete() -> dict[str, int]:
-        return {path.stem: path.stat().st_mtime_ns for path in out.glob("parts/*[0-9].json")}
-
     def wait_for(number: int) -> None:
-        while len(complete()) < number:
+        while len(complete(out)) < number:
             assert driver.poll() is None
             time.sleep(0.01)
 
@@ -76,13 +49,13 @@ def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassform
     wait_for(110)  # the other node goes on, while the new node starts
     driver.kill()
     driver.communicate()
-    before = complete()
+    before = complete(out)
     assert 110 <= len(before) < parts
     assert nodes.stdout.readline() == "replaced\n"
     again = start()
     said, _ = again.communicate(timeout=120)
     assert again.returncode == 0
-    after = complete()
+    after = complete(out)
     assert {name: when for name, when in after.items() if name in before} == before
     [(total, now)] = re.findall(r"parts: ([\d,]+), translated now: ([\d,]+)", said)
     assert (int(total), int(now)) == (parts, parts - len(before))

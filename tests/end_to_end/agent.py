@@ -61,9 +61,9 @@ class Launch:
 
 
 def main() -> None:
-    import torch.distributed.run  # noqa: F401
+    import torch.distributed.run  # noqa: F401 – once, for all agents
 
-    import glassformer.report  # noqa: F401
+    import glassformer.report  # noqa: F401 – once, for all ranks
 
     preload()
     answer(pid=os.getpid())

@@ -47,7 +47,7 @@ def elsewhere(make_model):
 
 def test_operations_with_tensors_of_two_devices_are_errors(elsewhere):
     source, _ = batch(elsewhere)
-    with pytest.raises((RuntimeError, NotImplementedError)):
+    with pytest.raises(RuntimeError):  # or NotImplementedError, which is one
         elsewhere(source, torch.ones(2, 3, dtype=torch.long))
 
 
@@ -70,7 +70,7 @@ def test_the_classic_mistakes_stay_on_the_device(elsewhere, mistake):
 
 def test_a_tensor_whose_device_is_not_named_is_an_error(tmp_path):
     model = random_translator(tmp_path).model
-    with torch.device("meta"), pytest.raises((RuntimeError, NotImplementedError)):
+    with torch.device("meta"), pytest.raises(RuntimeError):
         model(torch.tensor(SOURCES[1:]), torch.tensor(TARGETS[1:]))
 
 
