@@ -1,0 +1,115 @@
+"""`glassformer calibrate`."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.arguments import (
+    BeamSize,
+    DecodingOverrides,
+    Device,
+    EngineChoice,
+    QuantizationChoice,
+    RunFolder,
+)
+from glassformer.errors import ConfigError
+from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from glassformer.evaluation.items import Items
+    from glassformer.guards.guards import Guards
+    from glassformer.recipes.configuration import Configuration
+
+__all__ = ["calibrate_command"]
+
+LINES = 2000
+"""Maximum number of texts that the command translates."""
+
+
+def calibrate_command(
+    run: RunFolder,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Texts, one per line, or a .tsv or .jsonl file of pairs.  [default: the run's validation pairs]",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Argument(metavar="TARGET", help="Their translations, for the confidence.")
+    ] = None,
+    flagged: Annotated[
+        float, typer.Option("--flagged", min=1e-6, max=0.5, help="Share of these outputs to flag.")
+    ] = FLAGGED,
+    close_chrf: Annotated[
+        float,
+        typer.Option("--close", min=0, max=100, help="Minimum chrF of an output that is close to its reference."),
+    ] = CLOSE_CHRF,
+    beam_size: BeamSize = None,
+    overrides: DecodingOverrides = None,
+    engine: EngineChoice = "auto",
+    quantization: QuantizationChoice = None,
+    device: Device = "auto",
+) -> None:
+    """Calibrate the guards against suspicious outputs, and confidence.
+
+    The run translates its validation pairs, or the given texts. An output is suspicious if it repeats itself, copies
+    the source, or is otherwise unlike almost all of these. The result, RUN/guards.json, belongs to one search: give the
+    beam size and the settings that you will translate with.
+    """
+    from glassformer.jobs.calibration import calibrate
+    from glassformer.recipes.toml import decoding_changes
+    from glassformer.system.machine import cores
+    from glassformer.translator import Translator
+
+    settings = decoding_changes(overrides or (), beam_size=beam_size)
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
+    translator = Translator.load(run, settings=settings, **how)
+    items = _items(run, translator.bundle.configuration, source, target).first(LINES)
+    typer.echo(f"translating {len(items.sources):,} texts", err=True)
+    guards = calibrate(translator, items, flagged=flagged, close_chrf=close_chrf)
+    guards.save(run)
+    _print(guards)
+
+
+def _items(run: "Path", configuration: "Configuration", source: str | None, target: str | None) -> "Items":
+    """Return the given texts, with references if there are any, or the run's validation pairs."""
+    from glassformer.corpus.files import format_of
+    from glassformer.corpus.readers import read_lines
+    from glassformer.evaluation.items import Items, read_items
+    from glassformer.jobs.evaluation import corpus_of, validation_items
+    from glassformer.jobs.preparation import PREPARED, read_valid_pairs
+
+    if source is None:
+        if not (pairs := read_valid_pairs(run / PREPARED)):
+            raise ConfigError(f"{run} holds no validation pairs: give SOURCE, and TARGET for the confidence")
+        return validation_items(configuration, pairs, most=LINES)
+    if target is None and format_of(source) == "lines":
+        return Items.of(([line] for line in read_lines(source)), group=False)
+    return read_items(corpus_of(source, target, configuration))
+
+
+def _print(guards: "Guards") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from glassformer.jobs.calibration import FEWEST_OF_CONFIDENCE
+
+    table = Table("guard", "suspicious above", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for name, value in guards.thresholds.items():
+        table.add_row(name, f"{value:.3g}")
+    Console(highlight=False).print(table)
+    typer.echo(
+        f"{guards.outputs:,} outputs; thresholds are their quantile {guards.quantile:.2%}; of outputs that they were "
+        f"not taken from, {guards.flagged:.1%} are suspicious"
+    )
+    if guards.exact and guards.close:
+        typer.echo(
+            f"confidence: off by {guards.exact.error:.1%} on average for exactly right outputs, by "
+            f"{guards.close.error:.1%} for outputs with chrF ≥ {guards.close_chrf:g}"
+        )
+    else:
+        typer.echo(f"no confidence: it needs at least {FEWEST_OF_CONFIDENCE} pairs", err=True)

@@ -1,0 +1,103 @@
+"""Confidence in percent: how often an output with such log probabilities is right, as fitted on a run's own outputs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+
+__all__ = ["Calibration", "calibration_error", "fit_calibration"]
+
+_RIDGE = 1e-2
+"""Strength of the pull of the weights to 0, so that they stay finite when all outputs are right."""
+_SMALL = 1e-4
+"""Added to negative log probabilities before their logarithm is taken."""
+_LARGEST = 500.0
+"""Magnitude at which the argument of the logistic function is cut, because its exponential would overflow."""
+_ROUNDS = 50
+"""Maximum number of Newton's steps, of which a fit needs about ten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """A logistic regression from the log probabilities of an output to the probability that it is right."""
+
+    weights: tuple[float, ...]
+    """The constant, and one weight for each feature."""
+    means: tuple[float, ...]
+    spreads: tuple[float, ...]
+    """Mean and standard deviation of each feature, by which it is scaled."""
+    error: float
+    """Expected calibration error: 10 bins of equal count, each half of the outputs judged by a fit on the other."""
+
+    def confidence(self, token_log_probs: Sequence[float]) -> float:
+        """Return the probability, from 0 to 1, that an output with these log probabilities is right."""
+        constant, *weights = self.weights
+        columns = zip(weights, _features(token_log_probs), self.means, self.spreads, strict=True)
+        total = constant + math.fsum(weight * (value - mean) / spread for weight, value, mean, spread in columns)
+        return 1 / (1 + math.exp(-max(total, -_LARGEST)))
+
+
+def fit_calibration(outputs: Sequence[Sequence[float]], right: Sequence[bool]) -> Calibration:
+    """Return a calibration fitted on the token log probabilities of outputs, and whether each output is right."""
+    import numpy as np
+
+    features, labels = np.array([_features(one) for one in outputs]), np.array(right, np.float64)
+    means, spreads = features.mean(0), features.std(0) + 1e-9
+    scaled = (features - means) / spreads
+    halves = np.arange(len(labels)) % 2
+    crossed = np.empty(len(labels))
+    for half in (0, 1):
+        weights = _fit(scaled[halves != half], labels[halves != half])
+        crossed[halves == half] = _sigmoid(weights[0] + scaled[halves == half] @ weights[1:])
+    return Calibration(
+        weights=tuple(_fit(scaled, labels).tolist()),
+        means=tuple(means.tolist()),
+        spreads=tuple(spreads.tolist()),
+        error=calibration_error(crossed.tolist(), right),
+    )
+
+
+def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+    """Return the expected calibration error: the mean over bins of equal count of |mean confidence − share right|."""
+    import numpy as np
+
+    order = np.argsort(confidences, kind="stable")
+    told, true = np.array(confidences)[order], np.array(right, np.float64)[order]
+    parts = [part for part in np.array_split(np.arange(len(order)), bins) if len(part)]
+    return float(sum(abs(told[part].sum() - true[part].sum()) for part in parts) / len(order))
+
+
+def _features(token_log_probs: Sequence[float]) -> tuple[float, ...]:
+    """Return the features: how improbable an output is in all, on average, and at its least probable token; length."""
+    total, count = -math.fsum(token_log_probs), len(token_log_probs)
+    lowest = -min(token_log_probs)
+    return (math.exp(-total), math.log(total / count + _SMALL), math.log(lowest + _SMALL), math.log(count))
+
+
+def _fit(features: "Vector", labels: "Vector") -> "Vector":
+    """Return the weights of the logistic regression, constant first, by Newton's method."""
+    import numpy as np
+
+    inputs = np.column_stack([np.ones(len(labels)), features])
+    weights = np.zeros(inputs.shape[1])
+    for _ in range(_ROUNDS):
+        told = _sigmoid(inputs @ weights)
+        gradient = inputs.T @ (told - labels) + _RIDGE * weights
+        curvature = (inputs * (told * (1 - told))[:, None]).T @ inputs + _RIDGE * np.eye(len(weights))
+        step = np.linalg.solve(curvature, gradient)
+        weights -= step
+        if np.abs(step).max() < 1e-9:
+            break
+    return weights
+
+
+def _sigmoid(values: "Vector") -> "Vector":
+    import numpy as np
+
+    return np.asarray(1 / (1 + np.exp(-np.clip(values, -_LARGEST, _LARGEST))))

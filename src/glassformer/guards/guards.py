@@ -1,0 +1,136 @@
+"""The guards of a run: which of its outputs are suspicious, and why, and how sure one may be of an output.
+
+guards.json          the thresholds, what is usual in the run's outputs, the search, and the confidence
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import CheckpointError
+from glassformer.guards.confidence import Calibration
+from glassformer.guards.signals import ModelOutput, Usual, signals
+from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
+from glassformer.system.files import read_json, write_json, write_safely
+
+__all__ = ["GUARDS", "UNCALIBRATED", "Confidence", "Guards", "above", "common_thresholds", "of_search"]
+
+GUARDS = "guards.json"
+UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
+"""The guards that need no calibration: the output has the same words as the source, or different numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure one may be of an output."""
+
+    exact: float
+    """Probability, from 0 to 1, that the output is exactly the reference."""
+    close: float
+    """Probability, from 0 to 1, that its chrF against the reference is at least `Guards.close_chrf`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guards:
+    """Thresholds and confidence, calibrated on outputs of one search."""
+
+    usual: Usual
+    thresholds: Mapping[str, float]
+    """For each signal, the largest value that is not suspicious."""
+    quantile: float
+    """The quantile, from 0 to 1, of each signal that is its threshold."""
+    flagged: float
+    """Share of outputs that are suspicious, each half judged by thresholds from the other."""
+    outputs: int
+    """Number of outputs that the thresholds were taken from."""
+    search: Mapping[str, Any]
+    """The decoding settings of the outputs."""
+    exact: Calibration | None = None
+    close: Calibration | None = None
+    """The confidence; None if there were too few references."""
+    close_chrf: float = 0.0
+    """The chrF, from 0 to 100, of an output that is close to its reference."""
+
+    @classmethod
+    def load(cls, folder: Path) -> "Guards | None":
+        """Return the guards in a run's folder, or None if it has none.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        if not (folder / GUARDS).exists():
+            return None
+        content = read_json(folder / GUARDS)
+        try:
+            usual = content["usual"]
+            return cls(
+                usual=Usual(**{**usual, "scripts": frozenset(usual["scripts"])}),
+                thresholds={str(name): float(value) for name, value in content["thresholds"].items()},
+                exact=_calibration(content["exact"]),
+                close=_calibration(content["close"]),
+                search=dict(content["search"]),
+                **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(
+                f"{folder / GUARDS} is damaged: {error!r}; write it again by `glassformer calibrate {folder}`"
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        """Write the guards into a run's folder.
+
+        Raises:
+            CheckpointError: the file cannot be written.
+        """
+        content = asdict(self)
+        content["usual"]["scripts"] = sorted(self.usual.scripts)
+        write_safely(folder / GUARDS, lambda path: write_json(path, content))
+
+    def reasons(self, output: ModelOutput) -> tuple[str, ...]:
+        """Return the names of the guards that an output sets off."""
+        return above(signals(output, self.usual), self.thresholds)
+
+    def confidence(self, token_log_probs: Sequence[float]) -> Confidence | None:
+        """Return the confidence in an output with these log probabilities; None if there is none to be had."""
+        if not token_log_probs or self.exact is None or self.close is None:
+            return None
+        return Confidence(self.exact.confidence(token_log_probs), self.close.confidence(token_log_probs))
+
+
+def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
+    """Return thresholds for the signals of some outputs, and the quantile that all thresholds are.
+
+    The quantile is the lowest at which all guards together flag at most `share` of the outputs.
+    """
+    import numpy as np
+
+    names = list(values[0])
+    table = np.array([[one[name] for name in names] for one in values])
+    ordered = np.sort(table, axis=0)
+    low, high = 0, len(values) - 1  # ranks of the thresholds; the highest rank flags nothing
+    while low < high:
+        middle = (low + high) // 2
+        if (table > ordered[middle]).any(1).mean() <= share:
+            high = middle
+        else:
+            low = middle + 1
+    return dict(zip(names, ordered[high].tolist(), strict=True)), (high + 1) / len(values)
+
+
+def of_search(settings: DecodingConfig) -> dict[str, Any]:
+    """Return the settings that decide the output of a search."""
+    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
+
+
+def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the names of the signals above their thresholds."""
+    return tuple(name for name, value in values.items() if name in thresholds and value > thresholds[name])
+
+
+def _calibration(content: Mapping[str, Any] | None) -> Calibration | None:
+    if content is None:
+        return None
+    vectors = {name: tuple(map(float, content[name])) for name in ("weights", "means", "spreads")}
+    return Calibration(**vectors, error=float(content["error"]))

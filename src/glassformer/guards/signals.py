@@ -1,0 +1,182 @@
+"""What may be wrong with an output, as numbers: the larger a signal, the more suspicious the output. Needs no torch."""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["SIGNALS", "ModelOutput", "Usual", "longest_repetition", "numbers_of", "scripts_of", "signals"]
+
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d(?:[\d.,:/'\u00a0\u202f]*\d)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOutput:
+    """An output of a model, and what it was made from."""
+
+    source: str
+    target: str
+    source_ids: Sequence[int]
+    """The tokens of the source, including `<eos>`."""
+    tokens: Sequence[Hashable]
+    """The tokens of the target, including `<eos>`."""
+    token_log_probs: Sequence[float] = ()
+    """Log probability of each token (natural logarithm, ≤ 0); empty if it is not known."""
+    unknown: int = 0
+    """Number of `<unk>` on both sides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What is usual in a run's outputs."""
+
+    intercept: float
+    slope: float
+    """The logarithm of an output's length is about intercept + slope · logarithm of the source's length, in tokens."""
+    spread: float
+    """Standard deviation of the logarithm of an output's length from this line."""
+    scripts: frozenset[str]
+    """The scripts of the letters, such as "LATIN"."""
+
+    @classmethod
+    def of(cls, outputs: Sequence[ModelOutput]) -> "Usual":
+        """Return what is usual in some outputs."""
+        import numpy as np
+
+        lengths = np.log([[len(one.source_ids), len(one.tokens)] for one in outputs])
+        sources, targets = lengths[:, 0], lengths[:, 1]
+        variance = float(sources.var())
+        slope = float(np.cov(sources, targets, bias=True)[0, 1]) / variance if variance else 0.0
+        intercept = float(targets.mean() - slope * sources.mean())
+        spread = float((targets - intercept - slope * sources).std())
+        scripts = frozenset().union(*(scripts_of(one.target) for one in outputs))
+        return cls(intercept=intercept, slope=slope, spread=max(spread, 1e-6), scripts=scripts)
+
+
+def signals(output: ModelOutput, usual: Usual | None, names: Iterable[str] | None = None) -> dict[str, float]:
+    """Return the value of each signal in `SIGNALS` that can be told; with `names`, only of these.
+
+    Without log probabilities, or if it is not known what is usual, some signals are missing.
+    """
+    chosen = SIGNALS if names is None else names
+    return {name: found for name in chosen if (found := SIGNALS[name](output, usual)) is not None}
+
+
+def longest_repetition(tokens: Sequence[Hashable]) -> int:
+    """Return the number of tokens in the longest run that repeats the tokens right before it.
+
+    It is 0 if no phrase follows itself, 1 for "very very", and 6 for a phrase of three tokens that stands three times.
+    """
+    if len(set(tokens)) == len(tokens):  # so most outputs, which need no search
+        return 0
+    places: dict[Hashable, list[int]] = {}
+    periods: set[int] = set()
+    for place, token in enumerate(tokens):
+        before = places.setdefault(token, [])
+        periods.update(place - one for one in before)
+        before.append(place)
+    return max((_repetition(tokens, period) for period in periods), default=0)
+
+
+def _repetition(tokens: Sequence[Hashable], period: int) -> int:
+    """Return the length of the longest run of at least `period` tokens equal to those `period` before."""
+    longest = run = 0
+    for one, other in zip(tokens, tokens[period:], strict=False):
+        run = run + 1 if one == other else 0
+        longest = max(longest, run)
+    return longest if longest >= period else 0
+
+
+def numbers_of(text: str) -> Counter[str]:
+    """Return the numbers in a text: their digits 0–9 in any script, without separators such as "," in 1,000."""
+    return Counter(
+        "".join(str(unicodedata.digit(one)) for one in number if one.isdigit()) for number in _NUMBER.findall(text)
+    )
+
+
+def scripts_of(text: str) -> frozenset[str]:
+    """Return the scripts of a text's letters, by the first word of their Unicode names."""
+    return frozenset(_script(character) for character in set(text) if character.isalpha())
+
+
+@lru_cache(maxsize=1 << 12)
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "UNKNOWN").split()[0]
+
+
+def _loop(output: ModelOutput, _: Usual | None) -> float:
+    """Tokens in the longest repetition, minus those in the longest repetition of the source."""
+    found = longest_repetition(output.tokens)
+    return float(max(found - longest_repetition(output.source_ids), 0)) if found else 0.0
+
+
+def _long(output: ModelOutput, usual: Usual | None) -> float | None:
+    """How many standard deviations longer than usual the output is."""
+    if usual is None:
+        return None
+    expected = usual.intercept + usual.slope * math.log(len(output.source_ids))
+    return (math.log(len(output.tokens)) - expected) / usual.spread
+
+
+def _short(output: ModelOutput, usual: Usual | None) -> float | None:
+    """How many standard deviations shorter than usual the output is."""
+    return None if (longer := _long(output, usual)) is None else -longer
+
+
+def _copy(output: ModelOutput, _: Usual | None) -> float:
+    """Share of the words of both sides that stand on both sides."""
+    source, target = (_WORD.findall(text.casefold()) for text in (output.source, output.target))
+    if set(source).isdisjoint(target):  # counting takes longer
+        return 0.0
+    return 2 * (Counter(source) & Counter(target)).total() / (len(source) + len(target))
+
+
+def _script_share(output: ModelOutput, usual: Usual | None) -> float | None:
+    """Share of the letters that are of scripts which are not usual."""
+    if usual is None:
+        return None
+    if output.target.isascii() and "LATIN" in usual.scripts:
+        return 0.0
+    letters = [one for one in output.target if one.isalpha()]
+    return sum(_script(one) not in usual.scripts for one in letters) / len(letters) if letters else 0.0
+
+
+def _numbers(output: ModelOutput, _: Usual | None) -> float:
+    """Number of numbers that stand on one side only."""
+    if not (_NUMBER.search(output.source) or _NUMBER.search(output.target)):
+        return 0.0
+    source, target = numbers_of(output.source), numbers_of(output.target)
+    return float(((source - target) | (target - source)).total())
+
+
+def _unknown(output: ModelOutput, _: Usual | None) -> float:
+    """Share of `<unk>` among the tokens of both sides."""
+    return output.unknown / (len(output.source_ids) + len(output.tokens))
+
+
+def _improbable(output: ModelOutput, _: Usual | None) -> float | None:
+    """Mean of the tokens' negative log probabilities."""
+    return -math.fsum(output.token_log_probs) / len(output.token_log_probs) if output.token_log_probs else None
+
+
+def _surprise(output: ModelOutput, _: Usual | None) -> float | None:
+    """The negative log probability of the least probable token; an output that ends too early ends improbably."""
+    return -min(output.token_log_probs) if output.token_log_probs else None
+
+
+SIGNALS: Mapping[str, Callable[[ModelOutput, Usual | None], float | None]] = {
+    "loop": _loop,
+    "long": _long,
+    "short": _short,
+    "copy": _copy,
+    "script": _script_share,
+    "numbers": _numbers,
+    "unknown": _unknown,
+    "improbable": _improbable,
+    "surprise": _surprise,
+}
+"""The signals by the names of their guards."""
