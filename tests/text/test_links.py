@@ -1,0 +1,86 @@
+"""Links: words of both texts, chosen by the attention of their tokens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.text.links import Link, link_words, source_words, target_words, word_spans
+from glassformer.text.normalisation import normalise
+from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
+from profiles import scaled
+
+LINES = ["the animal didn't cross the street.", "l'animal n'a pas traversé « la rue »."]
+KINDS = ("words", "characters", "bpe", "unigram")
+TOKENIZERS = {
+    kind: train_tokenizers(LINES * 20, [], TokenizerConfig(kind=kind, vocab_size=60 if kind != "words" else 8000))[0]
+    for kind in KINDS
+}
+texts = st.text("the animl\u00a0▁\t.'’«☃�ü", max_size=40)
+
+
+@given(st.text(max_size=50))
+def test_a_word_is_what_normalisation_leaves_between_spaces(text):
+    assert [text[begin:end] for begin, end in word_spans(text)] == normalise(text).split()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=texts)
+@scaled(60)
+def test_each_source_token_is_in_the_word_that_it_is_cut_from(kind, text):
+    tokens, found = TOKENIZERS[kind].split(text), source_words(TOKENIZERS[kind], text)
+    words: dict[int, str] = {}
+    for token, word in zip(tokens, found, strict=True):
+        letters = token.replace("▁", "")
+        assert (word is None) == (letters == "")
+        if word is not None:
+            words[word] = words.get(word, "") + letters
+    assert [words[word] for word in sorted(words)] == normalise(text).split()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@scaled(60)
+def test_each_target_token_is_in_a_word_of_the_decoded_text(kind, data):
+    tokenizer = TOKENIZERS[kind]
+    ids = data.draw(st.lists(st.integers(0, len(tokenizer) - 1), max_size=12))
+    found = target_words(tokenizer, ids)
+    assert len(found) == len(ids)
+    assert {word for word in found if word is not None} == set(range(len(word_spans(tokenizer.decode(ids)))))
+    assert [word for word in found if word is not None] == sorted(word for word in found if word is not None)
+    special = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
+    assert all(word is None for id, word in zip(ids, found, strict=True) if id in special)
+
+
+def test_words_of_each_kind():
+    text = "didn't  cross ."
+    assert source_words(TOKENIZERS["words"], text) == [0, 0, 1, 2]
+    assert source_words(TOKENIZERS["characters"], text) == [*[0] * 6, None, *[1] * 5, None, 2]
+
+
+def test_bytes_belong_to_their_word():
+    config = TokenizerConfig(kind="bpe", vocab_size=320, byte_fallback=True)
+    tokenizer, _ = train_tokenizers(LINES * 20, [], config)
+    ids = tokenizer.encode("the ☃☃ animal")
+    words = [word for word in target_words(tokenizer, ids) if word is not None]
+    assert sorted(set(words)) == [0, 1, 2]
+    assert source_words(tokenizer, "the ☃☃ animal")[-1] == 2
+
+
+def test_a_word_has_the_sum_of_its_pieces():
+    """Here neither piece of "cd" has the most: it gets 0.6 + 0.5, and "ab" 0.8."""
+    weights = [[0.8, 0.6, 0.5]]
+    assert link_words("ab cd", "x", [0, 1, 1], [0], weights) == (Link((3, 5), (0, 1)),)
+    # The target's word "xy" sums its two rows: 0.4 + 0.7 against 0.6 + 0.3.
+    assert link_words("ab cd", "xy", [0, 1], [0, 0], [[0.6, 0.4], [0.3, 0.7]]) == (Link((3, 5), (0, 2)),)
+
+
+def test_the_end_of_the_source_does_not_count():
+    weights = [[0.1, 0.2, 0.7]]
+    assert link_words("ab cd", "x", [0, 1], [0], weights) == (Link((3, 5), (0, 1)),)
+    assert link_words("ab cd", "x", [0, 1], [0], [[0.0, 0.0, 1.0]]) == ()
+
+
+def test_links_are_in_the_order_of_the_target():
+    weights = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
+    links = link_words("ab cd", "x y", [0, 1], [0, 1, None], weights)
+    assert links == (Link((3, 5), (0, 1)), Link((0, 2), (2, 3)))
