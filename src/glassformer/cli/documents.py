@@ -1,0 +1,88 @@
+"""Translate a document into a file."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from glassformer.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from glassformer.documents.document import Document
+    from glassformer.documents.sentences import DocumentReport
+    from glassformer.translator import Translation, Translator
+
+__all__ = ["document_of", "translate_document"]
+
+LISTED_LINES = 10
+"""Maximum number of places that the summary lists."""
+
+
+def document_of(file: Path | None, output: Path | None, unfit: dict[str, bool]) -> "Document | None":
+    """Return the document to translate, or None if the file is text to be translated line by line.
+
+    A file with the suffix of a document is one, but a .txt file only if an output is given.
+
+    `unfit` says which options were given that a document does not support.
+
+    Raises:
+        ConfigError: the output is missing or is the input, or an option does not fit.
+        DataError: the file does not have the suffix of a document, is missing, or is damaged.
+    """
+    from glassformer.corpus.files import raw_lines
+    from glassformer.documents.document import SUFFIXES, Document, is_document
+
+    is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
+    if output is None and not is_marked:
+        return None
+    if file is None or not is_document(file.name):
+        raise DataError(f"FILE: expected a document ({', '.join(SUFFIXES)}) for --output, got {file or 'stdin'}")
+    if output is None:
+        raise ConfigError(f"{file} is a document: name the file for its translation by --output")
+    if output.exists() and file.exists() and output.samefile(file):
+        raise ConfigError(f"--output: expected another file than the input, got {output}; choose another name")
+    given = [name for name, is_given in unfit.items() if is_given]
+    if given:
+        raise ConfigError(f"{given[0]} is for lines, and {file} is a document: leave it out")
+    return Document.read(str(file), b"".join(raw_lines(file)))
+
+
+def translate_document(translator: "Translator", document: "Document", output: Path, options: dict[str, Any]) -> None:
+    """Write the translation of a document to `output`, and print on stderr what became of its units.
+
+    Raises:
+        CheckpointError: the output cannot be written.
+        DataError: the encoding of the document lacks a character of a translation.
+    """
+    from glassformer.documents.sentences import DocumentSentences
+    from glassformer.system.files import write_safely
+
+    language = translator.bundle.configuration.data.source_language or "en"
+    sentences = DocumentSentences(document, language)
+    wanted = sentences.wanted
+    found = translator.stream(wanted, links=sentences.has_tags, **options)
+    data, report = sentences.rebuilt(list(_shown(found, len(wanted))))
+    write_safely(output, lambda path: path.write_bytes(data))
+    typer.echo(_summary(report), err=True)
+
+
+def _shown(found: "Iterable[Translation]", total: int) -> "Iterator[Translation]":
+    """Yield the translations, with a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    yield from track(found, "translating", total=total, console=console, transient=True, disable=hidden)
+
+
+def _summary(report: "DocumentReport") -> str:
+    """Return one line: the number of units, and of those to check, with their lines."""
+    summary = f"{report.units} units"
+    for status in dict.fromkeys(doubt.status for doubt in report.doubts):
+        lines = [str(doubt.line) for doubt in report.doubts if doubt.status == status]
+        more = ", …" if len(lines) > LISTED_LINES else ""
+        word = "line" if len(lines) == 1 else "lines"
+        summary += f"; {len(lines)} {status.replace('_', ' ')}: {word} {', '.join(lines[:LISTED_LINES])}{more}"
+    return summary

@@ -1,0 +1,147 @@
+"""The parts of a document that are translated: units, made of chunks of text and of marks between them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+__all__ = ["Chunk", "Replacement", "Role", "Unit", "closings_of", "has_text", "unit_of", "with_edits"]
+
+Role = Literal["text", "open", "close", "point"]
+
+
+class Replacement(NamedTuple):
+    """A replacement of the characters `begin` to `end` of a document."""
+
+    begin: int
+    end: int
+    text: str
+
+
+class Chunk(NamedTuple):
+    """A chunk of a unit: text, or a mark such as a tag, a code span or a placeholder."""
+
+    role: Role
+    text: str
+    """Text as a reader sees it, without escapes; a mark exactly as it stands in the document."""
+    begin: int = 0
+    end: int = 0
+    """The characters of the document that the chunk stands for."""
+    name: str = ""
+    """The name of a tag, by which closing tags find their opening tags."""
+
+
+def _unwrapped(content: str, is_suspicious: bool) -> str:  # noqa: ARG001 – most formats do not mark suspicious units
+    return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A part of a document that is translated as a whole, such as a paragraph or a message."""
+
+    begin: int
+    end: int
+    """The characters of the document that the unit's translation replaces."""
+    chunks: tuple[Chunk, ...]
+    escape: Callable[[str], str] = str
+    """Writes text so that the format reads it as text."""
+    compose: Callable[[str, bool], str] = _unwrapped
+    """Returns what replaces the characters, from the escaped content and from whether the translation is suspicious."""
+    edits: tuple[Replacement, ...] = ()
+    """Further replacements, such as a state, that a translation of the unit requires."""
+    doubts: tuple[Replacement, ...] = ()
+    """Further replacements that a suspicious translation requires, such as a flag."""
+
+    def edit(
+        self, chunks: Iterable[Chunk], is_suspicious: bool, inner: Iterable[Replacement], document: str
+    ) -> Replacement:
+        """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
+        known = sorted(inner)
+        content = "".join(
+            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
+        )
+        return Replacement(self.begin, self.end, self.compose(content, is_suspicious))
+
+
+def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
+    within = [edit for edit in inner if chunk.begin <= edit.begin and edit.end <= chunk.end]
+    return with_edits(document, within, chunk.begin, chunk.end) if within else chunk.text
+
+
+def with_edits(document: str, edits: Iterable[Replacement], begin: int = 0, end: int | None = None) -> str:
+    """Return a document, or the part of it from `begin` to `end`, with edits that do not overlap, in order."""
+    parts, cursor = [], begin
+    for edit in edits:
+        parts += [document[cursor : edit.begin], edit.text]
+        cursor = edit.end
+    return "".join([*parts, document[cursor:end]])
+
+
+def unit_of(document: str, chunks: Sequence[Chunk], escape: Callable[[str], str] = str) -> Unit | None:
+    """Return the unit that consists of these chunks, or None if they contain no letter and no digit.
+
+    Marks and white space at either end stay where they are and do not belong to the unit.
+    """
+    kept = _without_ends(document, [chunk for chunk in chunks if chunk.text])
+    if not has_text(kept):
+        return None
+    return Unit(begin=kept[0].begin, end=kept[-1].end, chunks=tuple(kept), escape=escape)
+
+
+def has_text(chunks: Iterable[Chunk]) -> bool:
+    """Return whether the text of some chunks contains a letter or a digit."""
+    return any(character.isalnum() for chunk in chunks if chunk.role == "text" for character in chunk.text)
+
+
+def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
+    """Return the chunks without white space, points, and pairs of tags around all others."""
+    closings = closings_of(chunks)
+    paired = {*closings, *closings.values()}
+    first, last = 0, len(chunks) - 1
+    while first <= last:
+        if _is_loose(chunks[first], first in paired):
+            first += 1
+        elif _is_loose(chunks[last], last in paired):
+            last -= 1
+        elif closings.get(first) == last:
+            first, last = first + 1, last - 1
+        else:
+            return _stripped(document, chunks[first : last + 1])
+    return []
+
+
+def _is_loose(chunk: Chunk, is_paired: bool) -> bool:
+    return chunk.text.isspace() if chunk.role == "text" else not is_paired
+
+
+def _stripped(document: str, chunks: list[Chunk]) -> list[Chunk]:
+    """Return the chunks without the white space at either end that the document writes as such."""
+    first = chunks[0]
+    if first.role == "text" and (white := _leading(document[first.begin : first.end])):
+        chunks = [first._replace(text=first.text.lstrip(), begin=first.begin + white), *chunks[1:]]
+    last = chunks[-1]
+    if last.role == "text" and (white := _leading(document[last.begin : last.end][::-1])):
+        chunks = [*chunks[:-1], last._replace(text=last.text.rstrip(), end=last.end - white)]
+    return chunks
+
+
+def _leading(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def closings_of(chunks: Sequence[Chunk]) -> dict[int, int]:
+    """Return the index of the closing tag of each opening tag that has one, by the index of the opening tag.
+
+    A closing tag closes the innermost open tag of its name; tags that remain open inside it have no closing tag.
+    """
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for place, chunk in enumerate(chunks):
+        if chunk.role == "open":
+            opened.append(place)
+        elif chunk.role == "close":
+            names = [chunks[one].name for one in opened]
+            if chunk.name in names:
+                depth = len(names) - 1 - names[::-1].index(chunk.name)
+                found[opened[depth]] = place
+                del opened[depth:]
+    return found

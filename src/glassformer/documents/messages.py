@@ -1,0 +1,40 @@
+"""Messages of programs: texts with placeholders, which their formats write with escapes."""
+
+import re
+from collections.abc import Iterator
+
+from glassformer.documents.chunks import Chunk, Unit, has_text
+
+__all__ = ["message_unit", "protected_chunks"]
+
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_PLACEHOLDER = re.compile(
+    rf"{_BRACES}"  # {{name}}, {name}, {count, plural, one {…} other {…}}
+    r"|\$t\([^()]*\)"  # i18next: another message
+    r"|%\([\w.]+\)[#0 +-]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
+    r"|%(?:\d+\$)?[#0+-]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|L|q|j|z|t)?[diouxXeEfFgGaAcspn@](?![a-zA-Z])"  # C
+    r"|%%"
+    r"|\$\w+\$"  # Chrome
+    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)]"
+)
+
+
+def message_unit(text: str, begin: int, end: int) -> Unit | None:
+    """Return the unit of a whole message, or None if it has nothing to translate.
+
+    White space and placeholders at its ends remain part of it, because the format writes the message as a whole.
+    """
+    chunks = tuple(protected_chunks(text, begin, end))
+    if not has_text(chunks):
+        return None
+    return Unit(begin=begin, end=end, chunks=chunks)
+
+
+def protected_chunks(text: str, begin: int, end: int) -> Iterator[Chunk]:
+    """Yield the chunks of a text that stands for these characters of a document: placeholders become points."""
+    cursor = 0
+    for found in _PLACEHOLDER.finditer(text):
+        yield Chunk("text", text[cursor : found.start()], begin, end)
+        yield Chunk("point", found[0], begin, end)
+        cursor = found.end()
+    yield Chunk("text", text[cursor:], begin, end)

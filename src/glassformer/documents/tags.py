@@ -1,0 +1,237 @@
+"""Tags by detagging and projection: a model translates plain text, and the tags follow the words that they belonged to.
+
+A tag goes to the target words that are aligned to its source words, as a whole: it is never repeated, lost or invented,
+and tags stay nested as in the source. A point, such as an image or a placeholder, goes before the target word aligned
+to the source word that followed it. What finds no word goes to the end of the tag around it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from glassformer.documents.chunks import Chunk, closings_of
+from glassformer.text.links import Link, Span
+
+__all__ = ["Tag", "detagged", "projected", "proportional_links"]
+
+FEW_WORDS = 2
+"""A tag also covers this number of unaligned words between its own."""
+
+
+class Tag(NamedTuple):
+    """A tag that was taken out of a text."""
+
+    opening: Chunk
+    closing: Chunk | None
+    """None for a point."""
+    begin: int
+    end: int
+    """The characters of the plain text that the tag stood around."""
+    inner: "tuple[Tag, ...]" = ()
+    space: Literal["kept", "taken", "added"] = "kept"
+    """What happened to the white space at a point: one of two spaces was taken out, or one was added between words."""
+
+
+class _Placed(NamedTuple):
+    """A tag's place in the target."""
+
+    begin: int
+    end: int
+    tag: Tag
+    inner: "tuple[_Placed, ...]"
+
+
+class _Word(NamedTuple):
+    begin: int
+    end: int
+    source: Span | None
+
+
+def detagged(chunks: Sequence[Chunk]) -> tuple[str, list[Tag]]:
+    """Return the plain text of chunks, and their tags."""
+    closings, plain = closings_of(chunks), _PlainText(chunks)
+    ends = {end: begin for begin, end in closings.items()}
+    levels: list[list[Tag]] = [[]]
+    begins: list[int] = []
+    for place, chunk in enumerate(chunks):
+        if chunk.role == "text":
+            plain.add(chunk.text)
+        elif place in closings:
+            levels.append([])
+            begins.append(plain.size)
+        elif place in ends:
+            inner, opening = tuple(levels.pop()), chunks[ends[place]]
+            levels[-1].append(Tag(opening, chunk, begins.pop(), plain.size, inner))
+        else:
+            space = plain.space_at_point(place)
+            levels[-1].append(Tag(chunk, None, plain.size, plain.size, (), space))
+    return plain.text, levels[0]
+
+
+class _PlainText:
+    """The plain text of chunks, as far as they are read."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.size = 0
+        self._chunks = chunks
+        self._parts: list[str] = []
+        self._skips_space = False
+        self._next: list[str] = []
+        """For each chunk, the first character of the text after it."""
+        following = ""
+        for chunk in reversed(chunks):
+            self._next.append(following)
+            following = chunk.text[:1] if chunk.role == "text" and chunk.text else following
+        self._next.reverse()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str) -> None:
+        if self._skips_space and text:
+            text, self._skips_space = text[1:], False
+        if text:
+            self._parts.append(text)
+            self.size += len(text)
+
+    def space_at_point(self, place: int) -> Literal["kept", "taken", "added"]:
+        before, after = self._parts[-1][-1] if self._parts else "", self._next[place]
+        if self._skips_space or not (before or after):
+            return "kept"
+        if before in ("", " ", "\n") and after == " ":
+            self._skips_space = True
+            return "taken"
+        if before == " " and after in ("", "\n") and self._chunks[place - 1].role == "text":
+            last = self._parts.pop()
+            self._parts += [last[:-1]] if len(last) > 1 else []
+            self.size -= 1
+            return "taken"
+        if not before or not after or before.isspace() or after.isspace():
+            return "kept"
+        self.add(" ")
+        return "added"
+
+
+def proportional_links(source: str, target: str) -> list[Link]:
+    """Return links from each target word to the source word at the same share of the text."""
+    sources, targets = _words(source), _words(target)
+    if not sources:
+        return []
+    return [Link(sources[(2 * i + 1) * len(sources) // (2 * len(targets))], word) for i, word in enumerate(targets)]
+
+
+def _words(text: str) -> list[Span]:
+    return [found.span() for found in re.finditer(r"\S+", text)]
+
+
+def projected(source: str, target: str, tags: Iterable[Tag], links: Iterable[Link]) -> list[Chunk]:
+    """Return the chunks of a target: its text, with the tags of the source at the aligned words."""
+    aligned: dict[int, Span] = {begin: span for span, (begin, _) in links}
+    words = [_Word(begin, end, aligned.get(begin)) for begin, end in _words(target)]
+    end = len(target.rstrip())
+    placed = _Projection(source, target).placed(list(tags), 0, end, words)
+    return list(_written(target, 0, len(target), placed))
+
+
+class _Projection:
+    """Places the tags of a source in a target."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source, self.target = source, target
+
+    def placed(self, tags: Sequence[Tag], begin: int, end: int, words: Sequence[_Word]) -> tuple[_Placed, ...]:
+        """Return the places of tags between two characters, in order and without overlaps; `words` lie there."""
+        ranges: dict[int, Span] = {}
+        taken: set[_Word] = set()
+        for index, tag in enumerate(tags):
+            if tag.closing and (run := _run(tag, words, taken, tags)):
+                taken.update(run)
+                ranges[index] = self._clipped(tag, run, begin, end)
+        found = []
+        for index, tag in enumerate(tags):
+            first, last = ranges.get(index) or self._point(index, tag, ranges, (begin, end), words)
+            inside = [word for word in words if word.end > first and word.begin < last]
+            inner = self.placed(tag.inner, first, last, inside) if tag.inner else ()
+            found.append((first, index in ranges, index, _Placed(first, last, tag, inner)))
+        return tuple(place for *_, place in sorted(found, key=lambda one: one[:3]))
+
+    def _clipped(self, tag: Tag, run: Sequence[_Word], begin: int, end: int) -> Span:
+        """Return the characters of a run of words, without the punctuation at its ends that the tag did not cover."""
+        first, last = max(run[0].begin, begin), min(run[-1].end, end)
+        inner = self.target[first:last]
+        if _is_punctuation(self.source[tag.begin - 1 : tag.begin]) and (kept := inner.lstrip(_punctuation(inner))):
+            first = last - len(kept)
+        inner = self.target[first:last]
+        if _is_punctuation(self.source[tag.end : tag.end + 1]) and (kept := inner.rstrip(_punctuation(inner))):
+            last = first + len(kept)
+        return first, last
+
+    def _point(self, index: int, tag: Tag, ranges: Mapping[int, Span], around: Span, words: Sequence[_Word]) -> Span:
+        """Return the place of a point, or of a tag that no word belongs to, outside the ranges of its neighbours."""
+        begin, end = self._within_line(tag.begin, around)
+        words = [word for word in words if begin < word.end and word.begin < end]
+        following = [(word.source[0], word.begin) for word in words if word.source and tag.begin < word.source[1]]
+        place = min(max(min(following)[1], begin), end) if following else end
+        for other, (first, last) in ranges.items():
+            if first < place < last:
+                place = first if index < other else last
+        return place, place
+
+    def _within_line(self, place: int, around: Span) -> Span:
+        """Return the part of some characters that is in the target's line for a place in the source."""
+        if "\n" not in self.source or self.source.count("\n") != self.target.count("\n"):
+            return around
+        lines = self.target.split("\n")
+        number = self.source.count("\n", 0, place)
+        first = sum(len(line) + 1 for line in lines[:number])
+        begin, end = (min(max(first + size, around[0]), around[1]) for size in (0, len(lines[number].rstrip())))
+        return begin, end
+
+
+def _run(tag: Tag, words: Sequence[_Word], taken: set[_Word], siblings: Sequence[Tag]) -> list[_Word]:
+    """Return the longest run of words aligned to a tag's source words, with few words of no other tag between them."""
+    runs: list[list[_Word]] = [[]]
+    gap: list[_Word] = []
+    for word in words:
+        if word in taken or not _covers(tag, word):
+            gap.append(word)
+            continue
+        is_near = len(gap) <= FEW_WORDS and not taken.intersection(gap)
+        if is_near and not any(_covers(other, one) for one in gap for other in siblings if other is not tag):
+            runs[-1] += [*gap, word] if runs[-1] else [word]
+        else:
+            runs.append([word])
+        gap = []
+    return max(runs, key=len)
+
+
+def _covers(tag: Tag, word: _Word) -> bool:
+    return word.source is not None and tag.begin < word.source[1] and word.source[0] < tag.end
+
+
+def _is_punctuation(character: str) -> bool:
+    return bool(character) and not character.isalnum() and not character.isspace()
+
+
+def _punctuation(text: str) -> str:
+    return "".join({character for character in text if _is_punctuation(character)})
+
+
+def _written(target: str, begin: int, end: int, placed: Iterable[_Placed]) -> Iterator[Chunk]:
+    """Yield the chunks of a part of the target."""
+    cursor = begin
+    for place in placed:
+        text, tag = target[cursor : place.begin], place.tag
+        yield Chunk("text", text.rstrip() if tag.space == "added" else text)
+        is_after_word = place.begin > 0 and not target[place.begin - 1].isspace()
+        if tag.space == "taken" and is_after_word:
+            yield Chunk("text", " ")
+        yield tag.opening
+        if tag.space == "taken" and not is_after_word:
+            yield Chunk("text", " ")
+        if tag.closing:
+            yield from _written(target, place.begin, place.end, place.inner)
+            yield tag.closing
+        cursor = place.end
+    yield Chunk("text", target[cursor:end])

@@ -1,0 +1,53 @@
+"""`glassformer translate` with a document: a file again, of which only the text is different."""
+
+import pytest
+
+
+def test_a_document_is_translated_into_a_file(glassformer, trained, tmp_path):
+    page = "<p>the <b>cat</b> sees\n a dog</p>\n<pre>the cat</pre>\n"
+    (tmp_path / "in.html").write_text(page)
+    result = glassformer("translate", trained, tmp_path / "in.html", "-o", tmp_path / "out.html")
+    assert (result.status, result.out) == (0, "")
+    assert result.err.startswith("1 units")
+    out = (tmp_path / "out.html").read_text()
+    line = glassformer("translate", trained, stdin=b"the cat sees a dog\n").out.strip()
+    assert out.replace("<b>", "").replace("</b>", "") == page.replace("the <b>cat</b> sees\n a dog", line)
+    assert out.count("<b>") == out.count("</b>") == 1
+
+
+def test_a_text_file_is_a_document_only_with_an_output(glassformer, trained, tmp_path):
+    (tmp_path / "in.txt").write_text("the cat sees\na dog\n")
+    assert glassformer("translate", trained, tmp_path / "in.txt").out.count("\n") == 2
+    result = glassformer("translate", trained, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    paragraph = glassformer("translate", trained, stdin=b"the cat sees a dog\n").out
+    assert result.status == 0
+    assert (tmp_path / "out.txt").read_text().split() == paragraph.split()
+
+
+def test_what_has_no_translation_is_summarised(glassformer, trained, tmp_path):
+    (tmp_path / "in.md").write_text("the cat\n\n" + "cat " * 5000 + "\n")
+    options = ("--set", "decoding.max_source=50", "-o", tmp_path / "out.md")
+    result = glassformer("translate", trained, tmp_path / "in.md", *options)
+    assert "2 units; 1 too long: line 3" in result.err
+    assert (tmp_path / "out.md").read_text().endswith("cat cat \n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["in.md"], "name the file for its translation by --output"),
+        (["in.md", "-o", "in.md"], "--output: expected another file than the input"),
+        (["in.md", "-o", "out.md", "--explain"], "--explain is for lines"),
+        (["in.doc", "-o", "out.doc"], "FILE: expected a document"),
+        (["-o", "out.md"], "got stdin"),
+        (["absent.md", "-o", "out.md"], "absent.md does not exist"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(glassformer, trained, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in.md", "in.doc"):
+        (tmp_path / name).write_text("the cat\n")
+    result = glassformer("translate", trained, *arguments)
+    assert (result.status, result.err.count("\n")) == (1, 1)
+    assert message in result.err
+    assert (tmp_path / "in.md").read_text() == "the cat\n"
