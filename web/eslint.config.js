@@ -4,7 +4,7 @@ import globals from "globals";
 /** The engine runs in Node and in a browser: globals of only one of them are undefined there. */
 const PLACES = [
   { files: ["engine/**"], languageOptions: { globals: globals["shared-node-browser"] } },
-  { files: ["ui/**"], languageOptions: { globals: globals.browser } },
+  { files: ["ui/**", "translate/**"], languageOptions: { globals: globals.browser } },
   { files: ["*.js", "tests/**"], languageOptions: { globals: globals.node } },
 ];
 

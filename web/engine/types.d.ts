@@ -489,6 +489,7 @@ export interface Payload {
   checkpoints: Checkpoint[];
   /** Steps of checkpoints that did not fit into the page. */
   left_out: number[];
+  alignment?: { layer: number; heads: number[] } | null;
 }
 
 /** Changes as Python reads them. */

@@ -6,6 +6,7 @@ import { test } from "node:test";
 const UI = new URL("../ui/", import.meta.url);
 const css = readFileSync(new URL("styles.css", UI), "utf8");
 const report = readFileSync(new URL("../../src/glassformer/report/style.css", UI), "utf8");
+const page = readFileSync(new URL("../translate/page.css", UI), "utf8");
 const COLOUR = /#[0-9a-f]{3,8}\b|\b(rgb|hsl|hwb|lab|lch|oklab|oklch|color)a?\(/i;
 
 /**
@@ -43,6 +44,17 @@ test("the report has the page's colours", () => {
     assert.ok(colours.length > 9);
     for (const [, name, value] of colours) assert.equal(value, theme.get(name), name);
   }
+});
+
+test("the translation page has the explorer's colours, and names each once per theme", () => {
+  const blocks = [...page.matchAll(/:root \{([^}]*)\}/g)]; // light, dark
+  assert.equal(blocks.length, 2);
+  for (const [i, theme] of [THEMES.light, THEMES.dark].entries()) {
+    const colours = [...blocks[i][1].matchAll(/--(\w+): (#\w+);/g)];
+    assert.equal(colours.length, 10);
+    for (const [, name, value] of colours) assert.equal(value, theme.get(name), name);
+  }
+  assert.doesNotMatch(page.replaceAll(/--\w+: #\w+;/g, ""), COLOUR);
 });
 
 test("colours are written only as variables in styles.css", () => {

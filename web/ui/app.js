@@ -195,12 +195,19 @@ export class App {
     return family ? { ...this.ui.heads, [family.id]: { layer, head } } : this.ui.heads;
   }
 
-  /** Shows the head with the highest mean peak in each family's last layer. */
+  /**
+   * Shows the head with the highest mean peak in each family's last layer; of cross-attention, among the heads that
+   * align words.
+   */
   async pickHeads() {
     const heads = { ...this.ui.heads };
     for (const family of FAMILIES) {
-      const last = (await this.statistics(family)).filter(({ layer }) => layer === this.layersOf(family) - 1);
-      const { layer, head } = last.reduce((best, one) => (one.peak > best.peak ? one : best));
+      const aligning = family.id === "cross" ? this.payload.alignment : null;
+      const shown = aligning?.layer ?? this.layersOf(family) - 1;
+      const among = (await this.statistics(family)).filter(
+        ({ layer, head }) => layer === shown && (aligning?.heads.includes(head) ?? true),
+      );
+      const { layer, head } = among.reduce((best, one) => (one.peak > best.peak ? one : best));
       heads[family.id] = { layer, head };
     }
     this.show({ heads });

@@ -1,0 +1,141 @@
+"""`glassformer serve`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from glassformer.cli.arguments import Device, EngineChoice, QuantizationChoice
+from glassformer.errors import ConfigError, MissingDependencyError, install_command
+from glassformer.system.machine import LOOPBACK
+
+if TYPE_CHECKING:
+    from glassformer.serving.limits import Limits
+    from glassformer.serving.models import ServedModel
+    from glassformer.serving.service import Service
+
+__all__ = ["serve_command"]
+
+AccessLog = Literal["requests", "texts", "nothing"]
+PORT = 5000
+"""LibreTranslate's port, which its clients use unless they are told otherwise."""
+
+
+def serve_command(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN…", help="Run directories or exported folders.")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = LOOPBACK,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="Listen on this port; 0 = any free port.")
+    ] = PORT,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--languages",
+            metavar="SOURCE:TARGET",
+            help="Languages of a run that does not name its own, such as en:fr. Repeat for each run, in their order.",
+        ),
+    ] = None,
+    engine: EngineChoice = "auto",
+    quantization: QuantizationChoice = None,
+    device: Device = "auto",
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SECTION.NAME=VALUE",
+            help="Change a limit, such as serving.rate=100/minute, or a decoding setting of all runs. Repeatable.",
+        ),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", metavar="FILE", help="Answer only those whose key is in FILE, which may change."),
+    ] = None,
+    new_key: Annotated[
+        str | None,
+        typer.Option("--new-key", metavar="NAME", help="Add a key to the file of --keys, print it, and end."),
+    ] = None,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option("--behind-proxy", help="Take a client's address from X-Forwarded-For, which a proxy sets."),
+    ] = False,
+    log: Annotated[
+        AccessLog, typer.Option("--log", help="Log each request to stderr as a line of JSON, or also its texts.")
+    ] = "requests",
+) -> None:
+    """Serve models over HTTP: LibreTranslate's API, DeepL's, and our own.
+
+    Runs until Ctrl-C or SIGTERM, which let begun requests end. Only this machine can reach the service unless --host
+    says otherwise. The limits are settings: --set serving.characters=5000.
+    """
+    if new_key is not None:
+        _add_key(keys, new_key)
+        return
+    if not runs:
+        raise ConfigError("RUN: expected the folder of a run, such as runs/demo, got nothing")
+    try:
+        from glassformer.serving.app import http_application
+        from glassformer.serving.limits import SECTION, Keys, Limits
+        from glassformer.serving.server import listen
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(f"serving needs {error.name}: {install_command('serve')}") from error
+    from glassformer.recipes.toml import changed_settings, decoding_changes, section_changes
+
+    of_serving = [one for one in overrides or () if one.startswith(f"{SECTION}.")]
+    of_decoding = [one for one in overrides or () if one not in of_serving]
+    limits = changed_settings(SECTION, Limits(), section_changes(SECTION, of_serving, f"{SECTION}.texts=100"))
+    settings = decoding_changes(of_decoding)
+    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "settings": settings}
+    service = _service(runs, languages or [], how, limits)
+    service.keys = Keys(keys) if keys else None
+    service.log, service.log_texts = (None if log == "nothing" else sys.stderr), log == "texts"
+    listen(http_application(service), host, port, limits, behind_proxy=behind_proxy, on_start=_say(service))
+
+
+def _add_key(keys: Path | None, name: str) -> None:
+    from glassformer.serving.limits import add_key
+
+    if keys is None:
+        raise ConfigError("--new-key needs --keys FILE: give the file to add the key to")
+    typer.echo(add_key(keys, name))
+
+
+def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits: "Limits") -> "Service":
+    from glassformer.serving.limits import Rates
+    from glassformer.serving.metrics import Counters
+    from glassformer.serving.models import Models
+    from glassformer.serving.service import Service
+
+    if languages and len(languages) != len(runs):
+        raise ConfigError(f"--languages: expected one for each of {len(runs)} runs, got {len(languages)}")
+    metrics = Counters()
+    pairs = languages or [""] * len(runs)
+    models = [_model(run, pair, how, limits, metrics) for run, pair in zip(runs, pairs, strict=True)]
+    return Service(models=Models(models), limits=limits, rates=Rates(limits.rate), metrics=metrics)
+
+
+def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics: Any) -> "ServedModel":
+    from glassformer.bundle import Bundle
+    from glassformer.recipes.toml import changed_decoding
+    from glassformer.serving.models import ServedModel, code_of
+    from glassformer.serving.process import LoadedTranslator, ModelProcess
+
+    bundle = Bundle.load(run)
+    data = bundle.configuration.data
+    source, _, target = pair.partition(":") if pair else (data.source_language, "", data.target_language)
+    if not source or not target:
+        raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
+    source, target = code_of(source), code_of(target)
+    process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits.queue, metrics)
+    decoding = changed_decoding(bundle.configuration.decoding, how["settings"])
+    return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
+
+
+def _say(service: "Service") -> Any:
+    def say(url: str) -> None:
+        directions = ", ".join(one.name for one in service.models.all)
+        typer.echo(f"serving {directions}: {url}  (Ctrl-C ends it)", err=True)
+
+    return say

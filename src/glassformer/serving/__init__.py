@@ -1,0 +1,15 @@
+"""The HTTP service: LibreTranslate's and DeepL's APIs and our own, over models in processes of their own.
+
+process    one model in a process: batches of texts across requests, restarts
+models     the served models, found by their languages
+passages   a text of a client: its lines, what is translated of them, and the answer
+refusals   why a request is refused, as an HTTP status and a sentence
+requests   the fields of a request, read within limits
+limits     how much one request may ask for, how many requests a client may send, and who may send any
+metrics    what the service counts, for Prometheus
+libretranslate, deepl, own
+the three APIs: each reads its requests, asks a model, and writes its answers and its errors
+page       the translation page, whose script is made from web/translate
+explore    the explorer of the served runs
+app        all of it as one ASGI application
+"""

@@ -1,0 +1,193 @@
+"""The explorer of the served runs, each in a process of its own, which the first visit starts.
+
+The explorer computes with PyTorch's model of a run, whatever engine translates. Its questions are answered one after
+the other, so that visitors take at most one process of the machine for each run. Numbers of the model are shown to
+everybody who can reach the service, so a service with keys has no explorer. Pages of other sites may ask the APIs of
+the service, but not its explorer.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from glassformer.errors import GlassformerError
+from glassformer.interop.ctranslate2_export import is_export
+from glassformer.serving.models import ServedModel
+from glassformer.serving.own import own_error
+from glassformer.serving.refusals import RequestError, busy
+from glassformer.serving.requests import json_object
+from glassformer.serving.service import Service, endpoint
+from glassformer.system.processes import Worker
+
+__all__ = ["Explorers"]
+
+MOST_WAITING = 64
+"""Maximum number of questions that wait for an explorer; a page fetches many numbers at once."""
+PAGE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Headers of the explorer's page, which holds the rest of its policy itself."""
+
+
+class _LoadedExplorer:
+    """A function for a worker process: the page about a sentence, or the answer to a page's question.
+
+    The first call loads the model.
+    """
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self.folder, self.address = folder, address
+
+    @cached_property
+    def translator(self) -> Any:
+        """The translator with PyTorch's model; loading it raises the errors of `Translator.load`."""
+        from glassformer.translator import Translator
+
+        return Translator.load(self.folder, device="cpu")
+
+    @cached_property
+    def remote(self) -> Any:
+        """What answers the questions of all pages."""
+        from glassformer.explorer.remote import Remote
+
+        return Remote(self.translator)
+
+    def __call__(self, asked: str | dict[str, Any]) -> bytes:
+        """Return the page about a sentence, or the answer to a question."""
+        return self._page(asked) if isinstance(asked, str) else self._answer(asked)
+
+    def _page(self, sentence: str) -> bytes:
+        from glassformer.explorer.page import page_html, translation
+        from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+
+        shown = payload(self.translator, sentence, checkpoints=MOST_CHECKPOINTS, host=self.address)
+        return page_html(shown, translation(self.translator, shown)).encode("utf-8", "replace")
+
+    def _answer(self, question: dict[str, Any]) -> bytes:
+        from glassformer.explorer.server import framed
+
+        try:
+            return framed(*self.remote.answer(question))
+        except GlassformerError as error:
+            return framed({"error": str(error)}, [])
+
+
+class _Explorer:
+    """The explorer of one run, and its process."""
+
+    def __init__(self, model: ServedModel) -> None:
+        self.folder = model.process.load.folder
+        address = f"explore/api?{urlencode({'run': model.name})}"
+        self._load = _LoadedExplorer(self.folder.absolute(), address)
+        self._process = ExitStack()
+        self._worker: Worker[[str | dict[str, Any]], bytes] | None = None
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[bytes]] = set()
+
+    @property
+    def missing(self) -> str:
+        """Why the run cannot be explored here; "" if it can."""
+        if find_spec("torch") is None:
+            return "the explorer needs PyTorch, which is not installed here: install glassformer with it"
+        if is_export(self.folder):
+            return "this model is served from an export; the explorer needs the run itself: serve its own folder"
+        return ""
+
+    async def ask(self, asked: str | dict[str, Any]) -> bytes:
+        """Return the page about a sentence, or the answer to a question.
+
+        Raises:
+            RequestError: too many questions wait, or the process died.
+            GlassformerError: the run cannot be loaded, or the sentence cannot be shown.
+        """
+        if len(self._tasks) >= MOST_WAITING:
+            raise busy("the explorer is busy: try again in a moment")
+        # A task of its own: if the client goes away, the answer must still be read before the next question is asked.
+        task = asyncio.create_task(self._ask(asked))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _ask(self, asked: str | dict[str, Any]) -> bytes:
+        async with self._turn:
+            if self._worker is None or not self._worker.is_alive:
+                self._process.close()
+                self._worker = self._process.enter_context(Worker(self._load, "explores", resumes=False))
+            worker = self._worker
+            try:
+                return await asyncio.to_thread(worker.ask, asked)
+            except GlassformerError:
+                if worker.is_alive:
+                    raise
+                raise busy("the explorer's process has ended and starts again: try again in a moment") from None
+
+    async def close(self) -> None:
+        """End the process, even if it is busy."""
+        self._process.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+_PORT = re.compile(r":\d+$")
+
+
+def _is_foreign(request: Request) -> bool:
+    """Return whether a page of another host sends a request; ports may differ, because a proxy may change them."""
+    origin = request.headers.get("origin", "").partition("://")[2]
+    return "origin" in request.headers and _PORT.sub("", origin) != _PORT.sub("", request.headers.get("host", ""))
+
+
+class Explorers:
+    """The explorers of all runs of a service."""
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        self._by_name = {one.name: _Explorer(one) for one in models}
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the page and its questions."""
+        return [
+            endpoint("/explore", "GET", self._page, own_error),
+            endpoint("/explore/api", "POST", self._answer, own_error),
+        ]
+
+    async def close(self) -> None:
+        """End all processes."""
+        for one in self._by_name.values():
+            await one.close()
+
+    async def _page(self, service: Service, request: Request) -> Response:
+        explorer, text = self._explorer(service, request), request.query_params.get("text", "").strip()
+        if len(text) > service.limits.characters:
+            raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")
+        service.admit(request, "", [text])
+        return HTMLResponse(await explorer.ask(text), headers=PAGE_HEADERS)
+
+    async def _answer(self, service: Service, request: Request) -> Response:
+        explorer, question = self._explorer(service, request), json_object(await request.body())
+        return Response(await explorer.ask(question), media_type="application/octet-stream", headers=PAGE_HEADERS)
+
+    def _explorer(self, service: Service, request: Request) -> _Explorer:
+        """Return the explorer that a request means."""
+        if _is_foreign(request):
+            raise RequestError(403, "the explorer answers its own page only")
+        if service.keys is not None:
+            raise RequestError(403, "a service with keys has no explorer: run glassformer explore instead")
+        name = request.query_params.get("run", next(iter(self._by_name)))
+        if name not in self._by_name:
+            raise RequestError(404, f"run: expected one of {', '.join(self._by_name)}, got {name[:100]}")
+        explorer = self._by_name[name]
+        if explorer.missing:
+            raise RequestError(501, explorer.missing)
+        return explorer

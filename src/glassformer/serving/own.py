@@ -1,0 +1,163 @@
+"""Our own API, under /v1: everything that the model says about a translation, also as a stream.
+
+A request names its texts and may name its languages; an answer has for each text its translation, the alternatives,
+and, sentence by sentence, tokens, log probabilities and status.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from glassformer.serving.models import ServedModel
+from glassformer.serving.passages import Passage
+from glassformer.serving.refusals import RequestError
+from glassformer.serving.requests import json_object
+from glassformer.serving.service import Service, endpoint
+from glassformer.text.links import Span
+from glassformer.translator import Translation
+
+__all__ = ["TranslateRequest", "own_error", "own_routes"]
+
+STREAM = "text/event-stream"
+
+
+class TranslateRequest(BaseModel):
+    """The body of POST /v1/translate."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    texts: Annotated[list[str], Field(min_length=1, description="The texts to translate.")]
+    source: Annotated[str | None, Field(description="Language of the texts; by default, the first that fits.")] = None
+    target: Annotated[str | None, Field(description="Language to translate into; by default, the first.")] = None
+    n_best: Annotated[int, Field(ge=1, description="Number of outputs per text.")] = 1
+    beam_size: Annotated[
+        int | None, Field(ge=1, le=64, description="Hypotheses at each step, at least n_best; 1 = greedy.")
+    ] = None
+    prefix: Annotated[
+        str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
+    ] = ""
+    links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
+    stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
+
+
+def own_routes() -> list[Route]:
+    """Return the API's routes."""
+    table = (("/v1/translate", "POST", _translate), ("/ready", "GET", _ready), ("/metrics", "GET", _metrics))
+    return [endpoint(path, method, handler, own_error) for path, method, handler in table]
+
+
+def own_error(refusal: RequestError) -> Response:
+    """Return an error as JSON."""
+    return JSONResponse({"error": refusal.text}, refusal.status)
+
+
+async def _translate(service: Service, request: Request) -> Response:
+    try:
+        asked = TranslateRequest.model_validate(json_object(await request.body()))
+    except ValidationError as error:
+        raise RequestError(400, _sentence(error)) from error
+    _check_size(asked, service)
+    model = _model(service, asked)
+    service.admit(request, request.headers.get("authorization", "").removeprefix("Bearer "), asked.texts)
+    options: dict[str, Any] = {"alternatives": asked.n_best - 1, "log_probs": True, "prefix": asked.prefix}
+    options["split"] = not asked.prefix
+    if asked.links:
+        options["links"] = True
+    if asked.beam_size is not None:
+        options["beam_size"] = asked.beam_size
+    if asked.stream or STREAM in request.headers.get("accept", ""):
+        each = [service.translate(request, model, [text], **options) for text in asked.texts]
+        return StreamingResponse(_events(each), media_type=STREAM, headers={"Cache-Control": "no-store"})
+    passages = await service.translate(request, model, asked.texts, **options)
+    return JSONResponse({"model": model.name, "translations": [_written(one) for one in passages]})
+
+
+def _check_size(asked: TranslateRequest, service: Service) -> None:
+    limits = service.limits
+    if len(asked.texts) > limits.texts:
+        raise RequestError(413, f"texts: expected at most {limits.texts}, got {len(asked.texts)}")
+    for number, text in enumerate(asked.texts, start=1):
+        if len(text) > limits.characters:
+            raise RequestError(413, f"text {number}: expected at most {limits.characters} characters, got {len(text)}")
+    if asked.n_best - 1 > limits.alternatives:
+        raise RequestError(400, f"n_best: expected at most {limits.alternatives + 1}, got {asked.n_best}")
+
+
+def _model(service: Service, asked: TranslateRequest) -> ServedModel:
+    models = service.models
+    source, target = (None if given is None else models.code(given) for given in (asked.source, asked.target))
+    for name, given, code in (("source", asked.source, source), ("target", asked.target, target)):
+        if given is not None and code is None:
+            raise RequestError(400, f"{name}: expected one of {', '.join(models.languages)}, got {given[:100]}")
+    fitting = [one for one in models.all if source in (None, one.source) and target in (None, one.target)]
+    if not fitting:
+        raise RequestError(400, f"no model translates from {source} to {target}")
+    return fitting[0]
+
+
+async def _events(each: list[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterator[str]:
+    """Yield an event for each text, in the order in which they are translated, and one at the end."""
+
+    async def numbered(index: int, work: Coroutine[Any, Any, list[Passage]]) -> dict[str, Any]:
+        try:
+            [passage] = await work
+        except RequestError as refusal:
+            return {"index": index, "error": refusal.text}
+        return {"index": index, **_written(passage)}
+
+    for done in asyncio.as_completed([numbered(index, work) for index, work in enumerate(each)]):
+        yield f"event: translation\ndata: {json.dumps(await done, ensure_ascii=False)}\n\n"
+    yield "event: end\ndata: {}\n\n"
+
+
+def _written(passage: Passage) -> dict[str, Any]:
+    return {
+        "text": passage.text,
+        "alternatives": list(passage.alternatives),
+        "sentences": [_sentence_of(*one) for one in zip(passage.parts, passage.sources, passage.targets, strict=True)],
+    }
+
+
+def _sentence_of(one: Translation, source: Span, target: Span) -> dict[str, Any]:
+    return {
+        "text": one.text,
+        "source": list(source),
+        "target": list(target),
+        "status": one.status,
+        "reasons": list(one.reasons),
+        "confidence": asdict(one.confidence) if one.confidence else None,
+        "log_prob": _number(one.log_prob),
+        "score": _number(one.score),
+        "tokens": list(one.tokens),
+        "token_log_probs": [_number(value) for value in one.token_log_probs],
+        "links": [[*link.source, *link.target] for link in one.links],
+    }
+
+
+def _number(value: float) -> float | None:
+    """Return a number that JSON can hold."""
+    return value if math.isfinite(value) else None
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"])) or "the request"
+    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+async def _ready(service: Service, _: Request) -> Response:
+    ready = {one.name: one.process.is_ready for one in service.models.all}
+    return JSONResponse({"ready": all(ready.values()), "models": ready}, 200 if all(ready.values()) else 503)
+
+
+async def _metrics(service: Service, _: Request) -> Response:
+    return Response(generate_latest(service.metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

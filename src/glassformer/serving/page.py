@@ -1,0 +1,85 @@
+"""The translation page of the service: one HTML page without outside requests.
+
+All texts of a reader or a model arrive as JSON and are shown as text. The Content-Security-Policy allows the page's own
+script and style sheet, and requests to the service.
+"""
+
+import base64
+import hashlib
+import json
+from functools import lru_cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from glassformer.serving.own import own_error
+from glassformer.serving.service import Service, endpoint
+
+__all__ = ["page_routes"]
+
+PAGE_LANGUAGES = ("en", "zh")
+MARKUP = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>glassformer</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<noscript><p>This page needs JavaScript: please switch it on.</p></noscript>
+<script type="application/json" id="data">{data}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def page_routes() -> list[Route]:
+    """Return the route of the page."""
+    return [endpoint("/", "GET", _page, own_error)]
+
+
+async def _page(service: Service, _: Request) -> Response:
+    return HTMLResponse(_html(service.limits.alternatives), headers=_headers())
+
+
+@lru_cache
+def _html(alternatives: int) -> str:
+    """Return the page, for a service that gives this number of alternatives."""
+    texts = json.loads(_read("strings.json"))
+    strings = {language: {key: both[at] for key, both in texts.items()} for at, language in enumerate(PAGE_LANGUAGES)}
+    data = json.dumps({"strings": strings, "alternatives": alternatives}).replace("<", r"\u003c")
+    return MARKUP.format(style=_read("page.css"), script=_read("page.js"), data=data)
+
+
+@lru_cache
+def _headers() -> dict[str, str]:
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{_digest('page.js')}'",
+        "style-src": f"'sha256-{_digest('page.css')}'",
+        "img-src": "data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return {
+        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in rules.items()),
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def _digest(name: str) -> str:
+    return base64.b64encode(hashlib.sha256(_read(name).encode()).digest()).decode()
+
+
+@lru_cache
+def _read(name: str) -> str:
+    return (files("glassformer.serving") / name).read_text(encoding="utf-8")

@@ -1,0 +1,105 @@
+"""A text of a client: its sentences, the translation of each, and the answer.
+
+A model translates single sentences. Lines stay lines, and blank lines and the white space around a sentence stay as
+they are. So does a sentence without any letter or digit, such as one of emoji.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from glassformer.serving.models import ServedModel
+from glassformer.serving.refusals import RequestError
+from glassformer.text.links import Span
+from glassformer.text.splitting import sentence_spans
+from glassformer.translator import Translation
+
+__all__ = ["Passage", "translate_passages"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """The translation of a text."""
+
+    text: str
+    alternatives: tuple[str, ...]
+    """Other translations, best first: each differs from `text` and from the others."""
+    parts: tuple[Translation, ...]
+    """The translations of the sentences that the model has translated, in order."""
+    sources: tuple[Span, ...]
+    """Where each of these sentences is in the client's text."""
+    targets: tuple[Span, ...]
+    """Where the translation of each is in `text`."""
+
+
+async def translate_passages(
+    model: ServedModel, texts: Sequence[str], *, alternatives: int = 0, split: bool = True, **options: Any
+) -> list[Passage]:
+    """Return the translation of each text; `options` are arguments of `Translator.translate`.
+
+    With `split`, lines are split into sentences; else each line is one sentence.
+
+    Raises:
+        RequestError: a sentence cannot be translated, or the service is busy.
+    """
+    passages = [_Pieces(text, model.source if split else None) for text in texts]
+    wanted = [sentence for one in passages for sentence in one.wanted]
+    found = await model.process.translate(wanted, _with_n_best(model, alternatives, options)) if wanted else []
+    _check(wanted, found)
+    rest = iter(found)
+    return [one.passage([next(rest) for _ in one.wanted], alternatives) for one in passages]
+
+
+class _Pieces:
+    """A text in pieces, of which every other one is a sentence to be translated."""
+
+    def __init__(self, text: str, language: str | None) -> None:
+        spans = list(sentence_spans(text, language))
+        ends = [0, *(end for _, end in spans)]
+        self.wanted = [text[begin:end] for begin, end in spans]
+        self.pieces = [*(text[last:begin] for last, (begin, _) in zip(ends, spans, strict=False)), text[ends[-1] :]]
+
+    def passage(self, found: Sequence[Translation], alternatives: int) -> Passage:
+        text = self._joined([one.text for one in found])
+        others = (self._joined([_ranked(one, rank) for one in found]) for rank in range(1, alternatives + 1))
+        unique = [other for other in dict.fromkeys(others) if other.strip() and other != text]
+        return Passage(
+            text=text,
+            alternatives=tuple(unique),
+            parts=tuple(found),
+            sources=self._spans(self.wanted),
+            targets=self._spans([one.text for one in found]),
+        )
+
+    def _joined(self, translated: Sequence[str]) -> str:
+        pairs = zip(self.pieces, translated, strict=False)
+        return "".join(piece + sentence for piece, sentence in pairs) + self.pieces[-1]
+
+    def _spans(self, sentences: Sequence[str]) -> tuple[Span, ...]:
+        """Return where each of these sentences is, once they are joined."""
+        ends = accumulate(len(piece) + len(one) for piece, one in zip(self.pieces, sentences, strict=False))
+        return tuple((end - len(one), end) for end, one in zip(ends, sentences, strict=True))
+
+
+def _ranked(translation: Translation, rank: int) -> str:
+    """Return the text of an alternative, or the best text if there are not so many."""
+    others = translation.alternatives
+    return others[rank - 1].text if rank <= len(others) else translation.text
+
+
+def _with_n_best(model: ServedModel, alternatives: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with a beam that has room for the alternatives."""
+    if not alternatives:
+        return {"log_probs": False, **options}
+    n_best = alternatives + 1
+    return {**options, "n_best": n_best, "beam_size": max(n_best, options.get("beam_size", model.beam_size))}
+
+
+def _check(wanted: Sequence[str], found: Sequence[Translation]) -> None:
+    for number, (sentence, one) in enumerate(zip(wanted, found, strict=True), start=1):
+        if one.status == "too_long":
+            size = len(sentence)
+            raise RequestError(400, f"sentence {number} is too long for the model ({size} characters): make it shorter")
+        if one.status == "undecodable":
+            raise RequestError(400, f"sentence {number} is not valid Unicode: it holds half a surrogate pair")

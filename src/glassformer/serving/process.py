@@ -1,0 +1,193 @@
+"""One model in a process of its own.
+
+Texts of all requests wait in one queue. The process gets those with the same options as one batch, because a batch is
+translated faster than its texts one by one, and no translation depends on the other texts of its batch. A process that
+dies is started again; the texts that it was translating are refused, because one of them may be the cause.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from glassformer.errors import GlassformerError
+from glassformer.serving.metrics import Counters
+from glassformer.serving.refusals import busy
+from glassformer.system.processes import Worker
+from glassformer.translator import Translation, Translator
+
+__all__ = ["MOST_TEXTS", "Asked", "LoadedTranslator", "ModelProcess", "Options"]
+
+WAIT = 0.005
+"""Seconds to wait for more texts before a batch is translated that is not full."""
+MOST_TEXTS = 64
+"""Maximum number of texts in a batch, so that no request waits long for others."""
+LONGEST_PAUSE = 4.0
+"""Maximum number of seconds before a process that has died repeatedly is started again."""
+
+Options = tuple[tuple[str, Any], ...]
+"""The arguments of `Translator.translate` besides the texts, sorted by name; texts with equal options share a batch."""
+
+
+class LoadedTranslator:
+    """A function for a worker process: translate texts, with a translator that the first call loads."""
+
+    def __init__(self, folder: Path, how: Mapping[str, Any]) -> None:
+        self.folder, self.how = folder, dict(how)
+
+    @cached_property
+    def translator(self) -> Translator:
+        """The translator; loading it raises the errors of `Translator.load`."""
+        return Translator.load(self.folder, **self.how)
+
+    def __call__(self, texts: Sequence[str], options: Options) -> list[Translation]:
+        """Return one translation per text."""
+        return self.translator.translate(texts, **dict(options))
+
+
+@dataclass(slots=True)
+class Asked:
+    """A text that waits for its translation."""
+
+    text: str
+    prefix: str
+    options: Options
+    answer: "asyncio.Future[Translation]"
+    since: float = field(default_factory=perf_counter)
+
+
+class ModelProcess:
+    """The process of one model and its queue; `run` serves it until it is cancelled."""
+
+    def __init__(self, name: str, load: LoadedTranslator, queue: int, metrics: Counters) -> None:
+        self.name, self.load, self.metrics = name, load, metrics
+        self.longest_queue = queue
+        self.is_ready = False
+        self._waiting: deque[Asked] = deque()
+        self._arrived = asyncio.Event()
+        self._worker: Worker[[Sequence[str], Options], list[Translation]] | None = None
+
+    async def translate(
+        self, texts: Sequence[str], options: Mapping[str, Any], prefixes: Sequence[str] = ()
+    ) -> list[Translation]:
+        """Return one translation per text, in order; prefixes, if given, are the beginnings of the outputs.
+
+        Raises:
+            RequestError: the queue is full, or the process died while it was translating.
+            GlassformerError: the options are not possible for this model.
+        """
+        if len(self._waiting) + len(texts) > self.longest_queue:
+            self.metrics.refused.labels("queue").inc()
+            raise busy("the service is busy: try again in a moment, or with fewer texts")
+        loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
+        asked = [
+            Asked(text, prefix, key, loop.create_future())
+            for text, prefix in zip(texts, prefixes or [""] * len(texts), strict=True)
+        ]
+        self._waiting.extend(asked)
+        self.metrics.queue.labels(self.name).set(len(self._waiting))
+        self._arrived.set()
+        try:
+            return list(await asyncio.gather(*(one.answer for one in asked)))
+        finally:  # a client that went away frees its places
+            for one in asked:
+                one.answer.cancel()
+
+    async def run(self) -> None:
+        """Start the process, translate what waits, and start the process again whenever it has died.
+
+        Raises:
+            GlassformerError: the model cannot be loaded when the service starts.
+        """
+        deaths, has_served = 0, False
+        while True:
+            try:
+                with Worker(self.load, "translates", resumes=False) as self._worker:
+                    await self._ask([], ())
+                    self.is_ready, deaths, has_served = True, 0, True
+                    await self._serve()
+            except (_EndedError, GlassformerError):
+                if not has_served:
+                    raise
+                self.is_ready = False
+                deaths += 1
+                self.metrics.restarts.labels(self.name).inc()
+                await asyncio.sleep(min(0.25 * 2**deaths, LONGEST_PAUSE))
+
+    async def _serve(self) -> None:
+        while True:
+            await self._arrived.wait()
+            if len(self._waiting) < MOST_TEXTS:
+                await asyncio.sleep(WAIT)
+            if not (batch := list(self._next())):
+                self._arrived.clear()
+                continue
+            await self._translate(batch)
+
+    def _next(self) -> Iterator[Asked]:
+        """Yield the first waiting text and those with the same options, up to a batch; they no longer wait."""
+        kept: deque[Asked] = deque()
+        options, count = None, 0
+        while self._waiting and count < MOST_TEXTS:
+            one = self._waiting.popleft()
+            if one.answer.done():  # its client went away
+                continue
+            if options in (None, one.options):
+                options, count = one.options, count + 1
+                yield one
+            else:
+                kept.append(one)
+        self._waiting.extendleft(reversed(kept))
+        self.metrics.queue.labels(self.name).set(len(self._waiting))
+
+    async def _translate(self, batch: Sequence[Asked]) -> None:
+        began = perf_counter()
+        options = batch[0].options
+        if any(one.prefix for one in batch):
+            options = (*options, ("prefix", tuple(one.prefix for one in batch)))
+        try:
+            answers = await self._ask([one.text for one in batch], options)
+        except _EndedError:
+            _fail(batch, busy("the model's process has ended and starts again: try again in a moment"))
+            raise
+        except GlassformerError as error:
+            _fail(batch, error)
+            return
+        for one, answer in zip(batch, answers, strict=True):
+            if not one.answer.done():
+                one.answer.set_result(answer)
+        self._count(batch, answers, began)
+
+    async def _ask(self, texts: Sequence[str], options: Options) -> list[Translation]:
+        worker = self._worker
+        assert worker is not None
+        try:
+            return await asyncio.to_thread(worker.ask, texts, options)
+        except GlassformerError:
+            if worker.is_alive:
+                raise
+            raise _EndedError(f"the process of {self.name} ended") from None
+
+    def _count(self, batch: Sequence[Asked], answers: Sequence[Translation], began: float) -> None:
+        metrics, now = self.metrics, perf_counter()
+        metrics.batch.labels(self.name).observe(len(batch))
+        metrics.engine_seconds.labels(self.name).observe(now - began)
+        for one, answer in zip(batch, answers, strict=True):
+            metrics.queue_seconds.labels(self.name).observe(began - one.since)
+            metrics.texts.labels(self.name, answer.status).inc()
+            metrics.tokens.labels(self.name).inc(len(answer.tokens))
+
+
+class _EndedError(GlassformerError):
+    """The process has ended."""
+
+
+def _fail(batch: Sequence[Asked], error: Exception) -> None:
+    for one in batch:
+        with suppress(asyncio.InvalidStateError):
+            one.answer.set_exception(error)

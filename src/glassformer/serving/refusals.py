@@ -1,0 +1,26 @@
+"""Why a request is refused."""
+
+from collections.abc import Mapping
+
+__all__ = ["BUSY_SECONDS", "RequestError", "busy", "too_many"]
+
+BUSY_SECONDS = 2
+"""Seconds after which a client may try again when the service is busy or a model starts again."""
+
+
+class RequestError(Exception):
+    """A request that is not answered: an HTTP status, a sentence for the client, and headers."""
+
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status, self.text, self.headers = status, text, dict(headers or {})
+
+
+def busy(why: str) -> RequestError:
+    """Return the refusal (503) of a request that may succeed if it is sent again soon."""
+    return RequestError(503, why, {"Retry-After": str(BUSY_SECONDS)})
+
+
+def too_many(why: str, seconds: int) -> RequestError:
+    """Return the refusal (429) of a client that has sent too many requests and may send the next one in `seconds`."""
+    return RequestError(429, why, {"Retry-After": str(seconds)})

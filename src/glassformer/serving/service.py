@@ -1,0 +1,189 @@
+"""What the APIs share: the models and the limits, and one way to answer a request."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TextIO, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from glassformer.errors import GlassformerError
+from glassformer.serving.files import TranslatedFiles
+from glassformer.serving.limits import Keys, Limits, Rates
+from glassformer.serving.metrics import Counters
+from glassformer.serving.models import Models, ServedModel
+from glassformer.serving.passages import Passage, translate_passages
+from glassformer.serving.process import MOST_TEXTS
+from glassformer.serving.refusals import RequestError, busy
+from glassformer.serving.requests import gone
+from glassformer.translator import Translation
+
+__all__ = ["Handler", "Service", "WriteError", "endpoint", "service_of"]
+
+T = TypeVar("T")
+Handler = Callable[["Service", Request], Awaitable[Response]]
+WriteError = Callable[[RequestError], Response]
+CLIENT_GONE = 499
+"""The status in the log of a request whose client went away (nginx's number)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Service:
+    """The models and the limits of a service."""
+
+    models: Models
+    limits: Limits = field(default_factory=Limits)
+    rates: Rates = field(default_factory=Rates)
+    keys: Keys | None = None
+    metrics: Counters = field(default_factory=Counters)
+    files: TranslatedFiles = field(default_factory=TranslatedFiles)
+    log: TextIO | None = None
+    """Where each request is logged as a line of JSON, without its texts."""
+    log_texts: bool = False
+    characters: dict[str, int] = field(default_factory=dict)
+    """Characters that each client has had translated, by the name of its key ("" without keys)."""
+
+    def client(self, key: str) -> str:
+        """Return the name of a key, "" if the service wants none.
+
+        Raises:
+            RequestError: the key is missing (401) or unknown (403).
+        """
+        if self.keys is None:
+            return ""
+        if not key:
+            raise RequestError(401, "a key is needed")
+        name = self.keys.name_of(key)
+        if name is None:
+            self.metrics.refused.labels("key").inc()
+            raise RequestError(403, "Invalid API key")
+        return name
+
+    def admit(self, request: Request, key: str, texts: Sequence[str]) -> None:
+        """Count a request's texts; note what the log says of it.
+
+        Raises:
+            RequestError: the key is missing or unknown, or the client has sent too many texts.
+        """
+        name = self.client(key)
+        request.state.entry |= {"texts": len(texts), "characters": sum(map(len, texts))}
+        if name:
+            request.state.entry["client"] = name
+        if self.log_texts:
+            request.state.entry["text"] = list(texts)
+        try:
+            self.rates.check(name or (request.client.host if request.client else ""), len(texts))
+        except RequestError:
+            self.metrics.refused.labels("rate").inc()
+            raise
+        self.characters[name] = self.characters.get(name, 0) + sum(map(len, texts))
+
+    async def translate(
+        self, request: Request, model: ServedModel, texts: Sequence[str], **options: Any
+    ) -> list[Passage]:
+        """Return the translation of each text; takes the arguments of `translate_passages`.
+
+        Raises:
+            RequestError: a text cannot be translated, or the service is busy.
+            ClientDisconnect: the client went away.
+        """
+        request.state.entry["model"] = model.name
+        return await _unless_gone(request, translate_passages(model, texts, **options))
+
+    async def translate_sentences(
+        self, request: Request, model: ServedModel, sentences: Sequence[str], *, links: bool
+    ) -> list[Translation]:
+        """Return the translation of each sentence of a document, a few at a time, so that others need not wait.
+
+        `links` asks for the aligned words.
+
+        Raises:
+            RequestError: the service is busy.
+            ClientDisconnect: the client went away.
+        """
+        request.state.entry["model"] = model.name
+
+        async def all_of_them() -> list[Translation]:
+            found: list[Translation] = []
+            options = {"log_probs": False, "links": links}
+            for begin in range(0, len(sentences), MOST_TEXTS):
+                found += await model.process.translate(sentences[begin : begin + MOST_TEXTS], options)
+            return found
+
+        return await _unless_gone(request, all_of_them())
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of some work; give it up when the client goes away.
+
+    Raises:
+        ClientDisconnect: the client went away.
+    """
+    task, left = asyncio.ensure_future(work), asyncio.ensure_future(gone(request))
+    try:
+        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnect
+    finally:
+        for one in (task, left):
+            one.cancel()
+
+
+def service_of(request: Request) -> Service:
+    """Return the service that answers a request."""
+    found: Service = request.app.state.service
+    return found
+
+
+def endpoint(path: str, method: str, handler: Handler, write_error: WriteError) -> Route:
+    """Return the route of an endpoint, which answers errors in the way of its API, counts, and logs."""
+
+    async def answer(request: Request) -> Response:
+        service, began = service_of(request), perf_counter()
+        request.state.entry = {"method": method, "path": path}
+        response, status = await _answered(service, request, handler, write_error)
+        seconds = perf_counter() - began
+        service.metrics.requests.labels(path, status).inc()
+        service.metrics.seconds.labels(path).observe(seconds)
+        if service.log:
+            _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
+        return response
+
+    return Route(path, answer, methods=[method])
+
+
+async def _answered(
+    service: Service, request: Request, handler: Handler, write_error: WriteError
+) -> tuple[Response, int]:
+    try:
+        async with asyncio.timeout(service.limits.seconds):
+            response = await handler(service, request)
+    except ClientDisconnect:
+        return Response(status_code=400), CLIENT_GONE
+    except RequestError as refusal:
+        response = _refused(refusal, write_error)
+    except TimeoutError:
+        why = f"the answer would take longer than {service.limits.seconds:g} s: send less text"
+        response = _refused(busy(why), write_error)
+    except GlassformerError as error:
+        response = _refused(RequestError(400, str(error)), write_error)
+    return response, response.status_code
+
+
+def _refused(refusal: RequestError, write_error: WriteError) -> Response:
+    response = write_error(refusal)
+    response.headers.update(refusal.headers)
+    return response
+
+
+def _log(file: TextIO, entry: Mapping[str, Any]) -> None:
+    from datetime import UTC, datetime
+
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    file.write(json.dumps({"time": moment, **entry}, ensure_ascii=False) + "\n")
+    file.flush()

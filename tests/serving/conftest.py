@@ -1,0 +1,116 @@
+"""Services of small runs, as processes that listen on the loopback address."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from models import random_translator
+
+
+@dataclass
+class Answer:
+    """An answer over HTTP."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Served:
+    """A running service."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    def ask(self, path: str, method: str = "POST", body: bytes = b"", seconds: float = 60, **headers: str) -> Answer:
+        """Send a request and return the answer; `content_type=` and other headers by their names."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, path, body or None, named)
+            got = connection.getresponse()
+            return Answer(got.status, got.headers, got.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """Send a GET request."""
+        return self.ask(path, "GET", **headers)
+
+    def json(self, path: str, fields: object, **headers: str) -> Answer:
+        """Send fields as JSON."""
+        return self.ask(path, body=json.dumps(fields).encode(), content_type="application/json", **headers)
+
+    def form(self, path: str, **fields: str) -> Answer:
+        """Send fields as a form."""
+        return self.ask(path, body=urlencode(fields).encode(), content_type="application/x-www-form-urlencoded")
+
+    def engines(self) -> list[int]:
+        """Return the processes of the models."""
+        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        return list(map(int, found.stdout.split()))
+
+
+def port_of(process: subprocess.Popen[str]) -> int:
+    """Return the port that a starting service prints, after it has said what it does before."""
+    assert process.stderr
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if found := re.search(r"http://127.0.0.1:(\d+)/", line):
+            return int(found[1])
+    raise AssertionError("".join(lines))
+
+
+@contextmanager
+def service(*arguments: str) -> Iterator[Served]:
+    """Run `glassformer serve` on a free port; end it by SIGTERM, after which it must end without an error."""
+    command = [sys.executable, "-m", "glassformer", "serve", *arguments, "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    port = port_of(process)
+    try:
+        yield Served(process, port)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, rest
+    assert "Traceback" not in rest
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small run with random weights."""
+    translator = random_translator(tmp_path_factory.mktemp("serving"), extra_length=5)
+    translator.bundle.save(translator.model)
+    return translator.bundle.folder
+
+
+@pytest.fixture(scope="session")
+def served(run_folder: Path) -> Iterator[Served]:
+    """Return a service that translates from English to Spanish, with small limits."""
+    limits = ("--set", "serving.characters=5000", "--set", "serving.texts=50", "--log", "nothing")
+    with service(str(run_folder), "--languages", "en:es", *limits) as one:
+        yield one
+
+
+@pytest.fixture
+def start() -> Callable[..., Any]:
+    """Return `service`."""
+    return service

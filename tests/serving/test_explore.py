@@ -1,0 +1,124 @@
+"""The explorer in the service: its page, its questions, and the services that have none."""
+
+import json
+import os
+import signal
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from glassformer.bundle import Bundle
+from glassformer.interop.ctranslate2_export import export_ctranslate2
+from serving.conftest import Served, service
+
+pytestmark = pytest.mark.slow
+SENTENCE = "the cat sees a big dog"
+API = "/explore/api?run=en-es"
+
+
+@pytest.fixture(scope="module")
+def explored(run_folder: Path) -> Iterator[Served]:
+    """Return a service whose only visitors are those of these tests."""
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as one:
+        yield one
+
+
+def page_of(text: str = SENTENCE, **more: str) -> str:
+    """Return the address of the explorer for a text."""
+    return f"/explore?{urlencode({'run': 'en-es', 'text': text, **more})}"
+
+
+def asked(served: Served, **question: Any) -> Any:
+    """Return the JSON of the answer to a question."""
+    body = served.json(API, question).body
+    [length] = struct.unpack_from("<I", body)
+    return json.loads(body[4 : 4 + length])
+
+
+def test_the_page_is_about_the_sentence_and_questions_are_answered(explored):
+    answer = explored.get(page_of())
+    assert answer.status == 200
+    assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert f'<p dir="auto">{SENTENCE}</p>' in answer.body.decode()
+    found = asked(explored, kind="encode", side="source", text=SENTENCE)
+    assert found["tokens"] == SENTENCE.split()
+    assert asked(explored, kind="nothing")["error"].startswith("kind: expected one of encode, ")
+
+
+def test_a_busy_explorer_keeps_no_other_request_waiting(explored):
+    asked(explored, kind="encode", side="source", text=SENTENCE)
+    worker = max(explored.engines())
+    os.kill(worker, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as client:
+        waiting = client.submit(asked, explored, kind="encode", side="source", text=SENTENCE)
+        assert explored.json("/v1/translate", {"texts": [SENTENCE]}).status == 200
+        assert not waiting.done()
+        os.kill(worker, signal.SIGCONT)
+        assert waiting.result(timeout=30)["tokens"] == SENTENCE.split()
+
+
+def test_a_killed_explorer_starts_again(explored):
+    asked(explored, kind="encode", side="source", text=SENTENCE)
+    worker = max(explored.engines())
+    os.kill(worker, signal.SIGKILL)
+    refused = explored.json(API, {"kind": "encode", "side": "source", "text": SENTENCE})
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+    assert asked(explored, kind="encode", side="source", text=SENTENCE)["tokens"] == SENTENCE.split()
+    assert explored.json("/v1/translate", {"texts": [SENTENCE]}).status == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1.evil:5000", "http://["])
+def test_pages_of_other_hosts_are_refused(explored, origin):
+    question = {"kind": "encode", "side": "source", "text": SENTENCE}
+    assert explored.json(API, question, origin=origin).status == 403
+    assert explored.get(page_of(), origin=origin).status == 403
+    assert explored.json(API, question, origin="https://127.0.0.1:8443").status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error"),
+    [
+        (page_of(run="zz"), 404, "run: expected one of en-es, got zz"),
+        (page_of("a" * 20_001), 413, "text: expected at most 20000 characters, got 20001"),
+        (page_of("cat " * 1100), 400, "expected 1 to 1023 tokens, got 1100"),
+    ],
+)
+def test_wrong_requests_are_refused(explored, path, status, error):
+    answer = explored.get(path)
+    assert answer.status == status
+    assert error in answer.json["error"]
+
+
+def test_an_export_has_no_explorer(run_folder, tmp_path):
+    export_ctranslate2(Bundle.load(run_folder), tmp_path / "exported")
+    with service(str(tmp_path / "exported"), "--languages", "en:es", "--log", "nothing") as served:
+        answer = served.get(page_of())
+        assert answer.status == 501
+        assert answer.json["error"].startswith("this model is served from an export; the explorer needs the run itself")
+
+
+def test_a_service_with_keys_has_no_explorer(run_folder, tmp_path):
+    (tmp_path / "keys").touch()
+    options = ("--languages", "en:es", "--keys", str(tmp_path / "keys"), "--log", "nothing")
+    with service(str(run_folder), *options) as served:
+        assert served.get(page_of()).status == 403
+        assert served.json(API, {"kind": "encode"}).status == 403
+
+
+@pytest.mark.browser
+def test_why_opens_the_explorer_of_the_sentence(explored, browser):
+    with browser.new_context(locale="en") as window:
+        page = window.new_page()
+        page.goto(f"http://127.0.0.1:{explored.port}/")
+        page.locator("textarea").fill(f"the cat sleeps. {SENTENCE}")
+        page.locator(".sentence[data-sentence='1'] .word").first.click()
+        with window.expect_page() as opened:
+            page.get_by_role("link", name="Why?").click()
+        explorer = opened.value
+        explorer.evaluate("() => glassformer.ready.then(() => null)")
+        assert explorer.get_by_label("Source sentence").input_value() == SENTENCE

@@ -1,0 +1,66 @@
+"""Files over LibreTranslate's API: a document in, its translation under a random address, for a while."""
+
+import pytest
+
+from glassformer.serving.files import TranslatedFiles
+from glassformer.translator import Translator
+
+BOUNDARY = "XyZ"
+
+
+def form(file: bytes, name: str = "a.html", source: str = "en", target: str = "es") -> bytes:
+    parts = [f'name="source"\r\n\r\n{source}', f'name="target"\r\n\r\n{target}']
+    head = "".join(f"--{BOUNDARY}\r\nContent-Disposition: form-data; {part}\r\n" for part in parts)
+    head += f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    return head.encode() + file + f"\r\n--{BOUNDARY}--\r\n".encode()
+
+
+def send(served, body):
+    return served.ask("/translate_file", body=body, content_type=f"multipart/form-data; boundary={BOUNDARY}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a.html", "../../etc/a.html"])
+def test_a_file_comes_back_translated(served, run_folder, name):
+    answer = send(served, form(b"<p>the cat\r\nsleeps</p><pre>the cat</pre>\r\n", name))
+    assert answer.status == 200
+    url = answer.json["translatedFileUrl"]
+    assert url.startswith(f"http://127.0.0.1:{served.port}/download_file/")
+    path = url.partition(str(served.port))[2]
+    assert ".." not in path
+    text = Translator.load(run_folder).translate(["the cat sleeps"])[0].text
+    got = served.get(path)
+    assert got.status == 200
+    assert b"<pre>the cat</pre>\r\n" in got.body
+    assert text.encode() in got.body.replace(b"&lt;", b"<").replace(b"&gt;", b">").replace(b"&amp;", b"&")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_translated_is_refused_in_its_words(served):
+    for body, message in (
+        (form(b"x", "a.doc"), "Invalid request: file format not supported"),
+        (form(b"x", source="zz"), "zz is not supported"),
+        (form(b"{", "a.json"), "a.json, line 1, column 2: expected JSON"),
+    ):
+        answer = send(served, body)
+        assert answer.status == 400
+        assert message in answer.json["error"]
+    answer = served.form("/translate_file", source="en", target="es")
+    assert (answer.status, answer.json) == (400, {"error": "Invalid request: missing file parameter"})
+    for path in ("/download_file/absent.html", "/download_file/..%2f..%2fetc%2fpasswd"):
+        assert served.get(path).status == 404
+    settings = served.get("/frontend/settings").json
+    assert settings["filesTranslation"]
+    assert ".po" in settings["supportedFilesFormat"]
+
+
+def test_a_file_is_forgotten_after_its_time():
+    files = TranslatedFiles(life=-1.0)
+    assert files.find(files.keep(b"x", ".txt")) is None
+    files.close()
+    files = TranslatedFiles()
+    name = files.keep(b"x", ".txt")
+    assert files.find(name) == b"x"
+    assert files.find(f"../{name}") is None
+    files.close()
+    assert files.find(name) is None

@@ -1,0 +1,145 @@
+"""LibreTranslate's API: what requests may look like, the answers, and the very texts of its errors."""
+
+import json
+
+import pytest
+
+from glassformer.translator import Translator
+
+pytestmark = pytest.mark.slow
+HELLO = {"q": "the cat sleeps", "source": "en", "target": "es"}
+
+
+@pytest.fixture(scope="module")
+def translator(run_folder):
+    return Translator.load(run_folder)
+
+
+def expected(translator, text, **settings):
+    return translator.translate([text], **settings)[0]
+
+
+def test_json_form_and_query_give_the_translation(served, translator):
+    text = expected(translator, HELLO["q"]).text
+    assert text
+    for answer in (
+        served.json("/translate", HELLO),
+        served.form("/translate", **HELLO),
+        served.ask("/translate?q=the+cat+sleeps&source=en&target=es"),
+    ):
+        assert (answer.status, answer.json) == (200, {"translatedText": text})
+
+
+def test_a_list_gives_a_list_in_order(served, translator):
+    texts = ["the cat sleeps", "a dog", "the cat sleeps"]
+    answer = served.json("/translate", {**HELLO, "q": texts}).json
+    assert answer == {"translatedText": [expected(translator, text).text for text in texts]}
+
+
+def test_alternatives_are_unique_and_differ_from_the_translation(served, translator):
+    answer = served.json("/translate", {**HELLO, "alternatives": 3}).json
+    best = expected(translator, HELLO["q"], n_best=4, beam_size=4)
+    others = dict.fromkeys(one.text for one in best.alternatives)
+    assert answer["translatedText"] == best.text
+    assert answer["alternatives"] == [one for one in others if one not in ("", best.text)]
+    assert answer["alternatives"]
+    several = served.json("/translate", {**HELLO, "q": [HELLO["q"]], "alternatives": 3}).json
+    assert several["alternatives"] == [answer["alternatives"]]
+    assert "alternatives" not in served.json("/translate", {**HELLO, "alternatives": -1}).json
+
+
+def test_only_auto_gives_the_detected_language(served):
+    answer = served.json("/translate", {**HELLO, "source": "auto"}).json
+    assert answer["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
+    answer = served.json("/translate", {**HELLO, "q": ["a", "b"], "source": "AUTO"}).json
+    assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "en"]
+
+
+def test_lines_blank_lines_and_white_space_stay(served, translator):
+    text = "  the cat sleeps\r\n\r\n\ta dog \u2028 the cat\n"
+    first, second = (expected(translator, one).text for one in ("the cat sleeps", "a dog \u2028 the cat"))
+    assert served.json("/translate", {**HELLO, "q": text}).json["translatedText"] == f"  {first}\r\n\r\n\t{second}\n"
+    assert served.form("/translate", **{**HELLO, "q": text}).json["translatedText"] == f"  {first}\n\n\t{second}\n"
+
+
+@pytest.mark.parametrize("text", ["😀 🎉", " \n ", "…!"])
+def test_a_text_without_letters_comes_back_unchanged(served, text):
+    assert served.json("/translate", {**HELLO, "q": text}).json == {"translatedText": text}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"source": None}, "Invalid request: missing source parameter"),
+        ({"target": ""}, "Invalid request: missing target parameter"),
+        ({"q": "", "source": "", "alternatives": 99}, "Invalid request: missing q parameter"),
+        ({"alternatives": "x"}, "Invalid request: alternatives parameter is not a number"),
+        ({"alternatives": True}, "Invalid request: alternatives parameter is not a number"),
+        ({"alternatives": 10_000}, "Invalid request: alternatives parameter must be <= 3"),
+        ({"q": "x" * 5001}, "Invalid request: request (5001) exceeds text limit (5000)"),
+        ({"q": ["x"] * 51}, "Invalid request: request (51) exceeds text limit (50)"),
+        ({"source": "ZZ", "target": "yy"}, "ZZ is not supported"),
+        ({"target": "zz"}, "zz is not supported"),
+        ({"format": "md"}, "md format is not supported"),
+        ({"format": "html", "q": "the <b>cat</b>"}, "html format is not supported for texts with markup"),
+        ({"source": "es"}, "Spanish (es) is not available as a target language from Spanish (es)"),
+        ({"target": "en"}, "English (en) is not available as a target language from English (en)"),
+        ({"q": ["a", 3]}, "Invalid request: q parameter is neither a text nor a list of texts"),
+        ({"q": {"a": "b"}}, "Invalid request: q parameter is neither a text nor a list of texts"),
+        ({"q": True}, "Invalid request: q parameter is neither a text nor a list of texts"),
+        ({"q": "a \ud800 b"}, "sentence 1 is not valid Unicode: it holds half a surrogate pair"),
+    ],
+)
+def test_errors(served, changed, error):
+    answer = served.json("/translate", {**HELLO, **changed})
+    assert (answer.status, answer.json) == (400, {"error": error})
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{", b'{"q": NaN}', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b'"text"']
+)
+def test_a_body_that_is_no_json_object(served, body):
+    answer = served.ask("/translate", body=body, content_type="application/json")
+    assert (answer.status, answer.json) == (400, {"error": "Invalid JSON format"})
+
+
+def test_codes_in_any_case_and_a_key_that_nobody_wants(served):
+    assert served.json("/translate", {**HELLO, "source": "EN", "target": "Es", "api_key": "any", "x": 1}).status == 200
+
+
+def test_languages_detection_settings_and_health(served):
+    assert served.get("/languages").json == [
+        {"code": "en", "name": "English", "targets": ["en", "es"]},
+        {"code": "es", "name": "Spanish", "targets": ["es"]},
+    ]
+    assert served.form("/detect", q="hello").json == [{"confidence": 0.0, "language": "en"}]
+    assert served.ask("/detect").json == {"error": "Invalid request: missing q parameter"}
+    settings = served.get("/frontend/settings").json
+    assert (settings["charLimit"], settings["keyRequired"]) == (5000, False)
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    assert served.get("/health").json == {"status": "ok"}
+    assert served.form("/suggest", q="a", s="b", source="en", target="es").status == 403
+
+
+def test_wrong_methods_and_paths_have_json_errors(served):
+    for method, path, status in (("GET", "/detect", 405), ("POST", "/languages", 405), ("GET", "/nothing", 404)):
+        answer = served.ask(path, method)
+        assert answer.status == status
+        assert "error" in answer.json
+
+
+def test_any_page_may_ask(served):
+    asked = served.ask("/translate", "OPTIONS", origin="https://example.org", access_control_request_method="POST")
+    for answer in (asked, served.json("/translate", HELLO), served.get("/nothing")):
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST"
+    assert asked.status < 300
+
+
+def test_an_escaped_answer_is_the_same_text(served, translator):
+    text = 'the cat <script>alert("1")</script> \u202e &amp; dog'
+    answer = served.json("/translate", {**HELLO, "q": text})
+    assert json.loads(answer.body)["translatedText"] == expected(translator, text).text
+    assert answer.headers["Content-Type"].startswith("application/json")

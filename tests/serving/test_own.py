@@ -1,0 +1,106 @@
+"""Our own API: all that the translator says, also as a stream."""
+
+import json
+
+import pytest
+
+from glassformer.translator import Translator
+
+pytestmark = pytest.mark.slow
+TEXTS = ["the cat sleeps", "a big black dog sees"]
+
+
+def test_the_answer_is_the_translators(served, run_folder):
+    translator = Translator.load(run_folder)
+    answer = served.json("/v1/translate", {"texts": TEXTS, "n_best": 3, "beam_size": 4}).json
+    assert answer["model"] == "en-es"
+    for got, one in zip(answer["translations"], translator.translate(TEXTS, n_best=3, beam_size=4), strict=True):
+        [sentence] = got["sentences"]
+        assert got["text"] == sentence["text"] == one.text
+        assert sentence["tokens"] == list(one.tokens)
+        # In float32, sums in a batch of another size differ in their last digits.
+        assert sentence["token_log_probs"] == pytest.approx(one.token_log_probs, abs=1e-5)
+        assert sentence["log_prob"] == pytest.approx(one.log_prob, abs=1e-5)
+        assert sentence["status"] == one.status
+
+
+def test_a_prefix_begins_each_output(served):
+    [one] = served.json("/v1/translate", {"texts": ["the cat"], "prefix": "le chien"}).json["translations"]
+    assert one["text"].startswith("le chien")
+
+
+def test_each_sentence_is_translated_by_itself(served):
+    texts = ["the cat sleeps.  A dog sees 3.5 cats.\r\n\r\nthe dog!", "the cat sleeps.", "A dog sees 3.5 cats."]
+    both, *alone = served.json("/v1/translate", {"texts": texts}).json["translations"]
+    assert [one["text"] for one in both["sentences"][:2]] == [one["text"] for one in alone]
+    first, second, third = (one["text"] for one in both["sentences"])
+    assert both["text"] == f"{first}  {second}\r\n\r\n{third}"
+    whole = {"text": texts[:1], "target_lang": "ES", "split_sentences": "0"}
+    assert served.json("/v2/translate", whole).json["translations"][0]["text"].count("  ") == 0
+
+
+def test_an_answer_says_where_each_sentence_is(served):
+    text = "  😀 the cat sleeps.  A dog sees 3.5 cats.\r\n\r\n--\nthe dog!\n"
+    [one] = served.json("/v1/translate", {"texts": [text]}).json["translations"]
+    sources = [text[slice(*sentence["source"])] for sentence in one["sentences"]]
+    assert sources == ["😀 the cat sleeps.", "A dog sees 3.5 cats.", "the dog!"]
+    assert [one["text"][slice(*sentence["target"])] for sentence in one["sentences"]] == [
+        sentence["text"] for sentence in one["sentences"]
+    ]
+
+
+def test_the_stream_has_an_event_for_each_text(served):
+    whole = served.json("/v1/translate", {"texts": [*TEXTS, "\ud800"[:0] or "x " * 2000]})
+    assert whole.status == 400
+    answer = served.json("/v1/translate", {"texts": [*TEXTS, "x " * 2000], "stream": True})
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+    events = [
+        dict(line.split(": ", 1) for line in event.splitlines()) for event in answer.body.decode().split("\n\n")[:-1]
+    ]
+    assert [event["event"] for event in events] == ["translation"] * 3 + ["end"]
+    found = {one["index"]: one for one in (json.loads(event["data"]) for event in events[:3])}
+    alone = served.json("/v1/translate", {"texts": TEXTS}).json["translations"]
+    assert [found[index]["text"] for index in (0, 1)] == [one["text"] for one in alone]
+    assert found[2]["error"].startswith("sentence 1 is too long")
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"texts": []}, "texts: list should have at least 1 item"),
+        ({"texts": "text"}, "texts: input should be a valid list"),
+        ({"text": ["a"]}, "text: extra inputs are not permitted"),
+        ({"n_best": 99}, "n_best: expected at most 4, got 99"),
+        ({"target": "zz"}, "target: expected one of en, es, got zz"),
+        ({"source": "es"}, "no model translates from es to None"),
+        ({"beam_size": 0}, "beam_size: input should be greater than or equal to 1"),
+    ],
+)
+def test_errors(served, changed, error):
+    answer = served.json("/v1/translate", {"texts": ["a"], **changed})
+    assert answer.status == 400
+    assert answer.json["error"].startswith(error)
+
+
+def test_ready_and_metrics(served):
+    assert served.get("/ready").json == {"ready": True, "models": {"en-es": True}}
+    served.json("/v1/translate", {"texts": ["a secret cat"]})
+    metrics = served.get("/metrics").body.decode()
+    assert 'glassformer_requests_total{endpoint="/v1/translate",status="200"}' in metrics
+    assert 'glassformer_texts_total{model="en-es",status="ok"}' in metrics
+    assert "secret" not in metrics
+
+
+def test_the_description_names_every_endpoint_and_is_a_page(served):
+    described = served.get("/openapi.json").json
+    assert described["openapi"] == "3.1.0"
+    assert {"/translate", "/v2/translate", "/v1/translate", "/metrics"} <= set(described["paths"])
+    assert served.get("/spec").json["swagger"] == "2.0"
+    for path, operations in described["paths"].items():
+        for method in operations:
+            wrong = "get" if method == "post" else "put"
+            assert served.ask(path, wrong.upper()).status == 405
+    page = served.get("/docs").body.decode()
+    assert "POST /v1/translate" in page
+    assert "http://" not in page
+    assert "https://" not in page

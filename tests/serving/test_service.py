@@ -1,0 +1,205 @@
+"""The service as a whole: many clients, limits, keys, bad clients, a model's process that is killed, its end."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from glassformer.bundle import Bundle
+from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.translator import Translator
+from serving.conftest import Served, port_of
+
+pytestmark = pytest.mark.slow
+ONE = {"q": "the cat sleeps", "source": "en", "target": "es"}
+WORDS = ["the", "cat", "sees", "a", "big", "black", "dog", "and", "sleeps"]
+
+
+def test_requests_at_the_same_time_get_the_answers_that_they_get_alone(served, run_folder):
+    texts = [" ".join(WORDS[first : first + 1 + first % 4]) for first in range(9)] * 4
+    translator = Translator.load(run_folder, engine="ctranslate2")
+    alone = {text: translator.translate([text])[0].text for text in set(texts)}
+    with ThreadPoolExecutor(len(texts)) as clients:
+        answers = list(clients.map(lambda text: served.json("/translate", {**ONE, "q": text}).json, texts))
+    assert [one["translatedText"] for one in answers] == [alone[text] for text in texts]
+    sizes = [line for line in served.get("/metrics").body.decode().splitlines() if line.startswith("glassformer_batch")]
+    largest = next(line for line in sizes if 'le="1.0"' in line)
+    count = next(line for line in sizes if "_count" in line)
+    assert float(largest.rpartition(" ")[2]) < float(count.rpartition(" ")[2])  # some batches had several texts
+
+
+def test_a_killed_engine_is_refused_and_started_again(start, run_folder):
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
+        before = served.json("/translate", ONE).json
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGSTOP)  # so that the request is in it when it is killed
+        with ThreadPoolExecutor(1) as client:
+            waiting = client.submit(served.json, "/translate", ONE)
+            time.sleep(0.5)
+            os.kill(engine, signal.SIGKILL)
+            refused = waiting.result(timeout=10)
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+        began = time.monotonic()
+        assert served.json("/translate", ONE).json == before  # waits until the process is there again
+        assert time.monotonic() - began < 10
+        assert served.engines() != [engine]
+        assert 'glassformer_restarts_total{model="en-es"} 1.0' in served.get("/metrics").body.decode()
+
+
+def test_rates_and_keys(start, run_folder, tmp_path):
+    keys = tmp_path / "keys"
+    made = [sys.executable, "-m", "glassformer", "serve", "--keys", str(keys), "--new-key"]
+    first = subprocess.check_output([*made, "first"], text=True).strip()
+    assert first not in keys.read_text()
+    options = ("--languages", "en:es", "--keys", str(keys), "--set", "serving.rate=3/minute", "--log", "nothing")
+    with start(str(run_folder), *options) as served:
+        missing = served.json("/translate", ONE)
+        assert (missing.status, missing.json["error"]) == (
+            400,
+            "Please contact the server operator to get an API key",
+        )
+        wrong = served.json("/translate", {**ONE, "api_key": "wrong"})
+        assert (wrong.status, wrong.json) == (403, {"error": "Invalid API key"})
+        assert served.json("/v2/translate", {"text": ["a"], "target_lang": "ES"}).status == 403
+        assert served.json("/translate", {**ONE, "api_key": first}).status == 200
+        deepl = {"text": ["a dog", "a cat"], "target_lang": "ES"}
+        assert served.json("/v2/translate", deepl, authorization=f"DeepL-Auth-Key {first}").status == 200
+        refused = served.json("/translate", {**ONE, "api_key": first})
+        assert refused.status == 429
+        assert refused.json["error"].startswith("Slowdown: ")
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        second = subprocess.check_output([*made, "second"], text=True).strip()
+        assert served.json("/v1/translate", {"texts": ["a"]}, authorization=f"Bearer {second}").status == 200
+
+
+def test_a_large_or_slow_body_is_cut_off_while_it_is_read(served):
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
+        client.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        sent = 0
+        try:
+            while sent < 100_000_000:
+                client.sendall(chunk)
+                sent += len(chunk)
+        except OSError:
+            pass
+        assert sent < 50_000_000
+    assert served.json("/translate", ONE).status == 200
+
+
+def test_clients_that_go_away_leave_nothing_behind(served):
+    body = json.dumps({**ONE, "q": ["the cat sees a big black dog"] * 50}).encode()
+    head = (
+        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    for size in (len(body), len(body) // 2, 0):
+        with socket.create_connection(("127.0.0.1", served.port)) as client:
+            client.sendall(head.encode() + body[:size])
+    assert served.json("/translate", ONE).status == 200
+    deadline = time.monotonic() + 20
+    while 'glassformer_queue{model="en-es"} 0.0' not in served.get("/metrics").body.decode():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_silent_connections_give_way_to_clients_that_ask(start, run_folder):
+    options = ("--languages", "en:es", "--log", "nothing", "--set", "serving.connections=20")
+    with start(str(run_folder), *options) as served:
+        place = ("127.0.0.1", served.port)
+        silent = [socket.create_connection(place) for _ in range(60)]
+        for one in silent[40:]:
+            one.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\n")  # a head that never ends
+        assert served.json("/translate", ONE).status == 200
+        for one in silent:
+            one.close()
+        busy = [socket.create_connection(place) for _ in range(20)]
+        for one in busy:
+            one.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")  # and no body
+        time.sleep(0.3)
+        refused = served.get("/health")
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+        assert refused.json == {"error": "too many connections"}
+        for one in busy:
+            one.close()
+        deadline = time.monotonic() + 10
+        while served.get("/health").status != 200:
+            assert time.monotonic() < deadline
+
+
+def test_sigterm_lets_a_begun_request_end(start, run_folder):
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(1) as client:
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGSTOP)
+        waiting = client.submit(served.json, "/translate", ONE)
+        time.sleep(0.5)
+        served.process.send_signal(signal.SIGTERM)
+        threading.Timer(0.5, os.kill, (engine, signal.SIGCONT)).start()
+        assert waiting.result(timeout=30).status == 200
+        assert served.process.wait(timeout=30) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(engine, 0)
+
+
+def test_the_log_has_no_texts_unless_asked(run_folder):
+    command = [sys.executable, "-m", "glassformer", "serve", str(run_folder), "--languages", "en:es", "--port", "0"]
+    for more in ([], ["--log", "texts"]):
+        process = subprocess.Popen([*command, *more], stderr=subprocess.PIPE, text=True)
+        Served(process, port_of(process)).json("/translate", {**ONE, "api_key": "secret"})
+        process.send_signal(signal.SIGTERM)
+        entry = json.loads(process.communicate(timeout=30)[1].splitlines()[0])
+        assert entry.items() >= {"path": "/translate", "status": 200, "texts": 1, "model": "en-es"}.items()
+        assert ("text" in entry) == bool(more)
+        assert "secret" not in str(entry)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], "RUN: expected the folder of a run"),
+        (["RUN"], "does not name its languages: give them, such as --languages en:fr"),
+        (
+            ["RUN", "--languages", "en:fr", "--languages", "en:fr"],
+            "--languages: expected one for each of 1 runs, got 2",
+        ),
+        (["RUN", "RUN", "--languages", "en:fr", "--languages", "en:fr"], "two runs translate en-fr"),
+        (["RUN", "--languages", "en:fr", "--set", "serving.rate=often"], "serving.rate: expected texts in a time"),
+        (["RUN", "--languages", "en:fr", "--keys", "nowhere"], "nowhere: No such file"),
+        (["nowhere"], "'nowhere' does not exist"),
+        (["--new-key", "me"], "--new-key needs --keys FILE"),
+    ],
+)
+def test_mistakes_are_one_line(run_folder, arguments, error):
+    given = [str(run_folder) if one == "RUN" else one for one in arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "glassformer", "serve", *given], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert error in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_model_that_cannot_be_loaded_is_one_line(run_folder, tmp_path):
+    export_ctranslate2(Bundle.load(run_folder), tmp_path / "exported")
+    command = [sys.executable, "-m", "glassformer", "serve", str(tmp_path / "exported"), "--languages", "en:es"]
+    done = subprocess.run([*command, "--engine", "torch", "--port", "0"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.endswith("without weights for the engine torch; give the exported run itself, or leave out --engine")
+
+
+def test_a_port_in_use(served, run_folder):
+    command = [sys.executable, "-m", "glassformer", "serve", str(run_folder), "--languages", "en:es"]
+    done = subprocess.run(
+        [*command, "--port", str(served.port)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "cannot listen on 127.0.0.1" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
