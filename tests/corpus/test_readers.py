@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.corpus.kept import kept_pairs
 from glassformer.corpus.readers import (
     Corpus,
     PairReader,
     invalid_bytes,
     iterate_lines,
-    kept_pairs,
     read_lines,
     read_parallel_lines,
 )
@@ -133,7 +133,7 @@ def pairs_of(*arguments: Any, **options: Any) -> list[tuple[str, str]]:
     corpus = Corpus.of(*arguments, **options)
     count = sum(block.lines for block in PairReader(corpus))
     every = np.packbits(np.ones(count, bool))
-    return [pair for block in kept_pairs(corpus, every) for pair in zip(*block, strict=True)]
+    return list(kept_pairs(corpus, every))
 
 
 @given(pairs=st.lists(st.tuples(line, line), min_size=1))
@@ -232,7 +232,7 @@ def test_pairs_with_set_bits_are_kept(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_bytes(b"".join(b"%s%d\n" % (name.encode(), number) for number in range(len(chosen))))
     corpus = Corpus.of("a", "b", str(tmp_path))
-    read = [pair for block in kept_pairs(corpus, np.packbits(chosen)) for pair in zip(*block, strict=True)]
+    read = list(kept_pairs(corpus, np.packbits(chosen)))
     assert read == [(f"a{number}", f"b{number}") for number in np.flatnonzero(chosen)]
     with pytest.raises(DataError, match="has changed: expected the 8 pairs that were checked, got 100003"):
         list(kept_pairs(corpus, np.zeros(1, np.uint8)))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.corpus.batching import Examples, batches
-from glassformer.corpus.shards import Encoded, Sentences, id_type, open_shards, write_shard
+from glassformer.corpus.shards import ARRAYS, Encoded, Sentences, id_type, open_shards, write_shard
 from glassformer.errors import CheckpointError
 from glassformer.system.files import hash_of_file
 
@@ -112,8 +112,8 @@ def test_a_shard_describes_its_content(tmp_path) -> None:
     [shard] = written(tmp_path, PAIRS)
     assert (shard.pairs, shard.source_tokens, shard.target_tokens) == (5, 13, 14)
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert files == [f"train-00000.{part}.npy" for part in ("ends", "source", "target")]
-    paths = [tmp_path / f"train-00000.{part}.npy" for part in ("source", "target", "ends")]
+    assert files == [f"train-00000.{part}.npy" for part in ("checks", "ends", "source", "target")]
+    paths = [tmp_path / f"train-00000.{part}.npy" for part in ARRAYS]
     assert shard.sizes == tuple(path.stat().st_size for path in paths)
     assert shard.hashes == tuple(map(hash_of_file, paths))
     assert np.load(paths[2]).tolist() == [[4, 6, 9, 10, 13], [2, 7, 10, 11, 14]]

@@ -11,7 +11,7 @@ from typing import Any
 
 from end_to_end.zygote import Ended, Forking, answer, fail_or_kill
 
-SHARD, PART = 40, 10
+SHARD, READ_BYTES = 40, 300
 
 
 class Preparing(Forking):
@@ -34,11 +34,12 @@ class Preparing(Forking):
 def main() -> None:
     import sentencepiece  # noqa: F401
 
+    import glassformer.corpus.files
     import glassformer.jobs.preparation
 
-    # Four shards of four parts each, from a corpus small enough for hundreds of preparations.
+    # Four shards of about four blocks each, from a corpus small enough for hundreds of preparations.
     glassformer.jobs.preparation.SHARD = SHARD
-    glassformer.jobs.preparation.PART = PART
+    glassformer.corpus.files.READ_BYTES = READ_BYTES
     answer(pid=os.getpid())
     for line in sys.stdin:
         pid = os.fork()
@@ -50,12 +51,13 @@ def main() -> None:
 
 def obey(prepared: str, said: str, fail: int | None = None, kill: int | None = None, workers: int = 1) -> None:
     """Prepare small.toml; fail with a full disk, or be killed, at the n-th change in the folder."""
+    import glassformer.corpus.pool
     import glassformer.jobs.preparation
     from glassformer.errors import GlassformerError
     from glassformer.jobs.run_reports import ProgressReport
     from glassformer.recipes.toml import load
 
-    glassformer.jobs.preparation.POOL_PAIRS = 1 if workers > 1 else 10**9
+    glassformer.corpus.pool.POOL_BYTES = 1 if workers > 1 else 10**9
     output = os.open(said, os.O_WRONLY | os.O_APPEND)
     os.dup2(output, 2)
     happened = fail_or_kill(prepared, fail, kill)

@@ -72,7 +72,11 @@ def test_the_corpus_is_written_in_several_shards(whole: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "every"),  # two workers need time to start
-    [(1, 7), *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, 1), (2, 2)))],
+    [
+        (1, 7),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, 3), (2, 5))),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in ((1, 1), (2, 1))),
+    ],
 )
 def test_after_a_kill_at_each_write_the_next_run_completes_the_rest_only(
     preparing: Preparing, whole: Path, workers: int, every: int
@@ -105,7 +109,9 @@ def test_a_preparation_killed_repeatedly_completes(preparing: Preparing, whole: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "every", [7, pytest.param(3, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
+)
 def test_a_full_disk_at_any_moment_is_an_error_that_loses_nothing(
     preparing: Preparing, whole: Path, every: int
 ) -> None:

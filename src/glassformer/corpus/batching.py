@@ -5,8 +5,9 @@ B: pairs of a batch · S: source positions · T: target positions. Padding is id
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, PAD_ID
 
 __all__ = [
+    "BLOCK",
     "Batch",
     "Examples",
     "Position",
@@ -33,6 +35,7 @@ SORTED_PAIRS = 32768
 BLOCK = 1024
 """Number of neighbouring pairs that stay together when a large corpus is shuffled, for fast reading from disk."""
 
+T = TypeVar("T")
 Resample = Callable[[Sequence[IdArray], Sequence[IdArray], int], tuple[Sequence[IdArray], Sequence[IdArray]]]
 """Encodes the sources and targets of some pairs anew; the same seed gives the same tokens."""
 
@@ -45,6 +48,8 @@ class Examples:
     """The ids of each source sentence, ending with `<eos>`."""
     target: Sequence[IdArray]
     """The ids of each target sentence, ending with `<eos>`."""
+    far: bool = False
+    """Whether reading takes long, so that the next pairs are best read while a model trains on these."""
 
     @classmethod
     def encode(
@@ -140,16 +145,33 @@ def stream(
     Neither side of a batch has more than `batch_tokens` ids, including padding, unless the batch is a single longer
     pair.
     """
-    here = start
-    while len(examples):
-        pairs = examples.of_epoch(seed, here.epoch)
-        window = _Window.read(pairs, batch_tokens, seed, here.epoch, here.window, resample)
-        last = (here.window + 1) * SORTED_PAIRS >= len(pairs)
-        following = Position(here.epoch + 1) if last else Position(here.epoch, here.window + 1)
+    windows = _windows(examples, batch_tokens, seed, start, resample)
+    for here, following, window in _ahead(windows) if examples.far else windows:
         for batch in range(here.batch, len(window.plan)):
             after = replace(here, batch=batch + 1) if batch + 1 < len(window.plan) else following
             yield window.batch(batch), after
+
+
+def _windows(
+    examples: Examples, batch_tokens: int, seed: int, start: Position, resample: Resample | None
+) -> Iterator[tuple[Position, Position, "_Window"]]:
+    """Yield windows without end, each after its own position and the next one's."""
+    here = start
+    while len(examples):
+        pairs = examples.of_epoch(seed, here.epoch)
+        last = (here.window + 1) * SORTED_PAIRS >= len(pairs)
+        following = Position(here.epoch + 1) if last else Position(here.epoch, here.window + 1)
+        yield here, following, _Window.read(pairs, batch_tokens, seed, here.epoch, here.window, resample)
         here = following
+
+
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield these items; while one is in use, a thread makes the next one."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
 
 
 def batches(examples: Examples, batch_tokens: int, *, seed: int, epoch: int, start: int = 0) -> Iterator[Batch]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from glassformer.errors import DataError, nearest, quoted, shortened
 
-__all__ = ["column_numbers", "split_columns", "split_fields"]
+__all__ = ["column_numbers", "one_line", "split_columns", "split_fields"]
 
 Place = Callable[[int], str]
 """Returns the file and line of the n-th line, for messages."""
@@ -100,8 +100,13 @@ def _field(value: dict[str, Any], field: str, path: Sequence[str], number: int, 
     return found
 
 
+def one_line(text: str) -> str:
+    """Return a text with U+2028 in place of each line feed."""
+    return text.replace("\r\n", "\n").replace("\n", "\u2028")
+
+
 def _encoded(text: str) -> bytes:
-    text = text.replace("\r\n", "\n").replace("\n", "\u2028")
+    text = one_line(text)
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -1,30 +1,22 @@
-"""Encode many pairs of texts into ids, in several processes where that saves time."""
+"""Encode many pairs of texts into ids."""
 
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from queue import SimpleQueue
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.corpus.batching import IdArray
+from glassformer.corpus.kept import KeptBlock
 from glassformer.corpus.shards import Encoded, id_type
-from glassformer.system.processes import Worker
-from glassformer.text.tokenizer import Tokenizer, load_tokenizers
+from glassformer.text.tokenizer import Tokenizer
 
-__all__ = ["PART", "POOL_PAIRS", "Part", "Texts", "encode", "encode_all"]
+__all__ = ["PairEncoder", "Part", "Texts", "encode", "joined_parts"]
 
-POOL_PAIRS = 100_000
-"""Below this number of pairs, no worker processes are started, because starting them takes too long."""
-PART = 1 << 11
-"""Pairs encoded at a time: few enough that their ids stay in the processor's cache until they are packed. A shard's
-size is a multiple of it."""
+AT_ONCE = 1 << 11
+"""Pairs encoded at a time: few enough that their ids stay in the processor's cache until they are packed."""
 
 Texts = tuple[Sequence[str], Sequence[str]]
 """Sources and targets."""
@@ -53,37 +45,27 @@ def encode(texts: Texts, source: Tokenizer, target: Tokenizer, max_length: int) 
     return Part(Encoded(flat[0], flat[1], lengths), int((~fits).sum()))
 
 
-def encode_all(
-    blocks: Iterable[Texts], tokenizers: Path, max_length: int, workers: int, part_pairs: int = PART
-) -> Generator[Part, None, None]:
-    """Yield the result of `encode` for all pairs of all blocks, in order and `part_pairs` pairs at a time.
+@dataclass(frozen=True, slots=True)
+class PairEncoder:
+    """Encodes the kept pairs of a block; a pool's processes get it with its tokenizers."""
 
-    Args:
-        blocks: sources and targets, in equal numbers.
-        tokenizers: the folder of the tokenizers.
-        max_length: maximum number of ids per side, including `<eos>`.
-        workers: number of processes; 1 = this process alone.
-        part_pairs: pairs per part; the last part may have fewer.
+    source: Tokenizer
+    target: Tokenizer
+    max_length: int
+    """Maximum number of ids per side, including `<eos>`."""
 
-    Raises:
-        DataError: a process was killed.
-    """
-    parts, encoder = _parts(blocks, part_pairs), _PairEncoder(tokenizers, max_length)
-    if workers == 1:
-        yield from map(encoder, parts)
-        return
-    waiting: deque[Future[Part]] = deque()
-    with ThreadPoolExecutor(workers) as pool, _workers(workers, encoder) as idle:  # workers end before the pool
-        try:
-            for part in parts:
-                waiting.append(pool.submit(_ask, idle, part))
-                if len(waiting) > 2 * workers:  # keep all workers busy, but bound the memory
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    def __call__(self, block: KeptBlock) -> Part:
+        """Return the encoded pairs, made of few pairs at a time."""
+        texts = block.texts()
+        starts = range(0, max(len(texts[0]), 1), AT_ONCE)
+        few = [(texts[0][start : start + AT_ONCE], texts[1][start : start + AT_ONCE]) for start in starts]
+        return joined_parts(encode(one, self.source, self.target, self.max_length) for one in few)
+
+
+def joined_parts(parts: Iterable[Part]) -> Part:
+    """Return the pairs of all parts, at least one, in order."""
+    encoded, too_long = zip(*parts, strict=True)
+    return Part(encoded[0] if len(encoded) == 1 else Encoded.joined(encoded), sum(too_long))
 
 
 def _flat(sentences: Sequence[list[int]], ends: NDArray[np.int64], tokenizer: Tokenizer) -> IdArray:
@@ -93,56 +75,3 @@ def _flat(sentences: Sequence[list[int]], ends: NDArray[np.int64], tokenizer: To
     own[ends - 1] = False
     ids[own] = np.fromiter(chain.from_iterable(sentences), ids.dtype, len(ids) - len(ends))
     return ids
-
-
-def _parts(blocks: Iterable[Texts], pairs: int) -> Iterator[Texts]:
-    """Yield all pairs in parts of equal size."""
-    sources: list[str] = []
-    targets: list[str] = []
-    for source, target in blocks:
-        sources += source
-        targets += target
-        while len(sources) >= pairs:
-            yield sources[:pairs], targets[:pairs]
-            del sources[:pairs], targets[:pairs]
-    if sources:
-        yield sources, targets
-
-
-# Workers
-
-
-class _PairEncoder:
-    """Calls `encode` with a folder's tokenizers, which are loaded at the first call."""
-
-    def __init__(self, tokenizers: Path, max_length: int) -> None:
-        self.folder, self.max_length = tokenizers.absolute(), max_length
-
-    def __call__(self, texts: Texts) -> Part:
-        return encode(texts, *self._tokenizers, self.max_length)
-
-    @cached_property
-    def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        return load_tokenizers(self.folder)
-
-
-_EncodingWorker = Worker[[Texts], Part]
-
-
-@contextmanager
-def _workers(count: int, encoder: _PairEncoder) -> Iterator["SimpleQueue[_EncodingWorker]"]:
-    """Yield a queue of idle workers; end the workers at exit."""
-    idle: SimpleQueue[_EncodingWorker] = SimpleQueue()
-    with ExitStack() as stack:
-        for _ in range(count):
-            idle.put(stack.enter_context(Worker(encoder, "encodes texts", "cleaning.workers = 1")))
-        yield idle
-
-
-def _ask(idle: "SimpleQueue[_EncodingWorker]", texts: Texts) -> Part:
-    """Return the encoding of some pairs, made by an idle worker."""
-    worker = idle.get()
-    try:
-        return worker.ask(texts)
-    finally:
-        idle.put(worker)

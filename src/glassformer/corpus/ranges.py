@@ -1,13 +1,15 @@
-r"""Byte ranges of text files, so that several processes can each read a part of the lines.
+r"""Byte ranges of files, so that several processes can each read a part of the lines or of the rows.
 
 A range holds the lines that start in it: its reader skips to the first start of a line, and reads beyond the range's
 end to finish its last line. Ranges that cover a file without gaps and overlaps therefore hold each line exactly once,
-wherever the file is cut. A line ends at "\n" or "\r\n" and nowhere else, as in `readers`.
+wherever the file is cut. A line ends at "\n" or "\r\n" and nowhere else, as in `readers`. In the same way, a range of a
+Parquet file holds the row groups that start in it.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from glassformer.corpus.columns import column_numbers, split_columns, split_fields
 from glassformer.corpus.files import (
@@ -21,14 +23,18 @@ from glassformer.corpus.files import (
     stored_bytes,
     text_of,
 )
+from glassformer.corpus.parquet import count_rows, group_rows, group_starts, is_parquet
 from glassformer.errors import ConfigError, DataError, quoted
 
-__all__ = ["FileRange", "check_column", "count_texts", "ranges_of"]
+__all__ = ["FileRange", "check_column", "count_texts", "has_columns", "ranges_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """The lines of a file that start at its bytes `begin` to `end` - 1; of a compressed file, all lines."""
+    """The lines, or the row groups, of a file that start at its bytes `begin` to `end` - 1.
+
+    The range of a compressed file holds all its lines.
+    """
 
     file: str
     begin: int
@@ -37,31 +43,44 @@ class FileRange:
     def texts(self, column: str | None = None) -> Iterator[str]:
         """Yield the text of each line, or of one column of each line; bytes that are not UTF-8 become surrogates.
 
-        The line with the names of a TSV file's columns has no text.
-
         Raises:
             DataError: the file is missing or damaged, or a line lacks the column.
+            MissingDependencyError: the file is a Parquet file, and pyarrow is not installed.
         """
         if column is None:
             texts = (text_of(line, first=position == 0) for position, line in self.lines())
             yield from (text for text in texts if text is not None)
             return
-        named = _has_header(self.file, column)
-        number = column_numbers(_header(self.file), [column], self.file)[0] if named else column
+        yield from (text for (text,) in self.rows(column))
+
+    def rows(self, *columns: str) -> Iterator[tuple[str, ...]]:
+        """Yield the texts of these columns in each line or row; bytes that are not UTF-8 become surrogates.
+
+        The line with the names of a TSV file's columns has no texts.
+
+        Raises:
+            DataError: the file is missing or damaged, or a line lacks a column.
+            MissingDependencyError: the file is a Parquet file, and pyarrow is not installed.
+        """
+        if is_parquet(self.file):
+            yield from group_rows(self.file, columns, self.begin, self.end)
+            return
+        named = _has_header(self.file, columns)
+        wanted = _numbers(self.file, columns) if named else columns
         for position, line in self.lines():
             row = line.removeprefix(BYTE_ORDER_MARK) if position == 0 else line
             if row and not (named and position == 0):
-                yield self._cell(row, number, position).decode("utf-8", "surrogateescape")
+                yield tuple(cell.decode("utf-8", "surrogateescape") for cell in self._cells(row, wanted, position))
 
-    def _cell(self, raw: bytes, column: int | str, position: int) -> bytes:
+    def _cells(self, raw: bytes, columns: Sequence[int | str], position: int) -> list[bytes]:
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
 
         def place(_: int) -> str:
             return f"{self.file}, byte {position}"
 
         if format_of(self.file) == "tsv":
-            return split_columns([line], [int(column)], place)[0][0]
-        return split_fields([line], [str(column)], place)[0][0]
+            return [cell for (cell,) in split_columns([line], list(map(int, columns)), place)]
+        return [cell for (cell,) in split_fields([line], list(map(str, columns)), place)]
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the position of each line's first byte, in the decompressed text, and the line with its end.
@@ -106,23 +125,41 @@ class FileRange:
 def ranges_of(file: str, size: int) -> Iterator[FileRange]:
     """Yield ranges of `size` bytes, and a last one with the rest, that cover a file; one range if it is compressed.
 
+    The ranges of a Parquet file have at least `size` bytes, and end where a row group ends.
+
     Raises:
         DataError: the file cannot be read.
+        MissingDependencyError: the file is a Parquet file, and pyarrow is not installed.
     """
     stored = stored_bytes(file)
     if file.endswith(COMPRESSED):
         yield FileRange(file, 0, stored)
         return
-    for begin in range(0, stored, size):
-        yield FileRange(file, begin, min(begin + size, stored))
+    cuts = _ends_of_groups(file, size) if is_parquet(file) else range(size, stored, size)
+    for begin, end in pairwise([0, *cuts, stored]):
+        if begin < end:
+            yield FileRange(file, begin, end)
 
 
-def count_texts(file: str, column: str | None = None) -> int:
-    """Return the number of texts in a file, counted over the whole file rather than range by range.
+def _ends_of_groups(file: str, size: int) -> Iterator[int]:
+    last = 0
+    for start in group_starts(file)[1:]:
+        if start - last >= size:
+            yield start
+            last = start
+
+
+def count_texts(file: str, *columns: str) -> int:
+    """Return the number of texts in a file, or of rows with these columns.
+
+    They are counted over the whole file rather than range by range.
 
     Raises:
         DataError: the file is missing or damaged.
+        MissingDependencyError: the file is a Parquet file, and pyarrow is not installed.
     """
+    if is_parquet(file):
+        return count_rows(file)
     lines, size, last, start = 0, 0, b"\n", b""
     for block in blocks(file):
         start = start or block[: len(BYTE_ORDER_MARK)]
@@ -132,7 +169,7 @@ def count_texts(file: str, column: str | None = None) -> int:
     lines += last != b"\n"
     if size == len(BYTE_ORDER_MARK) and start == BYTE_ORDER_MARK:
         return 0
-    return lines - (lines > 0 and _has_header(file, column))
+    return lines - (lines > 0 and _has_header(file, columns))
 
 
 def check_column(file: str, column: str | None) -> None:
@@ -141,19 +178,28 @@ def check_column(file: str, column: str | None) -> None:
     Raises:
         ConfigError: the file has columns and `column` is None, or the other way round.
     """
-    kind = format_of(file)
-    if column is None and kind != "lines":
+    if column is None and has_columns(file):
         raise ConfigError(f"column: expected the column of {file} to translate, got none; give its name")
-    if column is not None and kind == "lines":
+    if column is not None and not has_columns(file):
         raise ConfigError(
-            f"column: expected none for {file}, which has no columns, got {quoted(column)}; leave it out, or give .tsv "
-            "or .jsonl files"
+            f"column: expected none for {file}, which has no columns, got {quoted(column)}; leave it out, or give "
+            ".tsv, .jsonl or .parquet files"
         )
 
 
-def _has_header(file: str, column: str | None) -> bool:
-    """Return whether the first line of a file names its columns: a TSV file's does if `column` is not a number."""
-    return column is not None and format_of(file) == "tsv" and not column.isdecimal()
+def has_columns(file: str) -> bool:
+    """Return whether a file has columns or fields, by its name's ending; otherwise, each line is a text."""
+    return is_parquet(file) or format_of(file) != "lines"
+
+
+def _has_header(file: str, columns: Sequence[str]) -> bool:
+    """Return whether the first line of a file names its columns: a TSV file's does unless all columns are numbers."""
+    return format_of(file) == "tsv" and not all(map(str.isdecimal, columns))
+
+
+def _numbers(file: str, columns: Sequence[str]) -> list[int]:
+    wanted = [int(column) if column.isdecimal() else column for column in columns]
+    return column_numbers(_header(file), wanted, file)
 
 
 def _header(file: str) -> bytes:

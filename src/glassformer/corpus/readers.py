@@ -7,18 +7,14 @@ Line numbers start at 1. Byte offsets start at 0, and refer to the decompressed 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from glassformer.corpus.columns import column_numbers, split_columns, split_fields
 from glassformer.corpus.files import BYTE_ORDER_MARK, READ_BYTES, Format, blocks, expand, format_of, raw_lines
 from glassformer.errors import ConfigError, DataError, quoted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "Block",
@@ -27,7 +23,6 @@ __all__ = [
     "TextPairs",
     "invalid_bytes",
     "iterate_lines",
-    "kept_pairs",
     "pairs_at",
     "read_lines",
     "read_parallel_lines",
@@ -320,29 +315,6 @@ def _end_of_line(text: bytes, lines: int) -> int:
     """Return the index after the n-th line."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
     return int(ends[lines - 1]) + 1
-
-
-def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the pairs whose bit is set (packed, one bit per pair), in order, in blocks of source and target lines.
-
-    Raises:
-        DataError: the files' number of pairs differs from the number of bits.
-    """
-    reader, first = PairReader(corpus), 0
-    for block in reader:
-        bits = np.unpackbits(kept[first // 8 : (first + block.lines + 7) // 8])[first % 8 :][: block.lines]
-        first += block.lines
-        # Invalid bytes occur only in lines that are not kept.
-        sides = (text.decode(errors="surrogateescape").split("\n") for text in (block.source, block.target))
-        source, target = (list(compress(side, bits)) for side in sides)
-        if source:
-            yield source, target
-    reader.check()
-    if (first + 7) // 8 != len(kept):
-        raise DataError(
-            f"{corpus.names} has changed: expected the {8 * len(kept)} pairs that were checked, got {first}; run "
-            "`glassformer prepare` again"
-        )
 
 
 def pairs_at(corpus: Corpus, pairs: Sequence[int]) -> list[tuple[bytes, bytes]]:

@@ -3,6 +3,7 @@
     train-00000.source.npy    the ids of the sources, concatenated, each ending with `<eos>`
     train-00000.target.npy    the ids of the targets, likewise
     train-00000.ends.npy      (2, pairs) the ends of each source and each target in these arrays
+    train-00000.checks.npy    (2, blocks) xxh3 (64 bits) of the ids of each `BLOCK` sources and targets
 
 The format is NumPy's own: `numpy.load(file, mmap_mode="r")` reads it.
 """
@@ -11,21 +12,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
+from typing import Any, Protocol, SupportsIndex, overload, runtime_checkable
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from glassformer.corpus.batching import Examples, IdArray
+from glassformer.corpus.batching import BLOCK, Examples, IdArray
 from glassformer.errors import CheckpointError
 from glassformer.system.files import hash_of_file, write_safely
 
 __all__ = [
+    "ARRAYS",
     "SHARD",
     "Encoded",
     "Sentences",
     "Shard",
+    "SlicedIds",
+    "block_bounds",
+    "check_of",
     "id_type",
+    "mapped",
     "open_shards",
     "save_array",
     "write_shard",
@@ -33,10 +40,19 @@ __all__ = [
 
 SHARD = 1 << 18
 """Kept line pairs per shard: few enough to be held in memory while they are encoded."""
-_ARRAYS = ("source", "target", "ends")
+ARRAYS = ("source", "target", "ends", "checks")
+"""The arrays of a shard; version 0.1.0 wrote no checks."""
 _READ_AT_ONCE = 1 << 12
 
 Ends = NDArray[np.int64]
+
+
+@runtime_checkable
+class SlicedIds(Protocol):
+    """The concatenated ids of one side of a shard: an array, or what reads one piece by piece."""
+
+    def __getitem__(self, places: slice, /) -> IdArray:
+        """Return some of the ids."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,20 +106,21 @@ class Shard:
     too_long: int
     """Number of pairs left out because a side has more than `data.max_length` ids."""
     sizes: tuple[int, ...]
-    """Bytes of each of its files: source, target, ends."""
+    """Bytes of each of its files, in the order of `ARRAYS`."""
     hashes: tuple[str, ...]
     """xxh3 (128 bits) of each of its files."""
 
     def is_whole(self, folder: Path) -> bool:
         """Return whether the shard's files exist and are unchanged."""
-        files = zip(_paths(folder, self.name), self.sizes, self.hashes, strict=True)
+        paths = _paths(folder, self.name)[: len(self.sizes)]
+        files = zip(paths, self.sizes, self.hashes, strict=True)
         return all(_has_size(path, size) and hash_of_file(path) == hash for path, size, hash in files)
 
 
 class Sentences(Sequence[IdArray]):
     """One side of the pairs of some shards: a sequence of id arrays, read from the disk on access."""
 
-    def __init__(self, parts: Sequence[tuple[IdArray, Ends]]) -> None:
+    def __init__(self, parts: Sequence[tuple[SlicedIds, Ends]]) -> None:
         """Join parts, each given as concatenated ids and the end of each sentence."""
         self._parts = parts
         self._first = np.cumsum([0, *(len(ends) for _, ends in parts)]).tolist()
@@ -163,7 +180,9 @@ def write_shard(folder: Path, name: str, encoded: Encoded, *, too_long: int) -> 
         CheckpointError: a file cannot be written.
     """
     paths = _paths(folder, name)
-    for path, array in zip(paths, (encoded.source, encoded.target, encoded.ends), strict=True):
+    ends = encoded.ends
+    checks = np.array([_checks_of(encoded.source, ends[0]), _checks_of(encoded.target, ends[1])], np.uint64)
+    for path, array in zip(paths, (encoded.source, encoded.target, ends, checks), strict=True):
         save_array(path, array)
     return Shard(
         name=name,
@@ -182,11 +201,27 @@ def open_shards(folder: Path, shards: Sequence[Shard]) -> Examples:
     Raises:
         CheckpointError: a file is missing or damaged.
     """
-    arrays = [tuple(map(_mapped, _paths(folder, shard.name))) for shard in shards if shard.pairs]
+    arrays = [tuple(map(mapped, _paths(folder, shard.name)[:3])) for shard in shards if shard.pairs]
     return Examples(
         source=Sentences([(source, ends[0]) for source, _, ends in arrays]),
         target=Sentences([(target, ends[1]) for _, target, ends in arrays]),
     )
+
+
+def block_bounds(ends: Ends) -> Ends:
+    """Return where each block of `BLOCK` sentences begins, and where the last one ends."""
+    last = ends[-1:] if len(ends) % BLOCK else ends[:0]
+    return np.concatenate([np.zeros(1, np.int64), ends[BLOCK - 1 :: BLOCK], last])
+
+
+def _checks_of(ids: IdArray, ends: Ends) -> list[int]:
+    """Return xxh3 (64 bits) of the ids of each block."""
+    return [check_of(ids[begin:end]) for begin, end in pairwise(block_bounds(ends).tolist())]
+
+
+def check_of(ids: IdArray) -> int:
+    """Return xxh3 (64 bits) of some ids, as they are stored."""
+    return xxhash.xxh3_64_intdigest(np.ascontiguousarray(ids).data)
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
@@ -203,7 +238,12 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     write_safely(path, write)
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def mapped(path: Path) -> NDArray[Any]:
+    """Return the array in a file, memory-mapped.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
     try:
         # A plain view of the map, because slicing np.memmap itself takes several times as long.
         return np.asarray(np.load(path, mmap_mode="r"))
@@ -216,4 +256,4 @@ def _has_size(path: Path, size: int) -> bool:
 
 
 def _paths(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.{part}.npy" for part in _ARRAYS]
+    return [folder / f"{name}.{part}.npy" for part in ARRAYS]

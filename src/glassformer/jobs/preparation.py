@@ -26,15 +26,21 @@ from numpy.typing import NDArray
 
 from glassformer.bundle import TOKENIZER
 from glassformer.corpus.batching import Examples
+from glassformer.corpus.block_cache import BlockCache
 from glassformer.corpus.cleaning import UNCLEANED
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
-from glassformer.corpus.encoding import PART, POOL_PAIRS, Part, Texts, encode, encode_all
-from glassformer.corpus.readers import TextPairs, kept_pairs
-from glassformer.corpus.shards import SHARD, Encoded, Shard, open_shards, save_array, write_shard
+from glassformer.corpus.encoding import PairEncoder, Part, encode, joined_parts
+from glassformer.corpus.files import is_url
+from glassformer.corpus.kept import KeptBlock, PairsWithSources, kept_blocks, kept_pairs, only
+from glassformer.corpus.pool import processes_for
+from glassformer.corpus.readers import Corpus, TextPairs
+from glassformer.corpus.remote_shards import open_remote_shards
+from glassformer.corpus.shards import ARRAYS, SHARD, open_shards, save_array, write_shard
 from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
-from glassformer.jobs.manifest import CorpusFile, Manifest
+from glassformer.jobs.manifest import MANIFEST, CorpusFile, Manifest
+from glassformer.jobs.prepared_at_url import download, names_at, upload
 from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
 from glassformer.jobs.starting_run import StartingRun
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, DataConfig
@@ -42,13 +48,23 @@ from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
 from glassformer.system.files import clear_temporaries, hash_of_bytes, hash_of_file, hash_of_folder, write_safely
 from glassformer.system.locks import locked
-from glassformer.system.machine import cores
+from glassformer.system.pools import HERE, Pool
 from glassformer.system.processes import Worker
+from glassformer.system.storage import RemoteStorage, storage_of
 from glassformer.tasks import TASKS
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
 
-__all__ = ["PREPARED", "CorpusTexts", "Prepared", "prepare", "prepare_all", "read_texts", "read_valid_pairs"]
+__all__ = [
+    "PREPARED",
+    "CorpusTexts",
+    "Prepared",
+    "prepare",
+    "prepare_all",
+    "prepared_folder",
+    "read_texts",
+    "read_valid_pairs",
+]
 
 PREPARED = "prepared"
 """The folder's name inside a run."""
@@ -103,10 +119,18 @@ class CorpusTexts:
     """Empty where the configuration names no test files."""
 
 
-def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: None, *, whole: bool = False) -> Prepared:
+def prepare(
+    configuration: Configuration,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    whole: bool = False,
+    pool: Pool | None = None,
+) -> Prepared:
     """Return a configuration's corpus, prepared in `data.prepared` or the run's folder; finished parts are not redone.
 
     `whole`: another process of this job has just prepared the folder, which is read without a lock.
+    `pool`: where lines are checked and encoded; by default, in `cleaning.workers` processes. All pools give the same
+    folder, byte for byte.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
@@ -118,12 +142,24 @@ def prepare(configuration: Configuration, on_progress: OnProgress = lambda _: No
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
     start = StartingRun.of(configuration)
     configuration = start.adapted(configuration) if start else configuration
-    folder = Path(configuration.data.prepared or Path(configuration.run.directory) / PREPARED)
-    with nullcontext() if whole else _alone_in(folder, on_progress):
-        prepared = _Preparation(configuration, folder, on_progress).run()
+    folder = prepared_folder(configuration)
+    if is_url(configuration.data.prepared):
+        with _alone_in(folder, on_progress):
+            prepared = _at_url(configuration, folder, on_progress, pool)
+    else:
+        with nullcontext() if whole else _alone_in(folder, on_progress):
+            prepared = _Preparation(configuration, folder, on_progress, pool=pool).run()
     if start:
         start.check_tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, folder)
     return prepared
+
+
+def prepared_folder(configuration: Configuration) -> Path:
+    """Return the folder of a configuration's prepared corpus; for one at a URL, a folder of this machine's cache."""
+    place = configuration.data.prepared
+    if is_url(place):
+        return _cache(configuration) / "prepared" / hash_of_bytes(place.rstrip("/").encode())
+    return Path(place or Path(configuration.run.directory) / PREPARED)
 
 
 def prepare_all(
@@ -171,11 +207,17 @@ class _Preparation:
     """The steps of a preparation; each writes its part of the folder and is skipped when that part exists."""
 
     def __init__(
-        self, configuration: Configuration, folder: Path, on_progress: OnProgress, *, hold_out: bool = True
+        self,
+        configuration: Configuration,
+        folder: Path,
+        on_progress: OnProgress,
+        *,
+        hold_out: bool = True,
+        pool: Pool | None = None,
     ) -> None:
         self.configuration, self.folder, self.on_progress, self.hold_out = configuration, folder, on_progress, hold_out
-        self.data = configuration.data
-        self.corpora = corpora_of(configuration.data)
+        self.data, self._pool = configuration.data, pool
+        self.corpora = self._corpora()
         self.manifest = self._manifest()
         self.made = False
 
@@ -194,7 +236,7 @@ class _Preparation:
             configuration=configuration,
             source_tokenizer=source,
             target_tokenizer=target,
-            train=open_shards(self.folder, self.manifest.shards),
+            train=self._training_examples(),
             valid=valid.encoded.examples(),
             valid_pairs=valid_pairs,
             dropped={reason: count for reason, count in dropped.items() if count},
@@ -203,10 +245,13 @@ class _Preparation:
             chosen=describe_choice(self.configuration, configuration, self.manifest.pairs),
         )
 
+    def _training_examples(self) -> Examples:
+        return open_shards(self.folder, self.manifest.shards)
+
     def corpus_texts(self) -> CorpusTexts:
         self._ensure_texts()
         return CorpusTexts(
-            train=_flat(self._training_texts()),
+            train=self._training_pairs(),
             pairs=self.manifest.pairs,
             valid=_read_pairs(self.folder / _VALID),
             test=self._test_pairs(),
@@ -217,9 +262,8 @@ class _Preparation:
     def _manifest(self) -> Manifest:
         """Return the folder's manifest if its corpus and settings match, or a new manifest for a new folder."""
         settings, there = _settings(self.configuration), Manifest.load(self.folder)
-        known = {file.name: file for file in there.files} if there else {}
         names = [file for corpus in self.corpora.values() for file in (*corpus.source, *corpus.target)]
-        files = tuple(CorpusFile.of(name, known) for name in names)
+        files = self._known_files(names, there)
         if there is None:
             return Manifest(settings=settings, files=files)
         problem = _difference(there, settings, files)
@@ -229,6 +273,13 @@ class _Preparation:
                 "data.prepared), or delete that folder"
             )
         return replace(there, files=files)
+
+    def _corpora(self) -> Mapping[str, Corpus]:
+        return corpora_of(self.data)
+
+    def _known_files(self, names: Sequence[str], there: Manifest | None) -> tuple[CorpusFile, ...]:
+        known = {file.name: file for file in there.files} if there else {}
+        return tuple(CorpusFile.of(name, known) for name in names)
 
     def _save(self, **changes: Any) -> None:
         """Record a finished step in the manifest."""
@@ -264,7 +315,7 @@ class _Preparation:
             self._check_kept(kept, pairs)
             save_array(self.folder / _KEPT, kept)
         _write_pairs(self.folder / _VALID, valid)
-        _write_pairs(self.folder / _SAMPLE, list(islice(_flat(self._training_texts()), SAMPLE_PAIRS)))
+        _write_pairs(self.folder / _SAMPLE, list(islice(self._training_pairs(), SAMPLE_PAIRS)))
         names = [name for name in (_KEPT, _VALID, _SAMPLE) if (self.folder / name).exists()]
         hashes = {name: hash_of_file(self.folder / name) for name in names}
         self._save(
@@ -308,7 +359,7 @@ class _Preparation:
         if "test" not in self.corpora:
             return []
         corpus = self.corpora["test"]
-        return list(_flat(kept_pairs(corpus, examine_held_out(corpus).kept)))
+        return list(kept_pairs(corpus, examine_held_out(corpus).kept))
 
     def _examined(self) -> Examination:
         corpus = self.corpora["train"]
@@ -317,7 +368,7 @@ class _Preparation:
         def on_read(done: int, total: int) -> None:
             self._say("checking the corpus", done, total, "bytes")
 
-        examination = examine(corpus, self.configuration.cleaning, held_out, on_read)
+        examination = examine(corpus, self.configuration.cleaning, held_out, on_read, self.pool)
         self.on_progress(ExaminedReport(report=examination.report, corpus=corpus))
         if not examination.report.kept:
             raise DataError(
@@ -332,7 +383,7 @@ class _Preparation:
             examination = examine_held_out(self.corpora["valid"])
             found = examination.report.dropped.items()
             dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
-            return list(_flat(kept_pairs(self.corpora["valid"], examination.kept))), kept
+            return list(kept_pairs(self.corpora["valid"], examination.kept)), kept
         if not self.hold_out:
             return [], kept
         places, pairs = self._chosen(kept)
@@ -344,23 +395,44 @@ class _Preparation:
         count = min(self.data.valid_lines, total // 10)
         wanted = np.random.default_rng(self.configuration.run.seed).choice(total, size=count, replace=False)
         ascending = np.sort(wanted)
-        sources = {
-            place: normalise(source)
-            for place, (source, _) in zip(ascending.tolist(), _at(kept_pairs(corpus, kept), ascending), strict=True)
-        }
+        pairs = self._pairs_at(kept_blocks(corpus, kept), ascending)
+        sources = {place: normalise(source) for place, (source, _) in zip(ascending.tolist(), pairs, strict=True)}
         groups: dict[str, list[tuple[int, tuple[str, str]]]] = {sources[place]: [] for place in wanted.tolist()}
-        for place, pair in enumerate(_flat(kept_pairs(corpus, kept))):
-            if (source := normalise(pair[0])) in groups:
-                groups[source].append((place, pair))
+        for place, pair in self._with_sources(kept_blocks(corpus, kept), frozenset(groups)):
+            groups[normalise(pair[0])].append((place, pair))
         held_out = _fitting(groups.values(), count)
         return sorted(place for place, _ in held_out), [pair for _, pair in held_out]
 
-    def _training_texts(self) -> Iterable[Texts]:
+    def _with_sources(
+        self, blocks: Iterable[KeptBlock], sources: frozenset[str]
+    ) -> Iterator[tuple[int, tuple[str, str]]]:
+        """Yield the pairs with these normalised sources, and their indices among all kept pairs."""
+        first = 0
+        with closing(self.pool.map(PairsWithSources(sources), blocks)) as found:
+            for count, pairs in found:
+                yield from ((first + place, pair) for place, pair in pairs)
+                first += count
+
+    def _pairs_at(self, blocks: Iterable[KeptBlock], places: NDArray[np.int64]) -> TextPairs:
+        """Return the pairs at these ascending indices."""
+        with closing(self.pool.map(KeptBlock.texts, only(blocks, places))) as texts:
+            return [pair for sides in texts for pair in zip(*sides, strict=True)]
+
+    def _training_blocks(self) -> Iterator[KeptBlock]:
         """Return the training pairs, in blocks."""
         if self.data.task:
-            train = self._task[0]
-            return [([source for source, _ in train], [target for _, target in train])]
-        return kept_pairs(self.corpora["train"], np.load(self.folder / _KEPT))
+            return iter([KeptBlock.of(self._task[0])])
+        return kept_blocks(self.corpora["train"], np.load(self.folder / _KEPT))
+
+    def _training_pairs(self) -> Iterator[tuple[str, str]]:
+        return (pair for block in self._training_blocks() for pair in zip(*block.texts(), strict=True))
+
+    @cached_property
+    def pool(self) -> Pool:
+        """Where lines are checked and encoded."""
+        if self.data.task:
+            return HERE
+        return self._pool or processes_for(self.corpora["train"], self.configuration.cleaning.workers)
 
     # Tokens
 
@@ -399,9 +471,9 @@ class _Preparation:
     def _tokenizer_pairs(self) -> TextPairs:
         """Return the pairs to train tokenizers on: all pairs, or TOKENIZER_PAIRS random ones."""
         if self.manifest.pairs <= TOKENIZER_PAIRS:
-            return list(_flat(self._training_texts()))
+            return list(self._training_pairs())
         wanted = np.random.default_rng(1).choice(self.manifest.pairs, TOKENIZER_PAIRS, replace=False)
-        return _at(self._training_texts(), np.sort(wanted))
+        return self._pairs_at(self._training_blocks(), np.sort(wanted))
 
     def _ensure_shards(self) -> None:
         """Write the missing and the damaged shards."""
@@ -412,26 +484,85 @@ class _Preparation:
         if not missing:
             return
         todo, done = sum(missing.values()), 0
-        workers = self.configuration.cleaning.workers or cores() if todo >= POOL_PAIRS else 1
-        texts = _of_shards(self._training_texts(), missing)
-        with closing(
-            encode_all(texts, self.folder / TOKENIZER, self.data.max_length, workers, part_pairs=PART)
-        ) as parts:
+        encoder = PairEncoder(*load_tokenizers(self.folder / TOKENIZER), self.data.max_length)
+        blocks = _of_shards(self._training_blocks(), missing)
+        with closing(self.pool.map(encoder, blocks)) as parts:
             for number, count in missing.items():
-                some: list[Part] = []
-                for part in islice(parts, math.ceil(count / PART)):
-                    some.append(part)
-                    done += part.encoded.pairs + part.too_long
+                some, end = list[Part](), done + count
+                while done < end:
+                    some.append(next(parts))
+                    done += some[-1].encoded.pairs + some[-1].too_long
                     self._say("cutting into tokens", done, todo, "pairs")
-                there[names[number]] = self._write_shard(names[number], some)
+                encoded, too_long = joined_parts(some)
+                there[names[number]] = write_shard(self.folder, names[number], encoded, too_long=too_long)
                 self._save(shards=tuple(there[name] for name in names if name in there))
-
-    def _write_shard(self, name: str, parts: Sequence[Part]) -> Shard:
-        encoded = Encoded.joined([part.encoded for part in parts])
-        return write_shard(self.folder, name, encoded, too_long=sum(part.too_long for part in parts))
 
     def _say(self, stage: str, done: int = 0, total: int = 0, unit: str = "") -> None:
         self.on_progress(ProgressReport(stage=stage, done=done, total=total, unit=unit))
+
+
+class _RemotePreparation(_Preparation):
+    """A corpus prepared at a URL: the folder has all of it but the ids, and nothing is made."""
+
+    def __init__(
+        self, configuration: Configuration, folder: Path, on_progress: OnProgress, storage: RemoteStorage
+    ) -> None:
+        super().__init__(configuration, folder, on_progress)
+        self.storage = storage
+        if old := next((shard.name for shard in self.manifest.shards if len(shard.sizes) < len(ARRAYS)), None):
+            raise CheckpointError(
+                f"{storage.place}: {old} was prepared by an older version, which wrote no checks of its blocks; "
+                "prepare the corpus again, with a different data.prepared"
+            )
+
+    def _corpora(self) -> Mapping[str, Corpus]:
+        """Return the corpora; none if this machine does not have their files."""
+        try:
+            return super()._corpora()
+        except DataError:
+            return {}
+
+    def _known_files(self, names: Sequence[str], there: Manifest | None) -> tuple[CorpusFile, ...]:
+        """Return the corpus files; if this machine does not have them, those that were prepared."""
+        return super()._known_files(names, there) if names or there is None else there.files
+
+    def _ensure_texts(self) -> None:
+        pass
+
+    def _ensure_tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:  # noqa: ARG002
+        return load_tokenizers(self.folder / TOKENIZER)
+
+    def _ensure_shards(self) -> None:
+        pass
+
+    def _training_examples(self) -> Examples:
+        cache = BlockCache(_cache(self.configuration) / "blocks", int(self.data.cache_gigabytes * 1e9))
+        return open_remote_shards(self.storage, cache, self.folder, self.manifest.shards)
+
+
+def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress, pool: Pool | None) -> Prepared:
+    """Return the corpus at the URL in `data.prepared`; if there is none, prepare it in `folder` and upload it."""
+    data = configuration.data
+    if data.replay_source:
+        raise ConfigError(
+            f"data.prepared: expected a folder, because data.replay_source adds to it, got {quoted(data.prepared)}"
+        )
+    storage = storage_of(data.prepared)
+    assert isinstance(storage, RemoteStorage)
+
+    def saying(stage: str) -> Callable[[int, int], object]:
+        return lambda done, total: on_progress(ProgressReport(stage=stage, done=done, total=total, unit="bytes"))
+
+    made = MANIFEST not in names_at(storage)
+    if made:
+        _Preparation(configuration, folder, on_progress, pool=pool).run()
+        upload(storage, folder, saying("uploading"))
+    download(storage, folder, saying("downloading"))
+    return replace(_RemotePreparation(configuration, folder, on_progress, storage).run(), made=made)
+
+
+def _cache(configuration: Configuration) -> Path:
+    return Path(configuration.data.cache or "~/.cache/glassformer").expanduser()
 
 
 def _settings(configuration: Configuration) -> dict[str, Any]:
@@ -480,20 +611,6 @@ def _difference(there: Manifest, settings: Mapping[str, Any], files: Sequence[Co
     return f"{changed[0]} has changed since" if changed else ""
 
 
-def _flat(blocks: Iterable[Texts]) -> Iterator[tuple[str, str]]:
-    return (pair for source, target in blocks for pair in zip(source, target, strict=True))
-
-
-def _at(blocks: Iterable[Texts], places: NDArray[np.int64]) -> TextPairs:
-    """Return the pairs at these ascending indices."""
-    pairs, first = [], 0
-    for source, target in blocks:
-        begin, end = np.searchsorted(places, (first, first + len(source)))
-        pairs += [(source[place], target[place]) for place in (places[begin:end] - first).tolist()]
-        first += len(source)
-    return pairs
-
-
 def _fitting(groups: Iterable[Sequence[T]], count: int) -> list[T]:
     """Return the members of groups, skipping each group with which there would be more than `count` members."""
     members: list[T] = []
@@ -516,18 +633,18 @@ def _without(kept: KeptBits, places: Sequence[int]) -> KeptBits:
     return remaining
 
 
-def _of_shards(blocks: Iterable[Texts], numbers: Container[int]) -> Iterator[Texts]:
-    """Yield the pairs that belong to the shards with these numbers."""
+def _of_shards(blocks: Iterable[KeptBlock], numbers: Container[int]) -> Iterator[KeptBlock]:
+    """Yield the pairs that belong to the shards with these numbers; no block belongs to two shards."""
     first = 0
-    for source, target in blocks:
+    for block in blocks:
         here = 0
-        while here < len(source):
+        while here < block.pairs:
             number = (first + here) // SHARD
-            end = min(len(source), (number + 1) * SHARD - first)
+            end = min(block.pairs, (number + 1) * SHARD - first)
             if number in numbers:
-                yield source[here:end], target[here:end]
+                yield block if end - here == block.pairs else block.only(np.arange(here, end))
             here = end
-        first += len(source)
+        first += block.pairs
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:

@@ -6,21 +6,17 @@ make an autoscaling cluster add nodes.
 """
 
 import logging
-import os
-import socket
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from glassformer.errors import ConfigError, DataError, MissingDependencyError, install_command, quoted
-from glassformer.jobs.bulk import BulkJob, BulkPart, BulkSummary, PartRecord, collected, translate_part
+from glassformer.errors import DataError
+from glassformer.jobs.bulk import BulkJob, BulkPart, BulkSummary, PartRecord, collected, make_part
+from glassformer.jobs.ray_cluster import LOCAL, connected
 from glassformer.jobs.run_reports import ProgressReport
-from glassformer.system.machine import LOOPBACK
 
-__all__ = ["LOCAL", "bulk_with_ray"]
+__all__ = ["bulk_with_ray", "needs_of_actor"]
 
-LOCAL = "local"
-"""The address that stands for a cluster of this machine alone, which ends with the command."""
 _TRIES = 4
 """How often a part may end its actor before the command gives up."""
 
@@ -44,38 +40,11 @@ def bulk_with_ray(
     missing = job.missing(parts)
     if not missing:
         return collected([], missing, len(parts), on_progress)
-    ray = _connected(address)
+    ray = connected(address)
     try:
         return collected(_Pool(ray, job, missing).results(), missing, len(parts), on_progress)
     finally:
         ray.shutdown()
-
-
-def _connected(address: str) -> Any:
-    """Return Ray's module, connected to a cluster."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingDependencyError(f"--ray needs Ray: {install_command('ray')}") from error
-    own: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": LOOPBACK} if address == LOCAL else {}
-    try:
-        _check_reachable(address)
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(
-            f"--ray: expected the address of a Ray cluster, got {quoted(address)} ({reason}); start a cluster by `ray "
-            "start --head`, or leave the address out to use this machine alone"
-        ) from error
-    return ray
-
-
-def _check_reachable(address: str) -> None:
-    """Raise an error at once if nothing listens at HOST:PORT, for which Ray would wait for minutes."""
-    host, _, port = address.rpartition(":")
-    if port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 class _Actor:
@@ -94,9 +63,20 @@ class _Actor:
     def translate(self, part: BulkPart) -> PartRecord | DataError:
         """Translate a part; a part that cannot be read is an answer, not a failure of the actor."""
         try:
-            return translate_part(self.job, self.translator, part)
+            return make_part(self.job, self.translator, part)
         except DataError as error:
             return error
+
+
+def needs_of_actor(resources: Mapping[str, float], device: str) -> tuple[dict[str, int], int]:
+    """Return the resources that an actor reserves, and the number of actors for which a cluster has resources.
+
+    An actor has a GPU to itself if the cluster has GPUs, unless the device is "cpu"; to Ray's processes, the GPU that
+    they have reserved is the only one of the machine.
+    """
+    if device != "cpu" and (gpus := int(resources.get("GPU", 0))):
+        return {"num_cpus": 1, "num_gpus": 1}, gpus
+    return {"num_cpus": 1}, max(1, int(resources.get("CPU", 1)))
 
 
 class _Pool:
@@ -105,8 +85,8 @@ class _Pool:
     def __init__(self, ray: Any, job: BulkJob, parts: Sequence[BulkPart]) -> None:
         self.ray, self.waiting = ray, deque(parts)
         self.job = ray.put(job)
-        self.places = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self.actor = ray.remote(num_cpus=1)(_Actor)
+        needs, self.places = needs_of_actor(ray.cluster_resources(), job.device)
+        self.actor = ray.remote(**needs)(_Actor)
         self.starting: dict[Any, Any] = {}
         """Actors that load their model, or wait for a place, by the result of `node`."""
         self.busy: dict[Any, tuple[Any, str, BulkPart]] = {}

@@ -37,6 +37,8 @@ class Worker(Generic[P, Result]):
         same command, run again, resumes the work.
         """
         self._doing, self._without, self._resumes = doing, without, resumes
+        self.is_alive = True
+        """Whether the process has answered all questions so far."""
         # A separate session, so that a terminal's Ctrl-C does not reach the worker, even before it ignores the signal.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
@@ -69,6 +71,7 @@ class Worker(Generic[P, Result]):
             _pipe(self._process.stdin).flush()
             answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: a closed pipe
+            self.is_alive = False
             raise DataError(
                 f"a process that {self._doing} was killed, perhaps for lack of memory: run the same command again"
                 f"{' to resume' if self._resumes else ''}"

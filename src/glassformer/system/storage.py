@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Protocol, runtime_checkable
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, GlassformerError
 from glassformer.system.files import clear_temporaries, sync
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-__all__ = ["LocalStorage", "RemoteStorage", "Storage", "storage_of"]
+__all__ = ["LocalStorage", "RemoteStorage", "Storage", "storage_of", "using"]
 
 _BUFFER = 1 << 20
 
@@ -166,6 +166,14 @@ class RemoteStorage:
             while block := file.read(_BUFFER):
                 yield block
 
+    def read_range(self, name: str, begin: int, end: int) -> bytes:
+        """Return these bytes of a file; there are fewer if it ends before.
+
+        Raises:
+            OSError: the file is missing or cannot be read.
+        """
+        return bytes(self._files.cat_file(self._path(name), start=begin, end=end))
+
     def rename(self, name: str, new: str) -> None:
         """Copy a file to a different name, and remove the old one.
 
@@ -202,3 +210,20 @@ def _unwritable(path: str, error: OSError) -> CheckpointError:
         f"cannot write {path}: {error.strerror or error}; make sure that there is space and that the folder can be "
         "written, and run the same command again"
     )
+
+
+@contextmanager
+def using(where: str) -> Iterator[None]:
+    """Turn the errors of a remote file system into CheckpointError, within a `with` block.
+
+    Raises:
+        CheckpointError: a file is missing, or the file system refuses or cannot be reached.
+    """
+    try:
+        yield
+    except GlassformerError:
+        raise
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{where} does not exist; correct its URL") from error
+    except Exception as error:  # file systems have errors of their own, such as missing credentials
+        raise CheckpointError(f"cannot use {where}: {error}; see the documentation of its file system") from error

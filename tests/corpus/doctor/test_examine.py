@@ -14,7 +14,8 @@ from glassformer.corpus.cleaning import UNCLEANED, CleaningConfig
 from glassformer.corpus.doctor.examination import CorpusReport
 from glassformer.corpus.doctor.examine import examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
-from glassformer.corpus.readers import Corpus, kept_pairs
+from glassformer.corpus.kept import kept_pairs
+from glassformer.corpus.readers import Corpus
 from glassformer.errors import DataError
 from profiles import scaled
 from reference import doctor as reference
@@ -66,7 +67,7 @@ def reports(folder: Path, *sides: list[str], cleaning: CleaningConfig = SKIP) ->
 
 
 def kept_of(corpus: Corpus, kept: np.ndarray) -> list[tuple[str, str]]:
-    return [pair for block in kept_pairs(corpus, kept) for pair in zip(*block, strict=True)]
+    return list(kept_pairs(corpus, kept))
 
 
 @pytest.mark.slow
@@ -333,7 +334,7 @@ class Shouting(PairProblem):
     id, sentence = "shouting", "shouting: {} end with an exclamation mark"
 
     def find(self, pairs):
-        source, target = ([side.line(index).endswith(b"!") for index in range(len(side.ends))] for side in pairs.sides)
+        source, target = ([line.endswith(b"!") for line in side] for side in pairs.lines)
         return np.array(source) | np.array(target)
 
 

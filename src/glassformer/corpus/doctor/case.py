@@ -10,30 +10,35 @@ import numpy as np
 from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.duplicates import Repeats
 from glassformer.corpus.doctor.examination import SHOWN, Finding
-from glassformer.corpus.doctor.lines import Lines, OddLines
+from glassformer.corpus.doctor.lines import LineFacts, OddLines
 from glassformer.corpus.doctor.shift import Shift, ShiftDetector
 from glassformer.corpus.readers import Block, PairReader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Case", "HeldOut", "Pairs", "Tally"]
+__all__ = ["Case", "HeldOut", "Pairs", "Tally", "facts_of"]
 
 _MULTIPLIERS = np.array([[0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], [0xD6E8FEB86659FD93, 0xA0761D6478BD642F]], np.uint64)
 
 
-class Pairs:
-    """A block of pairs; arrays have one entry for each pair."""
+def facts_of(block: Block) -> tuple[LineFacts, LineFacts]:
+    """Return the measurements of both sides of a block."""
+    return LineFacts.of(block.source), LineFacts.of(block.target)
 
-    def __init__(self, block: Block, first: int = 0) -> None:
-        self.first = first
+
+class Pairs:
+    """A block of measured pairs; arrays have one entry for each pair."""
+
+    def __init__(self, block: Block, sides: tuple[LineFacts, LineFacts], first: int = 0) -> None:
+        self.block, self.first = block, first
         """The number of the block's first pair in the corpus, from 0."""
-        self.source, self.target = Lines.of(block.source), Lines.of(block.target)
+        self.source, self.target = sides
         self.alive: NDArray[np.bool_] = np.ones(block.lines, bool)
         """True for pairs that no problem has left out so far."""
 
     @property
-    def sides(self) -> tuple[Lines, Lines]:
+    def sides(self) -> tuple[LineFacts, LineFacts]:
         """Source and target."""
         return self.source, self.target
 
@@ -48,9 +53,14 @@ class Pairs:
         return np.maximum(self.source.characters, self.target.characters)
 
     @cached_property
+    def lines(self) -> tuple[list[bytes], list[bytes]]:
+        """The lines of source and target, without their line feeds, for problems that look at the text itself."""
+        return self.block.source.split(b"\n")[:-1], self.block.target.split(b"\n")[:-1]
+
+    @property
     def odd(self) -> tuple[OddLines, OddLines]:
         """The lines of each side with control characters, line separators and byte order marks."""
-        return self.source.odd(), self.target.odd()
+        return self.source.odd, self.target.odd
 
     @cached_property
     def fingerprints(self) -> "NDArray[np.uint64]":
@@ -88,7 +98,7 @@ class HeldOut:
     def __init__(self, reader: PairReader) -> None:
         sources, pairs = [np.empty((0, 2), np.uint64)], [np.empty((0, 2), np.uint64)]
         for block in reader:
-            held_out = Pairs(block)
+            held_out = Pairs(block, facts_of(block))
             sources.append(held_out.source.fingerprints)
             pairs.append(held_out.fingerprints)
         reader.check()

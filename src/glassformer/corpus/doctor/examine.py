@@ -5,18 +5,21 @@ dropped pairs add up to all pairs. Validation and test files are never cleaned; 
 left out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from glassformer.corpus.cleaning import CleaningConfig
-from glassformer.corpus.doctor.case import Case, HeldOut, Pairs
+from glassformer.corpus.doctor.case import Case, HeldOut, Pairs, facts_of
 from glassformer.corpus.doctor.duplicates import Bits, Repeats, inverted
 from glassformer.corpus.doctor.examination import CorpusReport, Examination
 from glassformer.corpus.doctor.problems import PROBLEMS, CorpusWarning, Problem, where_they_part
 from glassformer.corpus.files import stored_bytes
-from glassformer.corpus.readers import Corpus, PairReader
+from glassformer.corpus.readers import Block, Corpus, PairReader
+from glassformer.system.pools import HERE, Pool
 
 __all__ = ["Examination", "examine", "examine_held_out"]
 
@@ -26,6 +29,7 @@ def examine(
     cleaning: CleaningConfig,
     held_out: Mapping[str, Corpus] | None = None,
     on_progress: Callable[[int, int], None] = lambda *_: None,
+    pool: Pool = HERE,
 ) -> Examination:
     """Return the problems of a corpus, and which of its pairs are kept.
 
@@ -34,6 +38,7 @@ def examine(
         cleaning: The settings that decide which problems to look for, and which of them leave pairs out.
         held_out: Corpora whose pairs should not be among the training pairs, by name, such as "valid".
         on_progress: Called with the number of bytes read so far, and the total (0 = unknown).
+        pool: Where the lines are measured; the result is the same for all pools.
 
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8 while
@@ -45,7 +50,7 @@ def examine(
     reader = PairReader(corpus, lambda done: on_progress(done, total))
     with Repeats(cleaning.memory) as repeats:
         case = Case(reader=reader, cleaning=cleaning, held_out=known, repeats=repeats)
-        return _Doctor(case, PROBLEMS).examination()
+        return _Doctor(case, PROBLEMS, pool).examination()
 
 
 def examine_held_out(corpus: Corpus) -> Examination:
@@ -63,16 +68,18 @@ def examine_held_out(corpus: Corpus) -> Examination:
 class _Doctor:
     """Passes every block of pairs to every problem, and collects the numbers of the pairs left out."""
 
-    def __init__(self, case: Case, kinds: Iterable[type[Problem]]) -> None:
-        self.case = case
+    def __init__(self, case: Case, kinds: Iterable[type[Problem]], pool: Pool = HERE) -> None:
+        self.case, self.pool = case, pool
         self.problems = [problem for problem in (kind(case) for kind in kinds) if problem.effect != "ignore"]
+        self.waiting: deque[Block] = deque()
         self.pairs = 0
         self.left_out = Bits()
 
     def examination(self) -> Examination:
         """Read the corpus and return the result."""
-        for block in self.case.reader:
-            self._look_at(Pairs(block, self.pairs))
+        with closing(self.pool.map(facts_of, self._blocks())) as found:
+            for sides in found:
+                self._look_at(Pairs(self.waiting.popleft(), sides, self.pairs))
         self.case.reader.check(where_they_part(self.case.shifts, self.case.reader))
         left_out = self.left_out.packed(self.pairs)
         for problem in self.problems:
@@ -80,6 +87,12 @@ class _Doctor:
             if besides is not None:
                 left_out = left_out | besides
         return Examination(self._report(), inverted(left_out, self.pairs))
+
+    def _blocks(self) -> Iterator[Block]:
+        """Yield the blocks of the corpus, and keep them until they are measured."""
+        for block in self.case.reader:
+            self.waiting.append(block)
+            yield block
 
     def _look_at(self, pairs: Pairs) -> None:
         for problem in self.problems:

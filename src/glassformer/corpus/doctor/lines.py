@@ -13,7 +13,7 @@ import xxhash
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SEPARATORS", "Lines", "OddLines", "composed", "decomposed"]
+__all__ = ["SEPARATORS", "LineFacts", "Lines", "OddLines", "composed"]
 
 LINE_FEED = ord("\n")
 
@@ -155,7 +155,40 @@ def _occurrences(data: "NDArray[np.uint8]", character: str) -> "NDArray[np.int64
     return found
 
 
-def decomposed(lines: Lines) -> "NDArray[np.int64]":
+@dataclass(frozen=True, slots=True)
+class LineFacts:
+    """What the doctor wants to know of the lines of one side, without their text; arrays have one entry per line."""
+
+    invalid: "NDArray[np.bool_]"
+    """Lines that are not UTF-8."""
+    blank: "NDArray[np.bool_]"
+    """Lines with only white space."""
+    characters: "NDArray[np.int64]"
+    """Characters of each line, if it is UTF-8."""
+    digits: "NDArray[np.float64]"
+    """A number for each line that depends on its digits, not on their order; 0 = no digits."""
+    fingerprints: "NDArray[np.uint64]"
+    """128 bits of each line's XXH3 hash, as two numbers."""
+    odd: OddLines
+    decomposed: "NDArray[np.int64]"
+    """Indices of the lines that are not in Unicode's normal form C (NFC)."""
+
+    @classmethod
+    def of(cls, text: bytes) -> "LineFacts":
+        """Return the measurements of a text that ends with a line feed."""
+        lines = Lines.of(text)
+        return cls(
+            invalid=lines.invalid,
+            blank=lines.blank(),
+            characters=lines.characters,
+            digits=lines.digits(),
+            fingerprints=lines.fingerprints,
+            odd=lines.odd(),
+            decomposed=_decomposed(lines),
+        )
+
+
+def _decomposed(lines: Lines) -> "NDArray[np.int64]":
     """Return the indices of lines that are not in Unicode's normal form C (NFC)."""
     if lines.text.isascii() or (not lines.invalid.any() and _surely_composed(lines.bytes)):
         return np.zeros(0, np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from glassformer.corpus.doctor.case import Case, Pairs, Tally
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examination import SHOWN, Finding
-from glassformer.corpus.doctor.lines import Lines, composed, decomposed
+from glassformer.corpus.doctor.lines import Lines, composed
 from glassformer.corpus.doctor.shift import Shift
 from glassformer.corpus.readers import PairReader, invalid_bytes
 from glassformer.errors import DataError
@@ -109,7 +109,7 @@ class _ShiftedLines(Problem):
 
     def look_at(self, pairs: Pairs) -> None:
         source, target = pairs.sides
-        lengths, digits = (source.characters, target.characters), (source.digits(), target.digits())
+        lengths, digits = (source.characters, target.characters), (source.digits, target.digits)
         self.case.shift_detector.add(lengths, digits)
 
     def warnings(self) -> Iterator[CorpusWarning]:
@@ -178,7 +178,7 @@ class _Blank(PairProblem):
     id, in_held_out = "blank", True
 
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
-        return pairs.source.blank() | pairs.target.blank()
+        return pairs.source.blank | pairs.target.blank
 
 
 class _ControlCharacters(PairProblem):
@@ -269,7 +269,7 @@ class _Normalisation(Problem):
 
     def look_at(self, pairs: Pairs) -> None:
         for tally, side in zip(self.decomposed.values(), pairs.sides, strict=True):
-            tally.add(decomposed(side) + pairs.first)
+            tally.add(side.decomposed + pairs.first)
 
     def warnings(self) -> Iterator[CorpusWarning]:
         """Yield a warning for each side that mixes both normal forms; to check this, read the corpus once more."""

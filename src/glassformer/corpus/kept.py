@@ -1,0 +1,98 @@
+"""The pairs of a corpus that are kept: read in blocks, which a pool's processes turn into texts."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from glassformer.corpus.readers import Block, Corpus, PairReader, TextPairs
+from glassformer.errors import DataError
+from glassformer.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["KeptBlock", "PairsWithSources", "kept_blocks", "kept_pairs", "only"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptBlock:
+    """Consecutive pairs of lines, of which some are kept."""
+
+    block: Block
+    kept: "NDArray[np.bool_]"
+    """For each pair, whether it is kept."""
+
+    @classmethod
+    def of(cls, pairs: TextPairs) -> "KeptBlock":
+        """Return a block of texts without line feeds, all of them kept."""
+        source, target = ("".join(f"{pair[side]}\n" for pair in pairs).encode() for side in (0, 1))
+        return cls(Block(source, target, len(pairs)), np.ones(len(pairs), bool))
+
+    @property
+    def pairs(self) -> int:
+        """Number of kept pairs."""
+        return int(np.count_nonzero(self.kept))
+
+    def only(self, places: "NDArray[np.int64]") -> "KeptBlock":
+        """Return the block with only some of the kept pairs, given their indices among the kept pairs."""
+        kept = np.zeros(len(self.kept), bool)
+        kept[np.flatnonzero(self.kept)[places]] = True
+        return KeptBlock(self.block, kept)
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        """Return the kept pairs: sources and targets."""
+        # Invalid bytes occur only in lines that are not kept.
+        sides = (text.decode(errors="surrogateescape").split("\n") for text in (self.block.source, self.block.target))
+        source, target = (list(compress(side, self.kept)) for side in sides)
+        return source, target
+
+
+@dataclass(frozen=True, slots=True)
+class PairsWithSources:
+    """Finds, in a block, the kept pairs with certain sources."""
+
+    sources: Collection[str]
+    """Normalised sources."""
+
+    def __call__(self, block: KeptBlock) -> tuple[int, list[tuple[int, tuple[str, str]]]]:
+        """Return the number of kept pairs, and the pairs with their indices among them."""
+        sources, targets = block.texts()
+        pairs = enumerate(zip(sources, targets, strict=True))
+        return len(sources), [(place, pair) for place, pair in pairs if normalise(pair[0]) in self.sources]
+
+
+def kept_blocks(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[KeptBlock]:
+    """Yield the blocks of a corpus, given a bit for each pair (packed): whether it is kept.
+
+    Raises:
+        DataError: the files' number of pairs differs from the number of bits.
+    """
+    reader, first = PairReader(corpus), 0
+    for block in reader:
+        bits = np.unpackbits(kept[first // 8 : (first + block.lines + 7) // 8])[first % 8 :][: block.lines]
+        first += block.lines
+        yield KeptBlock(block, bits.astype(bool))
+    reader.check()
+    if (first + 7) // 8 != len(kept):
+        raise DataError(
+            f"{corpus.names} has changed: expected the {8 * len(kept)} pairs that were checked, got {first}; run "
+            "`glassformer prepare` again"
+        )
+
+
+def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[str, str]]:
+    """Yield the pairs whose bit is set, in order; see `kept_blocks` for the errors."""
+    return (pair for block in kept_blocks(corpus, kept) for pair in zip(*block.texts(), strict=True))
+
+
+def only(blocks: Iterable[KeptBlock], places: "NDArray[np.int64]") -> Iterator[KeptBlock]:
+    """Yield blocks with only the pairs at these ascending indices among all kept pairs, without empty blocks."""
+    first = 0
+    for block in blocks:
+        begin, end = np.searchsorted(places, (first, first + block.pairs))
+        if begin < end:
+            yield block.only(places[begin:end] - first)
+        first += block.pairs

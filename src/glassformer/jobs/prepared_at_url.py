@@ -1,0 +1,102 @@
+"""Upload a prepared corpus to an object store, and download what each machine needs of it.
+
+A machine needs all of it but the ids, which training reads block by block (`corpus/remote_shards.py`).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from glassformer.bundle import TOKENIZER
+from glassformer.corpus.shards import ARRAYS
+from glassformer.errors import CheckpointError
+from glassformer.jobs.manifest import MANIFEST, Manifest
+from glassformer.system.files import hash_of_file, hash_of_folder, remove, write_safely
+from glassformer.system.storage import RemoteStorage, using
+
+__all__ = ["download", "names_at", "upload"]
+
+_IDS = ARRAYS[:2]
+
+OnBytes = Callable[[int, int], object]
+
+
+def names_at(storage: RemoteStorage) -> set[str]:
+    """Return the names of the files in a storage.
+
+    Raises:
+        CheckpointError: the storage cannot be read.
+    """
+    with using(storage.place):
+        return storage.names("")
+
+
+def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
+    """Upload a prepared folder, the manifest last, so that no reader sees a part of it; then remove its ids here.
+
+    Raises:
+        CheckpointError: a file cannot be uploaded.
+    """
+    own = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    paths = sorted(own, key=lambda path: path.name == MANIFEST)  # a stable sort: the manifest comes last
+    total, done = sum(path.stat().st_size for path in paths), 0
+    for path in paths:
+        with (
+            using(storage.place),
+            storage.writing(str(path.relative_to(folder))) as file,
+            path.open("rb") as content,
+        ):
+            while block := content.read(1 << 20):
+                file.write(block)
+        done += path.stat().st_size
+        on_progress(done, total)
+    for kind in _IDS:
+        for path in folder.glob(f"train-*.{kind}.npy"):
+            path.unlink()
+
+
+def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
+    """Bring a folder up to date with a storage: everything but ids and the bits of the kept pairs.
+
+    Raises:
+        CheckpointError: a file is missing, or not the one that the manifest names.
+    """
+    _fetch(storage, MANIFEST, folder, None)
+    manifest = Manifest.load(folder)
+    if manifest is None:
+        raise CheckpointError(f"{storage.place}/{MANIFEST} is damaged; upload it again, or prepare the corpus again")
+    if manifest.tokenizer != hash_of_folder(folder / TOKENIZER):
+        with using(storage.place):
+            names = storage.names(TOKENIZER)
+        for path in (folder / TOKENIZER).glob("*"):
+            remove(path)
+        for name in names:
+            _fetch(storage, f"{TOKENIZER}/{name}", folder, None)
+        if manifest.tokenizer != hash_of_folder(folder / TOKENIZER):
+            raise CheckpointError(f"{storage.place}/{TOKENIZER} is not the one that the corpus was prepared with")
+    wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith(".jsonl")}
+    sizes = dict.fromkeys(wanted, 0)
+    for shard in manifest.shards:
+        for kind, size, hash in list(zip(ARRAYS, shard.sizes, shard.hashes, strict=False))[2:]:
+            wanted[f"{shard.name}.{kind}.npy"], sizes[f"{shard.name}.{kind}.npy"] = hash, size
+    done, total = 0, sum(sizes.values())
+    for name, hash in wanted.items():
+        if not (folder / name).exists() or hash_of_file(folder / name) != hash:
+            _fetch(storage, name, folder, hash)
+        done += sizes[name]
+        on_progress(done, total)
+
+
+def _fetch(storage: RemoteStorage, name: str, folder: Path, hash: str | None) -> None:
+    path, where = folder / name, f"{storage.place.rstrip('/')}/{name}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(temporary: Path) -> None:
+        with using(where), temporary.open("wb") as file:
+            file.writelines(storage.read(name))
+        if hash and hash_of_file(temporary) != hash:
+            raise CheckpointError(
+                f"{where} is not the file that was prepared, or is cut short; upload it again, or prepare the corpus "
+                "again"
+            )
+
+    write_safely(path, write)

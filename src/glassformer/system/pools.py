@@ -1,0 +1,95 @@
+"""Call one function on many items, in order: in this process, in several, or wherever a pool's callers are."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from glassformer.system.processes import Worker
+
+__all__ = ["HERE", "Caller", "Pool", "Processes", "in_order"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@runtime_checkable
+class Caller(Protocol):
+    """Something elsewhere that calls a function, on one item at a time."""
+
+    def ask(self, item: Any, /) -> Any:
+        """Return the function's result, or raise its exception."""
+
+
+@runtime_checkable
+class Pool(Protocol):
+    """Where functions are called."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Yield the results of a picklable function in the order of the items, which are read as they are needed.
+
+        Raises:
+            DataError: a process was killed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """A pool of processes of this machine."""
+
+    count: int
+    """Number of processes; 1 = this process alone."""
+    doing: str = ""
+    """What they do, for error messages, such as "prepares the corpus"."""
+    without: str = ""
+    """The setting that avoids other processes, such as "cleaning.workers = 1"."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Yield the results of a function in order; see `Pool`."""
+        if self.count == 1:
+            yield from map(function, items)
+        else:
+            yield from in_order(self._workers(function), items)
+
+    @contextmanager
+    def _workers(self, function: Callable[[Item], Result]) -> Iterator[Sequence[Worker[[Item], Result]]]:
+        with ExitStack() as stack:
+            yield [stack.enter_context(Worker(function, self.doing, self.without)) for _ in range(self.count)]
+
+
+HERE = Processes(1)
+"""This process alone."""
+
+
+def in_order(callers: AbstractContextManager[Sequence[Caller]], items: Iterable[Item]) -> Generator[Any, None, None]:
+    """Yield what callers answer, in the order of the items; a few more items than callers are read ahead."""
+    waiting: deque[Future[Any]] = deque()
+    with ExitStack() as stack:
+        last = stack.enter_context(ExitStack())
+        some = stack.enter_context(callers)  # they end first, because threads wait for them
+        threads = last.enter_context(ThreadPoolExecutor(len(some)))
+        idle: SimpleQueue[Caller] = SimpleQueue()
+        for caller in some:
+            idle.put(caller)
+        try:
+            for item in items:
+                waiting.append(threads.submit(_ask, idle, item))
+                if len(waiting) > 2 * len(some):  # keeps all callers busy, but bounds the memory
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _ask(idle: "SimpleQueue[Caller]", item: Any) -> Any:
+    """Return the answer of an idle caller."""
+    caller = idle.get()
+    try:
+        return caller.ask(item)
+    finally:
+        idle.put(caller)

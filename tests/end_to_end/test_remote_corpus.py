@@ -1,0 +1,143 @@
+"""Training from a corpus in an object store, whose requests often fail: the weights of training from a folder."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from cli.flaky_store import HOST, flaky_store
+from end_to_end.conftest import CONFIG
+from glassformer.errors import CheckpointError
+from glassformer.jobs.preparation import prepare
+from glassformer.jobs.training import training_run
+from glassformer.jobs.verify_resume import difference_between_runs
+from glassformer.recipes.toml import load
+
+PAIRS, BOUND = 5_000, 40_000
+"""Number of pairs, in blocks of 1 024; and the size of the cache, which is less than half of the corpus's ids."""
+SETTINGS = ("training.steps=24", "training.batch_tokens=4000", "training.validate_every=0", "training.metric=none")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder, draw = tmp_path_factory.mktemp("remote"), random.Random(9)
+    lines = (" ".join(draw.choices("abcdefgh", k=draw.randint(5, 12))) for _ in range(PAIRS))
+    (folder / "train.tsv").write_text("".join(f"{line}\t{line[::-1]}\n" for line in lines))
+    (folder / "small.toml").write_text(CONFIG + '[cleaning]\nduplicates = "keep"\n')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store():
+    """Return a store's proxy, which refuses or cuts 15 % of the requests; set the environment so that it is used."""
+    names = {"KEY_ID": "any", "SECRET_ACCESS_KEY": "any", "ACCESS_KEY_ID": "any", "DEFAULT_REGION": "us-east-1"}
+    with flaky_store(share=0.15) as proxy, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**names, "ENDPOINT_URL": f"http://{HOST}:{proxy.server_port}"}.items():
+            patch.setenv(f"AWS_{name}", value)
+        fsspec.filesystem("s3", skip_instance_cache=True).mkdir("corpus")
+        yield proxy
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    """Make the corpus's folder the current one."""
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def settings(name, place, *others):
+    return load("small.toml", [f"run.directory={name}", f"data.prepared={place}", *SETTINGS, *others])
+
+
+def trained(name, place, *others, stop=lambda: False):
+    """Train a run from a corpus in this place, up to its end or until `stop()`; return its folder."""
+    for _ in training_run(settings(name, place, *others), stop=stop):
+        pass
+    return Path(name)
+
+
+def trained_by_two(name, place, *others):
+    """The same by two ranks."""
+    given = [f"run.directory={name}", f"data.prepared={place}", *SETTINGS, *others]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "glassformer"]
+    command += ["train", "small.toml", *(part for setting in given for part in ("--set", setting))]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    return Path(name)
+
+
+@pytest.mark.long
+def test_a_run_from_an_object_store_equals_one_from_a_folder(here, store):
+    alone, both = trained("alone", "prepared"), trained_by_two("both", "prepared")
+    ids = sum(path.stat().st_size for kind in ("source", "target") for path in here.glob(f"prepared/*.{kind}.npy"))
+    assert ids > 2 * BOUND
+    cached = (f"data.cache_gigabytes={BOUND / 1e9}", "data.cache=cache")
+    prepare(settings("small", "s3://corpus/prepared", *cached))
+    assert not list(Path("cache").rglob("*.source.npy"))
+    most, done = [], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            most.append(used(here / "cache" / "blocks"))
+            time.sleep(0.01)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        small = trained("small", "s3://corpus/prepared", *cached)
+    finally:
+        done.set()
+        watcher.join()
+    assert difference_between_runs(alone, small) is None
+    # The watcher may see a block that was removed while it looked at the others.
+    assert 0 < max(most) <= BOUND + 1024 * 13 * 2
+    store.ranges.clear()
+    elsewhere = trained_by_two("elsewhere", "s3://corpus/prepared", "data.cache=cache2")
+    assert difference_between_runs(both, elsewhere) is None
+    blocks = [place for place in store.ranges if place[0].endswith((".source.npy", ".target.npy"))]
+    assert len(blocks) == len(set(blocks)) == 2 * 5  # each block once, for both ranks
+    assert store.refused > 3
+
+
+@pytest.mark.long
+def test_a_run_from_an_object_store_resumes_and_names_what_is_wrong(here, store):
+    url, cache = "s3://corpus/again", "data.cache=cache3"
+    alone = trained("whole", "prepared2")
+    trained("halves", url, cache, stop=iter([False] * 9 + [True]).__next__)
+    Path("train.tsv").rename("elsewhere.tsv")  # a machine without the corpus itself
+    try:
+        assert difference_between_runs(alone, trained("halves", url, cache)) is None
+    finally:
+        Path("elsewhere.tsv").rename("train.tsv")
+    files = fsspec.filesystem("s3", skip_instance_cache=True)
+    ids = "corpus/again/train-00000.target.npy"
+    content = files.cat_file(ids)
+    for changed in (content[:-9] + b"123456789", content[: len(content) // 2]):
+        files.pipe_file(ids, changed)
+        with pytest.raises(CheckpointError, match=r"s3://corpus/again/train-00000\.target\.npy"):
+            list(prepare(settings("broken", url, "data.cache=cache4")).train.target)
+    files.pipe_file("corpus/again/valid.jsonl", b"[]")
+    for wrong, error in (
+        (url, r"^s3://corpus/again/valid\.jsonl is not the file that was prepared"),
+        ("nothing://at/all", "^cannot open nothing://at/all"),
+    ):
+        with pytest.raises(CheckpointError, match=error):
+            prepare(settings("broken", wrong, "data.cache=cache5"))
+
+
+def used(folder):
+    """Return the bytes of the blocks in a cache."""
+    found = 0
+    for path in folder.glob("??/[0-9a-f]*"):
+        try:
+            found += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return found
