@@ -227,12 +227,12 @@ def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple
     return sum(after[name] != when for name, when in seen.items()), done
 
 
-def actors(nodes: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Return the processes of the nodes that translate a part."""
+def actors(nodes: subprocess.Popen[str], doing: str = "_Actor.translate") -> list[psutil.Process]:
+    """Return the processes of the nodes that are in this method of an actor."""
     found = []
     for process in psutil.Process(nodes.pid).children(recursive=True):
         with suppress(psutil.Error):
-            if "_Actor.translate" in " ".join(process.cmdline()):
+            if doing in " ".join(process.cmdline()):
                 found.append(process)
     return found
 

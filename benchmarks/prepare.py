@@ -5,8 +5,9 @@ tokenizer on the same parts, and "encode" also packs the ids into arrays. "prepa
 normalises, encodes, and writes shards to the disk. All of them take turns. On one core, processor time is measured, so
 the load of the machine counts little; on all cores, the clock is read.
 
---pairs N measures a large corpus instead: N generated pairs are prepared, and a model is trained for 100 steps. The
-resident memory of all processes together is read ten times a second.
+--pairs N measures a large corpus instead: N generated pairs are prepared by one process and by two, which must write
+the same bytes, and a model is trained for 100 steps. The resident memory of all processes together is read ten times a
+second. Writes results/prepare.json.
 """
 
 import argparse
@@ -26,12 +27,14 @@ from typing import Any
 
 import psutil
 
+from benchmarks import results
 from benchmarks.command import as_command
 from benchmarks.doctor import generate
-from glassformer.corpus.encoding import PART, encode
+from glassformer.corpus.encoding import AT_ONCE, encode
 from glassformer.jobs.preparation import Prepared, prepare
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
+from glassformer.system.files import hash_of_folder
 from glassformer.text.subwords import SentencePieceTokenizer
 
 ROUNDS = 5
@@ -79,7 +82,8 @@ def compare(folder: Path, kind: str, workers: int) -> None:
     sides = [(folder / name).read_text(encoding="utf-8").split("\n")[:-1] for name in ("source", "target")]
     clock = time.process_time if workers else time.perf_counter
     pairs, threads = len(sides[0]), workers or os.cpu_count()
-    parts = [(sides[0][first : first + PART], sides[1][first : first + PART]) for first in range(0, pairs, PART)]
+    starts = range(0, pairs, AT_ONCE)
+    parts = [(sides[0][first : first + AT_ONCE], sides[1][first : first + AT_ONCE]) for first in starts]
 
     def each(work: Callable[[Any], object], *some: object) -> None:
         for one in some:
@@ -144,26 +148,49 @@ def tell(name: str, found: dict[str, float]) -> None:
     print(f"{name}: {took:,.0f} s, {peak:.2f} GB at most, status {status}", flush=True)
 
 
-def large(folder: Path, pairs: int) -> None:
-    began = time.perf_counter()
+def large(folder: Path, pairs: int, rounds: int) -> None:
+    """Prepare a large corpus by one process and by two, in turns; compare the bytes; train on the result."""
+    machine = results.machine()
     generate(folder, pairs)
     size = sum((folder / name).stat().st_size for name in ("source", "target"))
-    print(f"{pairs:,} pairs, {size / 1e9:.2f} GB, generated in {time.perf_counter() - began:,.0f} s", flush=True)
+    print(f"{pairs:,} pairs, {size / 1e9:.2f} GB", flush=True)
     configuration(folder)
-    arguments = (str(folder / "unigram.toml"), "--data", str(folder), "--set", f"run.directory={folder / 'run'}")
-    for name, command in (("prepare", "prepare"), ("prepare again", "prepare"), ("100 steps", "train")):
-        tell(name, measured(command, *arguments))
+    runs: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    hashes = set[str]()
+
+    def arguments(workers: int, command: str) -> list[str]:
+        run = folder / f"run-{workers}"
+        settings = (f"run.directory={run}", f"cleaning.workers={workers}", "cleaning.duplicates=drop")
+        chosen = (word for setting in settings for word in ("--set", setting))
+        return [command, str(folder / "unigram.toml"), "--data", str(folder), *chosen]
+
+    for _ in range(rounds):
+        for workers, found in runs.items():
+            shutil.rmtree(folder / f"run-{workers}", ignore_errors=True)
+            found.append(measured(*arguments(workers, "prepare")))
+            tell(f"prepare, {workers} processes", found[-1])
+            hashes.add(hash_of_folder(folder / f"run-{workers}" / "prepared"))
+    ratios = [one["seconds"] / two["seconds"] for one, two in zip(*runs.values(), strict=True)]
+    again = measured(*arguments(2, "prepare"))
+    trained = measured(*arguments(2, "train"))
+    tell("prepare again", again)
+    tell("100 steps", trained)
+    print(f"two processes are {median(ratios):.2f} times as fast; folders with different bytes: {len(hashes) - 1}")
+    figures = {"pairs": pairs, "bytes": size, "ratios": ratios, "different_folders": len(hashes) - 1}
+    processes = {str(workers): some for workers, some in runs.items()}
+    results.write("prepare", {**figures, "processes": processes, "again": again, "train": trained}, machine)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, metavar="N", help="prepare N generated pairs and train on them instead")
+    parser.add_argument("--rounds", type=int, default=1, help="with --pairs: prepare so often with each number")
     parser.add_argument("--folder", type=Path, help="folder for the files [default: the system's temporary folder]")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
         if options.pairs:
-            large(folder, options.pairs)
+            large(folder, options.pairs, options.rounds)
             return
         for workers, pairs in PAIRS.items():
             here = folder / str(workers)

@@ -19,7 +19,8 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import keep_memory
-from glassformer.training.loop import StepReport, steps
+from glassformer.training.loop import steps
+from glassformer.training.reports import StepReport
 from glassformer.translator import Translator
 
 RUN = "run"

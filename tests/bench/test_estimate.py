@@ -38,7 +38,7 @@ COPY = ["model.d_model=32", "model.heads=4", "model.d_ff=48", "training.batch_to
 def made(tmp_path_factory):
     """Return the estimate of a small training, and the folder of its run, which does not exist."""
     run = tmp_path_factory.mktemp("estimate") / "run"
-    return estimate(load("copy", [*COPY, f"run.directory={run}"]), seconds=0.2), run
+    return estimate(read_sample(load("copy", [*COPY, f"run.directory={run}"])), seconds=0.2), run
 
 
 def corpus(folder, lines: int, data: str = "", **sections):
@@ -236,7 +236,7 @@ def test_the_estimate_can_be_written_as_json(made):
 def test_a_model_too_large_for_memory_is_refused_before_any_measurement(monkeypatch):
     monkeypatch.setattr("glassformer.bench.estimate.count_parameters", lambda config: 10**13)
     with pytest.raises(gf.ConfigError, match=r"need 160000\.0 GB in training"):
-        estimate(load("copy", COPY), seconds=0.1)
+        estimate(read_sample(load("copy", COPY)), seconds=0.1)
 
 
 @pytest.mark.slow
@@ -304,7 +304,7 @@ def test_each_problem_gets_a_warning(made, changes, words):
 @pytest.mark.long
 def test_the_memory_of_a_real_training_equals_the_estimate(tmp_path):
     settings = ["training.batch_tokens=2000", "training.steps=12", f"run.directory={tmp_path / 'run'}"]
-    found = estimate(load("copy", settings), seconds=2)
+    found = estimate(read_sample(load("copy", settings)), seconds=2)
     options = [option for setting in settings for option in ("--set", setting)]
     process = psutil.Popen([sys.executable, "-m", "glassformer", "train", "copy", *options], stderr=subprocess.DEVNULL)
     peak = 0

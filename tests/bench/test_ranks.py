@@ -4,6 +4,7 @@ import pytest
 
 from glassformer.bench.estimate import estimate
 from glassformer.bench.ranks import EFFICIENT, Network, all_reduce_seconds, estimate_ranks, ring_seconds
+from glassformer.bench.sample import read_sample
 from glassformer.errors import ConfigError
 from glassformer.recipes.toml import load
 
@@ -12,9 +13,15 @@ NETWORK = Network(bandwidth=1e9, latency=1e-5)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """Return the estimate of a small training by one process."""
-    return estimate(load("copy", [*COPY, f"run.directory={tmp_path_factory.mktemp('ranks') / 'run'}"]), seconds=0.2)
+def sample(tmp_path_factory):
+    """Return a sample of a small training's corpus."""
+    return read_sample(load("copy", [*COPY, f"run.directory={tmp_path_factory.mktemp('ranks') / 'run'}"]))
+
+
+@pytest.fixture(scope="module")
+def whole(sample):
+    """Return the estimate of that training by one process."""
+    return estimate(sample, seconds=0.2)
 
 
 def test_a_ring_sends_each_number_about_twice():
@@ -31,16 +38,16 @@ def test_an_all_reduce_takes_time_only_between_processes():
 
 
 @pytest.mark.long
-def test_the_network_counts_only_between_machines(whole):
-    alone = estimate_ranks(whole, 1, 2, NETWORK, seconds=0.2)
+def test_the_network_counts_only_between_machines(whole, sample):
+    alone = estimate_ranks(whole, sample, 1, 2, NETWORK, seconds=0.2)
     assert (alone.ranks, alone.network, alone.tokens_per_rank) == (2, None, whole.tokens_per_step / 2)
     assert 0 < alone.efficiency <= 1
     assert alone.seconds == pytest.approx(alone.steps * alone.seconds_per_step, rel=0.5)  # and the validations
     slow = Network(bandwidth=1e3, latency=1.0)
-    apart = estimate_ranks(whole, 3, 2, slow, seconds=0.2)
+    apart = estimate_ranks(whole, sample, 3, 2, slow, seconds=0.2)
     assert apart.communication_seconds > ring_seconds(4 * whole.parameters, 6, slow) > 100
     assert apart.efficiency < EFFICIENT
     assert apart.efficient_tokens > apart.tokens_per_rank
     assert apart.device_hours == pytest.approx(6 * apart.seconds / 3600)
     with pytest.raises(ConfigError, match="nodes: expected a positive integer, got 0"):
-        estimate_ranks(whole, 0, 2, NETWORK)
+        estimate_ranks(whole, sample, 0, 2, NETWORK)

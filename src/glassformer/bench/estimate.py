@@ -15,7 +15,7 @@ from glassformer.bench.measurement import (
     Workload,
     measured,
 )
-from glassformer.bench.sample import Sample, read_sample
+from glassformer.bench.sample import Sample
 from glassformer.corpus.batching import Examples, plan_batches
 from glassformer.decoding.engine import DECODED_POSITIONS
 from glassformer.errors import ConfigError
@@ -124,20 +124,17 @@ class Estimate:
 
 
 def estimate(
-    configuration: Configuration, *, seconds: float = 15.0, on_progress: Callable[[str], object] = lambda _: None
+    sample: Sample, *, seconds: float = 15.0, on_progress: Callable[[str], object] = lambda _: None
 ) -> Estimate:
     """Train for about `seconds` seconds, in separate processes, and return an estimate of the whole training.
 
-    Nothing is written into the run's folder. `on_progress` receives each step in words.
+    `sample` is the corpus with its configuration (see `read_sample`). Nothing is written into the run's folder.
+    `on_progress` receives each step in words.
 
     Raises:
-        DataError: the corpus cannot be read.
-        ConfigError: an open setting depends on a missing corpus, training has no limit, or the model does not fit
-            into memory.
+        ConfigError: training has no limit, or the model does not fit into memory.
     """
-    configuration.training.check_limit()
-    on_progress("reading the corpus")
-    sample = read_sample(configuration)
+    sample.configuration.training.check_limit()
     config = model_config(sample.configuration, sample.source_vocabulary, sample.target_vocabulary)
     busy, available = psutil.cpu_percent(0.3) / 100, psutil.virtual_memory().available
     parameters = count_parameters(config)

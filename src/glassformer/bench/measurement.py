@@ -24,10 +24,11 @@ from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import device_of, keep_memory
 from glassformer.system.processes import Worker
 from glassformer.training.gradients import processes
-from glassformer.training.loop import StepReport, TrainingReport, steps, validation_loss
+from glassformer.training.loop import steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import decided, matrix_speed
+from glassformer.training.reports import StepReport, TrainingReport
 
 __all__ = ["FEWEST", "WARM_UP", "Measurement", "Workload", "measured"]
 

@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from glassformer.bench.estimate import Estimate, memory_line, training_length
 from glassformer.bench.measurement import Measurement, Workload, measured
-from glassformer.bench.sample import Sample, read_sample
+from glassformer.bench.sample import Sample
 from glassformer.errors import ConfigError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import model_config
@@ -96,6 +96,7 @@ class RanksEstimate:
 
 def estimate_ranks(
     whole: Estimate,
+    sample: Sample,
     nodes: int,
     processes: int,
     network: Network,
@@ -105,8 +106,8 @@ def estimate_ranks(
 ) -> RanksEstimate:
     """Return the estimate for `processes` ranks on each of `nodes` machines like this one.
 
-    `whole` is the estimate for one process. As many ranks as this machine has cores compute at the same time for about
-    `seconds` seconds, since they share its memory and caches. More ranks than cores take turns.
+    `whole` is the estimate for one process, made from the `sample`. As many ranks as this machine has cores compute at
+    the same time for about `seconds` seconds, since they share its memory and caches. More ranks than cores take turns.
 
     Raises:
         ConfigError: `nodes` or `processes` is not positive, or the ranks do not fit into memory.
@@ -117,7 +118,7 @@ def estimate_ranks(
     ranks, training = nodes * processes, whole.configuration.training
     together = min(processes, cores())
     own, parts = _share(training, ranks)
-    sample, measurements = read_sample(whole.configuration), []
+    measurements = []
     for part in _SHARES:
         size = max(int(own.batch_tokens * part), 1)
         on_progress(f"training by {together} processes with batches of {size:,} tokens")

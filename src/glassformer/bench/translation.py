@@ -168,7 +168,7 @@ def _single_calls(lines: Sequence[str]) -> list[Sequence[str]]:
 def _timed(translator: Translator, calls: Sequence[Sequence[str]], beam_size: int) -> tuple[float, list[Translation]]:
     begun, results = time.perf_counter(), list[Translation]()
     for texts in calls:
-        results += translator.translate(texts, beam_size=beam_size)
+        results += translator.translate(texts, beam_size=beam_size, guards=False)
     return time.perf_counter() - begun, results
 
 
