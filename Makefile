@@ -12,7 +12,7 @@ TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
 	else echo "web/: skipped '$(1)'; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
 
-.PHONY: demo quick test test-all clients test-clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+.PHONY: demo quick test test-all test-exhaustive clients test-clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
@@ -21,28 +21,39 @@ demo: .venv/installed ## train the English–French demo (about 4 minutes) and s
 # in the quick tests; in the other tests, these checks would take half of the processor time.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 CHECKED := --jaxtyping-packages=glassformer,typechecker.checked
-QUICK := not slow and not long and not browser and not client and not foreign and not docs
+QUICK := not slow and not long and not exhaustive and not browser and not client and not foreign and not docs
 
 quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
 	$(PYTEST) --hypothesis-profile=quick -m "$(QUICK)"
 
 test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
 	$(PYTEST) $(CHECKED) --hypothesis-profile=some -m "$(QUICK)"
-	$(PYTEST) --hypothesis-profile=some -m "(slow or browser) and not long and not client and not foreign and not docs"
+	$(PYTEST) --hypothesis-profile=some -m "(slow or browser) and not long and not exhaustive and not client and not foreign and not docs"
 
-test-all: test clients ## run all tests, also whole training runs, many kills and every example of a property (about half an hour)
-	$(PYTEST) -n 3 -m "(long or hypothesis or client) and not docs" # many of these wait for a process or for the clock
+test-all: test clients ## run all tests but the exhaustive ones, also whole training runs and many kills (about half an hour)
+	$(PYTEST) -n 3 -m "(long or client) and not exhaustive and not docs" # many wait for a process or the clock
+
+test-exhaustive: .venv/developer ## fail or be killed at every write, and try every example of a property (about half an hour)
+	$(PYTEST) -m "(exhaustive or hypothesis) and not client and not docs"
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
-CLIENTS := transformers argos onnx node
-clients: $(CLIENTS:%=.clients/%/installed) ## install other people's programs for the tests marked "client" (about 2 GB)
+CLIENTS := transformers argos onnx node http
+clients: $(CLIENTS:%=.clients/%/installed) .clients/serve/installed ## install other people's programs for the tests marked "client" (about 2 GB)
 
 .clients/%/installed: tests/clients/requirements/%.txt tests/clients/requirements/%-alone.txt | .venv/python
 	rm -rf .clients/$*
 	$(PYTHON) -m venv .clients/$*
 	.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install --requirement $<
 	.clients/$*/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --requirement $(word 2,$^)
+	@touch $@
+
+# What the container of deploy/ has: no PyTorch.
+.clients/serve/installed: deploy/serve.txt | .venv/python
+	rm -rf .clients/serve
+	$(PYTHON) -m venv .clients/serve
+	.clients/serve/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --requirement $<
+	.clients/serve/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --editable .
 	@touch $@
 
 # npm's scripts would fetch further files, which translating texts does not need.

@@ -145,11 +145,14 @@ with gf.record(model) as trace:
 
 looks = trace[point][0].mean(0)  # (T, S)
 candidates = trace["log_probs"][0].exp()  # (T, V)
-library = torch.tensor(translator.explain(text, beam_size=1).attention, dtype=torch.float64)
 looks.shape, candidates.shape
 
 # %% tags=["hide-input", "check"]
-torch.testing.assert_close(looks, library, rtol=0, atol=1e-4)
+explanation = translator.explain(text, beam_size=1)
+alignment = explanation.alignment  # the heads that align words best, which the library shows
+aligning = trace[f"{alignment.module}.weights"][0, list(alignment.heads)].mean(0)
+library = torch.tensor(explanation.attention, dtype=torch.float64)
+torch.testing.assert_close(torch.stack(alignment.shifted(aligning)), library, rtol=0, atol=1e-4)
 
 # %% [markdown]
 # (One forward pass over the finished sentence gives the same numbers as the steps one by one. This is due to the

@@ -570,8 +570,9 @@ assert "did you mean 'learning_rate'" in refusal(load, folder / "mine.toml", ove
 
 # %%
 from glassformer.bench.estimate import estimate
+from glassformer.bench.sample import read_sample
 
-result = estimate(configuration, seconds=6)
+result = estimate(read_sample(configuration), seconds=6)
 print(f"{result.parameters:,} parameters, {result.weights_bytes / 1e6:.1f} MB of weights")
 print(f"{result.tokens_per_second:,.0f} target tokens a second; {result.seconds:,.0f} s for {result.steps} steps")
 print(f"about {result.training_bytes / 1e6:,.0f} MB in training")

@@ -611,6 +611,13 @@ MISTAKES = [
         "self._is_whole or position <= self.end",
         "tests/corpus/test_ranges.py",
     ),
+    Mistake(
+        "a row group that starts where a range ends is read twice",
+        "corpus/parquet.py",
+        "begin <= start < end",
+        "begin <= start <= end",
+        "tests/corpus/test_parquet.py",
+    ),
 ]
 
 

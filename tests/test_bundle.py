@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from safetensors.torch import load_file, save_file
 import glassformer as gf
 from glassformer.bundle import Bundle, load_weights, save_weights
 from glassformer.errors import CheckpointError, CheckpointVersionError, VocabularyError
+from glassformer.model.alignment import Alignment
 from glassformer.recipes.toml import from_dict
 from glassformer.system.files import write_safely
 from models import new_bundle
@@ -381,3 +383,38 @@ except CheckpointError as error:
     command = [sys.executable, "-c", code, str(tmp_path / "model.safetensors")]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "is damaged or cut short" in found.stdout
+
+
+# The heads that align words
+
+
+ALIGNED = Alignment(layer=0, heads=(0, 2), shift=1, agreement=0.9, pairs=500)
+ALIGNED = replace(ALIGNED, unshifted=Alignment(layer=0, heads=(1,), agreement=0.8, pairs=500))
+
+
+def test_the_alignment_is_stored_with_the_run_and_carried_along(run, tmp_path):
+    assert Bundle.load(run).alignment is None
+    replace(Bundle.load(run), alignment=ALIGNED).save_alignment()
+    copied = replace(Bundle.load(run), folder=tmp_path / "copy")
+    copied.save()
+    assert Bundle.load(copied.folder).alignment == ALIGNED
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layer": 1}, "layer: expected a number from 0 to 0, got 1"),
+        ({"heads": [0, 3]}, "heads: expected different numbers from 0 to 2 in ascending order, got"),
+        ({"heads": []}, "heads: expected different numbers"),
+        ({"heads": [1, 1]}, "heads: expected different numbers"),
+        ({"heads": "0"}, "expected layer, heads, shift (0 or 1), agreement and pairs, got"),
+        ({"shift": 2}, "expected layer, heads, shift (0 or 1), agreement and pairs, got"),
+        ({"unshifted": {"layer": 0}}, "expected layer, heads, shift (0 or 1), agreement and pairs, got"),
+    ],
+)
+def test_a_damaged_alignment_is_refused_with_its_fault(run, change, message):
+    replace(Bundle.load(run), alignment=ALIGNED).save_alignment()
+    path = run / "alignment.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(CheckpointError, match=re.escape(f"{path}: {message}")):
+        Bundle.load(run)

@@ -22,7 +22,7 @@ from glassformer import errors
 
 SRC = Path(gf.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
-TORCH_FREE = ("text", "tasks", "recipes", "evaluation")
+TORCH_FREE = ("documents", "text", "tasks", "recipes", "evaluation")
 
 
 def module_name(file: Path) -> str:

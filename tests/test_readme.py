@@ -17,7 +17,8 @@ from interop.tutorials import TorchTutorial
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"), key=lambda path: int(path.name.partition("_")[0]))
-SHORT = ["--set", "training.minutes=0", "--set", "training.steps=12"]
+SHORT = ["--set", "training.minutes=0", "--set", "training.steps=12", "--set", "decoding.extra_length=5"]
+"""Settings of a short training, after which a model would not end its outputs by itself."""
 EXPORTED = {
     "opus-mt-fr-en": "runs/mine-huggingface",
     "translate-en_fr-1_9.argosmodel": "mine.argosmodel",
@@ -56,6 +57,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in ("source", "target"):
         tokens = ["<unk>", "<pad>", "<bos>", "<eos>", *(f"{side[0]}{number}" for number in range(1, 6))]
         (folder / f"{side}.txt").write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    (folder / "page.html").write_text("<p>The <b>cat</b> slept.</p>\n", encoding="utf-8")
+    (folder / "messages.po").write_text('msgid "The cat slept."\nmsgstr ""\n', encoding="utf-8")
     (folder / "mine.toml").write_text(blocks(GUIDE[0], "toml")[0], encoding="utf-8")
     run(folder, f"glassformer demo {' '.join(SMALL)} > demo.txt")
     return folder
@@ -106,6 +109,8 @@ def test_the_commands_run_as_printed(folder: Path, client: Callable[[str], Path]
     for line in lines:
         if " train " in line or " distil " in line:
             line += f" {' '.join(SHORT if ' train adapt ' in line else SMALL)} --set training.checkpoint_every=4"
+        if line.startswith(("glassformer bench", "glassformer estimate")):
+            line += " --seconds 1"
         if line == "glassformer prepare mine.toml":
             line += f" {' '.join(SMALL)}"  # the run in whose folder it prepares has these settings
         if " distil " in line:

@@ -14,13 +14,14 @@ import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import CheckpointError, ConfigError, DataError
 from glassformer.evaluation.metrics import bleu, exact_match
-from glassformer.jobs import AverageReport, average, evaluate, evaluate_splits, train, training_run
+from glassformer.inspection.alignment import choose_alignment
+from glassformer.jobs import AlignmentReport, AverageReport, average, evaluate, evaluate_splits, train, training_run
 from glassformer.jobs.preparation import prepare
 from glassformer.model.masks import padding_mask
 from glassformer.recipes.toml import load
 from glassformer.tasks import TASKS, Example, Task, copy_task
 from glassformer.training.checkpoint import Checkpoints, average_weights
-from glassformer.training.loop import StepReport
+from glassformer.training.reports import StepReport
 from glassformer.translator import Translator
 
 CONFIG = """
@@ -101,7 +102,7 @@ def stop_at(step):
 def test_a_run_has_configuration_tokenizers_weights_checkpoints_and_metrics(make_configuration, corpus):
     summary = train(make_configuration())
     assert {path.name for path in (corpus / "run").iterdir() if path.name != ".lock"} == {
-        *("config.toml", "tokenizer", "model.safetensors", "checkpoints", "metrics.jsonl", "prepared")
+        *("config.toml", "tokenizer", "model.safetensors", "alignment.json", "checkpoints", "metrics.jsonl", "prepared")
     }
     assert [path.name for path in sorted((corpus / "run" / "checkpoints").iterdir())] == [
         f"step-{step:08d}" for step in (5, 10, 15, 20)
@@ -121,10 +122,23 @@ def test_updates_validations_and_the_end_are_logged_as_lines(make_configuration,
     assert counts == {
         "step": list(range(1, 21)),
         "validation": [8, 16, 20],
+        "alignment": [20],
         "end": [20],
     }
     best = min(line["loss"] for line in lines if line["type"] == "validation")
     assert summary.valid_loss == best
+
+
+@pytest.mark.slow
+def test_the_heads_that_align_words_are_chosen_with_the_kept_weights(make_configuration, corpus):
+    train(make_configuration())
+    bundle = Bundle.load(corpus / "run")
+    valid = prepare(make_configuration()).valid_pairs
+    assert bundle.alignment == choose_alignment(bundle, bundle.model(), valid)
+    explanation = Translator.load(corpus / "run").explain(valid[0][0])
+    assert explanation.alignment == bundle.alignment
+    train(make_configuration())  # a finished run does not choose again
+    assert [line["type"] for line in metrics(corpus / "run")].count("alignment") == 1
 
 
 @pytest.mark.slow
@@ -400,8 +414,9 @@ def test_a_mean_that_a_stop_prevented_is_made_on_resuming(make_configuration, co
         if type(report).__name__ == "CheckpointReport" and report.step == 20:
             break
     reports.close()
-    _, averaged, end = training_run(configuration)
+    _, averaged, aligned, end = training_run(configuration)
     assert isinstance(averaged, AverageReport)
+    assert isinstance(aligned, AlignmentReport)
     assert end.step == 20
     assert len(list(training_run(configuration))) == 2
 
@@ -607,7 +622,7 @@ def test_a_change_applies_to_training_and_validation_of_its_model_only(make_conf
 
     train(make_configuration("plain"))
     train(make_configuration("changed"), change=change)
-    [model] = seen
+    model, _ = seen  # the second model is the same run's, with the kept weights, whose heads are compared
     torch.manual_seed(make_configuration().run.seed)
     drawn = gf.Transformer(model.config).state_dict()
     for name in ("encoder.layers.0.self_attention", "decoder.layers.0.cross_attention"):
@@ -633,4 +648,5 @@ def test_the_mean_and_the_best_weights_are_compared_under_the_same_change(make_c
         return gf.intervene(model, {"*.scores": torch.zeros_like})
 
     train(make_configuration("run", "training.average=2"), change=change)
-    assert len({id(model) for model in changed}) == 3  # the one that trains, the best so far, the mean
+    # The model that trains, the best so far, the mean, and the one whose heads are compared.
+    assert len({id(model) for model in changed}) == 4

@@ -16,6 +16,7 @@ from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.errors import ConfigError, DecodingError, ShapeError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict
+from glassformer.text.links import word_spans
 from glassformer.training import steps as training_steps
 from glassformer.translator import Translator
 from models import new_bundle
@@ -24,6 +25,8 @@ from profiles import scaled
 SOURCE_WORDS = ("the", "cat", "dog", "sees", "a", "big", "black", "house", "and", "river", "sleeps")
 TARGET_WORDS = ("le", "chat", "chien", "voit", "un", "grand", "noir", "maison", "et", "fleuve", "dort", "pas", "ne")
 SIZES = {"d_model": 32, "heads": 4, "d_ff": 48, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
+
+ENGINES = ("torch", "ctranslate2")
 
 few = scaled(5)
 some_texts = st.lists(st.lists(st.sampled_from(SOURCE_WORDS), min_size=1, max_size=11).map(" ".join), max_size=7)
@@ -115,6 +118,33 @@ def test_a_result_has_all_its_fields(translator):
         assert result.score == pytest.approx(result.log_prob / length_penalty(len(result.tokens), 0.8))
         assert result.log_prob < 0
         assert result.alternatives == ()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_links_join_words_of_both_texts(run, engine):
+    translator = Translator.load(run, engine=engine)
+    texts = [*some(60), "", "the  cat\u00a0sleeps", "the cat sleeps"]
+    results = translator.translate(texts, links=True)
+    assert results == list(translator.stream(texts, links=True))
+    for text, result in zip(texts, results, strict=True):
+        assert {link.source for link in result.links} <= set(word_spans(text))
+        assert [link.target for link in result.links] == word_spans(result.text)
+    assert len(set().union(*(one.links for one in results))) > 60
+    assert not any(result.links for result in translator.translate(texts))
+
+
+def test_alternatives_have_links_of_their_own(translator):
+    [result] = translator.translate(some(1), n_best=3, links=True)
+    for one in (result, *result.alternatives):
+        assert [link.target for link in one.links] == word_spans(one.text)
+
+
+def test_both_engines_look_at_the_same_words(run):
+    """Greedy search, because the engines' beams can end at different outputs."""
+    ours, theirs = (
+        Translator.load(run, engine=engine).translate(some(40, seed=3), beam_size=1, links=True) for engine in ENGINES
+    )
+    assert [(one.text, one.links) for one in ours] == [(one.text, one.links) for one in theirs]
 
 
 def test_the_texts_of_this_file_have_different_translations(translator):

@@ -28,7 +28,14 @@ REFERENCE: dict[str, Callable[[], str]] = {}
 MODULES = {
     "Models": ("model.transformer", "model.config", "model.attention", "model.positions", "model.taps"),
     "Translating": ("translator", "decoding.engine", "decoding.options", "decoding.hypothesis"),
-    "Training": ("jobs.training", "jobs.run_reports", "training.loop", "recipes.configuration", "recipes.toml"),
+    "Training": (
+        "jobs.training",
+        "jobs.run_reports",
+        "training.loop",
+        "training.reports",
+        "recipes.configuration",
+        "recipes.toml",
+    ),
     "Evaluating": ("evaluation.metrics", "evaluation.items", "evaluation.significance", "jobs.evaluation"),
     "Looking inside": (
         "inspection.check",

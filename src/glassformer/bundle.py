@@ -3,6 +3,7 @@
 config.toml          the complete configuration
 tokenizer/           source and target tokenizer
 model.safetensors    the weights: plain numbers, so that loading an untrusted model runs no code
+alignment.json       the attention heads that align words, if they have been compared
 """
 
 import os
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import CheckpointError, ConfigError, nearest, quoted, shortened
+from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load, model_config, to_toml
-from glassformer.system.files import check_regular, read_bytes, sync, write_safely
+from glassformer.system.files import check_regular, read_bytes, read_json, sync, write_json, write_safely
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from glassformer.model.transformer import Transformer
 
 __all__ = [
+    "ALIGNMENT",
     "CONFIG",
     "TOKENIZER",
     "WEIGHTS",
@@ -38,7 +41,7 @@ __all__ = [
     "write_tensors",
 ]
 
-CONFIG, TOKENIZER, WEIGHTS = "config.toml", "tokenizer", "model.safetensors"
+CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
@@ -53,13 +56,16 @@ class Bundle:
     model_config: ModelConfig
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
+    alignment: Alignment | None = None
+    """The attention heads that align words; None if they have not been compared."""
 
     @classmethod
     def load(cls, folder: str | Path) -> "Bundle":
         """Return the bundle in a run directory or an exported folder; the weights are not read.
 
         Raises:
-            CheckpointError: the folder, its configuration or its tokenizers are missing or damaged.
+            CheckpointError: the folder, its configuration or its tokenizers are missing, or one of its files is
+                damaged.
         """
         folder = Path(folder)
         _check_folder(folder)
@@ -78,10 +84,11 @@ class Bundle:
             model_config=config,
             source_tokenizer=source,
             target_tokenizer=target,
+            alignment=_alignment(folder / ALIGNMENT, config),
         )
 
     def save(self, model: "nn.Module | None" = None) -> None:
-        """Write the tokenizers, the configuration and, if a model is given, its weights into the folder.
+        """Write the tokenizers, the alignment, the configuration and, if a model is given, its weights.
 
         Raises:
             CheckpointError: a file could not be written.
@@ -90,6 +97,7 @@ class Bundle:
             save_tokenizers(self.folder / TOKENIZER, self.source_tokenizer, self.target_tokenizer)
         except OSError as error:
             raise CheckpointError(f"cannot write {self.folder / TOKENIZER}: {error.strerror or error}") from error
+        self.save_alignment()
         self.save_configuration()
         if model is not None:
             save_weights(model, self.folder / WEIGHTS)
@@ -103,6 +111,16 @@ class Bundle:
         text = to_toml(self.configuration, self.model_config)
         write_safely(self.folder / CONFIG, lambda path: path.write_text(text, encoding="utf-8"))
 
+    def save_alignment(self) -> None:
+        """Write the heads that align words, if they have been compared.
+
+        Raises:
+            CheckpointError: the file could not be written.
+        """
+        if self.alignment is not None:
+            content = self.alignment.to_json()
+            write_safely(self.folder / ALIGNMENT, lambda path: write_json(path, content))
+
     def model(self) -> "Transformer":
         """Return the model with the folder's weights, ready to translate (in evaluation mode).
 
@@ -113,6 +131,20 @@ class Bundle:
         model = _without_weights(self.model_config)
         load_weights(model, self.folder / WEIGHTS)
         return model.eval()
+
+
+def _alignment(path: Path, config: ModelConfig) -> Alignment | None:
+    """Return the content of alignment.json, or None if there is no such file.
+
+    Raises:
+        CheckpointError: the file is damaged, or names a layer or head that the model does not have.
+    """
+    if not path.exists():
+        return None
+    try:
+        return Alignment.from_json(read_json(path), config)
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}; delete the file to do without it, or copy it again") from error
 
 
 def _without_weights(config: ModelConfig) -> "Transformer":

@@ -19,8 +19,12 @@ from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.decoding.search_trace import SearchTree
 from glassformer.errors import ConfigError, ShapeError, quoted
+from glassformer.guards.guards import UNCALIBRATED, Confidence, Guards, above, of_search
+from glassformer.guards.signals import ModelOutput, signals
+from glassformer.model.alignment import Alignment
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
+from glassformer.text.links import Link, link_words, source_words, target_words
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.tokenizer import Tokenizer
 
@@ -28,9 +32,11 @@ if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["Explanation", "Status", "Translation", "Translator", "status_entry"]
+__all__ = ["TRANSLATED", "Explanation", "Status", "Translation", "Translator", "score_line", "status_entry"]
 
-Status = Literal["ok", "blank", "too_long", "undecodable", "max_length"]
+Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length"]
+TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
+"""The statuses of texts that have a translation."""
 
 WINDOW_CHARACTERS = 4_000_000
 """Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
@@ -52,8 +58,16 @@ class Translation:
     """Log probability of each token (natural logarithm, ≤ 0); empty if not requested."""
     alternatives: tuple["Translation", ...] = ()
     """The next best outputs, best first, if several were requested."""
+    links: tuple[Link, ...] = ()
+    """The aligned words, in the translation's order: for each word of the translation, the source word that it attends
+    to most. Empty if not requested."""
     status: Status = "ok"
-    """"ok"; "max_length": cut at its maximum length; or why the text was not translated."""
+    """"ok"; "suspicious": guards were set off; "max_length": cut at its maximum length; or why the text was not
+    translated."""
+    reasons: tuple[str, ...] = ()
+    """The guards that the output set off, by the names in `glassformer.guards.signals.SIGNALS`."""
+    confidence: Confidence | None = None
+    """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +84,12 @@ class Explanation:
     unknown: tuple[str, ...] = ()
     """Tokens of the text outside the vocabulary, which the encoder reads as `<unk>`."""
     attention: tuple[tuple[float, ...], ...] = ()
-    """Cross-attention weights: for each token of the translation, a row with a weight for each source token, at the
-    step that predicts the token. A weight is the mean over the heads of one layer; each row sums to 1."""
+    """Cross-attention weights: for each token of the translation, a row with a weight for each source token. A weight
+    is the mean over the heads of `alignment`; each row sums to 1."""
     attention_layer: str = ""
-    """The full name of the module that `attention` shows: the cross-attention of the decoder's last layer."""
+    """The full name of the module that `attention` shows."""
+    alignment: Alignment | None = None
+    """The heads that `attention` shows: those that align words best, or all of the last layer if not compared."""
     tree: SearchTree = field(default_factory=lambda: SearchTree(()))
     """All candidates of the search."""
     tree_tokens: tuple[str, ...] = ()
@@ -94,7 +110,7 @@ class Translator:
         self._bundles: tuple[Bundle, ...] = (bundle, *(one for other in others for one in other._bundles))
         for one in self._bundles[1:]:
             _check_targets(bundle, one)
-        self.engine: Engine = _engine(model, *(other.engine for other in others))
+        self.engine: Engine = _engine(bundle, model, *(other.engine for other in others))
 
     @classmethod
     def load(
@@ -160,6 +176,8 @@ class Translator:
         prefix: str | Sequence[str] = "",
         sample: bool = False,
         log_probs: bool = True,
+        guards: bool = True,
+        links: bool = False,
         **settings: Any,
     ) -> list[Translation]:
         """Return one translation per text, in order.
@@ -174,6 +192,8 @@ class Translator:
             prefix: the beginning of each output, or a list with one beginning per output.
             sample: whether to draw tokens at random instead of searching for the best output.
             log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
+            guards: whether to look for suspicious outputs (see `guards`).
+            links: whether to align the words of each output to the words of its text, which takes another pass.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:
@@ -187,7 +207,8 @@ class Translator:
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
-        return list(self._begin(texts, prefixes, self._search(settings, n_best, sample, log_probs)))
+        search = self._search(settings, n_best, sample, log_probs)
+        return list(self._begin(texts, prefixes, search, links=links, guards=guards))
 
     def stream(
         self,
@@ -197,6 +218,8 @@ class Translator:
         prefix: str = "",
         sample: bool = False,
         log_probs: bool = True,
+        guards: bool = True,
+        links: bool = False,
         **settings: Any,
     ) -> Iterator[Translation]:
         """Yield the translation of each text of a stream, in order, reading up to `window` texts (a setting) at a time.
@@ -212,7 +235,7 @@ class Translator:
         first = 0
         for held in _windows(texts, window):
             if held:
-                waiting.append(self._begin(held, [prefix] * len(held), search, first))
+                waiting.append(self._begin(held, [prefix] * len(held), search, first, links=links, guards=guards))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -232,15 +255,17 @@ class Translator:
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
         job = self._job(sources[0], prefix, search)
         hypotheses, tree = torch.search_tree(job, search)
-        [translation] = self._translations([hypotheses], [job], search)
+        [translation] = self._guarded(self._translations([hypotheses], [job], search), [text], sources, search)
+        [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
             translation=translation,
             settings=search.settings,
             source=tuple(self.bundle.source_tokenizer.tokens(job.sources[0])),
             unknown=self.unknown(text),
-            attention=self._looks(job.sources[0], hypotheses[0].tokens),
-            attention_layer=self._last_attention,
+            attention=attention,
+            attention_layer=torch.alignment.module,
+            alignment=torch.alignment,
             tree=tree,
             tree_tokens=tuple(self.bundle.target_tokenizer.tokens([node.token for node in tree.nodes])),
         )
@@ -289,7 +314,14 @@ class Translator:
         return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs)
 
     def _begin(
-        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, first: int = 0
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str],
+        search: Search,
+        first: int = 0,
+        *,
+        links: bool = False,
+        guards: bool = True,
     ) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations.
 
@@ -300,7 +332,9 @@ class Translator:
         for place, source in sources.items():
             seed = search.settings.seed * 1_000_003 + first + place if search.sample else 0
             jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
-        return self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search)
+        linked = texts if links else None
+        found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search, linked)
+        return self._guarded(found, texts, sources, search) if guards else found
 
     def _finish(
         self,
@@ -308,12 +342,73 @@ class Translator:
         jobs: Mapping[Job, Sequence[int]],
         found: Iterable[list[Hypothesis]],
         search: Search,
+        linked: Sequence[str] | None,
     ) -> Iterator[Translation]:
-        """Yield one translation per text, once the hypotheses of all jobs are found."""
-        translations = self._translations(list(found), list(jobs), search)
+        """Yield one translation per text, once the hypotheses of all jobs are found, with links to `linked` texts."""
+        hypotheses = list(found)
+        translations = self._translations(hypotheses, list(jobs), search)
         results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
+        if linked is not None:
+            results = dict(self._linked(linked, jobs, hypotheses, results))
         for place, status in enumerate(statuses):
             yield results[place] if place in results else Translation(text="", status=status)
+
+    def guards(self, **settings: Any) -> Guards | None:
+        """Return the run's guards, or None if they were not calibrated on outputs of this search.
+
+        Without them, translations are only suspicious if they are copies of the source, or if their numbers differ.
+        `settings` are decoding settings by name, which override the run's own.
+
+        Raises:
+            CheckpointError: the file of the guards is damaged.
+            ConfigError: a setting is unknown or out of range.
+        """
+        return self._guards(self._search(settings))
+
+    def _guards(self, search: Search) -> Guards | None:
+        found = self._stored_guards
+        fits = found and not search.sample and found.search == of_search(search.settings)
+        return found if fits else None
+
+    @cached_property
+    def _stored_guards(self) -> Guards | None:
+        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 else None
+
+    def _guarded(
+        self, found: Iterable[Translation], texts: Sequence[str], sources: Mapping[int, Sources], search: Search
+    ) -> Iterator[Translation]:
+        """Yield the translations of some texts with what the guards say of them."""
+        guards = self._guards(search)
+        for place, one in enumerate(found):
+            yield self._judged(one, texts[place], sources[place][0], guards) if place in sources else one
+
+    def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
+        """Return the translated ones of some texts as the guards look at them."""
+        _, sources = self._read(texts, self.bundle.configuration.decoding.max_source)
+        pairs = list(zip(texts, translations, strict=True))
+        return [self._output(*pairs[place], source) for place, (source, *_) in sources.items()]
+
+    def _output(self, text: str, one: Translation, source: Ids) -> ModelOutput:
+        tokenizers = (self.bundle.source_tokenizer, self.bundle.target_tokenizer)
+        return ModelOutput(
+            source=text,
+            target=one.text,
+            source_ids=source,
+            tokens=one.tokens,
+            token_log_probs=one.token_log_probs,
+            unknown=source.count(tokenizers[0].unk_id) + one.tokens.count(self._tokens[tokenizers[1].unk_id]),
+        )
+
+    def _judged(self, one: Translation, text: str, source: Ids, guards: Guards | None) -> Translation:
+        output = self._output(text, one, source)
+        if guards is None:
+            why, confidence = above(signals(output, None, UNCALIBRATED), UNCALIBRATED), None
+        else:
+            why, confidence = guards.reasons(output), guards.confidence(one.token_log_probs)
+        if not why and confidence is None:
+            return one
+        status: Status = "suspicious" if why and one.status == "ok" else one.status
+        return replace(one, status=status, reasons=why, confidence=confidence)
 
     def _read(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
         """Return each text's status and, by the index of each translatable text, the ids that the models read."""
@@ -350,23 +445,6 @@ class Translator:
         begin = tuple(self.bundle.target_tokenizer.encode(prefix)) if prefix else ()
         return Job(sources, begin, min(self.engine.longest, *lengths), seed)
 
-    @property
-    def _last_attention(self) -> str:
-        return f"decoder.layers.{self.bundle.model_config.decoder_layers - 1}.cross_attention"
-
-    def _looks(self, source: Sequence[int], target: Sequence[int]) -> tuple[tuple[float, ...], ...]:
-        """Return the last cross-attention's weights, as `Explanation.attention` describes them."""
-        import torch
-
-        from glassformer.decoding.transformer_step import padded
-        from glassformer.model.taps import record
-
-        point, model = f"{self._last_attention}.weights", self.model
-        target_input = [self.bundle.model_config.bos_id, *target[:-1]]
-        with torch.no_grad(), record(model, point) as trace:
-            model(padded(model, [source]), padded(model, [target_input]))
-        return tuple(map(tuple, trace[point][0].mean(0).tolist()))
-
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
         tokenizer = self.bundle.source_tokenizer
@@ -384,6 +462,27 @@ class Translator:
             best, *others = [self._one(next(texts), one, job.max_length, search.log_probs) for one in several]
             results.append(replace(best, alternatives=tuple(others)) if others else best)
         return results
+
+    def _linked(
+        self,
+        texts: Sequence[str],
+        jobs: Mapping[Job, Sequence[int]],
+        found: Sequence[Sequence[Hypothesis]],
+        translations: Mapping[int, Translation],
+    ) -> Iterator[tuple[int, Translation]]:
+        """Yield the index and the translation, with links, of each translated text."""
+        several_each = zip(jobs, found, strict=True)
+        attention = iter(
+            self.engine.attention([(job.sources, one.tokens) for job, several in several_each for one in several])
+        )
+        for places, several in zip(jobs.values(), found, strict=True):
+            looks = [(target_words(self.bundle.target_tokenizer, one.tokens), next(attention)) for one in several]
+            for place in places:
+                best, text = translations[place], texts[place]
+                words = source_words(self.bundle.source_tokenizer, text)
+                outputs = zip((best, *best.alternatives), looks, strict=True)
+                first, *others = [replace(one, links=link_words(text, one.text, words, *look)) for one, look in outputs]
+                yield place, replace(first, alternatives=tuple(others))
 
     def _one(self, text: str, hypothesis: Hypothesis, longest: int, log_probs: bool = True) -> Translation:
         return Translation(
@@ -405,23 +504,32 @@ class Translator:
         return replace(self._one(text, hypothesis, longest=0), text=text)
 
 
-def status_entry(line: int, status: Status) -> str:
+def score_line(scored: Translation) -> str:
+    """Return log_prob, score and number of tokens of a scored target, separated by tabs; "" if it was not scored."""
+    return f"{scored.log_prob:.4f}\t{scored.score:.4f}\t{len(scored.tokens)}" if scored.status == "ok" else ""
+
+
+def status_entry(line: int, status: Status, reasons: Sequence[str] = ()) -> str:
     """Return the line of a file of statuses (JSONL) for a line of the input, from 1."""
-    return json.dumps({"line": line, "status": status}) + "\n"
+    why = f', "reasons": {json.dumps(reasons)}' if reasons else ""
+    return f'{{"line": {line}, "status": "{status}"{why}}}\n'  # json.dumps of everything takes ten times as long
 
 
-def _engine(model: "Transformer | Engine", *others: Engine) -> Engine:
+def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
     """Return the engine of a model, or of an ensemble."""
     if isinstance(model, Engine) and not others:
         return model
     from glassformer.decoding.torch_engine import TorchEngine
 
-    first = model if isinstance(model, Engine) else TorchEngine(model)
+    first = model if isinstance(model, Engine) else TorchEngine(model, alignment=bundle.alignment)
     members = [one for one in (first, *others) if isinstance(one, TorchEngine)]
     if len(members) <= len(others):
         raise ConfigError("an ensemble needs models on the engine torch: choose the engine torch for all of them")
     return TorchEngine(
-        *(model for member in members for model in member.models), workers=members[0].workers, budget=members[0].budget
+        *(model for member in members for model in member.models),
+        workers=members[0].workers,
+        budget=members[0].budget,
+        alignment=members[0].alignment,
     )
 
 

@@ -66,6 +66,13 @@ def test_a_row_says_the_word_that_it_reads_and_the_word_that_it_writes(shown):
     assert shown.evaluate(LIT) == [["source", "the"], ["output", first]]
 
 
+def test_cross_attention_shows_a_head_that_aligns_words_first(make_translator, explore):
+    translator = make_translator()
+    assert explore(translator, SENTENCE).evaluate("glassformer.app.ui.heads.cross.layer") == 1
+    page = explore(translator, SENTENCE, alignment={"layer": 0, "heads": [2]})
+    assert page.evaluate("glassformer.app.ui.heads.cross") == {"layer": 0, "head": 2}
+
+
 def test_a_cell_of_a_hidden_head_is_shown_on_the_map_and_stays_read(shown):
     shown.evaluate("glassformer.app.select('decoder.layers.0.cross_attention.weights', [3, 1, 2])")
     assert shown.evaluate("glassformer.app.ui.heads.cross") == {"layer": 0, "head": 3}

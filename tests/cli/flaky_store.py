@@ -15,7 +15,7 @@ REFUSAL = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate
 
 
 class FlakyProxy(ThreadingHTTPServer):
-    """Passes requests on to a server, except a share of them, which it answers with status 503."""
+    """Passes requests on to a server, except a share of them: it answers with status 503, or cuts the answer."""
 
     daemon_threads = True
 
@@ -23,14 +23,17 @@ class FlakyProxy(ThreadingHTTPServer):
         super().__init__((HOST, 0), _Handler)
         self.port, self.share, self.chance = port, share, random.Random(4)
         self.passed, self.refused = 0, 0
+        self.ranges: list[tuple[str, str]] = []
+        """The path and the range of each request for a part of a file that was answered whole."""
         self.turn = threading.Lock()
 
-    def refuses(self) -> bool:
+    def refuses(self) -> str:
+        """Return how the next request fails: "503" or "cut"; "" if it is passed on."""
         with self.turn:
             refused = self.chance.random() < self.share
             self.refused += refused
             self.passed += not refused
-        return refused
+            return self.chance.choice(("503", "cut")) if refused else ""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -38,16 +41,22 @@ class _Handler(BaseHTTPRequestHandler):
     server: FlakyProxy
 
     def answer(self) -> None:
-        body = self._body()
-        if self.server.refuses():
+        body, fails = self._body(), self.server.refuses()
+        if fails == "503" or (fails and self.command != "GET"):
             self._send(503, {"Content-Type": "application/xml"}, REFUSAL)
             return
         connection = http.client.HTTPConnection(HOST, self.server.port)
         headers = {name: value for name, value in self.headers.items() if name.lower() != "transfer-encoding"}
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
-        self._send(answer.status, dict(answer.getheaders()), answer.read())
+        content = answer.read()
         connection.close()
+        if fails and content:
+            self._send(answer.status, dict(answer.getheaders()), content, cut=True)
+            return
+        if self.headers.get("Range"):
+            self.server.ranges.append((self.path, self.headers["Range"]))
+        self._send(answer.status, dict(answer.getheaders()), content)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815 (names that http.server calls)
 
@@ -62,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         return b"".join(pieces)
 
-    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+    def _send(self, status: int, headers: dict[str, str], body: bytes, *, cut: bool = False) -> None:
         self.send_response(status)
         for name, value in headers.items():
             if name.lower() not in ("content-length", "transfer-encoding", "connection", "server", "date"):
@@ -70,7 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = headers.get("Content-Length", len(body)) if self.command == "HEAD" else len(body)
         self.send_header("Content-Length", str(length))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body[: len(body) // 2] if cut else body)
+        self.close_connection = self.close_connection or cut
 
     def log_message(self, *_: object) -> None:
         pass

@@ -10,8 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from benchmarks.bulk import contents, outputs, write_nasty
+from pyarrow.parquet import write_table
 
 import word_by_word
 from glassformer.jobs import bulk as module
@@ -144,6 +146,24 @@ def test_finish_finds_parts_that_do_not_fit_the_files(glassformer, trained, nast
 
 
 @pytest.mark.slow
+def test_a_process_that_translates_with_ctranslate2_never_imports_torch(glassformer, trained, tmp_path):
+    """Importing torch would take longer than translating a small part."""
+    lines = tmp_path / "lines.txt"
+    lines.write_text("the cat\na dog\n")
+    expected = glassformer("translate", trained, lines).out
+    command = ["bulk", str(trained), str(lines), "--output", str(tmp_path / "out")]
+    script = (
+        f"import sys\nfrom glassformer.cli import main\ntry: main({command})\n"
+        "except SystemExit as end: assert not end.code\nprint(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert outputs(tmp_path / "out") == expected.encode()
+    loaded = set(done.stderr.split())
+    assert "ctranslate2" in loaded
+    assert not loaded & {"torch", "numpy", "jaxtyping", "safetensors", "fsspec", "sacrebleu"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -175,7 +195,7 @@ def test_a_command_that_differs_is_refused(glassformer, trained, tmp_path, monke
         (["--part", "2"], "part: expected I/N with 1 ≤ I ≤ N, such as 1/4, got '2'"),
         (["--part", "1/2", "--finish"], "--finish checks all parts: leave out --part"),
         (["--ray", "--finish"], "--finish checks all parts: leave out --ray"),
-        (["--ray", "auto", "--part", "1/2"], "--ray translates all parts: leave out --part"),
+        (["--ray", "auto", "--part", "1/2"], "--ray makes all parts: leave out --part"),
         (["--part-bytes", "0"], "part_bytes: expected a positive integer, got 0"),
         (["--column", "text"], "column: expected none for"),
         (["train.txt"], "train.txt is given 2 times"),
@@ -214,6 +234,28 @@ def test_several_files_and_columns_are_translated(glassformer, trained, tmp_path
         ("y.jsonl", 1),
         ("empty.tsv", 0),
     ]
+
+
+@pytest.mark.slow
+def test_row_groups_are_translated_and_finish_counts_their_rows(glassformer, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("x.parquet")
+
+    def write(texts: list[str | None]) -> int:
+        write_table(pa.table({"text": texts}), file, row_group_size=2, compression="none", write_statistics=False)
+        return file.stat().st_size
+
+    texts = ["the cat", None, "a dog", "the big\ncat", "the cat"]
+    size = write(texts)
+    command = ["bulk", trained, file, "--output", "out", "--column", "text", "--part-bytes", "1"]
+    assert made(glassformer(*command)) == (3, 3)
+    lines = "".join(f"{(text or '').replace(chr(10), chr(0x2028))}\n" for text in texts)
+    assert outputs(Path("out")) == glassformer("translate", trained, stdin=lines.encode()).out.encode()
+    assert glassformer(*command, "--finish").status == 0
+    [entry] = json.loads(Path("out/manifest.json").read_text())["files"]
+    assert (entry["lines"], [part["lines"] for part in entry["parts"]]) == (5, [2, 2, 1])
+    assert write([*texts, texts[-1]]) == size
+    assert "expected 6 translated lines, as many as the file has, got 5" in glassformer(*command, "--finish").err
 
 
 @pytest.mark.slow
@@ -289,3 +331,28 @@ def test_ctrl_c_keeps_complete_parts(trained, tmp_path):
     assert said.splitlines()[-1] == "Stopped; progress is saved. Run the same command to resume."
     assert "Traceback" not in said
     assert len(records(out)) >= 3
+
+
+@pytest.mark.slow
+def test_evaluate_scores_a_finished_folder_as_it_scores_a_run(glassformer, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = [("the cat", "le chat"), ("", "rien"), ("a dog", "un chat"), *word_by_word.pairs(60, 5)]
+    for name, lines in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+        Path(name).write_text("".join(f"{line}\n" for line in lines))
+    command = ["bulk", trained, "source", "--output", "out", "--part-bytes", "300"]
+    glassformer(*command)
+    of_parts = ["evaluate", "out", "source", "target"]
+    assert "out has no manifest.json: run `glassformer bulk` with --finish first" in glassformer(*of_parts).err
+    glassformer(*command, "--finish")
+    expected, found = glassformer("evaluate", trained, "source", "target"), glassformer(*of_parts)
+    assert found.status == 0, found.err
+    assert found.out == expected.out
+    assert "no translation of 1 of 63 sources (1 blank)" in found.err
+    assert "SRC, and REF" in glassformer("evaluate", "out").err
+    assert "--beam-size has no effect on translations that exist" in glassformer(*of_parts, "--beam-size", 2).err
+    Path("target").write_text("le chat\n" * 62)
+    Path("source").write_text("the cat\n" * 62)
+    assert "expected 62 lines as in the test set, got 63" in glassformer(*of_parts).err
+    text = next(path for path in sorted(Path("out/parts").glob("*.txt")) if path.stat().st_size)
+    text.write_bytes(text.read_bytes().upper())
+    assert "expected the part that --finish has checked" in glassformer(*of_parts).err

@@ -75,6 +75,18 @@ def test_invalid_utf_8_gives_an_empty_line_and_a_status(glassformer, trained, tm
     assert "1 undecodable" in result.err
 
 
+def test_links_are_written_for_every_line(glassformer, trained, tmp_path):
+    links = tmp_path / "links.jsonl"
+    result = glassformer("translate", trained, "--links", links, stdin=b"the cat sees\n\nthe dog\n")
+    entries = [json.loads(line) for line in links.read_text().splitlines()]
+    assert [entry["line"] for entry in entries] == [1, 2, 3]
+    for text, line, entry in zip(("the cat sees", "", "the dog"), result.out.splitlines(), entries, strict=True):
+        assert [line[begin:end] for _, _, begin, end in entry["links"]] == line.split()
+        assert {text[begin:end] for begin, end, _, _ in entry["links"]} <= set(text.split())
+    refused = glassformer("translate", trained, "--links", links, "--explain")
+    assert (refused.status, refused.err.count("\n")) == (1, 1)
+
+
 def test_an_empty_input_gives_an_empty_output(glassformer, trained):
     result = glassformer("translate", trained, stdin=b"")
     assert (result.status, result.out, result.err) == (0, "", "")

@@ -11,7 +11,7 @@ from end_to_end.conftest import write_corpus
 from end_to_end.runs import SHORT, assert_equal, latest, train
 from end_to_end.zygote import Zygote
 
-STEP = 29 * 1024
+STEP = 53 * 1024
 """Increase of the free space between attempts, in bytes."""
 
 
@@ -70,9 +70,11 @@ def test_nothing_is_lost_however_much_room_the_disk_has(small_disk):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "every", [13, pytest.param(3, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
+)
 def test_nothing_is_lost_whatever_cannot_be_written(zygote, every):
-    """Each change in the folder, or every 13th, fails once, as on a full disk."""
+    """Each change in the folder, or every 3rd or 13th, fails once, as on a full disk."""
     assert zygote.run(*train(zygote.folder / f"short-{every}", *SHORT)).status == 0
     failed = 0
     for number in range(0, 1000, every):

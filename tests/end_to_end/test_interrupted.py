@@ -31,7 +31,7 @@ d_model = 16
 steps = 1
 """
 PAIRS = 101_000
-"""Number of pairs, large enough that several processes encode them, and that training the tokenizer takes time."""
+"""Number of pairs: their 18 MB are enough for several processes, and training the tokenizer takes time."""
 STAGES = ("checking the corpus", "training the tokenizer", "cutting into tokens")
 ENDED = "Stopped; progress is saved. Run the same command to resume."
 
@@ -95,7 +95,7 @@ def stages(said: list[str]) -> list[str]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, chance = tmp_path_factory.mktemp("corpus"), random.Random(3)
     words = ["".join(chance.choices("abcdefghijklmnop", k=chance.randint(3, 9))) for _ in range(5000)]
-    lines = (" ".join(chance.choices(words, k=chance.randint(3, 7))) for _ in range(PAIRS))
+    lines = (" ".join(chance.choices(words, k=chance.randint(10, 16))) for _ in range(PAIRS))
     (folder / "train.tsv").write_text("".join(f"{line}\t{line[::-1].upper()}\n" for line in lines))
     (folder / "small.toml").write_text(CONFIG)
     return folder

@@ -63,7 +63,9 @@ def test_a_run_killed_repeatedly_at_random_moments_ends_the_same(zygote, whole):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "every", [13, pytest.param(3, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
+)
 def test_a_run_killed_at_each_write_ends_the_same(zygote, every):
     short = zygote.folder / f"short-{every}"
     assert zygote.run(*train(short, *SHORT)).status == 0

@@ -65,7 +65,8 @@ def test_the_payload_is_plain_data_with_the_expected_parts(make):
     got = payload(make())
     assert json.loads(json.dumps(got)) == got
     assert list(got) == [
-        *("format_version", "recorded", "name", "config", "points", "mistakes", "parameters", "decoding", "sentence"),
+        *("format_version", "recorded", "name", "config", "points", "mistakes", "parameters", "decoding"),
+        *("alignment", "sentence"),
         *(
             "examples",
             "story",

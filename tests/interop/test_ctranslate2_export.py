@@ -14,6 +14,7 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop import ctranslate2_export as module
 from glassformer.interop.ctranslate2_export import converted, export_ctranslate2, read_export
 from glassformer.interop.ctranslate2_model import position_table, specification
+from glassformer.model.alignment import Alignment
 from glassformer.model.positions import sinusoids
 from glassformer.system import fingerprints
 from glassformer.system.files import hash_of_file
@@ -56,17 +57,46 @@ def test_a_direct_caller_gives_only_the_tokens_of_the_text(run, tmp_path):
         assert one.status == "max_length" or (*result.hypotheses[0], "<eos>") == one.tokens
 
 
+ALIGNMENT = Alignment(layer=0, heads=(0, 2), agreement=0.9, pairs=500)
+
+
 @pytest.mark.slow
-def test_ctranslate2_aligns_by_the_heads_that_an_explanation_shows(run, tmp_path):
+@pytest.mark.parametrize("alignment", [None, ALIGNMENT, replace(ALIGNMENT, heads=(1,))])
+def test_ctranslate2_aligns_by_the_heads_that_an_explanation_shows(own, tmp_path, alignment):
+    run = replace(own, alignment=alignment)
+    run.save_alignment()
     export_ctranslate2(run, tmp_path / "out", "float32")
     direct = ctranslate2.Translator(str(tmp_path / "out"))
     ours = Translator.load(run.folder)
+    assert Bundle.load(tmp_path / "out").alignment == alignment
     for text in some(5):
         tokens = run.source_tokenizer.split(text)
         [result] = direct.translate_batch([tokens], beam_size=1, return_attention=True)
         expected = ours.explain(text, beam_size=1).attention
         for row, theirs in zip(expected, result.attention[0], strict=False):
             assert theirs == pytest.approx(row[: len(theirs)], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_ctranslate2_aligns_by_the_step_that_predicts_a_token(own, tmp_path):
+    """Shift 1 cannot be expressed, so the best heads with shift 0 are exported."""
+    shifted = replace(ALIGNMENT, shift=1, heads=(0,), unshifted=replace(ALIGNMENT, heads=(1,)))
+    outputs = []
+    for alignment in (shifted, shifted.unshifted):
+        folder = tmp_path / f"shift {alignment.shift}"
+        export_ctranslate2(replace(own, alignment=alignment), folder, "float32")
+        outputs.append((folder / "model.bin").read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_a_run_is_converted_again_after_a_new_choice_of_heads(own):
+    first = (converted(own, "float32") / "model.bin").read_bytes()
+    aligned = replace(own, alignment=ALIGNMENT)
+    aligned.save_alignment()
+    second = (converted(aligned, "float32") / "model.bin").read_bytes()
+    again = replace(own, alignment=replace(ALIGNMENT, heads=(1,)))
+    again.save_alignment()
+    assert len({first, second, (converted(again, "float32") / "model.bin").read_bytes()}) == 3
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from glassformer.errors import CheckpointError, ConfigError, VocabularyError
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run
 from glassformer.interop.imports.ctranslate2_weights import imported_rows
+from glassformer.model.alignment import Alignment
 from interop.ctranslate2_folders import (
     OPENNMT,
     largest_difference,
@@ -54,6 +56,9 @@ def foreign(folder: Path, **settings: Any) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_becomes_the_same_run_bit_for_bit(make_run, tmp_path, kind):
     run = make_run(**KINDS[kind])
+    last = run.model_config.heads - 1  # the export puts this head first
+    alignment = Alignment(layer=run.model_config.decoder_layers - 1, heads=(last,), agreement=0.9, pairs=500)
+    run = replace(run, alignment=alignment)
     before = read_weights(run.folder / WEIGHTS)
     export_ctranslate2(run, tmp_path / "out", "float32")
     back = import_ctranslate2_run(tmp_path / "out", tmp_path / "back").bundle
@@ -61,6 +66,7 @@ def test_an_export_becomes_the_same_run_bit_for_bit(make_run, tmp_path, kind):
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert (back.model_config, back.configuration.decoding) == (run.model_config, run.configuration.decoding)
+    assert Bundle.load(back.folder).alignment == alignment
     assert back.source_tokenizer.kind == run.source_tokenizer.kind
     sides = [tokenizer.tokens(range(4, len(tokenizer))) for tokenizer in (run.source_tokenizer, run.target_tokenizer)]
     assert largest_difference(tmp_path / "out", back, *sides) < TOLERANCE

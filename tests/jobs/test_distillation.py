@@ -13,8 +13,9 @@ from sacrebleu.metrics import BLEU
 import glassformer as gf
 import word_by_word
 from glassformer.bundle import WEIGHTS, Bundle
-from glassformer.errors import ConfigError
+from glassformer.errors import CheckpointError, ConfigError
 from glassformer.jobs import distillation as module
+from glassformer.jobs.bulk import BulkJob, bulk, finish_bulk
 from glassformer.jobs.distillation import (
     DISTILLATION,
     TeacherSearch,
@@ -99,6 +100,34 @@ def test_each_training_line_gets_the_teachers_translation(folder, tmp_path, smal
     assert sorted([*sources, *(source for source, _ in held_out)]) == all_sources
     assert (tmp_path / "d" / "valid.target").read_text().splitlines() == [target for _, target in held_out]
     assert (tmp_path / "d" / "test.source").read_text() == (folder / "test.en").read_text()
+
+
+@pytest.mark.slow
+def test_the_translations_of_bulk_give_the_same_corpus(folder, tmp_path, files, small_parts, monkeypatch):
+    source, target, run = str(files / "new.en"), str(files / "new.fr"), folder / "run"
+    expected = distil([run], tmp_path / "alone", source=source, target=target, settings={"beam_size": 2})
+    job = BulkJob.of([run], [source], str(tmp_path / "bulk"), settings={"beam_size": 2}, part_bytes=20)
+    bulk(job)
+    given = {"source": source, "translations": str(tmp_path / "bulk")}
+    with pytest.raises(
+        CheckpointError, match=r"bulk has no manifest\.json: run `glassformer bulk` with --finish first"
+    ):
+        distil([run], tmp_path / "d", **given)
+    finish_bulk(job)
+    monkeypatch.setattr(gf.Translator, "load", None)  # nothing is translated
+    corpus = distil([run], tmp_path / "d", target=target, **given)
+    assert records(corpus) == records(expected)
+    assert (tmp_path / "d" / DISTILLATION).read_bytes() == (tmp_path / "alone" / DISTILLATION).read_bytes()
+    for changed, message in [
+        ({"source": ""}, "expected source"),
+        ({"search": TeacherSearch(n_best=2)}, "n_best has no effect on translations that exist"),
+        ({"settings": {"beam_size": 3}}, "beam_size has no effect on translations that exist"),
+        ({"source": target}, "holds translations of different files"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            distil([run], tmp_path / "e", **(given | changed))
+    with pytest.raises(ConfigError, match="holds translations of different models"):
+        distil([run, run], tmp_path / "e", **given)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from glassformer.jobs import train
 from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.recipes.toml import load
 from glassformer.text.vocabulary import BOS_ID
-from glassformer.training.loop import StepReport
+from glassformer.training.reports import StepReport
 
 pytestmark = pytest.mark.slow  # each test trains
 

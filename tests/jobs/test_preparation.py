@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import word_by_word
+from glassformer.corpus import files, pool
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, DataError
@@ -63,9 +64,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make shards of 60 pairs from parts of 20, so that there are four."""
+    """Make shards of 60 pairs from small blocks, so that there are four."""
     monkeypatch.setattr(module, "SHARD", 60)
-    monkeypatch.setattr(module, "PART", 20)
+    monkeypatch.setattr(files, "READ_BYTES", 500)
 
 
 def write_sides(folder: Path, name: str, pairs) -> None:
@@ -216,8 +217,8 @@ def test_the_size_of_blocks_and_shards_changes_nothing(folder: Path, monkeypatch
     whole = prepare(settings_of(folder))
     assert len(Manifest.load(whole.folder).shards) == 1
     monkeypatch.setattr(module, "SHARD", 21)
-    monkeypatch.setattr(module, "PART", 7)
-    monkeypatch.setattr(module, "POOL_PAIRS", 1)
+    monkeypatch.setattr(files, "READ_BYTES", 200)
+    monkeypatch.setattr(pool, "POOL_BYTES", 1)
     monkeypatch.setattr(module, "APART_PAIRS", 1)
     for workers in (1, 2):
         cut = prepare(settings_of(folder, f"cleaning.workers={workers}", run=f"cut-{workers}"))
@@ -325,7 +326,7 @@ class Beginning(PairProblem):
     text = b""
 
     def find(self, pairs):
-        return np.array([pairs.source.line(index).startswith(self.text) for index in range(len(pairs.alive))])
+        return np.array([line.startswith(self.text) for line in pairs.lines[0]])
 
 
 @pytest.fixture

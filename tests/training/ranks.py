@@ -23,8 +23,9 @@ from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import gradients
 from glassformer.training.checkpoint import Checkpoints, restore_from
 from glassformer.training.distributed import joined
-from glassformer.training.loop import EndReport, StepReport, steps
+from glassformer.training.loop import steps
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.reports import EndReport, StepReport
 from models import random_model
 
 LENGTHS = (3, 3, 5, 5, 5, 6, 7, 7, 7, 8, 8, 9, 11, 11, 13, 17, 19, 19, 23, 29, 31, 37)

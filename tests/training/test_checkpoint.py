@@ -24,10 +24,10 @@ from glassformer.errors import CheckpointError, CheckpointVersionError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import steps
 from glassformer.training.checkpoint import Checkpoints, TrainingState, average_weights, step_of, use_weights
-from glassformer.training.loop import StepReport
 from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.reports import StepReport
 
 CONFIG = TrainingConfig(
     steps=20, batch_tokens=30, learning_rate=0.01, warmup=3, schedule="cosine", validate_every=5, checkpoint_every=100

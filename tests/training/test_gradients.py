@@ -14,7 +14,8 @@ from glassformer.corpus.batching import Position, make_batch, stream
 from glassformer.errors import ConfigError, DataError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.gradients import MEMORY, add_gradients, adding_gradients, batch_loss, processes
-from glassformer.training.loop import StepReport, steps
+from glassformer.training.loop import steps
+from glassformer.training.reports import StepReport
 
 CONFIG = TrainingConfig(batch_tokens=60, workers=3, steps=4, learning_rate=1e-3, validate_every=0)
 LENGTHS = (3, 5, 5, 6, 7, 7, 7, 8, 9, 11, 11, 13)

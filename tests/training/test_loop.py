@@ -16,19 +16,11 @@ from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import steps
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.gradients import batch_loss
-from glassformer.training.loop import (
-    SCALE_UP_AFTER,
-    CheckpointReport,
-    EndReport,
-    Measured,
-    StepReport,
-    ValidationReport,
-    badness,
-    validation_loss,
-)
+from glassformer.training.loop import SCALE_UP_AFTER, badness, validation_loss
 from glassformer.training.loss_watch import PATIENCE, LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
+from glassformer.training.reports import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 from profiles import scaled
 
 QUICK = {"warmup": 1, "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 40}

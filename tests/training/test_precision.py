@@ -5,8 +5,9 @@ import torch
 
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import precision as module
-from glassformer.training.loop import StepReport, steps
+from glassformer.training.loop import steps
 from glassformer.training.precision import decided, rounding
+from glassformer.training.reports import StepReport
 
 CPU = torch.device("cpu")
 

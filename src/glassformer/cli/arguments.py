@@ -15,13 +15,17 @@ __all__ = [
     "Device",
     "EngineChoice",
     "Ensemble",
+    "Finish",
     "Group",
     "Json",
     "Metrics",
     "OptionalConfigName",
     "Overrides",
+    "PartBytes",
     "QuantizationChoice",
+    "Ray",
     "RunFolder",
+    "Share",
     "TestReference",
     "TestSource",
     "TrainingDevice",
@@ -92,6 +96,26 @@ TrainingDevice = Annotated[
         "--device",
         metavar="NAME",
         help="Train on cpu, cuda, cuda:N or mps; auto = a GPU if there is one.  [default: the configuration's]",
+    ),
+]
+Share = Annotated[
+    str | None, typer.Option("--part", metavar="I/N", help="Make the I-th of N shares of the parts.  [default: 1/1]")
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="[ADDRESS]", help="Make the parts on a Ray cluster.  [ADDRESS: local, this machine alone]"
+    ),
+]
+Finish = Annotated[
+    bool, typer.Option("--finish", help="Only check that the parts hold each line once; then write manifest.json.")
+]
+PartBytes = Annotated[
+    int,
+    typer.Option(
+        "--part-bytes",
+        metavar="N",
+        help="Make parts of N bytes; a compressed file is one part, and a row group of a .parquet file is not cut.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -40,6 +40,8 @@ def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
     heading = Text(f"line {number}", style="bold")
     if status in STATUS:
         heading.append(f"  {STATUS[status]}", style="yellow")
+    if explanation.translation.reasons:
+        heading.append(f"  suspicious: {', '.join(explanation.translation.reasons)}", style="yellow")
     if not explanation.source:
         return heading
     parts = (_sentences, _tokens, _sums, lambda one: _beam(one, width), _hypotheses)
@@ -53,6 +55,9 @@ def _sentences(explanation: Explanation) -> Iterator[RenderableType]:
         unknown = ", ".join(map(_printable, explanation.unknown))
         grid.add_row("", Text(f"<unk> stands for what is not in the vocabulary: {unknown}", style="yellow"))
     grid.add_row("output", Text(_printable(explanation.translation.text), style="bold"))
+    if confidence := explanation.translation.confidence:
+        right = f"exactly right {confidence.exact:.0%}, close to the reference {confidence.close:.0%}"
+        grid.add_row("", f"confidence: {right}")
     yield grid
 
 
@@ -78,9 +83,20 @@ def _sums(explanation: Explanation) -> Iterator[RenderableType]:
     yield f"score  {one.score:.4f} = {score}"
     yield Text(
         f"p: the model's probability of a token, given the tokens before it. Attention: {explanation.attention_layer}, "
-        "the mean of its heads, while the token is chosen. It hints at what influenced the token, but proves nothing.",
+        f"{_heads(explanation)}. It hints at what influenced the token, but proves nothing.",
         style="dim",
     )
+
+
+def _heads(explanation: Explanation) -> str:
+    """Return whose attention is shown, in words."""
+    alignment = explanation.alignment
+    assert alignment  # an explanation with a table has one
+    step = "after the token is chosen" if alignment.shift else "while the token is chosen"
+    if not alignment.pairs:
+        return f"the mean of its heads, {step}"
+    several = "heads" if len(alignment.heads) > 1 else "head"
+    return f"{several} {', '.join(map(str, alignment.heads))}, which align words best, {step}"
 
 
 def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:

@@ -14,9 +14,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from glassformer.cli.streams import INTERRUPTED
-from glassformer.jobs.run_reports import AverageReport, ExaminedReport, PreparedReport, ProgressReport, RunReport
+from glassformer.jobs.run_reports import (
+    AlignmentReport,
+    AverageReport,
+    ExaminedReport,
+    PreparedReport,
+    ProgressReport,
+    RunReport,
+)
 from glassformer.system.machine import is_first_process
-from glassformer.training.loop import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
+from glassformer.training.reports import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
 __all__ = ["TrainingProgress", "stop_on_signal"]
 
@@ -73,6 +80,9 @@ class TrainingProgress:
                 kept = "better, kept" if report.kept else "not better, dropped"
                 quality = _quality(report.loss, report.metric)
                 self._line(f"mean of the last {report.checkpoints} checkpoints: {quality}, {kept}")
+            case AlignmentReport(alignment=one):
+                heads = ", ".join(map(str, one.heads))
+                self._line(f"words aligned by decoder layer {one.layer}, heads {heads}: {one.agreement:.0%} agreement")
             case CheckpointReport() | EndReport():
                 pass
 

@@ -10,6 +10,7 @@ from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = [
     "DECODED_POSITIONS",
+    "AttentionRows",
     "Engine",
     "Ids",
     "Job",
@@ -20,6 +21,7 @@ __all__ = [
     "check_n_best",
     "check_room",
     "longest",
+    "results_of_batches",
 ]
 
 Need = Literal["sampling", "prefix", "explanation", "ensemble"]
@@ -29,10 +31,15 @@ DECODED_POSITIONS = 6000
 """Maximum number of source positions in a batch, including padding and counted for each hypothesis; bounds memory."""
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 Ids = tuple[int, ...]
 Sources = tuple[Ids, ...]
 """The ids of one text, including `<eos>`, for each model: the models of an ensemble may have different tokenizers."""
+
+
+AttentionRows = tuple[tuple[float, ...], ...]
+"""A matrix of attention weights: a row for each target token, a column for each source token."""
 
 
 class Job(NamedTuple):
@@ -104,6 +111,13 @@ class Engine(Protocol):
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
 
+    def attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
+        """Return the cross-attention of given targets, by the heads that align words.
+
+        Each token of a target, including `<eos>`, has a row with a weight (≥ 0) for each token of its source; the last
+        column, the source's `<eos>`, may be missing.
+        """
+
 
 def longest(sources: Sources, target: Ids = ()) -> int:
     """Return the length of the longest of these sequences."""
@@ -125,6 +139,20 @@ def batched_by_size(
         batch.append(item)
     if batch:
         yield batch
+
+
+def results_of_batches(
+    function: Callable[[Sequence[T]], Iterable[R]],
+    items: Sequence[T],
+    size: Callable[[T], int],
+    budget: int,
+    most: int | None = None,
+) -> list[R]:
+    """Return a function's result for each item, in order; it is called on the batches of `batched_by_size`."""
+    found: dict[int, R] = {}
+    for places in batched_by_size(range(len(items)), lambda place: size(items[place]), budget, most):
+        found.update(zip(places, function([items[place] for place in places]), strict=True))
+    return [found[place] for place in range(len(items))]
 
 
 def check_n_best(n_best: int, beam_size: int) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 import torch
 
 from glassformer.decoding.beam import beam_search, search_tree
-from glassformer.decoding.engine import DECODED_POSITIONS, Ids, Job, Search, Sources, batched_by_size, longest
+from glassformer.decoding.engine import (
+    DECODED_POSITIONS,
+    AttentionRows,
+    Ids,
+    Job,
+    Search,
+    Sources,
+    longest,
+    results_of_batches,
+)
 from glassformer.decoding.ensemble import EnsembleStep, mean_probability
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.hypothesis import Hypothesis
@@ -18,6 +27,8 @@ from glassformer.decoding.search_trace import SearchTree
 from glassformer.decoding.step import JoinableStep
 from glassformer.decoding.team import Team
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
+from glassformer.model.alignment import Alignment
+from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 
 __all__ = ["TorchEngine"]
@@ -31,14 +42,22 @@ class TorchEngine:
     """The engine for one PyTorch model, or for an ensemble, whose models each read their own ids of a source.
 
     On CPUs, it may use several processes. `budget` is the maximum number of source positions in a batch, including
-    padding and counted for each hypothesis.
+    padding and counted for each hypothesis. `alignment` names the heads of the first model that align words; by
+    default, all heads of its last layer.
     """
 
     name = "torch"
     reads_ahead = False
 
-    def __init__(self, *models: Transformer, workers: int = 1, budget: int = DECODED_POSITIONS) -> None:
+    def __init__(
+        self,
+        *models: Transformer,
+        workers: int = 1,
+        budget: int = DECODED_POSITIONS,
+        alignment: Alignment | None = None,
+    ) -> None:
         self.models, self.workers, self.budget = models, workers, budget
+        self.alignment = alignment or Alignment.of_last_layer(models[0].config)
         self._team = Team(partial(_decode, models, budget), workers)
 
     @property
@@ -61,10 +80,15 @@ class TorchEngine:
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
-        scores: dict[int, tuple[float, ...]] = {}
-        for places in batched_by_size(range(len(pairs)), lambda place: longest(*pairs[place]), SCORED_TOKENS):
-            scores.update(zip(places, self._score_batch([pairs[place] for place in places]), strict=True))
-        return [scores[place] for place in range(len(pairs))]
+        return results_of_batches(self._score_batch, pairs, lambda pair: longest(*pair), SCORED_TOKENS)
+
+    def attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
+        """Return the cross-attention of given targets, by the heads of `alignment`; of an ensemble, its first model's.
+
+        Each token of a target, including `<eos>`, has a row with a weight for each token of its source; each row sums
+        to 1. If the alignment's `shift` is 1, `<eos>`, which no step reads, has the row of the step that predicts it.
+        """
+        return results_of_batches(self._attention_batch, pairs, lambda pair: longest(*pair), SCORED_TOKENS)
 
     def search_tree(self, job: Job, search: Search) -> tuple[list[Hypothesis], SearchTree]:
         """Return all finished hypotheses of a job's beam search, and the tree of all its candidates."""
@@ -81,6 +105,18 @@ class TorchEngine:
             each.append(target_log_probs(model, *(padded(model, rows) for rows in (several, inputs, targets))))
         rows = mean_probability(torch.stack(each)).tolist()
         return [tuple(row[: len(target)]) for row, target in zip(rows, targets, strict=True)]
+
+    @torch.no_grad()
+    def _attention_batch(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
+        model, point = self.models[0], f"{self.alignment.module}.weights"
+        inputs = [(model.config.bos_id, *target[:-1]) for _, target in pairs]
+        with record(model, point) as trace:
+            model(padded(model, [sources[0] for sources, _ in pairs]), padded(model, inputs))
+        means = trace[point][:, list(self.alignment.heads)].mean(1)  # (B, H, T, S) -> (B, T, S)
+        return [
+            self.alignment.shifted([tuple(row[: len(sources[0])]) for row in rows[: len(target)]])
+            for rows, (sources, target) in zip(means.tolist(), pairs, strict=True)
+        ]
 
 
 def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:

@@ -1,6 +1,6 @@
 """The Transformer as a `Step`, and the log probabilities of given targets.
 
-Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
+Axes: B sentences · R rows (hypotheses) · T target positions · V vocabulary.
 """
 
 from collections.abc import Sequence

@@ -182,6 +182,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
         "mistakes": mistake_data(config),
         "parameters": _count(translator),
         "decoding": asdict(bundle.configuration.decoding),
+        "alignment": bundle.alignment.to_json() if bundle.alignment else None,
         "sentence": sentence,
         "examples": examples,
         "story": {"opens": "never", "pair": []},

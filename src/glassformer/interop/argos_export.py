@@ -26,6 +26,7 @@ from glassformer.interop.export import (
 from glassformer.interop.model_card import model_card
 from glassformer.interop.verification import Verification, verify_outside
 from glassformer.system.files import parse_json
+from glassformer.text.languages import argos_code, language_name
 
 __all__ = ["argos_remarks", "export_argos"]
 
@@ -34,19 +35,6 @@ LONGEST_SOURCE = 1024
 """Number of tokens at which CTranslate2 cuts a source unless its caller says otherwise, as Argos does not."""
 LARGEST_METADATA = 1_000_000
 """Largest metadata.json of an existing file that is read, in bytes."""
-
-_CODES = {"pt-BR": "pb", "zh-Hant": "zt", "zh-TW": "zt"}
-"""The codes by which Argos names languages, where these are not the first part of the tag."""
-_NAMES = (
-    "ar Arabic, az Azerbaijani, bg Bulgarian, bn Bengali, ca Catalan, cs Czech, da Danish, de German, el Greek, "
-    "en English, eo Esperanto, es Spanish, et Estonian, eu Basque, fa Persian, fi Finnish, fr French, ga Irish, "
-    "gl Galician, he Hebrew, hi Hindi, hu Hungarian, id Indonesian, is Icelandic, it Italian, ja Japanese, "
-    "ka Georgian, ko Korean, lt Lithuanian, lv Latvian, ms Malay, nb Norwegian, nl Dutch, pb Portuguese (Brazil), "
-    "pl Polish, pt Portuguese, ro Romanian, ru Russian, sk Slovak, sl Slovenian, sq Albanian, sv Swedish, th Thai, "
-    "tl Tagalog, tr Turkish, uk Ukrainian, ur Urdu, vi Vietnamese, zh Chinese, zt Chinese (traditional)"
-)
-_LANGUAGES = dict(entry.split(" ", 1) for entry in _NAMES.split(", "))
-"""The names of languages by code; any other language is shown by its code."""
 
 
 def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verification | None:
@@ -128,14 +116,14 @@ def _write(bundle: Bundle, file: Path, options: ExportOptions) -> None:
 
 
 def _metadata(bundle: Bundle) -> dict[str, Any]:
-    source, target = (_CODES.get(tag, tag.partition("-")[0].lower()) for tag in languages_of(bundle))
+    source, target = (argos_code(tag) for tag in languages_of(bundle))
     return {
         "package_version": "1.0",
         "argos_version": "1.9",
         "from_code": source,
-        "from_name": _LANGUAGES.get(source, source),
+        "from_name": language_name(source),
         "to_code": target,
-        "to_name": _LANGUAGES.get(target, target),
+        "to_name": language_name(target),
         "type": "translate",
         "links": [],
         "target_prefix": "",

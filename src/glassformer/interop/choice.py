@@ -115,7 +115,7 @@ def _torch(bundle: Bundle, request: EngineRequest) -> Engine:
     device = device_of(request.device)
     model = quantise(bundle.model().to(device), request.quantization or "float32")
     workers = request.workers or 1 if device.type == "cpu" else 1
-    return TorchEngine(model, workers=workers)
+    return TorchEngine(model, workers=workers, alignment=bundle.alignment)
 
 
 def _why_not(bundle: Bundle, request: EngineRequest) -> str:

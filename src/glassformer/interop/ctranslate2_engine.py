@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import (
     DECODED_POSITIONS,
+    AttentionRows,
     Ids,
     Job,
     Need,
@@ -21,6 +22,7 @@ from glassformer.decoding.engine import (
     check_n_best,
     check_room,
     longest,
+    results_of_batches,
 )
 from glassformer.decoding.hypothesis import Hypothesis, penalty_of, score_of
 from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
@@ -155,6 +157,20 @@ class CTranslate2Engine:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
         return [tuple(one.result().log_probs) for one in self._start_scoring(pairs)]
 
+    def attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
+        """Return the cross-attention of given targets, by the heads that the exported folder names.
+
+        Each token of a target, including `<eos>`, has a row with a weight for each token of its source but `<eos>`: the
+        weights of the step that predicts the token.
+        """
+        waiting = results_of_batches(
+            self._start_attention, pairs, lambda pair: longest(*pair), self.budget, BATCH_SENTENCES
+        )
+        return [
+            tuple(map(tuple, one.result().attention[0][: len(target)]))
+            for one, (_, target) in zip(waiting, pairs, strict=True)
+        ]
+
     def _source(self, sources: Sources) -> list[str]:
         """Return the source's tokens without `<eos>`, which CTranslate2 adds."""
         return [self._source_tokens[id] for id in sources[0][:-1]]
@@ -181,15 +197,30 @@ class CTranslate2Engine:
         )
         return results
 
+    def _start_attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
+        """Start decoding targets that are given but for their last token; return a future of the attention of each."""
+        results: list[Any] = self._translator.translate_batch(
+            [self._source(sources) for sources, _ in pairs],
+            [self._target(target[:-1]) for _, target in pairs],
+            asynchronous=True,
+            beam_size=1,
+            max_input_length=0,
+            max_decoding_length=max(len(target) for _, target in pairs),
+            return_end_token=True,
+            return_attention=True,
+        )
+        return results
+
     def _start_scoring(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
         """Start scoring targets; return a future of the log probabilities of each."""
-        results: dict[int, Any] = {}
-        for places in batched_by_size(range(len(pairs)), lambda place: longest(*pairs[place]), WORKER_SCORED_TOKENS):
-            sources = [self._source(pairs[place][0]) for place in places]
-            targets = [self._target(pairs[place][1][:-1]) for place in places]
-            scores = self._translator.score_batch(sources, targets, max_input_length=0, asynchronous=True)
-            results.update(zip(places, scores, strict=True))
-        return [results[place] for place in range(len(pairs))]
+
+        def start(some: Sequence[tuple[Sources, Ids]]) -> list[Any]:
+            sources = [self._source(sources) for sources, _ in some]
+            targets = [self._target(target[:-1]) for _, target in some]
+            scores: list[Any] = self._translator.score_batch(sources, targets, max_input_length=0, asynchronous=True)
+            return scores
+
+        return results_of_batches(start, pairs, lambda pair: longest(*pair), WORKER_SCORED_TOKENS)
 
     def _finish(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> Iterator[list[Hypothesis]]:
         outputs = self._outputs(jobs, waiting, search)

@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from glassformer.bundle import CONFIG, TOKENIZER, WEIGHTS, Bundle
+from glassformer.bundle import ALIGNMENT, CONFIG, TOKENIZER, WEIGHTS, Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, shortened
+from glassformer.guards.guards import Guards
 from glassformer.interop.ctranslate2_model import positions_of, specification
 from glassformer.interop.export import check_trained, replaced_folder, weights_of
 from glassformer.interop.verification import Verification, verify_ctranslate2
@@ -47,7 +48,7 @@ class Export:
     model: Mapping[str, Any] = field(default_factory=dict)
     """The model's configuration when it was converted."""
     run: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """Fingerprints of the run's weights and tokenizers when they were converted, by file name."""
+    """Fingerprints of the run's weights, alignment and tokenizers when they were converted, by file name."""
     files: Mapping[str, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the export's files, except config.toml and export.json, by file name."""
 
@@ -127,8 +128,8 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
 
     Processes that need the model at the same time wait for the first one to convert it.
 
-    The model is converted again if the weights, the tokenizers, the model's configuration or a converted file have
-    changed since `export.json` was written.
+    The model is converted again if the weights, the alignment, the tokenizers, the model's configuration or a converted
+    file have changed since `export.json` was written.
 
     Raises:
         the errors of `export_ctranslate2`.
@@ -181,6 +182,8 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
         return f"{error.filename}: {error.strerror}"
     if changed := changed_file(export.files, files) or changed_file(export.run, of_run):
         return f"{changed} has changed"
+    if run and (more := {*_alignment_files(run)} - export.run.keys()):
+        return f"{min(more)} was added"
     if more := {path.name for path in folder.glob("*vocabulary*")} - files.keys():
         return f"{min(more)} was added"
     now = replace(export, files=files, run=of_run)
@@ -191,12 +194,14 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
 
 
 def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
-    run = fingerprints(bundle.folder, [WEIGHTS, *_tokenizer_files(bundle.folder)])
+    run = fingerprints(bundle.folder, [WEIGHTS, *_alignment_files(bundle.folder), *_tokenizer_files(bundle.folder)])
     spec = specification(bundle, weights_of(bundle), quantization)
     folder.mkdir(parents=True)
     spec.save(str(folder))
     replace(bundle, folder=folder).save()
     own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
+    if guards := Guards.load(bundle.folder):  # an export may be calibrated anew
+        guards.save(folder)
     export = Export(
         quantization=quantization,
         positions=positions_of(bundle.model_config),
@@ -206,6 +211,10 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         files=fingerprints(folder, [*own, *_tokenizer_files(folder)]),
     )
     _write_export(export, folder)
+
+
+def _alignment_files(folder: Path) -> list[str]:
+    return [ALIGNMENT] if (folder / ALIGNMENT).exists() else []
 
 
 def _tokenizer_files(folder: Path) -> list[str]:

@@ -3,12 +3,13 @@
 Axes: L positions · D d_model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, MissingDependencyError, install_command
+from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, SPECIALS, UNK_ID
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
     from numpy.typing import NDArray
 
-__all__ = ["check_convertible", "import_ctranslate2", "position_table", "positions_of", "specification"]
+__all__ = [
+    "check_convertible",
+    "heads_first",
+    "import_ctranslate2",
+    "position_table",
+    "positions_of",
+    "specification",
+    "with_heads_in_order",
+]
 
 POSITIONS = 2048
 """Number of sinusoidal positions to write: enough for the longest source and output that default settings allow."""
@@ -85,9 +94,12 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
         activation=specs.Activation[activation],
     )
     spec.encoder.pre_norm = spec.decoder.pre_norm = config.norm == "pre"
+    alignment = (bundle.alignment or Alignment.of_last_layer(config)).of_prediction
     _encoder(spec.encoder, weights, config)
-    _decoder(spec.decoder, weights, config)
-    _alignment(spec.decoder)
+    _decoder(
+        spec.decoder, with_heads_in_order(weights, config, alignment.layer, heads_first(alignment, config)), config
+    )
+    _align(spec.decoder, alignment)
     spec.config.add_attribute("layer_norm_epsilon", EPSILON)
     for name, value in _SPECIAL_TOKENS.items():
         setattr(spec.config, name, value)
@@ -149,11 +161,42 @@ def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
         spec.projection.bias = weights["output.bias"]
 
 
-def _alignment(spec: Any) -> None:
-    """Choose the heads by which CTranslate2 aligns tokens: as in `Explanation.attention`, the last layer's mean."""
+def heads_first(alignment: Alignment, config: ModelConfig) -> list[int]:
+    """Return all heads of a layer, beginning with those that align words, because CTranslate2 aligns by the first N."""
+    return [*alignment.heads, *(head for head in range(config.heads) if head not in alignment.heads)]
+
+
+def with_heads_in_order(
+    weights: Weights, config: ModelConfig, layer: int, heads: Sequence[int]
+) -> "dict[str, NDArray[np.float32]]":
+    """Return the weights with the heads of a layer's cross-attention in this order, which computes the same."""
+    name = f"decoder.layers.{layer}.cross_attention"
+    widths = (config.d_k, config.d_k, config.d_v)  # of a head's query, key and value, which lie one after the other
+    begins = (0, config.heads * config.d_k, 2 * config.heads * config.d_k)
+    rows = [
+        begin + head * width + place
+        for begin, width in zip(begins, widths, strict=True)
+        for head in heads
+        for place in range(width)
+    ]
+    columns = [head * config.d_v + place for head in heads for place in range(config.d_v)]
+    return {
+        **weights,
+        f"{name}.input_projection.weight": weights[f"{name}.input_projection.weight"][rows],
+        f"{name}.input_projection.bias": weights[f"{name}.input_projection.bias"][rows],
+        f"{name}.output_projection.weight": weights[f"{name}.output_projection.weight"][:, columns].copy(),
+    }
+
+
+def _align(spec: Any, alignment: Alignment) -> None:
+    """Choose the heads by which CTranslate2 aligns tokens.
+
+    CTranslate2 takes the weights of the step that predicts a token. If the run's heads align better at the next step
+    (shift 1), these are the best heads with shift 0.
+    """
     import numpy as np
 
-    spec.alignment_layer, spec.alignment_heads = np.int16(-1), np.int16(0)  # 0 = the mean over all heads
+    spec.alignment_layer, spec.alignment_heads = np.int16(alignment.layer), np.int16(len(alignment.heads))
 
 
 def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:

@@ -14,7 +14,8 @@ from glassformer.jobs.run_reports import AverageReport
 from glassformer.model.transformer import Transformer
 from glassformer.system.machine import device_of
 from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, average_weights
-from glassformer.training.loop import Measured, badness, validation_loss
+from glassformer.training.loop import badness, validation_loss
+from glassformer.training.reports import Measured
 
 __all__ = ["average", "average_if_better"]
 

@@ -1,4 +1,4 @@
-"""Bulk translation: translate a large corpus in parts, by any number of processes, each part once.
+"""Bulk translation: translate a large corpus in parts, by any number of processes, each part once; or score pairs so.
 
     bulk.json                         the models, the settings, and the names and sizes of the files
     parts/FILE-BEGIN-END.txt          a part: one line for each line that starts in the bytes BEGIN to END - 1 of a file
@@ -12,6 +12,7 @@ if two of them translate the same part, both write the same bytes.
 
 import hashlib
 import json
+import math
 import re
 import time
 from collections import Counter
@@ -28,16 +29,16 @@ from glassformer.corpus.ranges import FileRange, check_column, count_texts, rang
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
 from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
+from glassformer.jobs.options import PART_BYTES
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import changed_decoding
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
-from glassformer.translator import Translator, status_entry
+from glassformer.translator import Status, Translation, Translator, score_line, status_entry
 
 __all__ = [
     "BULK",
-    "PART_BYTES",
     "BulkJob",
     "BulkPart",
     "BulkSummary",
@@ -45,13 +46,14 @@ __all__ = [
     "bulk",
     "collected",
     "finish_bulk",
-    "translate_part",
+    "finished_settings",
+    "finished_translations",
+    "make_part",
+    "names_and_sizes",
 ]
 
 BULK = "bulk.json"
 """The file that records how a folder's parts are made."""
-PART_BYTES = 1_000_000
-"""Default size of a part of an uncompressed file, in bytes."""
 _PARTS, _MANIFEST = "parts", "manifest.json"
 _RECORD, _TEXT, _STATUS = ".json", ".txt", ".status.jsonl"
 _NAME = re.compile(r"(?P<index>\d{6})-.*-(?P<begin>\d{13})-(?P<end>\d{13})")
@@ -123,7 +125,9 @@ class BulkJob:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Decoding settings by name, which override the first run's own."""
     column: str | None = None
-    """The column to translate in TSV files (a name, or a number from 0) or JSONL files (a name)."""
+    """The column to translate in TSV files (a name, or a number from 0), JSONL or Parquet files (a name)."""
+    target_column: str | None = None
+    """A column of targets: instead of translating, score them as translations of the texts in `column`."""
     part_bytes: int = PART_BYTES
     """Size of a part of an uncompressed file, in bytes."""
     engine: EngineName = "auto"
@@ -149,7 +153,13 @@ class BulkJob:
         if times > 1:
             raise ConfigError(f"{file} is given {times} times: name each file once")
         for file in self.files:
-            check_column(file, self.column)
+            for column in self.columns or (None,):
+                check_column(file, column)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read; none for files of plain lines."""
+        return tuple(column for column in (self.column, self.target_column) if column is not None)
 
     @property
     def storage(self) -> Storage:
@@ -190,10 +200,15 @@ class BulkJob:
             )
 
     def translator(self, workers: int = 0) -> Translator:
-        """Return the translator of the job; by default, with one worker per core that this process may use."""
+        """Return the translator of the job; by default, with one worker per core that this process may use.
+
+        PyTorch scores with all cores in one worker.
+        """
         first, *others = self.runs
         how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "device": self.device}
-        return Translator.load(first, *others, settings=self.settings, workers=workers or cores(), **how)
+        return Translator.load(
+            first, *others, settings=self.settings, workers=workers or (1 if self.target_column else cores()), **how
+        )
 
     def _identity(self) -> dict[str, Any]:
         decoding = Bundle.load(self.runs[0]).configuration.decoding
@@ -203,18 +218,13 @@ class BulkJob:
             "engine": self.engine,
             "quantization": self.quantization,
             "column": self.column,
+            "target_column": self.target_column,
             "part_bytes": self.part_bytes,
-            "files": [[file.rpartition("/")[2], stored_bytes(file)] for file in self.files],
+            "files": names_and_sizes(self.files),
         }
 
     def _there(self) -> dict[str, Any]:
-        try:
-            content = parse_json(b"".join(self.storage.read(BULK)))
-            if isinstance(content, dict):
-                return content
-        except (OSError, ValueError):
-            pass
-        raise CheckpointError(f"{self.output}/{BULK} is damaged: delete the folder, and run the same command again")
+        return _read_json(self.storage, BULK)
 
 
 def _is_there(part: str, names: Collection[str]) -> bool:
@@ -261,7 +271,7 @@ def _translated(job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkP
     translator = job.translator()
     for part in parts:
         try:
-            yield part, translate_part(job, translator, part)
+            yield part, make_part(job, translator, part)
         except DataError as error:
             yield part, error
 
@@ -293,8 +303,8 @@ def collected(
     return BulkSummary(parts=total, made=made, statuses=statuses)
 
 
-def translate_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecord:
-    """Translate a part and write its files; return its record.
+def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecord:
+    """Translate or score a part and write its files; return its record.
 
     Raises:
         DataError: the lines cannot be read.
@@ -303,11 +313,10 @@ def translate_part(job: BulkJob, translator: Translator, part: BulkPart) -> Part
     storage, path, statuses = job.storage, f"{_PARTS}/{part.name}", Counter[str]()
     with storage.writing(path + _STATUS) as status_file, storage.writing(path + _TEXT) as text_file:
         text, status = _Hashed(text_file), _Hashed(status_file)
-        translations = translator.stream(part.range.texts(job.column), log_probs=False)
-        for number, translation in enumerate(translations, start=1):
-            text.write(f"{translation.text}\n".encode("utf-8", "surrogateescape"))
-            status.write(status_entry(number, translation.status).encode())
-            statuses[translation.status] += 1
+        for number, (line, outcome, reasons) in enumerate(_outputs(job, translator, part.range), start=1):
+            text.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+            status.write(status_entry(number, outcome, reasons).encode())
+            statuses[outcome] += 1
     record = PartRecord(
         name=part.name,
         lines=statuses.total(),
@@ -319,6 +328,18 @@ def translate_part(job: BulkJob, translator: Translator, part: BulkPart) -> Part
     )
     _write_json(storage, path + _RECORD, asdict(record))
     return record
+
+
+def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator[tuple[str, Status, tuple[str, ...]]]:
+    """Yield the output of each line of a range, its status, and the guards that it set off."""
+    if job.target_column is None:
+        for translation in translator.stream(lines.texts(job.column), log_probs=False):
+            yield translation.text, translation.status, translation.reasons
+        return
+    rows, window = lines.rows(*job.columns), translator.bundle.configuration.decoding.window
+    while pairs := [(source, target) for source, target in islice(rows, window)]:
+        for scored in translator.score(pairs):
+            yield score_line(scored), scored.status, ()
 
 
 class _Hashed:
@@ -358,7 +379,7 @@ def finish_bulk(job: BulkJob, *, on_progress: _OnProgress = lambda _: None) -> d
     of_file: list[list[PartRecord]] = [[] for _ in job.files]
     for record in records:
         of_file[_place(record.name)[0]].append(record)
-    files = [_checked_file(file, job.column, some) for file, some in zip(job.files, of_file, strict=True)]
+    files = [_checked_file(file, job.columns, some) for file, some in zip(job.files, of_file, strict=True)]
     statuses = Counter[str]()
     for record in records:
         statuses.update(record.statuses)
@@ -372,6 +393,59 @@ def finish_bulk(job: BulkJob, *, on_progress: _OnProgress = lambda _: None) -> d
     _write_json(job.storage, _MANIFEST, manifest)
     job.storage.clear(_PARTS)
     return manifest
+
+
+def finished_settings(folder: str) -> dict[str, Any]:
+    """Return the settings with which the translations of a folder were made, as bulk.json records them.
+
+    Raises:
+        CheckpointError: `finish_bulk` has not checked the folder, or it holds scores instead of translations.
+    """
+    storage = storage_of(folder)
+    if not {BULK, _MANIFEST} <= storage.names(""):
+        raise CheckpointError(f"{folder} has no {_MANIFEST}: run `glassformer bulk` with --finish first")
+    settings = _read_json(storage, BULK)
+    if settings.get("target_column") is not None:
+        raise CheckpointError(f"{folder} holds scores: expected translations; give a folder of `glassformer bulk`")
+    return settings
+
+
+def names_and_sizes(files: Iterable[str]) -> list[list[str | int]]:
+    """Return the name without folders and the stored size of each file, by which a later command knows the files."""
+    return [[file.rpartition("/")[2], stored_bytes(file)] for file in files]
+
+
+def finished_translations(folder: str) -> Iterator[Translation]:
+    """Yield the translation of each line of a folder that `finish_bulk` has checked, in order.
+
+    The log probabilities are NaN, as from `Translator.stream` without them.
+
+    Raises:
+        CheckpointError: as for `finished_settings`, or a part has changed since it was checked.
+    """
+    finished_settings(folder)
+    storage = storage_of(folder)
+    for file in _read_json(storage, _MANIFEST)["files"]:
+        for part in file["parts"]:
+            yield from _translations_of(storage, part["name"])
+
+
+def _translations_of(storage: Storage, part: str) -> Iterator[Translation]:
+    if not _whole(storage, part):
+        raise CheckpointError(
+            f"{storage.place}/{_PARTS}/{part}: expected the part that --finish has checked, got a different one; run "
+            "`glassformer bulk` with --finish again"
+        )
+    texts, statuses = (_lines(storage, f"{_PARTS}/{part}{end}") for end in (_TEXT, _STATUS))
+    for text, status in zip(texts, statuses, strict=True):
+        yield Translation(text=text, log_prob=math.nan, score=math.nan, status=json.loads(status)["status"])
+
+
+def _lines(storage: Storage, name: str) -> Iterator[str]:
+    rest = b""
+    for block in storage.read(name):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from (line.decode("utf-8", "surrogateescape") for line in lines)
 
 
 def _checked_records(job: BulkJob, on_progress: _OnProgress) -> list[PartRecord]:
@@ -430,7 +504,7 @@ def _put_aside(storage: Storage, name: str) -> None:
         storage.rename(f"{_PARTS}/{name}{end}", f"{_PARTS}/{name}{end}.damaged")
 
 
-def _checked_file(file: str, column: str | None, records: Sequence[PartRecord]) -> dict[str, Any]:
+def _checked_file(file: str, columns: Sequence[str], records: Sequence[PartRecord]) -> dict[str, Any]:
     """Return a file's entry in the manifest, after checking that its parts hold each of its lines once."""
     size = stored_bytes(file)
     ranges = [_place(record.name)[1:] for record in records]
@@ -439,7 +513,7 @@ def _checked_file(file: str, column: str | None, records: Sequence[PartRecord]) 
         if begin != end:
             between = f"a gap from byte {end} to {begin}" if begin > end else f"an overlap at byte {begin}"
             raise CheckpointError(f"{file}: expected parts that cover the file, got {between}; translate it again")
-    lines, written = count_texts(file, column), sum(record.lines for record in records)
+    lines, written = count_texts(file, *columns), sum(record.lines for record in records)
     if lines != written:
         raise CheckpointError(
             f"{file}: expected {lines} translated lines, as many as the file has, got {written}; the file has changed "
@@ -462,6 +536,16 @@ def _place(name: str) -> tuple[int, int, int]:
 def _listed(names: Sequence[str]) -> str:
     more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
     return f"{', '.join(map(shortened, names[:_NAMED]))}{more}"
+
+
+def _read_json(storage: Storage, name: str) -> dict[str, Any]:
+    try:
+        content = parse_json(b"".join(storage.read(name)))
+        if isinstance(content, dict):
+            return content
+    except (OSError, ValueError):
+        pass
+    raise CheckpointError(f"{storage.place}/{name} is damaged: delete the folder, and run the same command again")
 
 
 def _write_json(storage: Storage, name: str, content: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from glassformer.corpus.files import format_of
 from glassformer.corpus.readers import Corpus, PairReader
 from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
+from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes
 from glassformer.jobs.evaluation import corpus_of
 from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
 from glassformer.jobs.manifest import CorpusFile
@@ -100,6 +101,7 @@ def distil(
     data: str | Path | None = None,
     source: str = "",
     target: str = "",
+    translations: str = "",
     on_progress: OnProgress = lambda _: None,
 ) -> DistilledCorpus:
     """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
@@ -109,20 +111,26 @@ def distil(
     (.tsv, .jsonl). `settings` are decoding settings by name, which override the first teacher's own. Lines translated
     by an earlier call are not translated again.
 
+    `translations` is a finished folder of `jobs.bulk` with the teachers' translations of `source`: nothing is
+    translated then, and the decoding settings are those of that folder.
+
     Raises:
-        ConfigError: a setting is impossible, the teachers' target vocabularies differ, the folder is a run, or its
-            corpus was made with different settings.
+        ConfigError: a setting is impossible, the teachers' target vocabularies differ, the folder is a run, its corpus
+            was made with different settings, or the translations are of different models or files.
         DataError: the corpus cannot be read.
         CheckpointError: a teacher is missing or damaged, or a file cannot be written.
     """
     search, folder = search or TeacherSearch(), Path(folder)
     _check(teachers, folder, search, source, target, data)
+    if translations:
+        _check_given(source, search, settings or {})
     with locked(folder):
         for place in (folder, folder / _CORPUS):
             clear_temporaries(place)
-        return _Distillation(list(map(Path, teachers)), folder, search, settings or {}, on_progress).run(
-            data, source, target
+        distillation = _Distillation(
+            list(map(Path, teachers)), folder, search, settings or {}, translations, on_progress
         )
+        return distillation.run(data, source, target)
 
 
 def prepare_student(
@@ -175,6 +183,15 @@ def _check(
         )
 
 
+def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]) -> None:
+    """Raise an error for arguments that do not fit translations that exist."""
+    if not source:
+        raise ConfigError("translations: expected source, the file that was translated, to be given, too; give it")
+    for name, value in {"n_best": search.n_best > 1, "best_of_reference": search.best_of_reference, **settings}.items():
+        if value:
+            raise ConfigError(f"{name} has no effect on translations that exist: leave it or the translations out")
+
+
 class _Distillation:
     """The steps of a distillation; each writes its part of the folder and is skipped when that part exists."""
 
@@ -184,11 +201,17 @@ class _Distillation:
         folder: Path,
         search: TeacherSearch,
         settings: Mapping[str, Any],
+        translations: str,
         on_progress: OnProgress,
     ) -> None:
         self.teachers, self.folder, self.search, self.on_progress = teachers, folder, search, on_progress
         self.bundle = Bundle.load(teachers[0])
         self.settings = changed_decoding(self.bundle.configuration.decoding, settings)
+        self.translations = translations
+        if translations:
+            there = finished_settings(translations)
+            names = settings_of_outputs(self.settings).keys() & there.keys()
+            self.settings = changed_decoding(self.settings, {name: there[name] for name in names})
         self._check_search()
 
     @cached_property
@@ -198,6 +221,8 @@ class _Distillation:
 
     def run(self, data: str | Path | None, source: str, target: str) -> DistilledCorpus:
         corpus = self._given_corpus(source, target) if source else None
+        if corpus is not None and self.translations:
+            self._check_translations(corpus)
         self._keep_settings(corpus)
         if corpus is None:
             texts = self._own_texts(data)
@@ -238,11 +263,27 @@ class _Distillation:
             )
         return corpus_of(source, source if alone else target or None, self.bundle.configuration)
 
+    def _check_translations(self, corpus: Corpus) -> None:
+        """Raise an error unless the given translations are the teachers' translations of the source files."""
+        there = finished_settings(self.translations)
+        if there.get("runs") != self._hashes:
+            raise ConfigError(
+                f"{self.translations} holds translations of different models: give the runs that made them"
+            )
+        if there.get("files") != names_and_sizes(corpus.source):
+            raise ConfigError(
+                f"{self.translations} holds translations of different files: give the translated files as source"
+            )
+
+    @cached_property
+    def _hashes(self) -> list[str]:
+        return [hash_of_file(stored_weights(teacher)) for teacher in self.teachers]
+
     def _keep_settings(self, corpus: Corpus | None) -> None:
         """Write the settings of the distillation into the folder; refuse a folder made with different settings."""
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
-            "teachers": [hash_of_file(stored_weights(teacher)) for teacher in self.teachers],
+            "teachers": self._hashes,
             **settings_of_outputs(self.settings),
             **asdict(self.search),
             "files": [file.hash for file in files],
@@ -286,13 +327,15 @@ class _Distillation:
         }
         there = {first: _statuses(path, first, min(PART_LINES, lines - first)) for first, path in paths.items()}
         missing = sum(min(PART_LINES, lines - first) for first, statuses in there.items() if statuses is None)
+        given = finished_translations(self.translations) if self.translations else iter(())
         made, begun = 0, time.perf_counter()
         if missing:
             self._say(lines - missing, lines)
         for first, path in paths.items():
             part, statuses = list(islice(pairs, PART_LINES)), there[first]
+            translations = list(islice(given, len(part)))
             if statuses is None:
-                records = self._part(part, first)
+                records = self._part(part, first, translations or self._translate(part))
                 _write_records(path, records)
                 statuses = Counter(record["status"] for record in records)
                 made += len(part)
@@ -306,13 +349,13 @@ class _Distillation:
             ProgressReport(stage="translating", done=done, total=lines, unit="sentences", seconds_left=left)
         )
 
-    def _part(self, pairs: Sequence[Pair], first: int) -> list[dict[str, Any]]:
+    def _translate(self, pairs: Sequence[Pair]) -> list[Translation]:
+        n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
+        return self.translator.translate([source for source, _ in pairs], n_best=n_best, guards=False)
+
+    def _part(self, pairs: Sequence[Pair], first: int, translations: Sequence[Translation]) -> list[dict[str, Any]]:
         """Return the records of a block of lines; `first` is the index of its first line, from 0."""
         wanted = self.search
-        translations = self.translator.translate(
-            [source for source, _ in pairs],
-            n_best=self.settings.beam_size if wanted.best_of_reference else wanted.n_best,
-        )
         outputs = [teachable(translation) for translation in translations]
         if wanted.best_of_reference:
             outputs = nearest_first(outputs, [reference for _, reference in pairs], wanted.best_of_reference)

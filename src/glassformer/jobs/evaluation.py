@@ -15,7 +15,15 @@ from glassformer.recipes.corpora import corpus_for
 from glassformer.tasks import TASKS, Example
 from glassformer.translator import Translation, Translator
 
-__all__ = ["SplitResult", "corpus_of", "evaluate", "evaluate_splits", "held_out", "validation_items"]
+__all__ = [
+    "SplitResult",
+    "corpus_of",
+    "evaluate",
+    "evaluate_splits",
+    "held_out",
+    "score_outputs",
+    "validation_items",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +69,12 @@ def held_out(configuration: Configuration) -> dict[str, Items]:
     raise ConfigError("the run's configuration names no test or validation files: give SRC and REF, or a .tsv file")
 
 
-def validation_items(configuration: Configuration, pairs: Sequence[tuple[str, str]]) -> Items:
-    """Return the items of the first `training.metric_lines` validation pairs, grouped as `evaluate` would group them.
+def validation_items(
+    configuration: Configuration, pairs: Sequence[tuple[str, str]], *, most: int | None = None
+) -> Items:
+    """Return the first items of the validation pairs, grouped as `evaluate` would group them.
+
+    There are at most `most` items; the default is `training.metric_lines`.
 
     Pairs from files that hold both sides, such as dictionaries, are grouped by source before the first items are taken,
     so that no item lacks a reference.
@@ -70,7 +82,7 @@ def validation_items(configuration: Configuration, pairs: Sequence[tuple[str, st
     data = configuration.data
     target = data.valid_target if data.valid_source else data.target
     items = Items.of(pairs, group=not data.task and not target)
-    return items.first(configuration.training.metric_lines)
+    return items.first(configuration.training.metric_lines if most is None else most)
 
 
 def corpus_of(source: str, reference: str | None, configuration: Configuration | None = None) -> Corpus:
@@ -119,9 +131,21 @@ def evaluate(
         DataError: the number of references differs from the number of sources.
     """
     metrics_named(metrics)  # fails before hours of translating
-    translations = translator.translate(sources, **options)
+    translations = translator.translate(sources, guards=False, **options)
+    return score_outputs([one.text for one in translations], references, metrics, intervals=intervals), translations
+
+
+def score_outputs(
+    outputs: Sequence[str], references: References, metrics: Sequence[str], *, intervals: bool = False
+) -> list[Score]:
+    """Return the scores of outputs against references, as `evaluate` computes them.
+
+    Raises:
+        ConfigError: a metric is unknown.
+        DataError: the number of references differs from the number of outputs.
+    """
     score = score_texts_with_intervals if intervals else score_texts
-    return score([one.text for one in translations], references, metrics=metrics), translations
+    return score(outputs, references, metrics=metrics)
 
 
 def _splits(configuration: Configuration) -> Iterator[tuple[str, list[Example]]]:

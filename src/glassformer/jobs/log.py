@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from glassformer.errors import CheckpointError
-from glassformer.jobs.run_reports import AverageReport
+from glassformer.jobs.run_reports import AlignmentReport, AverageReport
 from glassformer.system.files import check_regular, parse_json, sync, write_safely
 from glassformer.training.checkpoint import TrainingState
-from glassformer.training.loop import CheckpointReport, Ending, Measured, StepReport, TrainingReport
+from glassformer.training.reports import CheckpointReport, Ending, Measured, StepReport, TrainingReport
 
 __all__ = ["METRICS_FILE", "Log", "best", "read_log"]
 
@@ -38,11 +38,11 @@ class Log:
         with suppress(FileNotFoundError):  # the user may have removed the log
             sync(self.path)
 
-    def has_average(self, step: int) -> bool:
-        """Return whether the mean of the checkpoints was already validated at this step."""
-        return any((line["type"], line["step"]) == ("average", step) for line in read_log(self.path))
+    def has(self, kind: str, step: int) -> bool:
+        """Return whether a line of this type was already written at this step."""
+        return any((line["type"], line["step"]) == (kind, step) for line in read_log(self.path))
 
-    def write(self, report: TrainingReport | AverageReport, step: int) -> None:
+    def write(self, report: TrainingReport | AverageReport | AlignmentReport, step: int) -> None:
         """Append a report to the log, except checkpoint reports, whose timing depends on the disk.
 
         Raises:

@@ -2,13 +2,24 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from glassformer.corpus.doctor.examination import CorpusReport
-from glassformer.corpus.readers import Corpus
-from glassformer.training.loop import Measured, TrainingReport
+from glassformer.model.alignment import Alignment
+from glassformer.training.reports import Ending, Measured, TrainingReport
 
-__all__ = ["AverageReport", "ExaminedReport", "PreparedReport", "ProgressReport", "RunReport", "Summary"]
+if TYPE_CHECKING:
+    from glassformer.corpus.readers import Corpus
+
+__all__ = [
+    "AlignmentReport",
+    "AverageReport",
+    "ExaminedReport",
+    "PreparedReport",
+    "ProgressReport",
+    "RunReport",
+    "Summary",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +43,7 @@ class ExaminedReport:
     """The report of the corpus doctor on the training files."""
 
     report: CorpusReport
-    corpus: Corpus
+    corpus: "Corpus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +75,24 @@ class AverageReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentReport:
+    """The attention heads that align words were chosen on the validation pairs."""
+
+    alignment: Alignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The result of a training run."""
 
     folder: Path
     steps: int
     seconds: float
-    reason: Literal["steps", "minutes", "patience", "stopped"]
+    reason: Ending
     valid_loss: float | None
     """−log p per target token of the kept weights, in nats."""
     metric: Measured | None
 
 
-RunReport = ProgressReport | ExaminedReport | PreparedReport | TrainingReport | AverageReport
+RunReport = ProgressReport | ExaminedReport | PreparedReport | TrainingReport | AverageReport | AlignmentReport
 """All reports of a run."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,20 @@ from torch.optim import Optimizer
 
 from glassformer.bundle import CONFIG, WEIGHTS, Bundle, load_weights, save_weights
 from glassformer.corpus.batching import Examples
+from glassformer.corpus.files import is_url
 from glassformer.corpus.readers import TextPairs
 from glassformer.corpus.resampling import Resampler
 from glassformer.corpus.vectors import read_vectors
 from glassformer.errors import CheckpointError, ConfigError, quoted
 from glassformer.evaluation.metrics import METRICS
+from glassformer.inspection.alignment import COMPARED_PAIRS, choose_alignment
 from glassformer.jobs.averaging import average_if_better
 from glassformer.jobs.evaluation import evaluate, validation_items
 from glassformer.jobs.log import METRICS_FILE, Log, best
 from glassformer.jobs.manifest import MANIFEST
-from glassformer.jobs.preparation import PREPARED, Prepared, prepare
+from glassformer.jobs.preparation import Prepared, prepare, prepared_folder
 from glassformer.jobs.replay import with_replay
-from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
+from glassformer.jobs.run_reports import AlignmentReport, PreparedReport, RunReport, Summary
 from glassformer.jobs.starting_run import START, check_start, keep_start
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, TrainingConfig
@@ -32,18 +35,18 @@ from glassformer.system.locks import locked
 from glassformer.system.machine import device_of, keep_memory
 from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, restore_from, use_weights
 from glassformer.training.distributed import Ranks, joined
-from glassformer.training.loop import (
+from glassformer.training.loop import steps
+from glassformer.training.moving_average import MovingAverage
+from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import decided
+from glassformer.training.reports import (
     CheckpointReport,
     EndReport,
     Measured,
     StepReport,
     TrainingReport,
     ValidationReport,
-    steps,
 )
-from glassformer.training.moving_average import MovingAverage
-from glassformer.training.optimiser import make_optimiser
-from glassformer.training.precision import decided
 from glassformer.training.snapshots import SNAPSHOTS, Snapshots
 from glassformer.translator import Translator
 
@@ -180,10 +183,17 @@ def _reports(
                 snapshots.save(model, report.step)
             with ranks.in_turn() if isinstance(report, EndReport) else nullcontext():
                 ended = isinstance(report, EndReport) and report.reason != "stopped"
-                if ended and settings.average and not log.has_average(report.step):
+                if ended and settings.average and not log.has("average", report.step):
                     averaged = average_if_better(bundle, checkpoints, prepared.valid, metric, change)
                     log.write(averaged, report.step)
                     yield averaged
+                if (
+                    ended
+                    and not log.has("alignment", report.step)
+                    and (aligned := _aligned(bundle, prepared.valid_pairs, change))
+                ):
+                    log.write(aligned, report.step)
+                    yield aligned
                 log.write(report, report.step)
             yield report
 
@@ -191,7 +201,8 @@ def _reports(
 def _check_shared(configuration: Configuration) -> None:
     """Raise an error if this machine does not see the files that rank 0 has written."""
     folder = Path(configuration.run.directory)
-    for path in (folder / CONFIG, Path(configuration.data.prepared or folder / PREPARED) / MANIFEST):
+    prepared = () if is_url(configuration.data.prepared) else (prepared_folder(configuration) / MANIFEST,)
+    for path in (folder / CONFIG, *prepared):
         if not path.exists():
             raise CheckpointError(
                 f"{path} was written by rank 0, but does not exist on this machine; set run.directory and "
@@ -349,6 +360,19 @@ def _metric(bundle: Bundle, valid: TextPairs) -> Callable[[Transformer], Measure
         return Measured(score.name, score.value, higher_is_better=score_of.higher_is_better)
 
     return measure
+
+
+def _aligned(bundle: Bundle, valid: TextPairs, change: Change) -> AlignmentReport | None:
+    """Choose the heads that align words, with the kept weights, and store them; None without validation pairs."""
+    if not (pairs := list(islice(valid, COMPARED_PAIRS))):
+        return None
+    model = bundle.model().to(device_of(bundle.configuration.training.device, "training.device"))
+    with change(model):
+        alignment = choose_alignment(bundle, model, pairs)
+    if alignment is None:
+        return None
+    replace(bundle, alignment=alignment).save_alignment()
+    return AlignmentReport(alignment=alignment)
 
 
 def _keep_weights(report: TrainingReport, model: Transformer, folder: Path, *, validated: bool) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 from glassformer.bundle import WEIGHTS, read_weights
 from glassformer.errors import ConfigError
 from glassformer.jobs.log import METRICS_FILE, read_log
-from glassformer.jobs.preparation import PREPARED, prepare
+from glassformer.jobs.preparation import PREPARED, prepare, prepared_folder
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
@@ -181,7 +181,7 @@ class _Trainer:
 
 def _prepared(configuration: Configuration, folder: Path, on_progress: Callable[[str], object]) -> Path:
     """Return the folder of the prepared corpus: the run's if it exists, or else one in `folder`."""
-    there = Path(configuration.data.prepared or Path(configuration.run.directory) / PREPARED)
+    there = prepared_folder(configuration)
     place = there if there.exists() else folder / PREPARED
     stages: list[str] = []
 

@@ -2,10 +2,10 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, asdict, fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from glassformer.corpus.cleaning import UNCLEANED
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
@@ -16,6 +16,7 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = [
     "changed_decoding",
+    "changed_settings",
     "decoding_changes",
     "from_dict",
     "load",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 CONFIG_VERSION = 2
+
+T = TypeVar("T")
 
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
@@ -144,10 +147,20 @@ def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> De
     Raises:
         ConfigError: a setting is unknown or impossible.
     """
+    return changed_settings("decoding", decoding, changes)
+
+
+def changed_settings(section: str, settings: T, changes: Mapping[str, Any]) -> T:
+    """Return the settings of a section, a dataclass, with these changes, checked.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
     if not changes:
-        return decoding
-    _check_sections({"decoding": changes})
-    changed: DecodingConfig = _parsed("decoding", DecodingConfig, {**asdict(decoding), **changes})
+        return settings
+    _check_names(section, type(settings), changes)
+    before = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
+    changed: T = _parsed(section, type(settings), {**before, **changes})
     return changed
 
 
@@ -279,17 +292,19 @@ def _check_sections(values: Mapping[str, Any]) -> None:
             raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, sections)}")
         if not isinstance(content, Mapping):
             raise _not_a_section(section, content)
-        known = {field.name: field for field in _fields(section)}
-        names = [*(["preset"] if section == "model" else []), *known]
-        for name, value in content.items():
-            if name not in names:
-                raise ConfigError(f"{section}.{shortened(name)}: unknown field{nearest(name, names)}")
-            if isinstance(value, bool) and name in known and is_number(known[name].type):
-                raise refused(section, known[name], value)
+        kind = ModelConfig if section == "model" else sections[section]
+        _check_names(section, kind, content, ["preset"] if section == "model" else [])
 
 
-def _fields(section: str) -> tuple[Field[Any], ...]:
-    return fields(ModelConfig if section == "model" else _sections()[section])
+def _check_names(section: str, kind: Any, content: Mapping[str, Any], besides: Iterable[str] = ()) -> None:
+    """Refuse unknown fields of a section, and true or false as a number; `besides` are allowed names that are none."""
+    known = {field.name: field for field in fields(kind)}
+    names = [*besides, *known]
+    for name, value in content.items():
+        if name not in names:
+            raise ConfigError(f"{section}.{shortened(name)}: unknown field{nearest(name, names)}")
+        if isinstance(value, bool) and name in known and is_number(known[name].type):
+            raise refused(section, known[name], value)
 
 
 def _sections() -> dict[str, Any]:

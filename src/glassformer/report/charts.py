@@ -168,7 +168,7 @@ def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[
 
 
 def attention_charts(explanation: Explanation) -> Iterator[Chart]:
-    """Yield charts of the last layer's cross-attention in a translation: a heat map, and the same as lines."""
+    """Yield charts of the cross-attention that aligns words in a translation: a heat map, and the same as lines."""
     weights, source = explanation.attention[:MOST_ROWS], explanation.source
     target = explanation.translation.tokens[:MOST_ROWS]
     told = ", ".join(

@@ -86,7 +86,7 @@ def translated(translator: Translator, items: Items, *, seconds: float = MOST_SE
     texts: list[str] = []
     for first in range(0, min(len(items.sources), MOST_SENTENCES), TRANSLATED_TOGETHER):
         sources = items.sources[first : min(first + TRANSLATED_TOGETHER, MOST_SENTENCES)]
-        texts += [one.text for one in translator.translate(sources, beam_size=1)]
+        texts += [one.text for one in translator.translate(sources, beam_size=1, guards=False)]
         if time.perf_counter() > ends:
             break
     items = items.first(len(texts))

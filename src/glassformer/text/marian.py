@@ -6,7 +6,7 @@ which it was trained (often NFKC).
 """
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from glassformer.text.subword_model import (
     USER_DEFINED,
     read_subword_model,
 )
-from glassformer.text.subwords import check_characters, load_processor
+from glassformer.text.subwords import SentencePieceTokenizer, check_characters, load_processor
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
 
 __all__ = ["MarianTokenizer"]
@@ -84,6 +84,11 @@ class MarianTokenizer:
         end = text.find(CODE_ENDS) + len(CODE_ENDS) if text.startswith(CODE_BEGINS) and CODE_ENDS in text else 0
         pieces: list[str] = self._processor.encode(text[end:], out_type=str)
         return [text[:end], *pieces] if end else pieces
+
+    @staticmethod
+    def join(tokens: Iterable[str]) -> str:
+        """Return the text of these pieces, normalised as the sentencepiece model does."""
+        return SentencePieceTokenizer.join(tokens)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's pieces, without `<eos>`; pieces outside the vocabulary are `<unk>`.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.errors import CheckpointError, DataError, VocabularyError, quoted
 from glassformer.system.files import read_bytes
-from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
 from glassformer.text.subword_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
 
@@ -172,6 +172,11 @@ class SentencePieceTokenizer:
         """
         pieces: list[str] = self._processor.encode(_checked(text), out_type=str)
         return pieces
+
+    @staticmethod
+    def join(tokens: Iterable[str]) -> str:
+        """Return the text of these pieces; bytes appear as "<0x0A>" and so on."""
+        return "".join(tokens).replace(SPACE_MARK, " ").lstrip(" ")
 
     def save(self, stem: Path) -> None:
         """Write sentencepiece's model file, `stem`.model."""

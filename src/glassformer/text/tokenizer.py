@@ -88,6 +88,9 @@ class Tokenizer(Protocol):
     def split(self, text: str) -> list[str]:
         """Return the text's tokens, including tokens outside the vocabulary."""
 
+    def join(self, tokens: Iterable[str]) -> str:
+        """Return the text of these tokens, as `split` returns them."""
+
     def save(self, stem: Path) -> None:
         """Write the tokenizer to one or more files named `stem` plus a suffix."""
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import torch
 from torch.nn.utils import clip_grad_norm_
@@ -27,15 +26,18 @@ from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import decided
+from glassformer.training.reports import (
+    CheckpointReport,
+    Ending,
+    EndReport,
+    Measured,
+    StepReport,
+    TrainingReport,
+    ValidationReport,
+)
 from glassformer.training.schedule import learning_rate, paper_peak
 
 __all__ = [
-    "CheckpointReport",
-    "EndReport",
-    "Measured",
-    "StepReport",
-    "TrainingReport",
-    "ValidationReport",
     "badness",
     "steps",
     "validation_loss",
@@ -47,79 +49,6 @@ SCALE_UP_AFTER = 2000
 RECENT = 200
 """Number of recent updates from whose speed the remaining time is estimated."""
 
-Ending = Literal["steps", "minutes", "patience", "stopped"]
-"""Why a training run ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
-    """One update of the weights."""
-
-    step: int
-    epoch: int
-    """Number of the pass over the data, from 1."""
-    loss: float
-    """The minimised loss: smoothed cross-entropy per target token, in nats."""
-    learning_rate: float
-    gradient_norm: float
-    """Norm of the gradient before clipping."""
-    target_tokens: int
-    """Real target tokens of the update, without padding."""
-    tokens_per_second: float
-    """Target tokens per second of this update."""
-    waited: float
-    """Seconds of this update spent on building its batches."""
-    padding: float
-    """Share of padding in the batches, source and target together, in [0, 1)."""
-    seconds: float
-    """Training time so far, summed over all starts of the run."""
-    seconds_left: float
-    """Estimated time left."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationReport:
-    """One validation."""
-
-    step: int
-    loss: float
-    """−log p per target token, in nats, without smoothing."""
-    perplexity: float
-    metric: "Measured | None"
-    best: bool
-    """Whether these weights are the best so far."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointReport:
-    """A checkpoint is on the disk; `step` is the step that it saves, and training may already be further."""
-
-    step: int
-    path: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndReport:
-    """Training has ended: by its limit of steps or minutes, for lack of improvement, or stopped by the caller."""
-
-    step: int
-    reason: Ending
-    seconds: float
-
-
-class Measured(NamedTuple):
-    """The score of a model's translations of validation sentences, in one metric."""
-
-    name: str
-    value: float
-    higher_is_better: bool
-
-    def __str__(self) -> str:
-        """Return the metric as training prints it."""
-        return f"{self.name} {self.value:.1f}"
-
-
-TrainingReport = StepReport | ValidationReport | CheckpointReport | EndReport
 _Update = tuple[Sequence[Batch], Position, float]
 """Batches, the position after them, and the seconds spent on building them."""
 

@@ -110,9 +110,10 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
     from glassformer.decoding.transformer_step import padded
     from glassformer.model.points import named_points
     from glassformer.model.taps import record
+    from glassformer.translator import TRANSLATED
 
     [translation] = translator.translate([text])
-    if translation.status not in ("ok", "max_length"):
+    if translation.status not in TRANSLATED:
         raise DataError(f"the text has no translation: {translation.status.replace('_', ' ')}")
     followed = translation.text if target is None else target
     bundle, config = translator.bundle, translator.bundle.model_config

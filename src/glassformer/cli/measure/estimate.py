@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from glassformer.bench.estimate import Estimate
+    from glassformer.bench.loss import LossEstimate
     from glassformer.bench.ranks import RanksEstimate
 
 __all__ = ["clock", "estimate_command", "stage_on_stderr"]
@@ -21,6 +23,10 @@ __all__ = ["clock", "estimate_command", "stage_on_stderr"]
 
 def estimate_command(
     config: OptionalConfigName = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN", help="With --fit: smaller finished runs, five or more.", show_default=False),
+    ] = None,
     overrides: Overrides = None,
     data: Data = None,
     seconds: Annotated[
@@ -41,39 +47,54 @@ def estimate_command(
     latency: Annotated[
         str, typer.Option("--latency", metavar="T", help="Assume this latency between machines.")
     ] = "50us",
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Predict the validation loss from the smaller runs RUN RUN ….")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Estimate time and memory of a training run on this machine.
 
     Run real training steps for some seconds, then print the time of an update, an epoch and the whole training, the
     memory needed, and the largest batch that fits. --nodes and --processes add an estimate for training by several
-    processes, which torchrun starts. To see where the time goes and which settings are faster, use
-    `glassformer bench train`. Nothing is written to the run directory.
+    processes, which torchrun starts. --fit adds the validation loss, predicted from smaller runs on the same corpus. To
+    see where the time goes and which settings are faster, use `glassformer bench train`. Nothing is written to the run
+    directory.
     """
     if presets:
         _print_presets()
         return
     if config is None:
         raise ConfigError("CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --presets")
+    if runs and not fit:
+        raise ConfigError(f"{runs[0]}: expected one CONFIG, got a second argument; add --fit to predict from runs")
     from glassformer.bench.estimate import estimate
+    from glassformer.bench.loss import estimate_loss
     from glassformer.bench.ranks import Network, estimate_ranks
+    from glassformer.bench.sample import read_sample
     from glassformer.recipes.toml import load
 
     network = Network(bandwidth=_bytes_per_second(bandwidth), latency=_seconds(latency))
     configuration = load(config, overrides or (), data)
     with stage_on_stderr() as on_progress:
-        result, many = estimate(configuration, seconds=seconds, on_progress=on_progress), None
+        configuration.training.check_limit()
+        on_progress("reading the corpus")
+        sample = read_sample(configuration)
+        result, many = estimate(sample, seconds=seconds, on_progress=on_progress), None
         if nodes is not None or per_node is not None:
             how: dict[str, Any] = {"seconds": seconds, "on_progress": on_progress}
-            many = estimate_ranks(result, nodes or 1, per_node or 1, network, **how)
+            many = estimate_ranks(result, sample, nodes or 1, per_node or 1, network, **how)
+    loss = estimate_loss(result, runs or ()) if fit else None
     if as_json:
-        more = {"ranks": asdict(many)} if many else {}
+        more = {name: asdict(made) for name, made in (("ranks", many), ("loss", loss)) if made}
         typer.echo(json.dumps({**asdict(result), **more}, ensure_ascii=False))
         return
     _print(_rows(result), result.warnings)
     if many:
         typer.echo()
         _print(_rows_of_ranks(many))
+    if loss:
+        typer.echo()
+        _print(_rows_of_loss(loss), loss.warnings)
 
 
 @contextmanager
@@ -156,6 +177,26 @@ def _rows_of_ranks(many: "RanksEstimate") -> Iterator[tuple[str, str]]:
     per_node = many.processes * many.rank_bytes / 1e9
     yield "memory", f"{many.rank_bytes / 1e9:.2f} GB for each process, {per_node:.1f} GB for each machine"
     yield "storage", f"{many.storage_bytes / 1e9:.2f} GB of checkpoints and weights"
+
+
+def _rows_of_loss(made: "LossEstimate") -> Iterator[tuple[str, str]]:
+    from glassformer.bench.scaling import INTERVAL
+
+    found, one = made.prediction, made.exponents
+    interval = f"{INTERVAL:.0%} interval {found.low:.2f} to {found.high:.2f}"
+    yield "validation loss", f"{found.loss:.2f} nats per token, {interval}; this does not predict BLEU"
+    size = f"{made.size.encoder + made.size.decoder:,} parameters in matrices, {made.size.tokens:,.0f} tokens"
+    yield "fitted to", f"{len(made.runs)} runs; this one ({size}) is {made.farthest:.1f} times as large as the largest"
+    powers = f"{one.encoder:.2f} of the encoder, {one.decoder:.2f} of the decoder, {one.data:.2f} of the data"
+    yield "exponents", f"{powers}; {made.residual:.3f} nats between the runs and the fit"
+    if made.split:
+        layers = f"{made.split.encoder_layers} + {made.split.decoder_layers} layers"
+        loss = f"{made.split.prediction.loss:.2f}, lower in {made.split.confidence:.0%} of the refits"
+        yield "better split", f"{layers} of encoder and decoder at no higher cost: {loss}"
+    else:
+        yield "better split", "unknown: add runs with fewer encoder or fewer decoder layers"
+    for run in made.left_out:
+        yield "left out", f"{run.folder}: {run.reason}"
 
 
 def clock(seconds: float) -> str:

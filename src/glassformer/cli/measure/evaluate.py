@@ -18,7 +18,6 @@ from glassformer.cli.arguments import (
     Json,
     Metrics,
     QuantizationChoice,
-    RunFolder,
     TestReference,
     TestSource,
 )
@@ -33,8 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["chosen_metrics", "evaluate_command", "print_splits"]
 
 
+_OF_TASK = "on the splits of a built-in task: give SRC and REF, or leave it out"
+
+
 def evaluate_command(
-    run: RunFolder,
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo; or a finished folder of `bulk`.")
+    ],
     source: TestSource = None,
     reference: TestReference = None,
     metric: Metrics = None,
@@ -61,16 +65,25 @@ def evaluate_command(
     Without SRC, score the run on the test (or validation) files of its configuration, or on the splits of its task.
     """
     from glassformer.jobs import evaluate
+    from glassformer.jobs.bulk import BULK
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
     from glassformer.translator import Translator
 
+    if (run / BULK).exists():
+        search = {"--set": overrides, "--engine": engine != "auto", "--device": device != "auto", "--output": output}
+        _refuse(
+            search | {"--ensemble": ensemble, "--beam-size": beam_size, "--quantization": quantization},
+            "on translations that exist: leave it out",
+        )
+        _evaluate_finished(run, source, reference, metric, more or [], group, bootstrap=bootstrap, as_json=as_json)
+        return
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     settings = decoding_changes(overrides or (), beam_size=beam_size)
     translator = Translator.load(run, *ensemble or [], settings=settings, **how)
     if source is None and translator.bundle.configuration.data.task:
         given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
-        _refuse({**given, "--group": group is not None})
+        _refuse({**given, "--group": group is not None}, _OF_TASK)
         _evaluate_task(translator, as_json)
         return
     items = _items(translator, source, reference, more or [], group)
@@ -115,12 +128,38 @@ def _pairs(result: "SplitResult") -> str:
     return f"{right:.1f} % ({hardest}: {result.pairs[hardest][0]:.0f} %)"
 
 
-def _refuse(given: Mapping[str, object]) -> None:
+def _refuse(given: Mapping[str, object], why: str) -> None:
     for name, value in given.items():
         if value:
-            raise ConfigError(
-                f"{name} has no effect on the splits of a built-in task: give SRC and REF, or leave it out"
-            )
+            raise ConfigError(f"{name} has no effect {why}")
+
+
+def _evaluate_finished(
+    folder: Path,
+    source: str | None,
+    reference: str | None,
+    metric: Sequence[str] | None,
+    more: Sequence[Path],
+    group: bool | None,
+    *,
+    bootstrap: bool,
+    as_json: bool,
+) -> None:
+    """Score the translations that `bulk` has written, without a model."""
+    from glassformer.evaluation.items import read_items
+    from glassformer.evaluation.metrics import metrics_named
+    from glassformer.jobs.bulk import finished_translations
+    from glassformer.jobs.evaluation import corpus_of, score_outputs
+
+    if source is None:
+        raise ConfigError(f"{folder} holds translations: give the file that was translated as SRC, and REF")
+    items = read_items(corpus_of(source, reference), more=more, group=group)
+    metrics = chosen_metrics(metric, items)
+    metrics_named(metrics)
+    translations = list(finished_translations(str(folder)))
+    outputs = items.from_lines([one.text for one in translations])
+    _warn_of_empty(translations)
+    _print(score_outputs(outputs, items.references, metrics, intervals=bootstrap), items, as_json)
 
 
 def _evaluate_task(translator: "Translator", as_json: bool) -> None:
@@ -144,7 +183,7 @@ def _items(
     configuration = translator.bundle.configuration
     if source is not None:
         return read_items(corpus_of(source, reference, configuration), more=more, group=group)
-    _refuse({"--reference": more, "--group": group is not None})
+    _refuse({"--reference": more, "--group": group is not None}, _OF_TASK)
     [(name, items)] = held_out(configuration).items()
     typer.echo(f"the run's own {name} files:", err=True)
     return items
@@ -152,7 +191,9 @@ def _items(
 
 def _warn_of_empty(translations: "Sequence[Translation]") -> None:
     """Print on stderr the number of sources without a translation, by reason."""
-    reasons = Counter(one.status for one in translations if one.status not in ("ok", "max_length"))
+    from glassformer.translator import TRANSLATED
+
+    reasons = Counter(one.status for one in translations if one.status not in TRANSLATED)
     if reasons:
         listed = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in reasons.items())
         typer.echo(

@@ -1,21 +1,59 @@
 """`glassformer score`."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from glassformer.cli.arguments import DecodingOverrides, Device, Ensemble, Json, RunFolder
+from glassformer.cli.arguments import (
+    DecodingOverrides,
+    Device,
+    Ensemble,
+    Finish,
+    Json,
+    PartBytes,
+    Ray,
+    RunFolder,
+    Share,
+)
+from glassformer.errors import ConfigError, quoted
+from glassformer.jobs.options import PART_BYTES
 
 __all__ = ["score_command"]
 
 
 def score_command(
     run: RunFolder,
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="Source text, one sentence per line.")],
-    target: Annotated[Path, typer.Argument(metavar="TGT", help="Targets to score, line by line.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC",
+            help="Source text, one sentence per line; or a .tsv, .jsonl or .parquet file with both sides.",
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="TGT", help="Targets to score, line by line; omit TGT if SRC contains them."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="SOURCE,TARGET",
+            help="Read these columns or fields of SRC.  [default: source,target; for .tsv: 0,1]",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="DIR", help="Score SRC (a file, glob or URL) in parts, written to DIR."),
+    ] = None,
+    part: Share = None,
+    ray: Ray = None,
+    finish: Finish = False,
+    part_bytes: PartBytes = PART_BYTES,
     ensemble: Ensemble = None,
     overrides: DecodingOverrides = None,
     device: Device = "auto",
@@ -23,18 +61,79 @@ def score_command(
 ) -> None:
     """Print the log probability that a model gives to each target.
 
-    Each line is log_prob, score and number of tokens; it is empty where a pair cannot be scored.
+    Each line is log_prob, score and number of tokens; it is empty where a pair cannot be scored. With --output, the
+    lines are written in parts, as `bulk` writes translations: run the same command to resume.
     """
-    from glassformer.corpus.readers import read_parallel_lines
     from glassformer.recipes.toml import decoding_changes
-    from glassformer.translator import Translator
 
-    sources, targets = read_parallel_lines(source, target)
-    translator = Translator.load(run, *ensemble or [], settings=decoding_changes(overrides or ()), device=device)
-    for one in translator.score(list(zip(sources, targets, strict=True))):
-        if as_json:
-            typer.echo(json.dumps(asdict(one), ensure_ascii=False))
-        elif one.status == "ok":
-            typer.echo(f"{one.log_prob:.4f}\t{one.score:.4f}\t{len(one.tokens)}")
-        else:
-            typer.echo("")
+    settings = decoding_changes(overrides or ())
+    if output is None:
+        _refuse({"--part": part, "--ray": ray, "--finish": finish})
+        _print_scores([run, *(ensemble or ())], source, target, columns, settings, device, as_json=as_json)
+        return
+    if as_json:
+        raise ConfigError("--output writes scores as text: leave out --json")
+    if target is not None:
+        raise ConfigError(
+            "--output: expected one file with both sides (.tsv, .jsonl, .parquet), got SRC and TGT; join them by "
+            "`paste SRC TGT > pairs.tsv`"
+        )
+    from glassformer.cli.parts import run_job
+    from glassformer.jobs.bulk import BulkJob
+
+    first, second = _columns(source, columns)
+    how = {"column": first, "target_column": second, "engine": "torch", "part_bytes": part_bytes}
+    how |= {"settings": settings, "device": device}
+    run_job(lambda: BulkJob.of([run, *(ensemble or ())], [source], output, **how), part, ray, finish=finish)
+
+
+def _refuse(given: "dict[str, object]") -> None:
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name} has no effect without --output: name a folder for the parts, or leave it out")
+
+
+def _columns(source: str, columns: str | None) -> tuple[str, str]:
+    """Return the columns of source and target of files with both sides."""
+    from glassformer.corpus.files import format_of
+    from glassformer.corpus.ranges import has_columns
+
+    if not has_columns(source):
+        raise ConfigError(
+            "expected SRC and TGT, or one file that holds both sides (.tsv, .jsonl, .parquet), got only "
+            f"{quoted(source)}; give TGT as well, or join them by `paste SRC TGT > pairs.tsv`"
+        )
+    found = (columns or ("0,1" if format_of(source) == "tsv" else "source,target")).split(",")
+    if len(found) != 2:
+        raise ConfigError(f"--columns: expected SOURCE,TARGET, such as en,fr, got {quoted(columns)}")
+    return found[0], found[1]
+
+
+def _print_scores(
+    runs: Sequence[Path],
+    source: str,
+    target: str | None,
+    columns: str | None,
+    settings: "dict[str, object]",
+    device: str,
+    *,
+    as_json: bool,
+) -> None:
+    from glassformer.translator import Translator, score_line
+
+    pairs = _pairs(source, target, columns)
+    for one in Translator.load(*runs, settings=settings, device=device).score(pairs):
+        typer.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else score_line(one))
+
+
+def _pairs(source: str, target: str | None, columns: str | None) -> list[tuple[str, str]]:
+    from glassformer.corpus.files import stored_bytes
+    from glassformer.corpus.ranges import FileRange
+    from glassformer.corpus.readers import read_parallel_lines
+
+    if target is None:
+        rows = FileRange(source, 0, stored_bytes(source)).rows(*_columns(source, columns))
+        return [(one, other) for one, other in rows]
+    if columns is not None:
+        raise ConfigError("--columns names columns of one file with both sides: leave out TGT, or leave out --columns")
+    return list(zip(*read_parallel_lines(source, target), strict=True))

@@ -1,7 +1,7 @@
 """`glassformer distil`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,14 @@ def distil_command(
     ] = "",
     target: Annotated[
         str, typer.Option("--target", metavar="FILE", help="Read the references of --source from FILE.")
+    ] = "",
+    translations: Annotated[
+        str,
+        typer.Option(
+            "--translations",
+            metavar="DIR",
+            help="Use the translations of --source that `bulk` has written to DIR.",
+        ),
     ] = "",
     beam_size: BeamSize = None,
     n_best: Annotated[
@@ -77,9 +85,8 @@ def distil_command(
     search = TeacherSearch(n_best=n_best, best_of_reference=best_of_reference, keep_reference=keep_reference)
     settings = decoding_changes(of_search, beam_size=beam_size)
     with TrainingProgress() as show, stop_on_signal(show):
-        corpus = distil(
-            runs, output, search=search, settings=settings, data=data, source=source, target=target, on_progress=show
-        )
+        files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
+        corpus = distil(runs, output, search=search, settings=settings, **files, on_progress=show)
     typer.echo(_in_words(corpus))
     if student is not None:
         configuration = prepare_student(corpus, student, of_student, new_tokenizer=new_tokenizer)

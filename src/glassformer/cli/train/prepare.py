@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from glassformer.corpus.readers import Corpus
     from glassformer.jobs.preparation import Prepared
     from glassformer.recipes.configuration import Configuration
+    from glassformer.system.pools import Pool
 
 __all__ = ["prepare_command", "print_report"]
 
@@ -42,6 +43,14 @@ def prepare_command(
         str | None,
         typer.Option("--target", metavar="FILE", help="With --check: read the translations of --source from FILE."),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[ADDRESS]",
+            help="Check and encode on a Ray cluster.  [ADDRESS: local, this machine alone]",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Clean a corpus, train its tokenizer, and encode it.
@@ -50,7 +59,8 @@ def prepare_command(
     --check, you can give --source and --target instead of CONFIG.
     """
     if check:
-        _check(_configuration(config, overrides, data, source, target), as_json)
+        with _pool(ray) as pool:
+            _check(_configuration(config, overrides, data, source, target), pool, as_json)
         return
     if source or target:
         raise ConfigError("--source and --target are for --check: name the files in CONFIG, or by --set data.source=…")
@@ -60,13 +70,27 @@ def prepare_command(
         )
     from glassformer.recipes.toml import load
 
-    _prepare_and_print(load(config, overrides or (), data), as_json)
+    configuration = load(config, overrides or (), data)
+    with _pool(ray) as pool:
+        _prepare_and_print(configuration, pool, as_json)
     if not as_json:
         options = [*(["--data", str(data)] if data else []), *(f"--set {shlex.quote(one)}" for one in overrides or ())]
         typer.echo(f"train on it:  {' '.join(['glassformer train', shlex.quote(config), *options])}")
 
 
-def _prepare_and_print(configuration: "Configuration", as_json: bool) -> None:
+@contextmanager
+def _pool(ray: str | None) -> "Iterator[Pool | None]":
+    """Yield the nodes of a Ray cluster; None without an address."""
+    if ray is None:
+        yield None
+        return
+    from glassformer.jobs.ray_cluster import ray_nodes
+
+    with ray_nodes(ray) as nodes:
+        yield nodes
+
+
+def _prepare_and_print(configuration: "Configuration", pool: "Pool | None", as_json: bool) -> None:
     """Prepare a corpus with progress on stderr, then print the corpus doctor's report and the result."""
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs.preparation import prepare
@@ -81,7 +105,7 @@ def _prepare_and_print(configuration: "Configuration", as_json: bool) -> None:
             show(report)
 
     with TrainingProgress() as show, stop_on_signal(show):
-        prepared = prepare(configuration, on_report)
+        prepared = prepare(configuration, on_report, pool=pool)
     if as_json:
         typer.echo(json.dumps({**(prepared.report or {}), **_summary(prepared)}, ensure_ascii=False))
         return
@@ -135,9 +159,10 @@ def _configuration(
     return from_dict(values)
 
 
-def _check(configuration: "Configuration", as_json: bool) -> None:
+def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -> None:
     """Print the corpus doctor's report; invalid lines are counted like other problems, and do not stop it."""
     from glassformer.corpus.doctor.examine import examine
+    from glassformer.corpus.pool import processes_for
     from glassformer.recipes.corpora import corpora_of
 
     if configuration.data.task:
@@ -147,8 +172,9 @@ def _check(configuration: "Configuration", as_json: bool) -> None:
         )
     held_out = corpora_of(configuration.data)
     corpus, cleaning = held_out.pop("train"), configuration.cleaning
+    pool = pool or processes_for(corpus, cleaning.workers)
     with _progress() as on_progress:
-        report = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress).report
+        report = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress, pool).report
     if "invalid_utf8" in report.dropped and cleaning.on_invalid == "error":
         warning = 'invalid UTF-8: prepare and train stop at such a line, unless cleaning.on_invalid = "skip"'
         report = replace(report, warnings=(*report.warnings, warning))

@@ -1,5 +1,6 @@
 """`glassformer translate`."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -21,7 +22,9 @@ from glassformer.cli.streams import arriving_lines, is_terminal
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Status, Translation, Translator
+    from glassformer.translator import Translation, Translator
+
+    Printed = tuple[str, Translation]
 
 __all__ = ["print_untranslated", "translate_command"]
 
@@ -30,7 +33,14 @@ def translate_command(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Text, one sentence per line, plain or compressed.  [default: stdin]"),
+        typer.Argument(
+            metavar="FILE",
+            help="Text, one sentence per line, plain or compressed; or a document.  [default: stdin]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Translate a document, and write it to FILE."),
     ] = None,
     ensemble: Ensemble = None,
     beam_size: BeamSize = None,
@@ -49,29 +59,42 @@ def translate_command(
     status: Annotated[
         Path | None, typer.Option("--status", metavar="FILE", help="Write each line's status to FILE, as JSONL.")
     ] = None,
+    links: Annotated[
+        Path | None, typer.Option("--links", metavar="FILE", help="Write each line's aligned words to FILE, as JSONL.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the confidence, cross-attention and beam of each line.")
     ] = False,
 ) -> None:
-    """Translate text, line by line.
+    """Translate text, line by line, or a document.
 
     Each input line gives one output line, which is empty if the line cannot be translated. The number of untranslated
     lines is printed to stderr, by reason.
+
+    Documents are .html, .json, .md, .po, .srt, .vtt and .xliff files and, with --output, .txt files; everything but
+    their text stays byte for byte.
     """
+    from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
     from glassformer.translator import Translator
 
     if explain:
-        _check_explained(sample, n_best)
-    settings = decoding_changes(overrides or (), beam_size=beam_size, sampling=sample)
+        _check_explained(sample, n_best, links)
+    of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
+    files = {"--status": status is not None, "--links": links is not None}
+    document = document_of(file, output, of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
+    settings = decoding_changes(overrides or (), beam_size=beam_size, sampling=sample)
     needs: list[Any] = [
         need for need, wanted in (("sampling", sample), ("prefix", prefix), ("explanation", explain)) if wanted
     ]
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     translator = Translator.load(run, *ensemble or [], settings=settings, needs=needs, **how)
+    if document and output:
+        translate_document(translator, document, output, {"sample": sample, "log_probs": False})
+        return
     if file is None and is_terminal():
         typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)
     lines = _lines(raw)
@@ -79,9 +102,11 @@ def translate_command(
         outputs = _explanations(translator, lines, prefix)
     else:
         options: dict[str, Any] = {"n_best": n_best, "prefix": prefix, "sample": sample, "log_probs": n_best > 1}
+        options["links"] = links is not None
         if sample and "beam_size" in settings:
             options["beam_size"] = settings["beam_size"]
-        outputs = _translations(translator.stream(lines, **options), n_best)
+        results = translator.stream(lines, **options)
+        outputs = _translations(_logged(results, links) if links else results, n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
         counts = _print(outputs, log, at_once=file is None)
     print_untranslated(counts)
@@ -99,25 +124,36 @@ def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
         first = first and line is None
 
 
-def _check_explained(sample: bool, n_best: int) -> None:
+def _check_explained(sample: bool, n_best: int, links: Path | None) -> None:
     if sample:
         raise ConfigError("--explain shows a search, and --sample draws at random: leave one of them out")
     if n_best != 1:
         raise ConfigError("--explain shows all outputs that the beam finished: leave out --n-best")
+    if links:
+        raise ConfigError("--explain shows the attention of tokens, and --links writes words: leave one of them out")
 
 
-def _translations(results: "Iterable[Translation]", n_best: int) -> "Iterator[tuple[str, Status]]":
-    """Yield the printed text and the status of each result."""
+def _logged(results: "Iterable[Translation]", file: Path) -> "Iterator[Translation]":
+    """Yield the results; write the links of each to a file, as JSONL."""
+    with file.open("w", encoding="utf-8") as log:
+        for number, result in enumerate(results, start=1):
+            links = [[*link.source, *link.target] for link in result.links]
+            log.write(f"{json.dumps({'line': number, 'links': links})}\n")
+            yield result
+
+
+def _translations(results: "Iterable[Translation]", n_best: int) -> "Iterator[Printed]":
+    """Yield the printed text of each result, and the result."""
     for number, result in enumerate(results, start=1):
         if n_best == 1:
-            yield f"{result.text}\n", result.status
+            yield f"{result.text}\n", result
         else:
             several = (result, *result.alternatives)
-            yield "".join(f"{number}\t{one.score:.4f}\t{one.text}\n" for one in several), result.status
+            yield "".join(f"{number}\t{one.score:.4f}\t{one.text}\n" for one in several), result
 
 
-def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> "Iterator[tuple[str, Status]]":
-    """Yield the explanation of each line, laid out for the terminal, and its status."""
+def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> "Iterator[Printed]":
+    """Yield the explanation of each line, laid out for the terminal, and the translation."""
     from rich.console import Console
 
     from glassformer.cli.explanation import layout
@@ -127,10 +163,10 @@ def _explanations(translator: "Translator", lines: Iterable[str | None], prefix:
         explanation = translator.explain(line, prefix=prefix)
         with console.capture() as captured:
             console.print(layout(number, explanation, console.width))
-        yield captured.get(), explanation.translation.status
+        yield captured.get(), explanation.translation
 
 
-def _print(outputs: "Iterable[tuple[str, Status]]", log: TextIO | None, *, at_once: bool) -> Counter[str]:
+def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -> Counter[str]:
     """Print each output and log its status; return the number of outputs by status.
 
     `at_once` flushes each output before reading on, because the writer of the input may wait for the output.
@@ -138,20 +174,25 @@ def _print(outputs: "Iterable[tuple[str, Status]]", log: TextIO | None, *, at_on
     from glassformer.translator import status_entry
 
     counts: Counter[str] = Counter()
-    for number, (text, status) in enumerate(outputs, start=1):
+    for number, (text, one) in enumerate(outputs, start=1):
         print(text, end="", flush=at_once)
-        counts[status] += 1
+        counts[one.status] += 1
         if log:
-            log.write(status_entry(number, status))
+            log.write(status_entry(number, one.status, one.reasons))
     return counts
 
 
-def print_untranslated(counts: Counter[str]) -> None:
-    """Print on stderr the number of lines without a translation, by reason, and of truncated outputs."""
-    empty = {status: count for status, count in counts.items() if status not in ("ok", "max_length")}
+def print_untranslated(counts: Counter[str], what: str = "translation") -> None:
+    """Print on stderr the number of lines without a translation, or score, by reason, and of truncated outputs."""
+    from glassformer.translator import TRANSLATED
+
+    empty = {status: count for status, count in counts.items() if status not in TRANSLATED}
     if empty:
         reasons = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in empty.items())
-        typer.echo(f"no translation of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
+        typer.echo(f"no {what} of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
+    if counts["suspicious"]:
+        some = "1 translation is" if counts["suspicious"] == 1 else f"{counts['suspicious']} translations are"
+        typer.echo(f"{some} suspicious; --status FILE says which and why", err=True)
     if counts["max_length"]:
         cut = "1 translation was" if counts["max_length"] == 1 else f"{counts['max_length']} translations were"
         typer.echo(f"{cut} cut at the maximum length (decoding.extra_length)", err=True)

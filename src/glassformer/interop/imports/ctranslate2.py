@@ -14,14 +14,17 @@ import torch
 
 from glassformer.bundle import CONFIG, TOKENIZER, Bundle, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
+from glassformer.interop.ctranslate2_model import heads_first, with_heads_in_order
 from glassformer.interop.imports.ctranslate2_reader import CTranslate2Folder, read_ctranslate2
 from glassformer.interop.imports.ctranslate2_weights import (
+    Floats,
     ImportedRow,
     imported_rows,
     imported_weights,
     starts_from_zeros,
 )
 from glassformer.interop.imports.importing import Imported, check_target, lookup_tokenizer, write_run
+from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import read_bytes
@@ -105,6 +108,8 @@ def import_ctranslate2_run(
         config = replace(config, **_untold(own.model_config, config))
         languages = languages or (own.configuration.data.source_language, own.configuration.data.target_language)
         decoding = decoding or asdict(own.configuration.decoding)
+    if own and own.alignment:
+        weights = _in_own_order(weights, own.alignment.of_prediction, config)
     tokenizers = (own.source_tokenizer, own.target_tokenizer) if own else _tokenizers(source, sides, tokens, texts)
     model = Transformer(config).eval()
     put_weights(model, {name: torch.from_numpy(weight) for name, weight in weights.items()}, str(source))
@@ -115,6 +120,7 @@ def import_ctranslate2_run(
         origin=origin or source.resolve().name,
         languages=languages or ("", ""),
         decoding=decoding,
+        alignment=own.alignment if own else None,
     )
     return Imported(bundle, "a model of CTranslate2", 0.0)
 
@@ -185,6 +191,12 @@ def _own(source: Path, sides: Sequence[Sequence[ImportedRow]]) -> Bundle | None:
                 "run again"
             )
     return bundle
+
+
+def _in_own_order(weights: dict[str, Floats], alignment: Alignment, config: ModelConfig) -> dict[str, Floats]:
+    """Return the weights with the heads that the export put first at their own places again."""
+    order = heads_first(alignment, config)
+    return with_heads_in_order(weights, config, alignment.layer, [order.index(head) for head in range(config.heads)])
 
 
 def _untold(own: ModelConfig, found: ModelConfig) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 
-__all__ = ["ImportedRow", "imported_rows", "imported_weights", "starts_from_zeros"]
+__all__ = ["Floats", "ImportedRow", "imported_rows", "imported_weights", "starts_from_zeros"]
 
 Floats = NDArray[np.float32]
 Variables = Mapping[str, CTranslate2Variable]

@@ -14,6 +14,7 @@ from glassformer.bundle import Bundle, put_weights, read_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
 from glassformer.interop.export import replaced_folder
 from glassformer.interop.imports.state_dicts import import_state_dict, norm_difference, recognised
+from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.toml import from_dict, model_config, without_none
@@ -169,6 +170,7 @@ def write_run(
     origin: str,
     languages: tuple[str, str] = ("", ""),
     decoding: Mapping[str, Any] | None = None,
+    alignment: Alignment | None = None,
 ) -> Bundle:
     """Write a run with an imported model; return its bundle.
 
@@ -181,6 +183,7 @@ def write_run(
         origin: the name of the file or folder that was imported, for `data.imported`.
         languages: the languages of source and target, as BCP 47 tags.
         decoding: settings of the section [decoding].
+        alignment: the heads that align words.
 
     Raises:
         CheckpointError: the folder cannot be written.
@@ -209,6 +212,7 @@ def write_run(
         model_config=model_config(configuration, len(source), len(target)),
         source_tokenizer=source,
         target_tokenizer=target,
+        alignment=alignment,
     )
     with replaced_folder(folder, is_ours=lambda _: False) as temporary:
         temporary.mkdir()
