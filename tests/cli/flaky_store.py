@@ -88,11 +88,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def flaky_store(share: float) -> Iterator[FlakyProxy]:
-    """Serve an object store behind a proxy; `share` is the share of refused requests."""
+    """Serve an empty object store behind a proxy; `share` is the share of refused requests."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     store = ThreadedMotoServer(HOST, 0)
     store.start()
-    proxy = FlakyProxy(store.get_host_and_port()[1], share)
+    port = store.get_host_and_port()[1]
+    _empty(port)
+    proxy = FlakyProxy(port, share)
     thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield proxy
@@ -100,3 +102,11 @@ def flaky_store(share: float) -> Iterator[FlakyProxy]:
     proxy.server_close()
     thread.join()
     store.stop()
+
+
+def _empty(port: int) -> None:
+    """Delete what earlier stores of this process hold: moto has one memory for all of them."""
+    connection = http.client.HTTPConnection(HOST, port)
+    connection.request("POST", "/moto-api/reset")
+    assert connection.getresponse().status == 200
+    connection.close()

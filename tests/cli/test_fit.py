@@ -9,7 +9,7 @@ import pytest
 from glassformer.bench.estimate import estimate
 from glassformer.bench.loss import estimate_loss
 from glassformer.bench.sample import read_sample
-from glassformer.bundle import CONFIG, Bundle
+from glassformer.bundle import ALIGNMENT, CONFIG, Bundle
 from glassformer.errors import ConfigError
 from glassformer.jobs import METRICS_FILE
 from glassformer.recipes.toml import load, model_config
@@ -20,7 +20,7 @@ SHAPES = ((12, 2, 2), (12, 2, 1), (12, 1, 2), (8, 2, 2), (16, 1, 1), (16, 2, 2))
 
 def small_run(trained, folder, shape, *, losses=(), ending="steps", settings=None):
     """Write a finished run whose validation loss falls with the size of its model, and return its folder."""
-    shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("checkpoints", "*.safetensors", "report*"))
+    shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("checkpoints", "*.safetensors", "report*", ALIGNMENT))
     there = Bundle.load(folder)
     width, encoder, decoder = shape
     sizes = {"d_model": width, "d_ff": 2 * width, "heads": 2, "encoder_layers": encoder, "decoder_layers": decoder}
