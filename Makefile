@@ -31,7 +31,7 @@ test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a bro
 	$(PYTEST) --hypothesis-profile=some -m "(slow or browser) and not long and not exhaustive and not client and not foreign and not docs"
 
 test-all: test clients ## run all tests but the exhaustive ones, also whole training runs and many kills (about half an hour)
-	$(PYTEST) -n 3 -m "(long or client) and not exhaustive and not docs" # many wait for a process or the clock
+	$(PYTEST) -n 3 --durations=30 --durations-min=10 -m "(long or client) and not exhaustive and not docs" # many wait for a process or the clock
 
 test-exhaustive: .venv/developer ## fail or be killed at every write, and try every example of a property (about half an hour)
 	$(PYTEST) -m "(exhaustive or hypothesis) and not client and not docs"

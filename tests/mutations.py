@@ -13,18 +13,24 @@ sources themselves are never touched. To add a mistake, add a line to MISTAKES.
 
 import argparse
 import ast
+import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
+
+import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "MUTATIONS.md"
+FORKS = multiprocessing.get_context("forkserver")
+"""Forks a process for each mistake from one that has imported the packages below: most of the time is their import."""
+FORKS.set_forkserver_preload(["numpy", "pytest", "torch"])
 
 
 class Mistake(NamedTuple):
@@ -740,20 +746,33 @@ def run(arguments: list[str], sources: Path) -> str | None:
     """Return the first test that fails on these sources, or None; a slow test runs only if it is named."""
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-profile=mutations"]
     options += [] if "::" in arguments[0] else ["-m", "not slow and not long"]
-    environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    finished = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    if finished.returncode == 0:
+    with TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        process = FORKS.Process(target=_run_pytest, args=([*options, *arguments], sources, output))
+        process.start()
+        process.join()
+        printed = output.read_text(encoding="utf-8")
+    if process.exitcode == 0:
         return None
-    named = re.search(r"^(?:FAILED|ERROR) (?:\S*/)?(test_\w+\.py\S*)", finished.stdout, flags=re.MULTILINE)
+    named = re.search(r"^(?:FAILED|ERROR) (?:\S*/)?(test_\w+\.py\S*)", printed, flags=re.MULTILINE)
     if not named:
-        raise SystemExit(f"pytest {' '.join(arguments)} ended with {finished.returncode}:\n{finished.stdout}")
+        raise SystemExit(f"pytest {' '.join(arguments)} ended with {process.exitcode}:\n{printed}")
     return named[1].split("[")[0]
+
+
+def _run_pytest(arguments: list[str], sources: Path, output: Path) -> NoReturn:
+    """Run pytest on these sources, and exit with its status."""
+    os.chdir(ROOT)
+    os.environ.update(PYTHONPATH=str(sources), PYTHONDONTWRITEBYTECODE="1")
+    sys.path.insert(0, str(sources))
+    sys.dont_write_bytecode = True
+    torch.set_num_threads(1)
+    with output.open("w", encoding="utf-8") as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+        status = pytest.main(arguments)
+        sys.stdout.flush()
+    sys.exit(status)
 
 
 def write_table(rows: Iterable[tuple[Mistake, str | None]]) -> None:
