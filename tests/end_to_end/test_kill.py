@@ -10,10 +10,6 @@ import pytest
 from end_to_end.runs import SHORT, assert_equal, latest, steps, train
 from end_to_end.zygote import Zygote
 
-KILLS = 50
-INSIDE = 10
-"""Number of kills required during writes of checkpoints."""
-
 
 def half_written(folder):
     return sorted((folder / "checkpoints").glob(".step-????????.tmp"))
@@ -40,11 +36,15 @@ def wait_for_a_write(folder, pid, number, delay):
     time.sleep(delay)
 
 
-@pytest.mark.long
-def test_a_run_killed_repeatedly_at_random_moments_ends_the_same(zygote, whole):
+@pytest.mark.parametrize(
+    ("least", "least_inside"),
+    [pytest.param(15, 3, marks=pytest.mark.long), pytest.param(50, 10, marks=pytest.mark.exhaustive)],
+)
+def test_a_run_killed_repeatedly_at_random_moments_ends_the_same(zygote, whole, least, least_inside):
+    """So many kills, some of them while a checkpoint is being written."""
     chance, kills, inside, runs = random.Random(20170612), 0, 0, 0
-    while kills < KILLS or inside < INSIDE:
-        folder, before, runs = zygote.folder / f"run-{runs}", 0, runs + 1
+    while kills < least or inside < least_inside:
+        folder, before, runs = zygote.folder / f"run-{least}-{runs}", 0, runs + 1
         while True:
             pid = zygote.start(*train(folder))
             if kills % 2:
@@ -64,7 +64,7 @@ def test_a_run_killed_repeatedly_at_random_moments_ends_the_same(zygote, whole):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "every", [13, pytest.param(3, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
+    "every", [13, pytest.param(5, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
 )
 def test_a_run_killed_at_each_write_ends_the_same(zygote, every):
     short = zygote.folder / f"short-{every}"
