@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,10 +63,23 @@ class Served:
         """Send fields as a form."""
         return self.ask(path, body=urlencode(fields).encode(), content_type="application/x-www-form-urlencoded")
 
+    def metric(self, name: str) -> float:
+        """Return the value of a counter, such as 'glassformer_queue{model="en-es"}'; 0 before it has counted."""
+        lines = self.get("/metrics").body.decode().splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
     def engines(self) -> list[int]:
         """Return the processes of the models."""
         found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
         return list(map(int, found.stdout.split()))
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Wait until something holds; fail after a time that is long even on a busy machine."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
@@ -80,9 +94,14 @@ def port_of(process: subprocess.Popen[str]) -> int:
 
 
 @contextmanager
-def service(*arguments: str) -> Iterator[Served]:
-    """Run `glassformer serve` on a free port; end it by SIGTERM, after which it must end without an error."""
+def service(*arguments: str, files: int | None = None) -> Iterator[Served]:
+    """Run `glassformer serve` on a free port; end it by SIGTERM, after which it must end without an error.
+
+    `files` is the maximum number of its open files.
+    """
     command = [sys.executable, "-m", "glassformer", "serve", *arguments, "--port", "0"]
+    if files:
+        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "--", *command]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     port = port_of(process)
     try:
