@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -119,6 +119,17 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     translator = random_translator(tmp_path_factory.mktemp("serving"), extra_length=5)
     translator.bundle.save(translator.model)
     return translator.bundle.folder
+
+
+@pytest.fixture(scope="session")
+def english_french_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small run with random weights that names its languages."""
+    translator = random_translator(tmp_path_factory.mktemp("named"), extra_length=5)
+    configuration = translator.bundle.configuration
+    data = replace(configuration.data, source_language="en", target_language="fr")
+    bundle = replace(translator.bundle, configuration=replace(configuration, data=data))
+    bundle.save(translator.model)
+    return bundle.folder
 
 
 @pytest.fixture(scope="session")
