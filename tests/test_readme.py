@@ -26,6 +26,8 @@ EXPORTED = {
     "converted": "small",
 }
 """The foreign models that the guide imports, each with an export that earlier pages of the guide have made."""
+SERVED = "16_service"
+"""The page whose blocks need a service: tests/serving/test_guide.py executes them."""
 SMALL = [*SHORT, "--set", "tokenizer.vocab_size=400", "--set", "model.d_model=32", "--set", "model.d_ff=32"]
 
 
@@ -138,7 +140,9 @@ def test_the_commands_run_as_printed(folder: Path, client: Callable[[str], Path]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", [one for one in (README, *GUIDE) if blocks(one, "python")], ids=lambda one: one.stem)
+@pytest.mark.parametrize(
+    "path", [one for one in (README, *GUIDE) if blocks(one, "python") and one.stem != SERVED], ids=lambda one: one.stem
+)
 def test_the_python_blocks_run_in_order(folder, path):
     (folder / "blocks.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
     run(folder, f"{sys.executable} -W error blocks.py")

@@ -6,9 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -62,10 +63,23 @@ class Served:
         """Send fields as a form."""
         return self.ask(path, body=urlencode(fields).encode(), content_type="application/x-www-form-urlencoded")
 
+    def metric(self, name: str) -> float:
+        """Return the value of a counter, such as 'glassformer_queue{model="en-es"}'; 0 before it has counted."""
+        lines = self.get("/metrics").body.decode().splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
     def engines(self) -> list[int]:
         """Return the processes of the models."""
         found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
         return list(map(int, found.stdout.split()))
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Wait until something holds; fail after a time that is long even on a busy machine."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
@@ -80,9 +94,14 @@ def port_of(process: subprocess.Popen[str]) -> int:
 
 
 @contextmanager
-def service(*arguments: str) -> Iterator[Served]:
-    """Run `glassformer serve` on a free port; end it by SIGTERM, after which it must end without an error."""
+def service(*arguments: str, files: int | None = None) -> Iterator[Served]:
+    """Run `glassformer serve` on a free port; end it by SIGTERM, after which it must end without an error.
+
+    `files` is the maximum number of its open files.
+    """
     command = [sys.executable, "-m", "glassformer", "serve", *arguments, "--port", "0"]
+    if files:
+        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "--", *command]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     port = port_of(process)
     try:
@@ -100,6 +119,17 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     translator = random_translator(tmp_path_factory.mktemp("serving"), extra_length=5)
     translator.bundle.save(translator.model)
     return translator.bundle.folder
+
+
+@pytest.fixture(scope="session")
+def english_french_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small run with random weights that names its languages."""
+    translator = random_translator(tmp_path_factory.mktemp("named"), extra_length=5)
+    configuration = translator.bundle.configuration
+    data = replace(configuration.data, source_language="en", target_language="fr")
+    bundle = replace(translator.bundle, configuration=replace(configuration, data=data))
+    bundle.save(translator.model)
+    return bundle.folder
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,7 @@ def test_a_text_without_letters_comes_back_unchanged(served, text):
         ({"q": ["a", 3]}, "Invalid request: q parameter is neither a text nor a list of texts"),
         ({"q": {"a": "b"}}, "Invalid request: q parameter is neither a text nor a list of texts"),
         ({"q": True}, "Invalid request: q parameter is neither a text nor a list of texts"),
-        ({"q": "a \ud800 b"}, "sentence 1 is not valid Unicode: it holds half a surrogate pair"),
+        ({"q": "a \ud800 b"}, "text 1 is not valid Unicode: it holds half a surrogate pair"),
     ],
 )
 def test_errors(served, changed, error):

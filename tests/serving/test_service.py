@@ -15,7 +15,7 @@ import pytest
 from glassformer.bundle import Bundle
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.translator import Translator
-from serving.conftest import Served, port_of
+from serving.conftest import Served, port_of, until
 
 pytestmark = pytest.mark.slow
 ONE = {"q": "the cat sleeps", "source": "en", "target": "es"}
@@ -33,24 +33,6 @@ def test_requests_at_the_same_time_get_the_answers_that_they_get_alone(served, r
     largest = next(line for line in sizes if 'le="1.0"' in line)
     count = next(line for line in sizes if "_count" in line)
     assert float(largest.rpartition(" ")[2]) < float(count.rpartition(" ")[2])  # some batches had several texts
-
-
-def test_a_killed_engine_is_refused_and_started_again(start, run_folder):
-    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
-        before = served.json("/translate", ONE).json
-        [engine] = served.engines()
-        os.kill(engine, signal.SIGSTOP)  # so that the request is in it when it is killed
-        with ThreadPoolExecutor(1) as client:
-            waiting = client.submit(served.json, "/translate", ONE)
-            time.sleep(0.5)
-            os.kill(engine, signal.SIGKILL)
-            refused = waiting.result(timeout=10)
-        assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
-        began = time.monotonic()
-        assert served.json("/translate", ONE).json == before  # waits until the process is there again
-        assert time.monotonic() - began < 10
-        assert served.engines() != [engine]
-        assert 'glassformer_restarts_total{model="en-es"} 1.0' in served.get("/metrics").body.decode()
 
 
 def test_rates_and_keys(start, run_folder, tmp_path):
@@ -79,22 +61,6 @@ def test_rates_and_keys(start, run_folder, tmp_path):
         assert served.json("/v1/translate", {"texts": ["a"]}, authorization=f"Bearer {second}").status == 200
 
 
-def test_a_large_or_slow_body_is_cut_off_while_it_is_read(served):
-    with socket.create_connection(("127.0.0.1", served.port)) as client:
-        client.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
-        client.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
-        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
-        sent = 0
-        try:
-            while sent < 100_000_000:
-                client.sendall(chunk)
-                sent += len(chunk)
-        except OSError:
-            pass
-        assert sent < 50_000_000
-    assert served.json("/translate", ONE).status == 200
-
-
 def test_clients_that_go_away_leave_nothing_behind(served):
     body = json.dumps({**ONE, "q": ["the cat sees a big black dog"] * 50}).encode()
     head = (
@@ -104,10 +70,7 @@ def test_clients_that_go_away_leave_nothing_behind(served):
         with socket.create_connection(("127.0.0.1", served.port)) as client:
             client.sendall(head.encode() + body[:size])
     assert served.json("/translate", ONE).status == 200
-    deadline = time.monotonic() + 20
-    while 'glassformer_queue{model="en-es"} 0.0' not in served.get("/metrics").body.decode():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: served.metric('glassformer_queue{model="en-es"}') == 0, "texts still wait")
 
 
 def test_silent_connections_give_way_to_clients_that_ask(start, run_folder):
@@ -122,16 +85,14 @@ def test_silent_connections_give_way_to_clients_that_ask(start, run_folder):
             one.close()
         busy = [socket.create_connection(place) for _ in range(20)]
         for one in busy:
-            one.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")  # and no body
+            one.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")  # and no body
         time.sleep(0.3)
         refused = served.get("/health")
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
         assert refused.json == {"error": "too many connections"}
         for one in busy:
             one.close()
-        deadline = time.monotonic() + 10
-        while served.get("/health").status != 200:
-            assert time.monotonic() < deadline
+        until(lambda: served.get("/health").status == 200, "the places are not free")
 
 
 def test_sigterm_lets_a_begun_request_end(start, run_folder):

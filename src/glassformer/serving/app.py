@@ -46,6 +46,7 @@ def http_application(service: Service) -> Starlette:
             yield
         finally:
             service.files.close()
+            service.documents.shutdown(wait=False, cancel_futures=True)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -214,13 +214,18 @@ async def _translate_file(service: Service, request: Request) -> Response:
         raise RequestError(400, "Invalid request: file format not supported")
     model = _model(service, source, target, None)
     name, data = PurePath(upload.filename).name, await upload.read()
-    sentences = await asyncio.to_thread(lambda: DocumentSentences(Document.read(name, data), model.source))
+    loop = asyncio.get_running_loop()
+    sentences = await loop.run_in_executor(service.documents, _sentences, name, data, model.source)
     wanted = sentences.wanted
     service.admit(request, _key(request, asked), wanted)
     found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)
-    translated, _ = await asyncio.to_thread(sentences.rebuilt, found)
+    translated, _ = await loop.run_in_executor(service.documents, sentences.rebuilt, found)
     kept = service.files.keep(translated, PurePath(name).suffix.lower())
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{kept}"})
+
+
+def _sentences(name: str, data: bytes, language: str) -> DocumentSentences:
+    return DocumentSentences(Document.read(name, data), language)
 
 
 async def _download_file(service: Service, request: Request) -> Response:

@@ -7,18 +7,18 @@ and, sentence by sentence, tokens, log probabilities and status.
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from glassformer.serving.models import ServedModel
-from glassformer.serving.passages import Passage
+from glassformer.serving.passages import Passage, check_unicode, translate_passages
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service, endpoint
@@ -35,7 +35,7 @@ class TranslateRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    texts: Annotated[list[str], Field(min_length=1, description="The texts to translate.")]
+    texts: Annotated[list[str], FailFast(), Field(min_length=1, description="The texts to translate.")]
     source: Annotated[str | None, Field(description="Language of the texts; by default, the first that fits.")] = None
     target: Annotated[str | None, Field(description="Language to translate into; by default, the first.")] = None
     n_best: Annotated[int, Field(ge=1, description="Number of outputs per text.")] = 1
@@ -61,11 +61,15 @@ def own_error(refusal: RequestError) -> Response:
 
 
 async def _translate(service: Service, request: Request) -> Response:
+    given = json_object(await request.body())
+    if unknown := given.keys() - TranslateRequest.model_fields.keys():  # pydantic would describe each of them
+        raise RequestError(400, f"{min(unknown)}: extra inputs are not permitted")
     try:
-        asked = TranslateRequest.model_validate(json_object(await request.body()))
+        asked = TranslateRequest.model_validate(given)
     except ValidationError as error:
         raise RequestError(400, _sentence(error)) from error
     _check_size(asked, service)
+    check_unicode("prefix", asked.prefix)
     model = _model(service, asked)
     service.admit(request, request.headers.get("authorization", "").removeprefix("Bearer "), asked.texts)
     options: dict[str, Any] = {"alternatives": asked.n_best - 1, "log_probs": True, "prefix": asked.prefix}
@@ -75,7 +79,8 @@ async def _translate(service: Service, request: Request) -> Response:
     if asked.beam_size is not None:
         options["beam_size"] = asked.beam_size
     if asked.stream or STREAM in request.headers.get("accept", ""):
-        each = [service.translate(request, model, [text], **options) for text in asked.texts]
+        request.state.entry["model"] = model.name
+        each = [service.in_time(translate_passages(model, [text], **options)) for text in asked.texts]
         return StreamingResponse(_events(each), media_type=STREAM, headers={"Cache-Control": "no-store"})
     passages = await service.translate(request, model, asked.texts, **options)
     return JSONResponse({"model": model.name, "translations": [_written(one) for one in passages]})
@@ -104,7 +109,7 @@ def _model(service: Service, asked: TranslateRequest) -> ServedModel:
     return fitting[0]
 
 
-async def _events(each: list[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterator[str]:
+async def _events(each: Sequence[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterator[str]:
     """Yield an event for each text, in the order in which they are translated, and one at the end."""
 
     async def numbered(index: int, work: Coroutine[Any, Any, list[Passage]]) -> dict[str, Any]:
@@ -114,9 +119,14 @@ async def _events(each: list[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterat
             return {"index": index, "error": refusal.text}
         return {"index": index, **_written(passage)}
 
-    for done in asyncio.as_completed([numbered(index, work) for index, work in enumerate(each)]):
-        yield f"event: translation\ndata: {json.dumps(await done, ensure_ascii=False)}\n\n"
-    yield "event: end\ndata: {}\n\n"
+    tasks = [asyncio.create_task(numbered(index, work)) for index, work in enumerate(each)]
+    try:
+        for done in asyncio.as_completed(tasks):
+            yield f"event: translation\ndata: {json.dumps(await done, ensure_ascii=False)}\n\n"
+        yield "event: end\ndata: {}\n\n"
+    finally:  # the client may have gone away
+        for task in tasks:
+            task.cancel()
 
 
 def _written(passage: Passage) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translator import Translation
 
-__all__ = ["Passage", "translate_passages"]
+__all__ = ["Passage", "check_unicode", "translate_passages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +41,32 @@ async def translate_passages(
     With `split`, lines are split into sentences; else each line is one sentence.
 
     Raises:
-        RequestError: a sentence cannot be translated, or the service is busy.
+        RequestError: a text or a sentence cannot be translated, or the service is busy.
     """
-    passages = [_Pieces(text, model.source if split else None) for text in texts]
-    wanted = [sentence for one in passages for sentence in one.wanted]
+    for number, text in enumerate(texts, start=1):
+        check_unicode(f"text {number}", text)
+    passages: list[_Pieces] = []
+    wanted: list[str] = []
+    for text in texts:
+        passages.append(_Pieces(text, model.source if split else None))
+        wanted += passages[-1].wanted
+        model.process.check_room(len(wanted))  # a request with too many sentences is refused before all are found
     found = await model.process.translate(wanted, _with_n_best(model, alternatives, options)) if wanted else []
     _check(wanted, found)
     rest = iter(found)
     return [one.passage([next(rest) for _ in one.wanted], alternatives) for one in passages]
+
+
+def check_unicode(name: str, text: str) -> None:
+    """Check that a text holds no half of a surrogate pair, as JSON's escapes can write it.
+
+    Raises:
+        RequestError: it does.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(400, f"{name} is not valid Unicode: it holds half a surrogate pair") from error
 
 
 class _Pieces:
@@ -101,5 +119,3 @@ def _check(wanted: Sequence[str], found: Sequence[Translation]) -> None:
         if one.status == "too_long":
             size = len(sentence)
             raise RequestError(400, f"sentence {number} is too long for the model ({size} characters): make it shorter")
-        if one.status == "undecodable":
-            raise RequestError(400, f"sentence {number} is not valid Unicode: it holds half a surrogate pair")

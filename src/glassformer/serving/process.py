@@ -2,7 +2,8 @@
 
 Texts of all requests wait in one queue. The process gets those with the same options as one batch, because a batch is
 translated faster than its texts one by one, and no translation depends on the other texts of its batch. A process that
-dies is started again; the texts that it was translating are refused, because one of them may be the cause.
+dies, or takes longer for a batch than a request may take, is started again; the texts that it was translating are
+refused, because one of them may be the cause.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from glassformer.errors import GlassformerError
+from glassformer.serving.limits import Limits
 from glassformer.serving.metrics import Counters
 from glassformer.serving.refusals import busy
 from glassformer.system.processes import Worker
@@ -27,6 +29,8 @@ WAIT = 0.005
 """Seconds to wait for more texts before a batch is translated that is not full."""
 MOST_TEXTS = 64
 """Maximum number of texts in a batch, so that no request waits long for others."""
+LOOK = 0.5
+"""Seconds after which a process that has nothing to translate is looked after."""
 LONGEST_PAUSE = 4.0
 """Maximum number of seconds before a process that has died repeatedly is started again."""
 
@@ -64,13 +68,22 @@ class Asked:
 class ModelProcess:
     """The process of one model and its queue; `run` serves it until it is cancelled."""
 
-    def __init__(self, name: str, load: LoadedTranslator, queue: int, metrics: Counters) -> None:
-        self.name, self.load, self.metrics = name, load, metrics
-        self.longest_queue = queue
+    def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters) -> None:
+        self.name, self.load, self.limits, self.metrics = name, load, limits, metrics
         self.is_ready = False
         self._waiting: deque[Asked] = deque()
         self._arrived = asyncio.Event()
         self._worker: Worker[[Sequence[str], Options], list[Translation]] | None = None
+
+    def check_room(self, texts: int) -> None:
+        """Check that the queue has room for a number of texts.
+
+        Raises:
+            RequestError: it has not.
+        """
+        if len(self._waiting) + texts > self.limits.queue:
+            self.metrics.refused.labels("queue").inc()
+            raise busy("the service is busy: try again in a moment, or with fewer texts")
 
     async def translate(
         self, texts: Sequence[str], options: Mapping[str, Any], prefixes: Sequence[str] = ()
@@ -81,9 +94,7 @@ class ModelProcess:
             RequestError: the queue is full, or the process died while it was translating.
             GlassformerError: the options are not possible for this model.
         """
-        if len(self._waiting) + len(texts) > self.longest_queue:
-            self.metrics.refused.labels("queue").inc()
-            raise busy("the service is busy: try again in a moment, or with fewer texts")
+        self.check_room(len(texts))
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
         asked = [
             Asked(text, prefix, key, loop.create_future())
@@ -94,9 +105,12 @@ class ModelProcess:
         self._arrived.set()
         try:
             return list(await asyncio.gather(*(one.answer for one in asked)))
-        finally:  # a client that went away frees its places
+        finally:
             for one in asked:
                 one.answer.cancel()
+            if any(one.answer.cancelled() for one in asked):  # a client that went away frees its places
+                self._waiting = deque(one for one in self._waiting if not one.answer.done())
+                self.metrics.queue.labels(self.name).set(len(self._waiting))
 
     async def run(self) -> None:
         """Start the process, translate what waits, and start the process again whenever it has died.
@@ -110,7 +124,7 @@ class ModelProcess:
                 with Worker(self.load, "translates", resumes=False) as self._worker:
                     await self._ask([], ())
                     self.is_ready, deaths, has_served = True, 0, True
-                    await self._serve()
+                    await self._serve(self._worker)
             except (_EndedError, GlassformerError):
                 if not has_served:
                     raise
@@ -119,9 +133,15 @@ class ModelProcess:
                 self.metrics.restarts.labels(self.name).inc()
                 await asyncio.sleep(min(0.25 * 2**deaths, LONGEST_PAUSE))
 
-    async def _serve(self) -> None:
+    async def _serve(self, worker: "Worker[[Sequence[str], Options], list[Translation]]") -> None:
         while True:
-            await self._arrived.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK):
+                    await self._arrived.wait()
+            if not worker.is_alive:  # it has died while it had nothing to do, and no text needs to be refused
+                raise _EndedError(f"the process of {self.name} ended")
+            if not self._arrived.is_set():
+                continue
             if len(self._waiting) < MOST_TEXTS:
                 await asyncio.sleep(WAIT)
             if not (batch := list(self._next())):
@@ -167,11 +187,15 @@ class ModelProcess:
         worker = self._worker
         assert worker is not None
         try:
-            return await asyncio.to_thread(worker.ask, texts, options)
+            # After this time, nobody waits for the batch.
+            async with asyncio.timeout(self.limits.seconds if self.is_ready else None):
+                return await asyncio.to_thread(worker.ask, texts, options)
         except GlassformerError:
             if worker.is_alive:
                 raise
             raise _EndedError(f"the process of {self.name} ended") from None
+        except TimeoutError:
+            raise _EndedError(f"the process of {self.name} takes more than {self.limits.seconds:g} s") from None
 
     def _count(self, batch: Sequence[Asked], answers: Sequence[Translation], began: float) -> None:
         metrics, now = self.metrics, perf_counter()

@@ -13,7 +13,9 @@ class RequestError(Exception):
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
-        self.status, self.text, self.headers = status, text, dict(headers or {})
+        self.status, self.headers = status, dict(headers or {})
+        self.text = text.encode("utf-8", "replace").decode()
+        """The sentence; half a surrogate pair that it quotes is "?", because no answer can hold it."""
 
 
 def busy(why: str) -> RequestError:

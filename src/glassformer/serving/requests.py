@@ -8,20 +8,28 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.serving.limits import Limits
-from glassformer.serving.refusals import RequestError
+from glassformer.serving.refusals import RequestError, busy
 
 __all__ = ["LimitedBodies", "fields", "gone", "json_object"]
 
 MOST_FIELDS = 2_000
+LARGE_BODIES = 64
+"""Number of bodies of the maximum size that may be in memory at once."""
 CLOSE = {"Connection": "close"}
 """The header with which the server reads nothing more of a request."""
 
 
 class LimitedBodies:
-    """Refuses a body while it is read, once it is too large or too slow."""
+    """Refuses a body while it is read, once it is too large or too slow.
+
+    All bodies that are in memory share an amount of it. Once that is used up, bodies are refused that take more than
+    a connection's part of it, so that small requests are still answered.
+    """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self.app, self.limits = app, limits
+        self.held = 0
+        self.most_held = LARGE_BODIES * limits.body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -43,13 +51,20 @@ class LimitedBodies:
                 why = f"the request did not arrive within {self.limits.body_seconds:g} s"
                 raise RequestError(408, why, CLOSE) from error
             size += len(message.get("body", b""))
+            self.held += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if size > self.limits.body:
                 why = f"the request has more than {self.limits.body} bytes: send less text"
                 raise RequestError(413, why, CLOSE)
+            if self.held > self.most_held and size > self.most_held // self.limits.connections:
+                refusal = busy("the service is busy: try again in a moment, or with less text")
+                raise RequestError(refusal.status, refusal.text, {**refusal.headers, **CLOSE})
             return message
 
-        await self.app(scope, limited, send)
+        try:
+            await self.app(scope, limited, send)
+        finally:
+            self.held -= size
 
 
 async def fields(request: Request) -> tuple[dict[str, Any], bool]:

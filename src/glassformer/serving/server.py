@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -19,6 +20,8 @@ __all__ = ["listen"]
 
 BACKLOG = 1024
 """Connections that wait to be accepted."""
+ACCEPTED_AT_ONCE = 8
+"""Connections that are accepted before those that are too many are ended."""
 SPARE_FILES = 64
 """Open files that are not connections."""
 STOP_SECONDS = 30
@@ -33,41 +36,91 @@ REFUSAL = (
 
 
 class _Connection(H11Protocol):
-    """A connection; the head of its first request must arrive in time, and before others need its place."""
+    """A connection; the head of each request must arrive in time, and before others need its place."""
 
     limits = Limits()
     silent: "dict[_Connection, None]"
-    """The connections without a whole head so far, oldest first."""
+    """The connections that wait for the head of a request, those that wait longest first."""
+    _overdue: asyncio.TimerHandle
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._overdue = self.loop.call_later(self.limits.body_seconds, self.transport.close)
-        self.silent[self] = None
+        self._wait()
         if len(self.connections) > self.limits.connections:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
         """Stop waiting once a whole head has arrived."""
         super().data_received(data)
-        if self.cycle is not None:
-            self._heard()
+        self._stop_waiting_if_asked()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, which may have arrived already."""
+        self._wait()
+        super().on_response_complete()
+        self._stop_waiting_if_asked()
+
+    def pause_writing(self) -> None:
+        """Give the client a time to read what it has asked for."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.limits.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        self._stop_writing_timer()
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
-        self._heard()
+        self._stop_waiting()
+        self._stop_writing_timer()
         super().connection_lost(exc)
 
-    def _heard(self) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP; it may follow the head of a request, which then gets no other answer."""
+        has_answered = self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if has_answered:
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    def _wait(self) -> None:
+        self._overdue = self.loop.call_later(self.limits.body_seconds, self._end)
+        self.silent[self] = None
+
+    def _stop_waiting_if_asked(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
         self._overdue.cancel()
         self.silent.pop(self, None)
 
+    def _stop_writing_timer(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def _end(self) -> None:
+        """End the connection, unless its client still reads an answer, which has a time of its own."""
+        if self.flow.write_paused:
+            self._overdue = self.loop.call_later(self.limits.body_seconds, self._end)
+        else:
+            self.transport.abort()  # `close` would wait until the client has read everything
+
     def _make_room(self) -> None:
-        """Close the connection that has been silent for the longest; if it is this one, say why."""
+        """End the connection that has been silent for the longest; if it is this one, say why."""
         oldest = next(iter(self.silent))
+        del self.silent[oldest]  # so that the next connection ends another one
         if oldest is self:
             self.transport.write(REFUSAL)
-        oldest.transport.close()
+            self.transport.close()
+        else:
+            oldest.transport.abort()
 
 
 def listen(
@@ -95,7 +148,7 @@ def listen(
         log_level="warning",
         access_log=False,
         server_header=False,
-        backlog=BACKLOG,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=STOP_SECONDS,
         proxy_headers=behind_proxy,
         forwarded_allow_ips="*" if behind_proxy else None,
@@ -125,6 +178,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         self.should_exit = self.should_exit or bool(self.app.state.failure)
         assert sockets
+        sockets[0].listen(BACKLOG)  # asyncio would accept as many at once, and run out of files
         host, port = sockets[0].getsockname()[:2]
         if self.started and not self.should_exit:
             self.on_start(f"http://{f'[{host}]' if ':' in host else host}:{port}/")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TextIO, TypeVar
@@ -27,6 +28,8 @@ __all__ = ["Handler", "Service", "WriteError", "endpoint", "service_of"]
 T = TypeVar("T")
 Handler = Callable[["Service", Request], Awaitable[Response]]
 WriteError = Callable[[RequestError], Response]
+DOCUMENTS = 2
+"""Number of documents that are read or written at once; more would take memory and time from everybody else."""
 CLIENT_GONE = 499
 """The status in the log of a request whose client went away (nginx's number)."""
 
@@ -41,6 +44,7 @@ class Service:
     keys: Keys | None = None
     metrics: Counters = field(default_factory=Counters)
     files: TranslatedFiles = field(default_factory=TranslatedFiles)
+    documents: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(DOCUMENTS, "documents"))
     log: TextIO | None = None
     """Where each request is logged as a line of JSON, without its texts."""
     log_texts: bool = False
@@ -81,6 +85,20 @@ class Service:
             self.metrics.refused.labels("rate").inc()
             raise
         self.characters[name] = self.characters.get(name, 0) + sum(map(len, texts))
+
+    async def in_time(self, work: Awaitable[T]) -> T:
+        """Return the result of the work on a request.
+
+        Raises:
+            RequestError: the work is impossible, or takes too long.
+        """
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                return await work
+        except TimeoutError as error:
+            raise busy(f"the answer would take longer than {self.limits.seconds:g} s: send less text") from error
+        except GlassformerError as error:
+            raise RequestError(400, str(error)) from error
 
     async def translate(
         self, request: Request, model: ServedModel, texts: Sequence[str], **options: Any
@@ -161,17 +179,11 @@ async def _answered(
     service: Service, request: Request, handler: Handler, write_error: WriteError
 ) -> tuple[Response, int]:
     try:
-        async with asyncio.timeout(service.limits.seconds):
-            response = await handler(service, request)
+        response = await service.in_time(handler(service, request))
     except ClientDisconnect:
         return Response(status_code=400), CLIENT_GONE
     except RequestError as refusal:
         response = _refused(refusal, write_error)
-    except TimeoutError:
-        why = f"the answer would take longer than {service.limits.seconds:g} s: send less text"
-        response = _refused(busy(why), write_error)
-    except GlassformerError as error:
-        response = _refused(RequestError(400, str(error)), write_error)
     return response, response.status_code
 
 

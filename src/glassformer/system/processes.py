@@ -37,8 +37,7 @@ class Worker(Generic[P, Result]):
         same command, run again, resumes the work.
         """
         self._doing, self._without, self._resumes = doing, without, resumes
-        self.is_alive = True
-        """Whether the process has answered all questions so far."""
+        self._has_failed = False
         # A separate session, so that a terminal's Ctrl-C does not reach the worker, even before it ignores the signal.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
@@ -60,6 +59,11 @@ class Worker(Generic[P, Result]):
             with suppress(OSError):  # unflushed output can no longer be delivered
                 _pipe(pipe).close()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs and has answered all questions so far."""
+        return not self._has_failed and self._process.poll() is None
+
     def ask(self, *arguments: P.args, **options: P.kwargs) -> Result:
         """Return the function's result for these arguments, or raise its exception.
 
@@ -71,7 +75,7 @@ class Worker(Generic[P, Result]):
             _pipe(self._process.stdin).flush()
             answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: a closed pipe
-            self.is_alive = False
+            self._has_failed = True
             raise DataError(
                 f"a process that {self._doing} was killed, perhaps for lack of memory: run the same command again"
                 f"{' to resume' if self._resumes else ''}"

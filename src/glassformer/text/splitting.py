@@ -20,6 +20,9 @@ def sentence_spans(text: str, language: str | None) -> Iterator[Span]:
     """
     cursor = 0
     for line in StringIO(text, newline=""):
+        if line.isspace():
+            cursor += len(line)
+            continue
         for sentence in [line] if language is None else split_sentences(line, language):
             inner = sentence.strip()
             begin = cursor + sentence.index(inner)

@@ -128,7 +128,7 @@ def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics:
     if not source or not target:
         raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
     source, target = code_of(source), code_of(target)
-    process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits.queue, metrics)
+    process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics)
     decoding = changed_decoding(bundle.configuration.decoding, how["settings"])
     return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
 

@@ -1,0 +1,260 @@
+"""Clients that are slow, greedy or broken: each is contained, and other clients are served meanwhile."""
+
+import json
+import os
+import resource
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import psutil
+import pytest
+
+from serving.conftest import Served, service, until
+
+pytestmark = pytest.mark.slow
+ONE = {"q": "the cat sleeps", "source": "en", "target": "es"}
+OWN = {"texts": ["the cat sleeps"]}
+DEEPL = {"text": ["the cat sleeps"], "target_lang": "ES"}
+HALF = "\ud800"
+HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+OWN_HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+QUEUE = 'glassformer_queue{model="en-es"}'
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def attacked(run_folder) -> Iterator[Served]:
+    """Return a service with the default limits, but short times."""
+    times = ("--set", "serving.body_seconds=1", "--set", "serving.seconds=3")
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing", *times) as one:
+        yield one
+
+
+def connected(served: Served, data: bytes = b"") -> socket.socket:
+    """Return a connection on which some bytes have been sent."""
+    client = socket.create_connection(("127.0.0.1", served.port), timeout=30)
+    client.sendall(data)
+    return client
+
+
+def connections(served: Served) -> int:
+    """Return the number of open connections of a service."""
+    open_ones = psutil.Process(served.process.pid).net_connections()
+    return sum(one.status == psutil.CONN_ESTABLISHED for one in open_ones)
+
+
+def memory(served: Served) -> int:
+    """Return the bytes of the service's own process."""
+    return psutil.Process(served.process.pid).memory_info().rss
+
+
+@pytest.mark.parametrize(
+    ("before", "drop"),
+    [
+        (b"", b"G"),
+        (HEAD, b"A: b\r\n"),
+        (HEAD + b"Content-Length: 1000\r\n\r\n", b" "),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (HEALTH + b"\r\n", b"G"),
+        (HEALTH + b"Content-Length: 1000000\r\n\r\n", b" "),
+        (b"POST /absent HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", b" "),
+    ],
+    ids=["head", "endless head", "body", "chunks", "second head", "body of a GET", "body after the answer"],
+)
+def test_a_client_that_sends_a_byte_now_and_then_is_ended(attacked, before, drop):
+    with connected(attacked, before) as client:
+        client.settimeout(0.1)
+
+        def is_ended() -> bool:
+            try:
+                client.sendall(drop)
+                return client.recv(65536) == b""
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+        until(is_ended, "the connection is still open")
+    assert attacked.json("/translate", ONE).status == 200
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/translate", "/translate_file", "/absent"])
+@pytest.mark.parametrize("how", ["Content-Length: 100000000", "Transfer-Encoding: chunked"])
+def test_a_body_of_100_megabytes_takes_no_memory(attacked, path, how):
+    before = memory(attacked)
+    block = b"x" * 65536
+    sent = b"10000\r\n" + block + b"\r\n" if "chunked" in how else block
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{how}\r\n\r\n".encode()
+    with connected(attacked, head) as client, suppress(OSError):
+        for _ in range(100 * MEGABYTE // len(block)):
+            client.sendall(sent)
+    assert memory(attacked) - before < 30 * MEGABYTE
+    assert attacked.json("/translate", ONE).status == 200
+
+
+def test_clients_that_do_not_read_their_answers_are_ended(attacked):
+    body = json.dumps({"texts": ["the cat sees a dog. " * 100] * 30, "n_best": 4}).encode()
+    assert len(attacked.ask("/v1/translate", body=body).body) > MEGABYTE  # too large for the system's buffers
+    with ExitStack() as clients:
+        for _ in range(3):
+            clients.enter_context(connected(attacked, OWN_HEAD % len(body) + body))
+        assert attacked.json("/translate", ONE).status == 200
+        until(lambda: connections(attacked) == 0, "the connections are still open")
+
+
+def test_requests_without_end_on_one_connection_take_no_memory(attacked):
+    before = memory(attacked)
+    with connected(attacked) as client:
+        client.settimeout(1)
+        with suppress(OSError):  # the service reads no more
+            while True:
+                client.sendall((HEALTH + b"\r\n") * 1000)
+        assert attacked.json("/translate", ONE).status == 200
+    assert memory(attacked) - before < 30 * MEGABYTE
+
+
+def test_large_bodies_at_the_same_time_share_a_bounded_memory(run_folder):
+    sizes = ("--set", "serving.body=100000", "--set", "serving.connections=100")
+    large = {**ONE, "x": "x" * 99_000}
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing", *sizes) as served, ExitStack() as clients:
+        assert served.json("/translate", large).status == 200
+        for _ in range(80):  # 64 are allowed
+            clients.enter_context(connected(served, HEAD + b"Content-Length: 99999\r\n\r\n" + b" " * 99_000))
+        until(lambda: served.json("/translate", large).status == 503, "large bodies are still accepted")
+        assert served.json("/translate", ONE).status == 200
+        clients.close()
+        until(lambda: served.json("/translate", large).status == 200, "large bodies are still refused")
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        *(("/translate", {**ONE, name: HALF}, 400) for name in ("q", "source", "target", "format")),
+        *(("/v2/translate", {**DEEPL, name: HALF}, 400) for name in ("target_lang", "source_lang", "formality")),
+        *(("/v1/translate", {**OWN, name: HALF}, 400) for name in ("source", "target", "prefix", HALF)),
+        ("/v1/translate", {"texts": [HALF]}, 400),
+        ("/v2/translate", {**DEEPL, "text": [HALF]}, 400),
+        ("/translate", {**ONE, "api_key": HALF}, 200),
+        ("/translate", {**ONE, "q": "the \0 cat"}, 200),
+        ("/translate", {**ONE, "q": "\u202ethe\u2066 <b onclick='x'>cat</b> \u200f&amp;"}, 200),
+        ("/translate", {**ONE, "q": "\n" * 19_000}, 200),
+        ("/translate", {**ONE, "q": "a cat. " * 2800 + "\n"}, 200),
+        ("/translate", {**ONE, "q": ["a? " * 6000] * 90}, 503),
+        ("/translate", {**ONE, "q": [["the cat"]]}, 400),
+        ("/translate", {**ONE, "q": [True]}, 400),
+        ("/translate", {**ONE, "q": [None]}, 400),
+        ("/translate", {**ONE, "source": ["en"]}, 400),
+        ("/v1/translate", {**OWN, "n_best": True}, 400),
+        ("/v1/translate", {**OWN, "n_best": 10_000}, 400),
+        ("/v1/translate", {**OWN, "beam_size": 10_000}, 400),
+        ("/v1/translate", {**OWN, "prefix": "le chat " * 500}, 400),
+    ],
+)
+def test_each_field_is_checked(attacked, path, fields, status):
+    answer = attacked.json(path, fields)
+    assert answer.status == status
+    assert ("error" in answer.json or "message" in answer.json) == (status != 200)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"q": "a", "q": "the cat", "source": "en", "target": "es"}', 200),
+        (b'{"q": "the cat", "source": "en", "target": "es", "alternatives": NaN}', 400),
+        (b'{"q": "the cat", "source": "en", "target": "es", "alternatives": 1e999}', 400),
+        (b'{"q": "the cat", "source": "en", "target": "es", "alternatives": 1e308}', 400),
+        (b'{"q": "the cat", "source": "en", "target": "es", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
+        (b'{"q": "\xff", "source": "en", "target": "es"}', 400),
+        (b'{"q": "the cat", "source": "en", "target": "es"}'.decode().encode("utf-16"), 200),
+    ],
+)
+def test_each_kind_of_json_is_read_or_refused(attacked, body, status):
+    answer = attacked.ask("/translate", body=body, content_type="application/json")
+    assert answer.status == status
+    assert ("error" in answer.json) == (status != 200)
+
+
+@pytest.mark.parametrize("query", ["alternatives=10000", f"alternatives={'9' * 5000}", "alternatives=NaN"])
+def test_alternatives_of_a_query_are_limited(attacked, query):
+    answer = attacked.ask(f"/translate?q=the+cat&source=en&target=es&{query}")
+    assert answer.status == 400
+    assert "alternatives" in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"texts": [' + b"1," * 1_900_000 + b"1]}", b"{" + b",".join(b'"%d":1' % one for one in range(300_000)) + b"}"],
+    ids=["wrong texts", "unknown fields"],
+)
+def test_a_million_mistakes_are_one_error(attacked, body):
+    before = memory(attacked)
+    answer = attacked.ask("/v1/translate", body=body)
+    assert answer.status == 400
+    assert len(answer.body) < 200
+    assert memory(attacked) - before < 150 * MEGABYTE  # the parsed request itself
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # the beginning of TLS
+        b"GET / HTTP/1.1\r\nA: " + b"x" * 200_000,
+        HEAD + b"Content-Length: -5\r\n\r\n",
+        HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n",
+        b"POST /absent HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused_without_a_trace_in_the_log(attacked, data):
+    with connected(attacked) as client, suppress(OSError):
+        client.sendall(data)
+        assert client.recv(65536).startswith((b"HTTP/1.1 400", b"HTTP/1.1 404"))
+        client.sendall(b"zz\r\n")
+        client.recv(65536)
+    assert attacked.json("/translate", ONE).status == 200
+
+
+@pytest.mark.parametrize("files", [256, None])
+def test_ten_thousand_connections(run_folder, files):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        with service(str(run_folder), "--languages", "en:es", "--log", "nothing", files=files) as served:
+            clients = []
+            for _ in range(10_000 if hard == resource.RLIM_INFINITY else min(10_000, hard - 500)):
+                clients.append(socket.socket())
+                clients[-1].setblocking(False)
+                clients[-1].connect_ex(("127.0.0.1", served.port))
+            assert served.json("/translate", ONE).status == 200
+            assert connections(served) <= min(1000, (files or 1064) - 64)
+            assert memory(served) < 200 * MEGABYTE
+            for client in clients:
+                client.close()
+            until(lambda: connections(served) == 0, "the connections are still open")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_that_is_cancelled_frees_its_places_in_the_queue(start, run_folder, stream):
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing", "--set", "serving.queue=10") as served:
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGSTOP)
+        first, texts = (
+            json.dumps(one).encode() for one in (OWN, {"texts": ["the cat"] * 9, "n_best": 2, "stream": stream})
+        )
+        with connected(served, OWN_HEAD % len(first) + first) as client:
+            with connected(served, OWN_HEAD % len(texts) + texts):
+                until(
+                    lambda: served.metric(QUEUE) == 9, "the first text is not in the engine, or the others do not wait"
+                )
+                assert served.json("/translate", {**ONE, "q": ["the cat"] * 2}).status == 503
+            until(lambda: served.metric(QUEUE) == 0, "the places are not free")
+            os.kill(engine, signal.SIGCONT)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        assert served.json("/translate", {**ONE, "q": ["the cat"] * 10}).status == 200
