@@ -116,6 +116,15 @@ CHUNKS = {
         ),
     ],
 }
+
+
+def test_a_rule_at_the_head_is_not_front_matter():
+    """A pattern that can read CR LF in two ways would take years for these lines."""
+    data = b"---\r\n" + b"one *two*\r\n" * 100
+    assert unchanged("a.md", data) == data
+    assert in_capitals("a.md", data).startswith(b"---\r\nONE *TWO*")
+
+
 ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 
 

@@ -1,5 +1,6 @@
 """The parts of a document that are translated: units, made of chunks of text and of marks between them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -135,13 +136,15 @@ def closings_of(chunks: Sequence[Chunk]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     opened: list[int] = []
+    names: Counter[str] = Counter()  # of the open tags, so that a file of many tags takes linear time
     for place, chunk in enumerate(chunks):
         if chunk.role == "open":
             opened.append(place)
-        elif chunk.role == "close":
-            names = [chunks[one].name for one in opened]
-            if chunk.name in names:
-                depth = len(names) - 1 - names[::-1].index(chunk.name)
-                found[opened[depth]] = place
-                del opened[depth:]
+            names[chunk.name] += 1
+        elif chunk.role == "close" and names[chunk.name]:
+            last = None
+            while last is None or chunks[last].name != chunk.name:
+                last = opened.pop()
+                names[chunks[last].name] -= 1
+            found[last] = place
     return found

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["markdown_units"]
 
-_FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\n|$)")
+_FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*\r?\n(?:[^\n]*\n)*?\1[ \t]*(?:\r?\n|$)")
 _SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
 _BLOCK = re.compile(r"(?P<mark>[-+*](?=\s|$)|#{1,6}(?=\s|$)|>|[-=]+\s*$)|(?P<number>\d+)(?=[.)](?:\s|$))")
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)[^>]*(?<!/)>$", flags=re.DOTALL)
