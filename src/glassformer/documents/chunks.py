@@ -45,6 +45,8 @@ class Unit:
     chunks: tuple[Chunk, ...]
     escape: Callable[[str], str] = str
     """Writes text so that the format reads it as text."""
+    writable: Callable[[Iterable[Chunk]], Iterable[Chunk]] = iter
+    """Returns the chunks without marks that the format cannot write, such as emphasis of nothing in Markdown."""
     compose: Callable[[str, bool], str] = _unwrapped
     """Returns what replaces the characters, from the escaped content and from whether the translation is suspicious."""
     edits: tuple[Replacement, ...] = ()
@@ -58,7 +60,8 @@ class Unit:
         """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
         known = sorted(inner)
         content = "".join(
-            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
+            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document)
+            for chunk in self.writable(chunks)
         )
         return Replacement(self.begin, self.end, self.compose(content, is_suspicious))
 
