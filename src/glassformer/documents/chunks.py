@@ -1,5 +1,6 @@
 """The parts of a document that are translated: units, made of chunks of text and of marks between them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -44,6 +45,8 @@ class Unit:
     chunks: tuple[Chunk, ...]
     escape: Callable[[str], str] = str
     """Writes text so that the format reads it as text."""
+    writable: Callable[[Iterable[Chunk]], Iterable[Chunk]] = iter
+    """Returns the chunks without marks that the format cannot write, such as emphasis of nothing in Markdown."""
     compose: Callable[[str, bool], str] = _unwrapped
     """Returns what replaces the characters, from the escaped content and from whether the translation is suspicious."""
     edits: tuple[Replacement, ...] = ()
@@ -57,7 +60,8 @@ class Unit:
         """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
         known = sorted(inner)
         content = "".join(
-            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
+            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document)
+            for chunk in self.writable(chunks)
         )
         return Replacement(self.begin, self.end, self.compose(content, is_suspicious))
 
@@ -135,13 +139,15 @@ def closings_of(chunks: Sequence[Chunk]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     opened: list[int] = []
+    names: Counter[str] = Counter()  # of the open tags, so that a file of many tags takes linear time
     for place, chunk in enumerate(chunks):
         if chunk.role == "open":
             opened.append(place)
-        elif chunk.role == "close":
-            names = [chunks[one].name for one in opened]
-            if chunk.name in names:
-                depth = len(names) - 1 - names[::-1].index(chunk.name)
-                found[opened[depth]] = place
-                del opened[depth:]
+            names[chunk.name] += 1
+        elif chunk.role == "close" and names[chunk.name]:
+            last = None
+            while last is None or chunks[last].name != chunk.name:
+                last = opened.pop()
+                names[chunks[last].name] -= 1
+            found[last] = place
     return found

@@ -1,8 +1,10 @@
 """A file as a document: its units, and the file again with other texts in their places."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 
 from glassformer.documents.chunks import Chunk, Replacement, Unit, with_edits
@@ -80,7 +82,7 @@ def is_document(name: str) -> bool:
     return PurePath(name).suffix.lower() in _FORMATS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Document:
     """A file that was read: its text and its units in order."""
 
@@ -142,7 +144,11 @@ class Document:
 
     def line(self, place: int) -> int:
         """Return the line of the file in which a unit begins, from 1."""
-        return self.text.count("\n", 0, self.units[place].begin) + 1
+        return bisect_right(self._line_starts, self.units[place].begin)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def _encoded(self, text: str) -> bytes:
         has_references = PurePath(self.name).suffix.lower() in (".html", ".htm", ".xliff", ".xlf")

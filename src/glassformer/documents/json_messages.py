@@ -32,11 +32,11 @@ def json_units(document: str) -> list[Unit]:
         raise DataError(f"{place}: expected JSON, got an error ({error.msg}); correct the line") from error
     except ValueError as error:
         raise DataError(f"line 1: expected JSON, got an error ({error}); correct the file") from error
-    is_chrome = _is_chrome(content)
+    is_chrome, keeps_ascii = _is_chrome(content), "\\u" in document and document.isascii()
     found = []
     for path, begin, end in _texts(document):
         if (path[-1:] == ["message"] and len(path) == 2) if is_chrome else not any(_is_about(key) for key in path):
-            found.append(_unit(document, begin, end))
+            found.append(_unit(document, begin, end, keeps_ascii))
     return [unit for unit in found if unit]
 
 
@@ -71,8 +71,7 @@ def _texts(document: str) -> Iterator[tuple[list[str | None], int, int]]:
                 yield [*path], token.start(), token.end()
 
 
-def _unit(document: str, begin: int, end: int) -> Unit | None:
+def _unit(document: str, begin: int, end: int, keeps_ascii: bool) -> Unit | None:
     text = json.loads(document[begin:end], strict=False)
-    keeps_ascii = "\\u" in document and document.isascii()
     unit = message_unit(text, begin, end)
     return unit and replace(unit, compose=lambda content, _: json.dumps(content, ensure_ascii=keeps_ascii))

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["markdown_units"]
 
-_FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\n|$)")
-_SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
+_FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*\r?\n(?:[^\n]*\n)*?\1[ \t]*(?:\r?\n|$)")
+_SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~|$)|^~")
+_DELIMITED = ("em", "strong", "s")
 _BLOCK = re.compile(r"(?P<mark>[-+*](?=\s|$)|#{1,6}(?=\s|$)|>|[-=]+\s*$)|(?P<number>\d+)(?=[.)](?:\s|$))")
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)[^>]*(?<!/)>$", flags=re.DOTALL)
 
@@ -124,7 +125,7 @@ def _units(document: str, token: Any, places: Sequence[int], notes: _Notes, *, i
             text = mark.text.replace("|", "\\|") if in_table and mark.role != "text" else mark.text
             chunks.append(mark._replace(text=text, begin=places[mark.begin], end=places[mark.end]))
         elif unit := unit_of(document, chunks, _escaped_in_table if in_table else _escaped):
-            yield replace(unit, compose=_as_text)
+            yield replace(unit, compose=_as_text, writable=_without_empty)
         if not mark or mark.name == "break":
             chunks = []
         cursor = mark.end if mark else cursor
@@ -173,6 +174,18 @@ def _delimiters(content: str, begin: int, end: int, tokens: Sequence[Any], width
             last += 1
         name, _, side = token.type.rpartition("_")
         yield Chunk("open" if side == "open" else "close", content[first:last], first, last, name)
+
+
+def _without_empty(chunks: Iterable[Chunk]) -> list[Chunk]:
+    """Return the chunks without emphasis of nothing, which Markdown would read as text."""
+    kept: list[Chunk] = []
+    for chunk in chunks:
+        is_pair = bool(kept) and (kept[-1].role, chunk.role, kept[-1].name) == ("open", "close", chunk.name)
+        if is_pair and chunk.name in _DELIMITED:
+            kept.pop()
+        elif chunk.text:
+            kept.append(chunk)
+    return kept
 
 
 def _escaped(text: str) -> str:

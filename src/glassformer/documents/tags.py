@@ -6,6 +6,7 @@ to the source word that followed it. What finds no word goes to the end of the t
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -45,6 +46,31 @@ class _Word(NamedTuple):
     begin: int
     end: int
     source: Span | None
+
+
+class _Words:
+    """The words of a part of a target in order, found by their source words, so that many tags take little time."""
+
+    def __init__(self, words: Sequence[_Word]) -> None:
+        self.words = words
+        aligned = sorted((word.source, place) for place, word in enumerate(words) if word.source)
+        self._places = [place for _, place in aligned]
+        self._begins, self._ends = ([source[side] for source, _ in aligned] for side in (0, 1))
+
+    def of(self, tag: Tag) -> list[int]:
+        """Return the places of the words that are aligned to a tag's source words."""
+        first, last = bisect_right(self._ends, tag.begin), bisect_left(self._begins, tag.end)
+        return sorted(self._places[first:last])
+
+    def after(self, place: int) -> Iterator[_Word]:
+        """Yield the words aligned to the source words after a place in the source, in the order of the source."""
+        first = bisect_right(self._ends, place)
+        return (self.words[self._places[one]] for one in range(first, len(self._places)))
+
+    def within(self, begin: int, end: int) -> "_Words":
+        """Return the words that are at least in part between two characters of the target."""
+        first = bisect_right(self.words, begin, key=lambda word: word.end)
+        return _Words(self.words[first : bisect_left(self.words, end, key=lambda word: word.begin)])
 
 
 def detagged(chunks: Sequence[Chunk]) -> tuple[str, list[Tag]]:
@@ -130,7 +156,7 @@ def projected(source: str, target: str, tags: Iterable[Tag], links: Iterable[Lin
     aligned: dict[int, Span] = {begin: span for span, (begin, _) in links}
     words = [_Word(begin, end, aligned.get(begin)) for begin, end in _words(target)]
     end = len(target.rstrip())
-    placed = _Projection(source, target).placed(list(tags), 0, end, words)
+    placed = _Projection(source, target).placed(list(tags), 0, end, _Words(words))
     return list(_written(target, 0, len(target), placed))
 
 
@@ -140,25 +166,24 @@ class _Projection:
     def __init__(self, source: str, target: str) -> None:
         self.source, self.target = source, target
 
-    def placed(self, tags: Sequence[Tag], begin: int, end: int, words: Sequence[_Word]) -> tuple[_Placed, ...]:
+    def placed(self, tags: Sequence[Tag], begin: int, end: int, words: _Words) -> tuple[_Placed, ...]:
         """Return the places of tags between two characters, in order and without overlaps; `words` lie there."""
         ranges: dict[int, Span] = {}
-        taken: set[_Word] = set()
+        taken: set[int] = set()
         for index, tag in enumerate(tags):
             if tag.closing and (run := _run(tag, words, taken, tags)):
                 taken.update(run)
-                ranges[index] = self._clipped(tag, run, begin, end)
+                ranges[index] = self._clipped(tag, words.words[run[0]], words.words[run[-1]], begin, end)
         found = []
         for index, tag in enumerate(tags):
             first, last = ranges.get(index) or self._point(index, tag, ranges, (begin, end), words)
-            inside = [word for word in words if word.end > first and word.begin < last]
-            inner = self.placed(tag.inner, first, last, inside) if tag.inner else ()
+            inner = self.placed(tag.inner, first, last, words.within(first, last)) if tag.inner else ()
             found.append((first, index in ranges, index, _Placed(first, last, tag, inner)))
         return tuple(place for *_, place in sorted(found, key=lambda one: one[:3]))
 
-    def _clipped(self, tag: Tag, run: Sequence[_Word], begin: int, end: int) -> Span:
+    def _clipped(self, tag: Tag, head: _Word, tail: _Word, begin: int, end: int) -> Span:
         """Return the characters of a run of words, without the punctuation at its ends that the tag did not cover."""
-        first, last = max(run[0].begin, begin), min(run[-1].end, end)
+        first, last = max(head.begin, begin), min(tail.end, end)
         inner = self.target[first:last]
         if _is_punctuation(self.source[tag.begin - 1 : tag.begin]) and (kept := inner.lstrip(_punctuation(inner))):
             first = last - len(kept)
@@ -167,12 +192,11 @@ class _Projection:
             last = first + len(kept)
         return first, last
 
-    def _point(self, index: int, tag: Tag, ranges: Mapping[int, Span], around: Span, words: Sequence[_Word]) -> Span:
+    def _point(self, index: int, tag: Tag, ranges: Mapping[int, Span], around: Span, words: _Words) -> Span:
         """Return the place of a point, or of a tag that no word belongs to, outside the ranges of its neighbours."""
         begin, end = self._within_line(tag.begin, around)
-        words = [word for word in words if begin < word.end and word.begin < end]
-        following = [(word.source[0], word.begin) for word in words if word.source and tag.begin < word.source[1]]
-        place = min(max(min(following)[1], begin), end) if following else end
+        following = (word.begin for word in words.after(tag.begin) if begin < word.end and word.begin < end)
+        place = min(max(next(following, end), begin), end)
         for other, (first, last) in ranges.items():
             if first < place < last:
                 place = first if index < other else last
@@ -189,20 +213,22 @@ class _Projection:
         return begin, end
 
 
-def _run(tag: Tag, words: Sequence[_Word], taken: set[_Word], siblings: Sequence[Tag]) -> list[_Word]:
-    """Return the longest run of words aligned to a tag's source words, with few words of no other tag between them."""
-    runs: list[list[_Word]] = [[]]
-    gap: list[_Word] = []
-    for word in words:
-        if word in taken or not _covers(tag, word):
-            gap.append(word)
+def _run(tag: Tag, words: _Words, taken: set[int], siblings: Sequence[Tag]) -> range:
+    """Return the places of the longest run of words aligned to a tag's source words.
+
+    Between these words may be few others, aligned to no other tag.
+    """
+    runs = [range(0)]
+    for place in words.of(tag):
+        if place in taken:
             continue
-        is_near = len(gap) <= FEW_WORDS and not taken.intersection(gap)
-        if is_near and not any(_covers(other, one) for one in gap for other in siblings if other is not tag):
-            runs[-1] += [*gap, word] if runs[-1] else [word]
+        gap = range(runs[-1].stop, place)
+        is_near = len(gap) <= FEW_WORDS and taken.isdisjoint(gap)
+        between = [words.words[one] for one in gap] if is_near and runs[-1] else []
+        if runs[-1] and is_near and not any(_covers(other, one) for one in between for other in siblings):
+            runs[-1] = range(runs[-1].start, place + 1)
         else:
-            runs.append([word])
-        gap = []
+            runs.append(range(place, place + 1))
     return max(runs, key=len)
 
 
