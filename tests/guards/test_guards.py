@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import CheckpointError
-from glassformer.guards.confidence import calibration_error, fit_calibration
+from glassformer.guards.confidence import calibration_error, fit_calibration, too_few
 from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds
 from glassformer.guards.signals import Usual
 
@@ -66,6 +67,27 @@ def test_outputs_that_are_all_right_have_a_finite_confidence() -> None:
     assert min(fitted.confidence(one) for one in outputs) > 0.9
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [
+        (990, 10, "of 1,000 outputs, 10 are not perfect, and 20 are needed"),
+        (19, 481, "of 500 outputs, 19 are perfect, and 20 are needed"),
+        (20, 480, ""),
+        (250, 249, "expected at least 500 outputs with references, got 499"),
+    ],
+)
+def test_no_percentage_is_fitted_where_nearly_all_outputs_are_right_or_wrong(right: int, wrong: int, why: str) -> None:
+    assert too_few([True] * right + [False] * wrong, "perfect") == why
+
+
+@pytest.mark.parametrize(("missing", "told"), [("exact", (False, True)), ("close", (True, False))])
+def test_a_part_of_the_confidence_may_be_missing(missing: str, told: tuple[bool, bool]) -> None:
+    found = replace(guards(), **{missing: None}).confidence((-0.1, -0.2))
+    assert found is not None
+    assert (found.exact is not None, found.close is not None) == told
+    assert replace(guards(), exact=None, close=None).confidence((-0.1,)) is None
+
+
 def guards() -> Guards:
     calibration = fit_calibration(*made(random.Random(2), 500))
     return Guards(
@@ -77,6 +99,7 @@ def guards() -> Guards:
         search={"beam_size": 4},
         exact=calibration,
         close=calibration,
+        unfitted={"close": "a reason"},
         close_chrf=60.0,
     )
 

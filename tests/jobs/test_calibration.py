@@ -56,7 +56,10 @@ def test_guards_belong_to_one_search(translator: Translator) -> None:
 def test_without_references_or_with_few_there_is_no_confidence(translator: Translator) -> None:
     guards = calibrate(translator, Items.of([[one] for one in texts(120)], group=False))
     assert guards.exact is None
+    assert guards.unfitted == dict.fromkeys(("exact", "close"), "the texts have no references")
     assert guards.confidence((-0.5,)) is None
+    few = calibrate(translator, Items.of([(one, one) for one in texts(120)], group=False))
+    assert few.unfitted["exact"] == "expected at least 500 outputs with references, got 120"
 
 
 def test_too_few_texts_are_refused(translator: Translator) -> None:

@@ -5,7 +5,7 @@ guards.json          the thresholds, what is usual in the run's outputs, the sea
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers"
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure one may be of an output."""
+    """How sure one may be of an output; a probability is None where `Guards.unfitted` says why."""
 
-    exact: float
+    exact: float | None
     """Probability, from 0 to 1, that the output is exactly the reference."""
-    close: float
+    close: float | None
     """Probability, from 0 to 1, that its chrF against the reference is at least `Guards.close_chrf`."""
 
 
@@ -49,7 +49,9 @@ class Guards:
     """The decoding settings of the outputs."""
     exact: Calibration | None = None
     close: Calibration | None = None
-    """The confidence; None if there were too few references."""
+    """The two parts of the confidence; None if one could not be fitted."""
+    unfitted: Mapping[str, str] = field(default_factory=dict)
+    """For each part of the confidence that is None, why."""
     close_chrf: float = 0.0
     """The chrF, from 0 to 100, of an output that is close to its reference."""
 
@@ -71,6 +73,7 @@ class Guards:
                 exact=_calibration(content["exact"]),
                 close=_calibration(content["close"]),
                 search=dict(content["search"]),
+                unfitted=dict(content.get("unfitted", {})),  # an older file lacks it
                 **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -93,10 +96,11 @@ class Guards:
         return above(signals(output, self.usual), self.thresholds)
 
     def confidence(self, token_log_probs: Sequence[float]) -> Confidence | None:
-        """Return the confidence in an output with these log probabilities; None if there is none to be had."""
-        if not token_log_probs or self.exact is None or self.close is None:
+        """Return the confidence in an output with these log probabilities; None if neither part of it was fitted."""
+        if not token_log_probs or (self.exact is None and self.close is None):
             return None
-        return Confidence(self.exact.confidence(token_log_probs), self.close.confidence(token_log_probs))
+        exact, close = (one.confidence(token_log_probs) if one else None for one in (self.exact, self.close))
+        return Confidence(exact, close)
 
 
 def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:

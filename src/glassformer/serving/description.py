@@ -19,6 +19,7 @@ __all__ = ["description_routes", "openapi", "swagger"]
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
+MAYBE = {"type": ["number", "null"]}
 TEXTS = {"type": "array", "items": TEXT}
 KEY = {"type": ["string", "null"]}
 ONE_OR_MORE = {"oneOf": [TEXT, TEXTS]}
@@ -50,11 +51,11 @@ SENTENCE = _object(
     target=SPAN | {"description": "Where the sentence is in the translation"},
     status=TEXT,
     reasons=TEXTS,
-    confidence={"type": ["object", "null"], "properties": {"exact": NUMBER, "close": NUMBER}},
-    log_prob={"type": ["number", "null"]},
-    score={"type": ["number", "null"]},
+    confidence={"type": ["object", "null"], "properties": dict.fromkeys(("exact", "close"), MAYBE)},
+    log_prob=MAYBE,
+    score=MAYBE,
     tokens=TEXTS,
-    token_log_probs={"type": "array", "items": {"type": ["number", "null"]}},
+    token_log_probs={"type": "array", "items": MAYBE},
     links={
         "type": "array",
         "items": LINK,
