@@ -93,6 +93,7 @@ def guards() -> Guards:
     return Guards(
         usual=Usual(intercept=0.1, slope=0.9, spread=0.2, scripts=frozenset({"LATIN", "GREEK"})),
         thresholds={"loop": 1.0, "copy": 0.5},
+        medians={"loop": 0.0, "copy": 0.25},
         quantile=0.99,
         flagged=0.01,
         outputs=500,

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from glassformer.errors import CheckpointError
@@ -15,11 +16,23 @@ from glassformer.guards.signals import ModelOutput, Usual, signals
 from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
 from glassformer.system.files import read_json, write_json, write_safely
 
-__all__ = ["GUARDS", "UNCALIBRATED", "Confidence", "Guards", "above", "common_thresholds", "of_search"]
+__all__ = [
+    "GUARDS",
+    "UNCALIBRATED",
+    "Confidence",
+    "Guards",
+    "above",
+    "common_thresholds",
+    "medians_of",
+    "of_search",
+    "suspicion",
+]
 
 GUARDS = "guards.json"
 UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
 """The guards that need no calibration: the output has the same words as the source, or different numbers."""
+OF_STREAMS = ("window", "retry")
+"""Decoding settings that change no output of a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,8 @@ class Guards:
     usual: Usual
     thresholds: Mapping[str, float]
     """For each signal, the largest value that is not suspicious."""
+    medians: Mapping[str, float]
+    """For each signal, its median in the outputs."""
     quantile: float
     """The quantile, from 0 to 1, of each signal that is its threshold."""
     flagged: float
@@ -72,6 +87,7 @@ class Guards:
                 thresholds={str(name): float(value) for name, value in content["thresholds"].items()},
                 exact=_calibration(content["exact"]),
                 close=_calibration(content["close"]),
+                medians={str(name): float(value) for name, value in content["medians"].items()},
                 search=dict(content["search"]),
                 unfitted=dict(content.get("unfitted", {})),  # an older file lacks it
                 **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
@@ -94,6 +110,10 @@ class Guards:
     def reasons(self, output: ModelOutput) -> tuple[str, ...]:
         """Return the names of the guards that an output sets off."""
         return above(signals(output, self.usual), self.thresholds)
+
+    def suspicion(self, output: ModelOutput) -> float:
+        """Return how suspicious an output is, by all signals together (see `suspicion`)."""
+        return suspicion(signals(output, self.usual), self.thresholds, self.medians)
 
     def confidence(self, token_log_probs: Sequence[float]) -> Confidence | None:
         """Return the confidence in an output with these log probabilities; None if neither part of it was fitted."""
@@ -123,9 +143,29 @@ def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tu
     return dict(zip(names, ordered[high].tolist(), strict=True)), (high + 1) / len(values)
 
 
+def medians_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median of each signal of some outputs."""
+    return {name: median(one[name] for one in values) for name in values[0]}
+
+
+def suspicion(values: Mapping[str, float], thresholds: Mapping[str, float], medians: Mapping[str, float]) -> float:
+    """Return how suspicious an output with these signals is (≥ 0), by which different outputs of a source are compared.
+
+    The sum over the signals of the distance from the median, in distances between median and threshold: a signal at or
+    below its median adds 0, and one at its threshold adds 1. The distance is at least 1, for signals that are hardly
+    ever different from their median. As in STARE (arXiv 2402.13331), detectors are normalised and summed.
+    """
+    return math.fsum(
+        max(0.0, value - middle) / ((thresholds[name] - middle) or 1.0)
+        for name, value in values.items()
+        if name in thresholds
+        for middle in (medians.get(name, 0.0),)
+    )
+
+
 def of_search(settings: DecodingConfig) -> dict[str, Any]:
     """Return the settings that decide the output of a search."""
-    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
+    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, *OF_STREAMS)}
 
 
 def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from glassformer.errors import DataError
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
 from glassformer.guards.confidence import Calibration, fit_calibration, too_few
-from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds, of_search
+from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds, medians_of, of_search
 from glassformer.guards.signals import Usual, signals
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 from glassformer.system.files import remove
@@ -50,7 +50,8 @@ def calibrate(
     """
     found: list[Translation] = []
     while len(found) < len(items.sources) and not stop():
-        found += translator.translate(items.sources[len(found) : len(found) + TEXTS_AT_ONCE], guards=False)
+        texts = items.sources[len(found) : len(found) + TEXTS_AT_ONCE]
+        found += translator.translate(texts, guards=False, retry=False)
     judged = [place for place, one in enumerate(found) if one.tokens]
     if len(judged) < fewest_texts(flagged):
         raise DataError(
@@ -66,6 +67,7 @@ def calibrate(
     return Guards(
         usual=usual,
         thresholds=thresholds,
+        medians=medians_of(values),
         quantile=quantile,
         flagged=_flagged_elsewhere(values, flagged),
         outputs=len(outputs),

@@ -43,7 +43,7 @@ SPAN = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems"
 LINK = {**SPAN, "minItems": 4, "maxItems": 4}
 SENTENCE = _object(
     (
-        *("text", "source", "target", "status", "reasons", "confidence"),
+        *("text", "source", "target", "status", "reasons", "retry", "confidence"),
         *("log_prob", "score", "tokens", "token_log_probs", "links"),
     ),
     text=TEXT,
@@ -51,6 +51,7 @@ SENTENCE = _object(
     target=SPAN | {"description": "Where the sentence is in the translation"},
     status=TEXT,
     reasons=TEXTS,
+    retry=TEXT | {"description": 'The search that made the text, if the first output was suspicious; "" otherwise'},
     confidence={"type": ["object", "null"], "properties": dict.fromkeys(("exact", "close"), MAYBE)},
     log_prob=MAYBE,
     score=MAYBE,
