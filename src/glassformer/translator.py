@@ -8,7 +8,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,6 +42,9 @@ TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 Retry = Literal["", "first", "greedy", "beam", "samples", "parts"]
 DRAWN_OUTPUTS = 8
 """Number of outputs that are drawn for a suspicious one."""
+TEMPERATURES = (0.5, 1.0)
+"""Temperatures at which they are drawn, one after the other: the first gives probable outputs, the second one also ends
+the loops of a model that has learned little (benchmarks/README.md)."""
 OTHER_BEAM = DecodingConfig().beam_size
 """Beam size of the second search after greedy search."""
 
@@ -454,7 +457,8 @@ class Translator:
         """Yield the searches to try after this one."""
         yield ("beam" if search.beam_size == 1 else "greedy"), self._by_other_beam
         if "sampling" not in self.engine.cannot:
-            yield "samples", self._by_samples
+            for temperature in TEMPERATURES:
+                yield "samples", partial(self._by_samples, temperature)
         yield "parts", self._by_parts
 
     def _by_other_beam(
@@ -466,13 +470,14 @@ class Translator:
         return [*self._begin(texts, prefixes, other, range(len(texts)), links=links, guards=False)]
 
     def _by_samples(
-        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+        self, temperature: float, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
     ) -> list[Translation | None]:
         """Return for each text, of several samples, the one most like the others."""
         from glassformer.evaluation.minimum_risk import least_risk
 
         seeds = [number for number in range(DRAWN_OUTPUTS) for _ in texts]  # the same for each text, wherever it stands
-        drawn = [*texts] * DRAWN_OUTPUTS, [*prefixes] * DRAWN_OUTPUTS, replace(search, sample=True), seeds
+        sampling = replace(search, sample=True, settings=replace(search.settings, temperature=temperature))
+        drawn = [*texts] * DRAWN_OUTPUTS, [*prefixes] * DRAWN_OUTPUTS, sampling, seeds
         found = list(self._begin(*drawn, links=links, guards=False))
         several_each = [found[place :: len(texts)] for place in range(len(texts))]
         return [several[least_risk([one.text for one in several])] for several in several_each]

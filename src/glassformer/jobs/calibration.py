@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,12 @@ from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
 from glassformer.guards.confidence import Calibration, fit_calibration, too_few
 from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds, medians_of, of_search
-from glassformer.guards.signals import Usual, signals
+from glassformer.guards.signals import ModelOutput, Usual, signals
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 from glassformer.system.files import remove
 from glassformer.translator import Translation, Translator
 
-__all__ = ["CALIBRATED_TEXTS", "calibrate", "fewest_texts", "forget_guards"]
+__all__ = ["CALIBRATED_TEXTS", "calibrate", "fewest_texts", "forget_guards", "guards_of"]
 
 CALIBRATED_TEXTS = 2000
 """Maximum number of texts that commands translate to calibrate guards."""
@@ -59,11 +60,22 @@ def calibrate(
             "give more texts, or flag a larger share"
         )
     outputs = translator.outputs([items.sources[place] for place in judged], [found[place] for place in judged])
+    search = of_search(translator.bundle.configuration.decoding)
+    return guards_of(outputs, [items.references[place] for place in judged], search, flagged, close_chrf)
+
+
+def guards_of(
+    outputs: Sequence[ModelOutput],
+    references: Sequence[Sequence[str]],
+    search: Mapping[str, Any],
+    flagged: float = FLAGGED,
+    close_chrf: float = CLOSE_CHRF,
+) -> Guards:
+    """Return guards calibrated on outputs of a search with these settings; arguments as in `calibrate`."""
     usual = Usual.of(outputs)
     values = [signals(one, usual) for one in outputs]
     thresholds, quantile = common_thresholds(values, flagged)
-    references = [items.references[place] for place in judged]
-    fitted, unfitted = _confidence([found[place] for place in judged], references, close_chrf)
+    fitted, unfitted = _confidence(outputs, references, close_chrf)
     return Guards(
         usual=usual,
         thresholds=thresholds,
@@ -71,7 +83,7 @@ def calibrate(
         quantile=quantile,
         flagged=_flagged_elsewhere(values, flagged),
         outputs=len(outputs),
-        search=of_search(translator.bundle.configuration.decoding),
+        search=search,
         **fitted,
         unfitted=unfitted,
         close_chrf=close_chrf,
@@ -89,12 +101,12 @@ def forget_guards(folder: Path) -> None:
 
 
 def _confidence(
-    found: Sequence[Translation], references: Sequence[Sequence[str]], close_chrf: float
+    outputs: Sequence[ModelOutput], references: Sequence[Sequence[str]], close_chrf: float
 ) -> tuple[dict[str, Calibration], dict[str, str]]:
     """Return the parts of the confidence that can be fitted, and why the others cannot."""
     if not all(references):
         return {}, dict.fromkeys(("exact", "close"), "the texts have no references")
-    log_probs, texts = [one.token_log_probs for one in found], [one.text for one in found]
+    log_probs, texts = [one.token_log_probs for one in outputs], [one.target for one in outputs]
     exact, chrf = (_line_scores(name, texts, references) for name in ("exact", "chrf"))
     right = {"exact": (exact >= 100).tolist(), "close": (chrf >= close_chrf).tolist()}
     names = {"exact": "exactly right", "close": f"close (chrF ≥ {close_chrf:g})"}
