@@ -31,14 +31,14 @@ def test_a_calibrated_run_flags_few_of_its_own_outputs_and_says_why(translator: 
     before = translator.translate(some)
     assert all(one.confidence is None for one in before)
     pairs = [(text, one.text) for text, one in zip(some, before, strict=True)]
-    guards = calibrate(translator, Items.of(pairs, group=False), flagged=0.02)
+    guards = calibrate(translator, Items.of(pairs, group=False), flagged=0.05)
     guards.save(translator.bundle.folder)
     again = Translator(translator.bundle, translator.model)
     assert again.guards() == guards
     found = again.translate(some)
     assert [one.text for one in found] == [one.text for one in before]
     suspicious = [one for one in found if one.reasons]
-    assert 0 < len(suspicious) <= 0.02 * len(some)
+    assert 0 < len(suspicious) <= 0.05 * len(some)
     assert all(set(one.reasons) <= guards.thresholds.keys() for one in suspicious)
     assert {one.status for one in found} <= set(TRANSLATED)
     assert [one for one in again.translate(some, guards=False) if one.reasons] == []

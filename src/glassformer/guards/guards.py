@@ -126,7 +126,10 @@ class Guards:
 def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
     """Return thresholds for the signals of some outputs, and the quantile that all thresholds are.
 
-    The quantile is the lowest at which all guards together flag at most `share` of the outputs.
+    The quantile is the lowest at which all guards together can be expected to flag at most `share` of new outputs. An
+    output whose value is a threshold counts as flagged, unless other outputs have the same value: of n + 1 outputs that
+    are drawn alike, each is as likely as any other to be the one above. Without this, four guards that each flag 2 of
+    500 outputs flag 3 of 501 new ones each.
     """
     import numpy as np
 
@@ -136,7 +139,8 @@ def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tu
     low, high = 0, len(values) - 1  # ranks of the thresholds; the highest rank flags nothing
     while low < high:
         middle = (low + high) // 2
-        if (table > ordered[middle]).any(1).mean() <= share:
+        at = table == ordered[middle]
+        if ((table > ordered[middle]) | (at & (at.sum(0) == 1))).any(1).mean() <= share:
             high = middle
         else:
             low = middle + 1
